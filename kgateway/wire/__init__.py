@@ -1,0 +1,3 @@
+"""
+Bytes to values and back: the engine behind the message tables. No reactor here.
+"""

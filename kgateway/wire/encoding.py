@@ -1,0 +1,233 @@
+"""
+Writes, for a message in one version, the flat function that encodes it.
+
+What comes out for MetadataRequest v4, shortened:
+
+    def encode(message):
+        out, parts = bytearray(), []
+        value1 = message.topics
+        n = -1 if value1 is None else len(value1)
+        out += pack_i(n)
+        ...
+        parts.append(out)
+        return parts
+
+The answer is a list of buffers: record batches go into it as they are, and the bytes between them are gathered in
+bytearrays.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from kgateway.wire.layout import STRING_BYTES_MAX, Writer
+from kgateway.wire.schema import Field, Message, Struct
+from kgateway.wire.source import Compiled, Step
+from kgateway.wire.types import Binary, Fixed, Referenced, Sixteen, StructOf, Text, WireType
+from kgateway.wire.varints import write_uvarint, write_varint, write_varlong
+
+
+class _Packers(dict[int, Callable[..., bytes]]):
+    """
+    By the number of items, how to pack a run, that number and the items in one call.
+    """
+
+    def __init__(self, run: str, length: str, item: str) -> None:
+        self._run, self._length, self._item = run, length, item
+
+    def __missing__(self, count: int) -> Callable[..., bytes]:
+        if self._length == "B" and count > 126:
+            return self._pack_long
+        pack = struct.Struct(f">{self._run}{self._length}{count}{self._item}").pack
+        if count <= 64:
+            self[count] = pack
+        return pack
+
+    def _pack_long(self, *values: Any) -> bytes:
+        """
+        More items than one byte of length can say.
+        """
+        fields = len(self._run.replace("16s", "s").replace("x", ""))
+        out = bytearray(struct.pack(">" + self._run, *values[:fields]))
+        write_uvarint(out, values[fields])
+        items = values[fields + 1 :]
+        return bytes(out) + struct.pack(f">{len(items)}{self._item}", *items)
+
+
+def _refuse_long() -> NoReturn:
+    raise ValueError(f"a string of more than {STRING_BYTES_MAX} bytes")
+
+
+_SCOPE: dict[str, object] = {
+    "uvarint": write_uvarint,
+    "varint_32": write_varint,
+    "varint_64": write_varlong,
+    "refuse_long": _refuse_long,
+}
+
+
+class EncoderWriter(Writer):
+    """
+    Writes `encode(message) -> buffers`.
+    """
+
+    def __init__(self, message: type[Message], version: int) -> None:
+        super().__init__(message, version, _SCOPE)
+        self._out = "out"  # the bytearray that is being written
+
+    def write(self) -> Compiled:
+        with self.source.block("def encode(message):"):
+            self.source.line("out, parts = bytearray(), []")
+            self.fields(self.message, "message", "")
+            self.flush()
+            self.source.line("if out: parts.append(out)")
+            self.source.line("return parts")
+        return self.source.compile("encode", f"encode {self.message.__spec__.name} v{self.version}")
+
+    def flush(self) -> None:
+        if not self.run:
+            return
+        letters, values, steps = self.take_run()
+        if letters in ("B", "x"):
+            self.source.line(f"{self._out}.append({''.join(values) or 0})", *steps)
+        else:
+            self.source.line(f"{self._out} += {self.source.packer(letters, 'pack')}({', '.join(values)})", *steps)
+
+    def nested(self, kind: type[Struct], value: str, path: str) -> None:
+        local = self.name("inner")
+        self.source.line(f"{local} = {value}")
+        self.fields(kind, local, path)
+
+    def nullable_struct(self, kind: type[Struct], value: str, path: str) -> None:
+        with self.block(f"if {value} is None:"):
+            self.fixed("b", "-1", path)
+        with self.block("else:"):
+            self.fixed("b", "1", path)
+            self.nested(kind, value, path)
+
+    def uuid(self, value: str, path: str) -> None:
+        self.fixed("16s", value, path)
+
+    def varint(self, bits: int, value: str, path: str) -> None:
+        self.flush()
+        self.source.line(f"varint_{bits}({self._out}, {value})", Step(path))
+
+    def _length(self, letter: str | None, path: str, bounded: bool = False) -> None:
+        """
+        Write the length `n`, -1 for null, together with the run before it.
+        """
+        if letter is None:
+            self.varint(32, "n", path)
+        elif letter != "B":
+            self.fixed(letter, "n", path)
+            self.flush()
+        else:
+            run = list(self.run)
+            self.source.line("n += 1")
+            with self.source.block("if n < 128:"):
+                self.fixed("B", "n", path)
+                self.flush()
+            with self.source.block("else:"):
+                if bounded:
+                    self.source.line(f"if n > {STRING_BYTES_MAX + 1}: refuse_long()", Step(path))
+                self.run = run
+                self.flush()
+                self.source.line(f"uvarint({self._out}, n)", Step(path))
+
+    def _measured(self, value: str, path: str, nullable: bool, form: str, empty: str) -> str:
+        """
+        A local that holds the value in the form that is written, and its length in `n`.
+        """
+        local = self.name("value")
+        self.source.line(f"{local} = {value}")
+        if nullable:
+            with self.source.block(f"if {local} is None:"):
+                self.source.line(f"n, {local} = -1, {empty}")
+            with self.source.block("else:"):
+                self._measure(local, form, path)
+        else:
+            self._measure(local, form, path)
+        return local
+
+    def _measure(self, local: str, form: str, path: str) -> None:
+        if form:
+            self.source.line(f"{local} = {local}{form}", Step(path))
+        self.source.line(f"n = len({local})", Step(path))
+
+    def sized(self, kind: WireType, value: str, path: str, nullable: bool, letter: str | None) -> None:
+        if isinstance(kind, Referenced):
+            self._referenced(value, path, nullable, letter)
+            return
+        text = isinstance(kind, Text)
+        local = self._measured(value, path, nullable, ".encode()" if text else "", 'b""')
+        self._length(letter, path, bounded=text)
+        self.source.line(f"{self._out} += {local}", Step(path))
+
+    def _referenced(self, value: str, path: str, nullable: bool, letter: str | None) -> None:
+        if self._out != "out":
+            raise TypeError(f"{path}: records cannot travel as a tag")
+        local = self._measured(value, path, nullable, "", "()")
+        self.source.line(f"many = type({local}) is list")
+        self.source.line(f"if many: n = sum(map(len, {local}))", Step(path))
+        self._length(letter, path)
+        with self.source.block("if n > 0:"):
+            self.source.line("parts.append(out)")
+            self.source.line(f"parts.extend({local}) if many else parts.append({local})", Step(path))
+            self.source.line("out = bytearray()")
+
+    def items(self, item: WireType, value: str, path: str, nullable: bool, letter: str | None) -> None:
+        local = self._measured(value, path, nullable, "", "()")
+        if isinstance(item, Fixed) and letter:
+            self._fixed_items(item, local, path, letter)
+            return
+        self._length(letter, path)
+        one = self.name("item")
+        with self.block(f"for {one} in {local}:", Step(path)):
+            if isinstance(item, StructOf):
+                self.fields(item.struct, one, path)
+            else:
+                self.value(item, one, path)
+
+    def _fixed_items(self, item: Fixed, local: str, path: str, letter: str) -> None:
+        run, values, steps = self.take_run()
+        packers = f"many_{run}{letter}{item.letter}".replace("?", "bool")
+        self.source.scope[packers] = _Packers(run, letter, item.letter)
+        count = "n + 1" if letter == "B" else "n"
+        arguments = ", ".join([*values, count, f"*{local}"])
+        self.source.line(f"{self._out} += {packers}[len({local})]({arguments})", *steps, Step(path))
+
+    def tags(self, tagged: list[Field], value: str, path: str) -> None:
+        if not tagged:
+            self.fixed("x", "", path)  # no tags: a zero byte
+            return
+        self.flush()
+        section, count = self.name("section"), self.name("count")
+        self.source.line(f"{section}, {count} = b'', 0")
+        for field in tagged:
+            self._tag(field, f"{value}.{field.name}", f"{path}.{field.name}".strip("."), section, count)
+        self.fixed("B", count, path)
+        self.flush()
+        self.source.line(f"if {count}: {self._out} += {section}")
+
+    def _tag(self, field: Field, value: str, path: str, section: str, count: str) -> None:
+        with self.block(f"if {self._differs(field, value)}:"):
+            outer, self._out = self._out, self.name("tag")
+            self.source.line(f"{self._out} = bytearray()")
+            self.value(field.type, value, path, self.version in field.nullable and not isinstance(field.type, StructOf))
+            self.flush()
+            header, self._out, body = self.name("header"), outer, self._out
+            self.source.line(f"{header} = bytearray()")
+            self.source.line(f"uvarint({header}, {field.tag}); uvarint({header}, len({body}))")
+            self.source.line(f"{section} += {header} + {body}; {count} += 1")
+
+    def _differs(self, field: Field, value: str) -> str:
+        """
+        The condition on which a tag is sent at all.
+        """
+        match field.type:
+            case StructOf():
+                return f"{value} is not None"
+            case Fixed() | Sixteen() | Text() | Binary() if field.default is not None:
+                return f"{value} != {self.source.constant(field.default, f'default_{field.name}')}"
+            case _:
+                return f"{value} is not None" if field.default is None else value

@@ -1,0 +1,143 @@
+"""
+What the writers of encoders and decoders share: the walk over a table in one version.
+
+A writer keeps a *run* of fixed-size fields that it has met and not yet handled. Whatever is not of fixed size first
+flushes the run as a single `struct` call; so do the borders of loops and branches.
+"""
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kgateway.wire.schema import Field, Message, Struct
+from kgateway.wire.source import Compiled, Source, Step
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType, Zigzag
+
+STRING_BYTES_MAX = 0x7FFF  # Kafka's bound in both forms of a length
+
+
+class Writer:
+    """
+    Walks a message in one version; a subclass writes the function.
+    """
+
+    def __init__(self, message: type[Message], version: int, scope: dict[str, object]) -> None:
+        spec = message.__spec__
+        if version not in spec.versions:
+            raise LookupError(f"{spec.name} has no version {version}")
+        self.message, self.version = message, version
+        self.compact, self.zigzag = version in spec.flexible, spec.zigzag
+        self.source = Source(dict(scope))
+        self.run: list[tuple[str, str, str]] = []  # letter of the struct module, expression, path
+        self._names = 0
+
+    def write(self) -> Compiled:
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        raise NotImplementedError
+
+    def name(self, hint: str) -> str:
+        """
+        A local variable of its own for each loop and branch.
+        """
+        self._names += 1
+        return f"{hint}{self._names}"
+
+    @contextmanager
+    def block(self, header: str, *steps: Step) -> Iterator[None]:
+        """
+        A branch or loop: runs do not cross its borders.
+        """
+        self.flush()
+        with self.source.block(header, *steps):
+            yield
+            self.flush()
+
+    def fixed(self, letter: str, expression: str, path: str) -> None:
+        self.run.append((letter, expression, path))
+
+    def take_run(self) -> tuple[str, list[str], list[Step]]:
+        """
+        The run as a layout, its expressions, and where each field of it lies.
+        """
+        run, self.run = self.run, []
+        start, steps = 0, []
+        for letter, _, path in run:
+            size = struct.calcsize(">" + letter)
+            steps.append(Step(path, start, size))
+            start += size
+        return "".join(letter for letter, _, _ in run), [expression for _, expression, _ in run if expression], steps
+
+    def length_letter(self, kind: WireType, classic: bool) -> str | None:
+        """
+        The letter of a length, `B` for the first byte of a compact one, `None` where it is a signed varint.
+        """
+        if self.zigzag:
+            return None
+        if self.compact and not classic:
+            return "B"
+        return "h" if isinstance(kind, Text) else "i"
+
+    def fields(self, kind: type[Struct], value: str, path: str) -> None:
+        """
+        The fields of a struct in their order, then its tagged section.
+        """
+        tagged: list[Field] = []
+        for field in kind.__fields__:
+            place = f"{path}.{field.name}" if path else field.name
+            if self.version not in field.versions or field.tag is not None:
+                self.absent(field, f"{value}.{field.name}")
+                if self.version in field.versions:
+                    tagged.append(field)
+            else:
+                self.value(field.type, f"{value}.{field.name}", place, self.version in field.nullable, field.classic)
+        if self.compact:
+            self.tags(sorted(tagged, key=lambda f: f.tag or 0), value, path)
+
+    def absent(self, field: Field, value: str) -> None:
+        """
+        A field that this version does not have, or that may come as a tag.
+        """
+
+    def tags(self, tagged: list[Field], value: str, path: str) -> None:
+        raise NotImplementedError
+
+    def value(self, kind: WireType, value: str, path: str, nullable: bool = False, classic: bool = False) -> None:
+        """
+        One value of any type.
+        """
+        match kind:
+            case Fixed(letter):
+                self.fixed(letter, value, path)
+            case Sixteen():
+                self.uuid(value, path)
+            case Zigzag(bits):
+                self.varint(bits, value, path)
+            case Text() | Binary() | Referenced():
+                self.sized(kind, value, path, nullable, self.length_letter(kind, classic))
+            case ListOf(item):
+                self.items(item, value, path, nullable, self.length_letter(kind, classic))
+            case StructOf(inner):
+                if nullable:
+                    self.nullable_struct(inner, value, path)
+                else:
+                    self.nested(inner, value, path)
+
+    def uuid(self, value: str, path: str) -> None:
+        raise NotImplementedError
+
+    def varint(self, bits: int, value: str, path: str) -> None:
+        raise NotImplementedError
+
+    def sized(self, kind: WireType, value: str, path: str, nullable: bool, letter: str | None) -> None:
+        raise NotImplementedError
+
+    def items(self, item: WireType, value: str, path: str, nullable: bool, letter: str | None) -> None:
+        raise NotImplementedError
+
+    def nullable_struct(self, kind: type[Struct], value: str, path: str) -> None:
+        raise NotImplementedError
+
+    def nested(self, kind: type[Struct], value: str, path: str) -> None:
+        raise NotImplementedError

@@ -1,0 +1,53 @@
+"""
+Kafka's UUIDs: sixteen bytes, shown as URL-safe base64 without padding.
+
+A subclass of `bytes` and not `uuid.UUID`: topic ids key the hot dictionaries of a broker, and `bytes` hash and compare
+in C.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from secrets import token_bytes
+from typing import Self
+
+SIZE = 16
+
+
+class Uuid(bytes):
+    """
+    An id of a topic, a directory or a member.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def random(cls) -> Self:
+        """
+        A fresh id; never one that begins with a dash, which command lines would take for an option.
+        """
+        while True:
+            drawn = cls(token_bytes(SIZE))
+            if not str(drawn).startswith("-") and drawn not in (ZERO, ONE):
+                return drawn
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """
+        The id that `str()` shows as this text.
+        """
+        try:
+            raw = urlsafe_b64decode(text + "==")
+        except ValueError:
+            raw = b""
+        if len(raw) != SIZE or len(text) != 22:
+            raise ValueError(f"not a Kafka UUID (22 letters of URL-safe base64): {text!r}")
+        return cls(raw)
+
+    def __str__(self) -> str:
+        return urlsafe_b64encode(self)[:22].decode()
+
+    def __repr__(self) -> str:
+        return f"Uuid.parse({str(self)!r})"
+
+
+ZERO = Uuid(SIZE)
+ONE = Uuid(bytes(SIZE - 1) + b"\1")
