@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 from kgateway.wire.layout import STRING_BYTES_MAX, Writer
 from kgateway.wire.schema import Field, Message, Struct
 from kgateway.wire.source import Compiled, Step
-from kgateway.wire.types import Fixed, Sixteen, StructOf, Text, WireType, Referenced, least_size
+from kgateway.wire.types import Fixed, Referenced, StructOf, Text, WireType, least_size
 from kgateway.wire.uuids import Uuid
 from kgateway.wire.varints import more_uvarint, read_uvarint, read_varint, read_varlong
 

@@ -36,7 +36,12 @@ class _Notes:
 
 
 def v(
-    versions: str = "0+", *, default: Any = _UNSET, nullable: str | None = None, tag: int | None = None, classic: bool = False
+    versions: str = "0+",
+    *,
+    default: Any = _UNSET,
+    nullable: str | None = None,
+    tag: int | None = None,
+    classic: bool = False,
 ) -> Any:
     """
     What a table says of a field beside its type: its versions, its default, the versions that admit null (where `| None`
@@ -123,7 +128,7 @@ def _first_init(self: "Struct", **values: Any) -> None:
     Stands in for a constructor until the class makes its first instance: most tables of a process never do.
     """
     cls = type(self)
-    cls.__init__ = _compile_init(cls)  # type: ignore[method-assign,assignment]
+    cls.__init__ = _compile_init(cls)  # type: ignore[method-assign]
     self.__init__(**values)  # type: ignore[misc]
 
 

@@ -1,0 +1,3 @@
+"""
+The tables of Kafka's messages: one module per API, and the formats inside other bytes.
+"""

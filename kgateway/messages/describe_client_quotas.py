@@ -1,0 +1,45 @@
+"""
+DescribeClientQuotas: the quotas set for users, client ids and addresses (KIP-546).
+
+ - v1: flexible
+"""
+
+from kgateway.wire.schema import Message, Struct
+from kgateway.wire.types import f64, i8, i16, i32
+
+
+class DescribeClientQuotasRequest(Message, key=48, versions="0-1", flexible="1+"):
+    """
+    A filter for quota entities: all components must match.
+    """
+
+    class Component(Struct):
+        entity_type: str  # user, client-id or ip
+        match_type: i8  # 0 this name, 1 the default entity, 2 any name
+        match: str | None  # null unless match_type is 0
+
+    components: list[Component]
+    strict: bool  # no entities with types beyond those named
+
+
+class DescribeClientQuotasResponse(Message, key=48, versions="0-1", flexible="1+"):
+    """
+    Each entity that matches, with its quotas.
+    """
+
+    class Entry(Struct):
+        class Entity(Struct):
+            entity_type: str
+            entity_name: str | None  # null: the default entity
+
+        class Value(Struct):
+            key: str
+            value: f64
+
+        entity: list[Entity]
+        values: list[Value]
+
+    throttle_time_ms: i32
+    error_code: i16
+    error_message: str | None
+    entries: list[Entry] | None  # null on error

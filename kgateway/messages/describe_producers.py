@@ -1,0 +1,45 @@
+"""
+DescribeProducers: who writes to a partition, to find transactions that hang (KIP-664).
+"""
+
+from kgateway.wire.schema import Message, Struct, v
+from kgateway.wire.types import i16, i32, i64
+
+
+class DescribeProducersRequest(Message, key=61, versions="0", flexible="0+"):
+    """
+    Names the partitions; the sender asks their leader.
+    """
+
+    class Topic(Struct):
+        name: str
+        partition_indexes: list[i32]
+
+    topics: list[Topic]
+
+
+class DescribeProducersResponse(Message, key=61, versions="0", flexible="0+"):
+    """
+    The producers each partition's leader knows of.
+    """
+
+    class Topic(Struct):
+        class Partition(Struct):
+            class ActiveProducer(Struct):
+                producer_id: i64
+                producer_epoch: i32  # i16 everywhere else
+                last_sequence: i32 = v(default=-1)
+                last_timestamp: i64 = v(default=-1)  # ms, -1: none
+                coordinator_epoch: i32  # -1: no marker seen yet
+                current_txn_start_offset: i64 = v(default=-1)  # -1: no open transaction
+
+            partition_index: i32
+            error_code: i16
+            error_message: str | None = v(default=None)
+            active_producers: list[ActiveProducer]
+
+        name: str
+        partitions: list[Partition]
+
+    throttle_time_ms: i32
+    topics: list[Topic]

@@ -1,0 +1,26 @@
+"""
+SaslHandshake: client and broker agree on a SASL mechanism.
+
+ - v0: the SASL tokens follow bare, each behind its i32 length
+ - v1: the tokens follow in SaslAuthenticate (KIP-152); never flexible (KAFKA-9577)
+"""
+
+from kgateway.wire.schema import Message
+from kgateway.wire.types import i16
+
+
+class SaslHandshakeRequest(Message, key=17, versions="0-1"):
+    """
+    The mechanism a client wants to authenticate with.
+    """
+
+    mechanism: str  # as registered: PLAIN, SCRAM-SHA-256, ...
+
+
+class SaslHandshakeResponse(Message, key=17, versions="0-1"):
+    """
+    Whether the mechanism will do, and which others would.
+    """
+
+    error_code: i16
+    mechanisms: list[str]  # sent with and without an error

@@ -1,0 +1,24 @@
+"""
+UnregisterBroker: strikes a broker that will not come back off the cluster's register.
+"""
+
+from kgateway.wire.schema import Message
+from kgateway.wire.types import i16, i32
+
+
+class UnregisterBrokerRequest(Message, key=64, versions="0", flexible="0+"):
+    """
+    Names the broker to strike off.
+    """
+
+    broker_id: i32
+
+
+class UnregisterBrokerResponse(Message, key=64, versions="0", flexible="0+"):
+    """
+    Whether the broker was struck off.
+    """
+
+    throttle_time_ms: i32
+    error_code: i16
+    error_message: str | None

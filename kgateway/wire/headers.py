@@ -1,0 +1,78 @@
+"""
+What stands before the body of a request and of a response.
+
+Which version a header has follows from the body's: flexible bodies have flexible headers. Two exceptions keep clients
+and servers of different ages talking, both of ApiVersions, the first thing a client asks:
+
+ - its response header is always v0, because the client cannot know yet what the server speaks
+ - a version the server does not know is answered with UNSUPPORTED_VERSION in the form of v0, the one every client reads
+"""
+
+import struct
+
+from kgateway.wire.malformed import Malformed, Place
+from kgateway.wire.schema import Message, v
+from kgateway.wire.types import i16, i32
+
+_peek = struct.Struct(">hhi").unpack_from
+_API_VERSIONS = 18
+
+
+class RequestHeader(Message, versions="0-2", flexible="2+"):
+    """
+    What precedes every request.
+
+     - v0: only for ControlledShutdown v0
+     - v1: client_id
+     - v2: flexible (KIP-482)
+    """
+
+    request_api_key: i16
+    request_api_version: i16
+    correlation_id: i32
+    client_id: str | None = v("1+", classic=True)  # never compact: ApiVersions of any version must parse
+
+
+class ResponseHeader(Message, versions="0-1", flexible="1+"):
+    """
+    What precedes every response.
+
+     - v1: flexible (KIP-482)
+    """
+
+    correlation_id: i32
+
+
+def peek(frame: bytes) -> tuple[int, int, int]:
+    """
+    API key, version and correlation id: the part that every request header begins with.
+    """
+    try:
+        key, version, correlation_id = _peek(frame)
+    except struct.error:
+        raise Malformed(Place("RequestHeader", 0, "correlation_id"), len(frame), "the bytes end here") from None
+    return key, version, correlation_id
+
+
+def request_header_version(message: type[Message], version: int) -> int:
+    """
+    The version of the header before this request, also where the body's version is newer than its table.
+    """
+    return 2 if version in message.__spec__.flexible else 1
+
+
+def response_header_version(message: type[Message], version: int) -> int:
+    """
+    The version of the header before this response.
+    """
+    spec = message.__spec__
+    return 1 if version in spec.flexible and spec.key != _API_VERSIONS else 0
+
+
+def answer_version(message: type[Message], version: int) -> int | None:
+    """
+    The version in which a request of this version is answered; `None` if it cannot be.
+    """
+    if version in message.__spec__.versions:
+        return version
+    return 0 if message.__spec__.key == _API_VERSIONS else None

@@ -1,0 +1,11 @@
+"""
+How many examples Hypothesis tries: ten a property by default, `--hypothesis-profile=deep` for five hundred.
+"""
+
+from hypothesis import HealthCheck, settings
+
+_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+settings.register_profile("default", max_examples=10, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("deep", max_examples=500, deadline=None, suppress_health_check=_SLOW)
+settings.load_profile("default")

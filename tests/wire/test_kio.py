@@ -1,0 +1,49 @@
+"""
+Our bytes against kio's, an independent codec with the tables of Kafka 4.3: every message in every version it has.
+"""
+
+import io
+from typing import Any
+
+import pytest
+from hypothesis import given
+from kio.serial import entity_reader, entity_writer
+
+from kgateway.messages.catalogue import messages
+from kgateway.wire.codec import decode, encode
+from kgateway.wire.headers import RequestHeader, ResponseHeader
+from kgateway.wire.schema import Message
+from tests.wire import values
+from tests.wire.kio_values import kio_class, narrowed, to_kio
+
+
+def _known_to_kio() -> list[Any]:
+    cases = []
+    for message in [*messages(), RequestHeader, ResponseHeader]:
+        for version in message.__spec__.versions:
+            try:
+                kio = kio_class(message, version)
+            except LookupError:
+                continue
+            cases.append(pytest.param(message, version, kio, id=f"{message.__name__}-v{version}"))
+    return cases
+
+
+@pytest.mark.parametrize(("message", "version", "kio"), _known_to_kio())
+def test_bytes_are_kios(message: type[Message], version: int, kio: Any) -> None:
+    """
+    Both codecs make the same bytes of a value, and read them back as that value.
+    """
+    write, read = entity_writer(kio), entity_reader(kio)
+
+    @given(values.messages(message, version, narrowed))
+    def check(value: Message) -> None:
+        theirs = to_kio(value, kio, version)
+        with io.BytesIO() as buffer:
+            write(buffer, theirs)
+            expected = buffer.getvalue()
+        assert encode(value, version) == expected
+        assert decode(message, version, expected) == value
+        assert read(expected, 0) == (theirs, len(expected))
+
+    check()
