@@ -126,9 +126,9 @@ class DecoderWriter(Writer):
         self.source.line(f"{value} = new({self.source.constant(kind, kind.__name__)})")
         self.fields(kind, value, path)
 
-    def nullable_struct(self, kind: type[Struct], value: str, path: str) -> None:
+    def nullable_struct(self, kind: type[Struct], value: str, path: str, null: int) -> None:
         self.fixed("b", "n", path)
-        with self.block("if n < 0:"):
+        with self.block(f"if n <= {null}:"):
             self.source.line(f"{value} = None")
         with self.block("else:"):
             self.nested(kind, value, path)
@@ -223,7 +223,6 @@ class DecoderWriter(Writer):
 
     def _tag(self, field: Field, value: str, path: str, tag: str, stop: str) -> None:
         with self.block(f"if {tag} == {field.tag}:"):
-            nullable = self.version in field.nullable and not isinstance(field.type, StructOf)
-            self.value(field.type, value, path, nullable, field.classic)
+            self.value(field.type, value, path, self.version in field.nullable, field.classic, tagged=True)
             self.flush()
             self.source.line(f"if pos != {stop}: refuse_tag({tag}, pos, {stop})", Step(path))

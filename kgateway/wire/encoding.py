@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from kgateway.wire.layout import STRING_BYTES_MAX, Writer
 from kgateway.wire.schema import Field, Message, Struct
 from kgateway.wire.source import Compiled, Step
-from kgateway.wire.types import Binary, Fixed, Referenced, Sixteen, StructOf, Text, WireType
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType
 from kgateway.wire.varints import write_uvarint, write_varint, write_varlong
 
 
@@ -98,9 +98,9 @@ class EncoderWriter(Writer):
         self.source.line(f"{local} = {value}")
         self.fields(kind, local, path)
 
-    def nullable_struct(self, kind: type[Struct], value: str, path: str) -> None:
+    def nullable_struct(self, kind: type[Struct], value: str, path: str, null: int) -> None:
         with self.block(f"if {value} is None:"):
-            self.fixed("b", "-1", path)
+            self.fixed("b", str(null), path)
         with self.block("else:"):
             self.fixed("b", "1", path)
             self.nested(kind, value, path)
@@ -213,7 +213,7 @@ class EncoderWriter(Writer):
         with self.block(f"if {self._differs(field, value)}:"):
             outer, self._out = self._out, self.name("tag")
             self.source.line(f"{self._out} = bytearray()")
-            self.value(field.type, value, path, self.version in field.nullable and not isinstance(field.type, StructOf))
+            self.value(field.type, value, path, self.version in field.nullable, tagged=True)
             self.flush()
             header, self._out, body = self.name("header"), outer, self._out
             self.source.line(f"{header} = bytearray()")
@@ -225,9 +225,11 @@ class EncoderWriter(Writer):
         The condition on which a tag is sent at all.
         """
         match field.type:
-            case StructOf():
-                return f"{value} is not None"
+            case StructOf() if self.version in field.nullable:
+                return "True"  # null is not the default
             case Fixed() | Sixteen() | Text() | Binary() if field.default is not None:
                 return f"{value} != {self.source.constant(field.default, f'default_{field.name}')}"
+            case ListOf() if field.default is not None:
+                return f"{value} != []"
             case _:
-                return f"{value} is not None" if field.default is None else value
+                return f"{value} is not None"

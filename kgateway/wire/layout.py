@@ -103,7 +103,9 @@ class Writer:
     def tags(self, tagged: list[Field], value: str, path: str) -> None:
         raise NotImplementedError
 
-    def value(self, kind: WireType, value: str, path: str, nullable: bool = False, classic: bool = False) -> None:
+    def value(
+        self, kind: WireType, value: str, path: str, nullable: bool = False, classic: bool = False, tagged: bool = False
+    ) -> None:
         """
         One value of any type.
         """
@@ -120,7 +122,7 @@ class Writer:
                 self.items(item, value, path, nullable, self.length_letter(kind, classic))
             case StructOf(inner):
                 if nullable:
-                    self.nullable_struct(inner, value, path)
+                    self.nullable_struct(inner, value, path, null=0 if tagged else -1)
                 else:
                     self.nested(inner, value, path)
 
@@ -136,7 +138,10 @@ class Writer:
     def items(self, item: WireType, value: str, path: str, nullable: bool, letter: str | None) -> None:
         raise NotImplementedError
 
-    def nullable_struct(self, kind: type[Struct], value: str, path: str) -> None:
+    def nullable_struct(self, kind: type[Struct], value: str, path: str, null: int) -> None:
+        """
+        A struct behind a byte: 1, or what stands for null (KIP-893).
+        """
         raise NotImplementedError
 
     def nested(self, kind: type[Struct], value: str, path: str) -> None:

@@ -70,7 +70,9 @@ class Field:
     def read(cls, name: str, annotation: Any, notes: _Notes | None) -> "Field":
         kind, optional = resolve(annotation)
         plain = notes or _Notes(_EVERY, _UNSET, None, None, False)
-        nullable = (_EVERY if plain.nullable is None else plain.nullable) if optional else NONE
+        # A tagged struct that is None is absent; only `nullable` makes a null of it.
+        nulls_by_default = NONE if plain.tag is not None and isinstance(kind, StructOf) else _EVERY
+        nullable = (nulls_by_default if plain.nullable is None else plain.nullable) if optional else NONE
         default = _empty(kind, optional and plain.nullable is None) if plain.default is _UNSET else plain.default
         if notes and default is None and not optional:
             raise TypeError(f"{name}: a {kind} that may be left out must admit None")

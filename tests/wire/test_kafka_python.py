@@ -54,7 +54,9 @@ def _tuples() -> list[Any]:
         pytest.param(message, version, found[message.__name__, version], id=f"{message.__name__}-v{version}")
         for message in messages()
         for version in message.__spec__.versions
-        if (message.__name__, version) in found and not _knows(message, version) and (message.__name__, version) not in _THEIR_BUGS
+        if (message.__name__, version) in found
+        and not _knows(message, version)
+        and (message.__name__, version) not in _THEIR_BUGS
     ]
 
 

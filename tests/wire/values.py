@@ -52,7 +52,7 @@ def _values(field: Field, version: int, override: Override) -> st.SearchStrategy
     if isinstance(field.type, StructOf) and field.tag is not None:
         # A tagged struct of nothing but defaults is left out by Kafka, and sent by us.
         values = values.filter(lambda struct: struct != type(struct)(**_defaults(type(struct))))
-    if version in field.nullable:
+    if version in field.nullable or isinstance(field.type, StructOf) and field.tag is not None:
         values = st.none() | values
     return values
 

@@ -10,7 +10,7 @@ from kgateway.wire.uuids import Uuid
 class TopicPartitions(Struct):
     topic_id: Uuid
     partitions: list[i32]
-    assignment_epochs: list[i32] | None = v(default=None, tag=0)  # of each partition; commits from before are fenced
+    assignment_epochs: list[i32] | None = v(nullable="0+", tag=0)  # of each partition; commits from before are fenced
 
 
 class ConsumerGroupMetadataKey(Message, key=3, versions="0"):
@@ -86,7 +86,9 @@ class ConsumerGroupMemberMetadataValue(Message, key=5, versions="0", flexible="0
     subscribed_topic_regex: str | None
     rebalance_timeout_ms: i32 = v(default=-1)
     server_assignor: str | None  # null: the coordinator's choice
-    classic_member_metadata: ClassicMemberMetadata | None = v(default=None, tag=0)  # null: speaks the consumer protocol
+    classic_member_metadata: ClassicMemberMetadata | None = v(
+        nullable="0+", default=None, tag=0
+    )  # null: speaks the consumer protocol
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message, key=6, versions="0"):

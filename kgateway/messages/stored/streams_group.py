@@ -30,7 +30,7 @@ class StreamsGroupCurrentMemberAssignmentValueTaskIds(Struct):
     subtopology_id: str
     partitions: list[i32]
     # commits from before are fenced; null but for active tasks
-    assignment_epochs: list[i32] | None = v(default=None, tag=0)
+    assignment_epochs: list[i32] | None = v(nullable="0+", tag=0)
 
 
 class TopicConfig(Struct):
@@ -61,7 +61,7 @@ class StreamsGroupMetadataValue(Message, key=17, versions="0", flexible="0+"):
     epoch: i32
     metadata_hash: i64  # a change means rebalance
     validated_topology_epoch: i32 = v(default=-1, tag=0)  # whose topics were found in order; -1: none
-    last_assignment_configs: list[LastAssignmentConfig] | None = v(default=None, tag=1)  # null: none recorded
+    last_assignment_configs: list[LastAssignmentConfig] | None = v(nullable="0+", tag=1)  # null: none recorded
 
 
 class StreamsGroupMemberMetadataKey(Message, key=19, versions="0"):

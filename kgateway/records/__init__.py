@@ -1,0 +1,3 @@
+"""
+Records: batches, the records inside them, and the compression around those. No reactor here.
+"""

@@ -1,0 +1,237 @@
+"""
+The record batch, the unit that producers send, logs keep and consumers receive: its header, and what can be known and
+done without opening it.
+
+     byte  size
+        0     8  base offset                  written by the broker
+        8     4  batch length                 of all that follows this field
+       12     4  partition leader epoch       written by the broker
+       16     1  magic                        2
+       17     4  CRC-32C                      of all that follows this field
+       21     2  attributes                   bits 0-2 codec, 3 LogAppendTime, 4 transactional, 5 control,
+                                              6 delete horizon
+       23     4  last offset delta            last offset = base offset + this, also after compaction
+       27     8  base timestamp               or the delete horizon; timestamps of records count from it either way
+       35     8  max timestamp                with LogAppendTime that of every record
+       43     8  producer id                  -1 without idempotence
+       51     2  producer epoch               the same
+       53     4  base sequence                the same
+       57     4  records count                0 after compaction has removed them all
+       61        records, compressed as a whole
+
+What the broker writes stands before the CRC, so a batch finds its place in a log by a new head of 16 bytes.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from typing import NamedTuple, cast
+
+from crc32c import crc32c
+
+from kgateway.records.compression import Codec
+from kgateway.wire.codec import decoder, encode
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.malformed import Malformed, Place
+from kgateway.wire.schema import Message, v
+from kgateway.wire.types import Buffer, i8, i16, i32, i64, u32
+
+MAGIC = 2
+HEADER_SIZE = 61
+PLACE_SIZE = 16  # as far as the partition leader epoch
+CRC_START = 21  # where what the CRC covers begins
+NO_TIMESTAMP = -1
+
+_LENGTH_END = 12
+_CODEC_BITS = 0x07
+LOG_APPEND_TIME_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+_DELETE_HORIZON_BIT = 0x40
+
+
+class TimestampType(IntEnum):
+    """
+    Whose clock the timestamps of records are from.
+    """
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class BatchPlace(Message, versions="2"):
+    """
+    The part of a header that the broker writes.
+    """
+
+    base_offset: i64
+    batch_length: i32
+    partition_leader_epoch: i32
+
+
+class BatchHeader(Message, versions="2"):
+    """
+    What stands before the records.
+    """
+
+    base_offset: i64
+    batch_length: i32
+    partition_leader_epoch: i32
+    magic: i8 = v(default=MAGIC)
+    crc: u32
+    attributes: i16
+    last_offset_delta: i32
+    base_timestamp: i64
+    max_timestamp: i64
+    producer_id: i64 = v(default=-1)
+    producer_epoch: i16 = v(default=-1)
+    base_sequence: i32 = v(default=-1)
+    records_count: i32
+
+    @property
+    def size(self) -> int:
+        """
+        The bytes of the whole batch.
+        """
+        return _LENGTH_END + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> Codec:
+        """
+        How the records are compressed; a ValueError where the number has no meaning.
+        """
+        return Codec(self.attributes & _CODEC_BITS)
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        return TimestampType(bool(self.attributes & LOG_APPEND_TIME_BIT))
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """
+        Whether compaction has put into the base timestamp when tombstones and markers may go (KIP-534).
+        """
+        return bool(self.attributes & _DELETE_HORIZON_BIT)
+
+
+class Batch(NamedTuple):
+    """
+    A whole batch: its header, read, and its bytes from the header on.
+    """
+
+    header: BatchHeader
+    data: memoryview
+
+
+class Incomplete(Malformed):
+    """
+    The bytes end before the batch does.
+    """
+
+
+# A decoder is typed for bytes, which it needs for slices; a table of numbers is read from any buffer.
+_decode_header = cast(Callable[[Buffer, int], tuple[BatchHeader, int]], decoder(BatchHeader, MAGIC))
+
+
+def _place(field: str) -> Place:
+    return Place("RecordBatch", MAGIC, field)
+
+
+def read_header(data: Buffer, pos: int = 0) -> BatchHeader:
+    """
+    The header that starts at this position, of a size and magic that can be; the records need not be there.
+    """
+    left = len(data) - pos
+    if left < HEADER_SIZE:
+        raise Incomplete(_place("header"), pos, f"{left} bytes are left, a header takes {HEADER_SIZE}")
+    header, _ = _decode_header(data, pos)
+    if header.magic != MAGIC:
+        raise Malformed(_place("magic"), pos + 16, f"magic {header.magic}, not {MAGIC}")
+    if header.size < HEADER_SIZE:
+        raise Malformed(_place("batch_length"), pos + 8, f"a batch of {header.size} bytes is shorter than its header")
+    return header
+
+
+def read_batch(data: Buffer, pos: int = 0) -> Batch:
+    """
+    The batch that starts at this position.
+    """
+    header = read_header(data, pos)
+    end = pos + header.size
+    if end > len(data):
+        raise Incomplete(_place("batch_length"), pos + 8, f"{header.size} declared, with {len(data) - pos} bytes left")
+    return Batch(header, memoryview(data)[pos:end])
+
+
+def batches(data: Buffer, pos: int = 0, *, cut_tail: bool = False) -> Iterator[Batch]:
+    """
+    The batches from this position on; with `cut_tail` the last may be incomplete, as in a fetch response or after a
+    crash, and is left out.
+    """
+    while pos < len(data):
+        try:
+            batch = read_batch(data, pos)
+        except Incomplete:
+            if cut_tail:
+                return
+            raise
+        yield batch
+        pos += len(batch.data)
+
+
+def crc_holds(batch: Batch) -> bool:
+    """
+    Whether the bytes are the ones the CRC was made of.
+    """
+    return crc32c(batch.data[CRC_START:]) == batch.header.crc
+
+
+def placed(batch: Batch, base_offset: int, leader_epoch: int) -> list[Buffer]:
+    """
+    The batch at its place in a log: a new head, and a view of the rest as it came.
+    """
+    place = BatchPlace(
+        base_offset=base_offset, batch_length=batch.header.batch_length, partition_leader_epoch=leader_epoch
+    )
+    return [encode(place, MAGIC), batch.data[PLACE_SIZE:]]
+
+
+def check_produced(batch: Batch) -> None:
+    """
+    Refuse a batch that no producer may send, judged as Kafka's log judges it, as far as the header tells.
+
+    Timestamps are not judged: Kafka takes a max timestamp below the base, or a LogAppendTime of the producer's making,
+    and writes what the records and the topic say over it.
+    """
+    if not crc_holds(batch):
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch is not that of its bytes")
+    header = batch.header
+    count, last = header.records_count, header.last_offset_delta
+    if header.base_offset != 0:
+        _refuse(f"a batch comes with base offset 0, this one with {header.base_offset}")
+    if count < 1:
+        _refuse(f"the batch declares {count} records")
+    if last != count - 1:
+        _refuse(f"{count} records end at offset delta {count - 1}, not {last}")
+    if header.is_control:
+        _refuse("control batches are written by the broker alone")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        _refuse(f"producer {header.producer_id} sends the sequence number {header.base_sequence}")
+    codec = header.attributes & _CODEC_BITS
+    if codec > max(Codec):
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"there is no codec {codec}")
+
+
+def _refuse(reason: str) -> None:
+    raise KafkaError(ErrorCode.INVALID_RECORD, reason)

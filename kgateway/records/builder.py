@@ -1,0 +1,125 @@
+"""
+Makes record batches.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from crc32c import crc32c
+
+from kgateway.records.batch import (
+    CONTROL_BIT,
+    CRC_START,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+)
+from kgateway.records.compression import Codec, check_level, compress
+from kgateway.records.record import RecordBody
+from kgateway.wire.codec import encode, encoder
+from kgateway.wire.varints import write_varint
+
+_encode_body = encoder(RecordBody, MAGIC)
+
+Headers = Iterable[tuple[str, bytes | None]]
+
+
+def size_bound(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
+    """
+    The most bytes a record can add to a batch, before compression.
+    """
+    # Attributes; the timestamp; the offset and the lengths of record, key, value and headers.
+    bound = 1 + 10 + 5 * 5 + len(key or b"") + len(value or b"")
+    return bound + sum(2 * 5 + len(_key_bytes(name)) + len(note or b"") for name, note in headers)
+
+
+def _key_bytes(key: str) -> bytes:
+    return key.encode(errors="surrogateescape")
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchBuilder:
+    """
+    Takes records one by one, at consecutive offsets, and gives the batch of them.
+
+    With `log_append_time_ms` that is the timestamp of every record; their own are still written, and not seen.
+    """
+
+    codec: Codec = Codec.NONE
+    level: int | None = None
+    base_offset: int = 0
+    leader_epoch: int = -1
+    log_append_time_ms: int | None = None
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    is_transactional: bool = False
+    is_control: bool = False
+    count: int = field(default=0, init=False)
+    _base_timestamp: int = field(default=NO_TIMESTAMP, init=False)
+    _max_timestamp: int = field(default=NO_TIMESTAMP, init=False)
+    _bodies: bytearray = field(default_factory=bytearray, init=False)
+
+    def __post_init__(self) -> None:
+        check_level(self.codec, self.level)
+
+    @property
+    def size(self) -> int:
+        """
+        The bytes of the batch so far, before compression.
+        """
+        return HEADER_SIZE + len(self._bodies)
+
+    def append(self, key: bytes | None, value: bytes | None, *, timestamp: int, headers: Headers = ()) -> None:
+        """
+        Add a record.
+        """
+        base_timestamp = self._base_timestamp if self.count else timestamp
+        body = RecordBody(
+            timestamp_delta=timestamp - base_timestamp,
+            offset_delta=self.count,
+            key=key,
+            value=value,
+            headers=[RecordBody.Header(key=_key_bytes(name), value=note) for name, note in headers],
+        )
+        encoded = b"".join(_encode_body(body))
+        write_varint(self._bodies, len(encoded))
+        self._bodies += encoded
+        self._base_timestamp = base_timestamp
+        self._max_timestamp = max(self._max_timestamp, timestamp) if self.count else timestamp
+        self.count += 1
+
+    def build(self) -> bytes:
+        """
+        The batch. One without records is what compaction leaves: a header at its offset.
+        """
+        payload = compress(self.codec, self._bodies, self.level) if self.count else b""
+        header = BatchHeader(
+            base_offset=self.base_offset,
+            batch_length=HEADER_SIZE - 12 + len(payload),
+            partition_leader_epoch=self.leader_epoch,
+            crc=0,
+            attributes=self._attributes(),
+            last_offset_delta=max(self.count - 1, 0),
+            base_timestamp=self._base_timestamp,
+            max_timestamp=self._max_timestamp if self.log_append_time_ms is None else self.log_append_time_ms,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            records_count=self.count,
+        )
+        header.crc = crc32c(payload, crc32c(encode(header, MAGIC)[CRC_START:]))
+        return encode(header, MAGIC) + payload
+
+    def _attributes(self) -> int:
+        attributes = int(self.codec) if self.count else 0
+        if self.log_append_time_ms is not None:
+            attributes |= LOG_APPEND_TIME_BIT
+        if self.is_transactional:
+            attributes |= TRANSACTIONAL_BIT
+        if self.is_control:
+            attributes |= CONTROL_BIT
+        return attributes

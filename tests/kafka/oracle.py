@@ -1,0 +1,83 @@
+"""
+Kafka's own message classes, asked through a Java process.
+"""
+
+import json
+import subprocess
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+from kgateway.wire.schema import Struct
+from kgateway.wire.types import Binary, ListOf, Referenced, Sixteen, StructOf, WireType
+
+HERE = Path(__file__).parent
+
+
+class Oracle:
+    """
+    One generation of Kafka: `new` or `old`.
+    """
+
+    def __init__(self, generation: str) -> None:
+        jars = HERE / "target" / generation
+        if not jars.is_dir():
+            raise FileNotFoundError(f"{jars} is missing: mvn -f {HERE / 'pom.xml'} package")
+        command = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(HERE / "Oracle.java")]
+        self._java = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, name: str, version: int, data: bytes) -> tuple[bytes, Any] | None:
+        """
+        What Kafka writes after reading these bytes, and how it shows them; `None` where it has no such version.
+        """
+        assert self._java.stdin and self._java.stdout
+        self._java.stdin.write(f"{name} {version} {data.hex()}\n")
+        self._java.stdin.flush()
+        answer = self._java.stdout.readline().rstrip("\n")
+        if answer == "-":
+            return None
+        if not answer or answer.startswith("!"):
+            raise AssertionError(f"Kafka cannot read {name} v{version} {data.hex()}: {answer}")
+        again, _, shown = answer.partition(" ")
+        return bytes.fromhex(again), json.loads(shown)
+
+    def close(self) -> None:
+        assert self._java.stdin and self._java.stdout
+        self._java.stdin.close()
+        self._java.stdout.close()
+        self._java.wait()
+
+
+def matches(value: Struct, shown: dict[str, Any], version: int) -> bool:
+    """
+    Whether Kafka's JSON says of each field what our value does; what it leaves out is the default.
+    """
+    lowered = {name.lower(): item for name, item in shown.items()}
+    for field in value.__fields__:
+        name = field.name.replace("_", "")
+        if version in field.versions and name in lowered:
+            if not _same(getattr(value, field.name), lowered.pop(name), field.type, version):
+                return False
+        elif version in field.versions and field.tag is None:
+            return False
+    return not lowered
+
+
+def _same(value: Any, shown: Any, kind: WireType, version: int) -> bool:
+    match kind:
+        case _ if value is None or shown is None:
+            return value is shown
+        case ListOf(item):
+            return len(value) == len(shown) and all(
+                _same(ours, theirs, item, version) for ours, theirs in zip(value, shown, strict=True)
+            )
+        case StructOf():
+            return matches(value, shown, version)
+        case Sixteen():
+            return str(value) == shown
+        case Referenced():
+            return True  # shown as records, which these bytes are not; the bytes were compared
+        case Binary():
+            return bool(bytes(value) == b64decode(shown))
+        case _:
+            return bool(value == shown)

@@ -1,0 +1,101 @@
+"""
+Compressed data that would fill memory, and the memory that refusing it takes.
+
+Run as a program, which is what the tests do, it refuses the bombs of one codec and prints by how many bytes that raised
+the most memory the process ever had. A process of its own, because only its high-water mark sees what C libraries use.
+"""
+
+import re
+import sys
+import zlib
+from pathlib import Path
+
+import lz4.frame
+import snappy
+import zstandard
+
+from kgateway.records.compression import Codec, decompress
+
+LIMIT = 1 << 16
+OUTPUT = 1000 * LIMIT  # of each bomb
+_CHUNK = bytes(1 << 20)
+_CHUNKS = OUTPUT // len(_CHUNK)
+_STATUS = Path("/proc/self/status")
+CAN_MEASURE = _STATUS.exists()
+
+
+def bombs(codec: Codec) -> list[bytes]:
+    """
+    Data that decompresses to a thousand times the limit, or says so.
+    """
+    return {Codec.GZIP: _gzip, Codec.SNAPPY: _snappy, Codec.LZ4: _lz4, Codec.ZSTD: _zstd}[codec]()
+
+
+def _gzip() -> list[bytes]:
+    member = zlib.compressobj(1, zlib.DEFLATED, 31)
+    one = b"".join([*(member.compress(_CHUNK) for _ in range(_CHUNKS)), member.flush()])
+    return [one, zlib.compress(_CHUNK, 1, 31) * _CHUNKS]
+
+
+def _snappy() -> list[bytes]:
+    stream = b"\x82SNAPPY\0\0\0\0\1\0\0\0\1"
+    block = snappy.compress(_CHUNK[: LIMIT // 2])
+    blocks = stream + (len(block).to_bytes(4, "big") + block) * (OUTPUT // (LIMIT // 2))
+    lie = b"\xff\xff\xff\xff\x0f" + block  # four gigabytes, it says
+    small_lie = b"\x80\x80\x04" + b"\0" * 5  # the limit, out of five bytes
+    return [blocks, lie, stream + len(lie).to_bytes(4, "big") + lie, snappy.compress(_CHUNK * _CHUNKS), small_lie]
+
+
+def _lz4() -> list[bytes]:
+    frame = lz4.frame.compress(_CHUNK, block_size=lz4.frame.BLOCKSIZE_MAX64KB)
+    with lz4.frame.LZ4FrameCompressor(block_size=lz4.frame.BLOCKSIZE_MAX64KB) as writer:
+        one = b"".join([writer.begin(), *(writer.compress(_CHUNK) for _ in range(_CHUNKS)), writer.flush()])
+        lie = writer.begin(source_size=1 << 40)
+    return [one, frame * _CHUNKS, lie]
+
+
+def _zstd() -> list[bytes]:
+    writer = zstandard.ZstdCompressor().compressobj()
+    one = b"".join([*(writer.compress(_CHUNK) for _ in range(_CHUNKS)), writer.flush()])
+    magic = b"\x28\xb5\x2f\xfd"
+    block = b"\x03\0\x10\0"  # the last block: a zero byte, 128 KiB times
+    lies = [magic + b"\xa0" + (100 << 20).to_bytes(4, "little"), magic + b"\xe0" + (1 << 40).to_bytes(8, "little")]
+    windows = [magic + b"\0" + window + block for window in (b"\x88", b"\xf8")]  # 128 MiB; a terabyte
+    return [one, zstandard.compress(_CHUNK) * _CHUNKS, *lies, windows[0] * (OUTPUT >> 17), *windows]
+
+
+def peak_bytes() -> int:
+    """
+    The most memory this process has had.
+    """
+    found = re.search(r"VmHWM:\s+(\d+) kB", _STATUS.read_text())
+    assert found
+    return int(found[1]) << 10
+
+
+def _forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def main(codec: Codec) -> None:
+    made = bombs(codec)
+    decompress(codec, made[0][:0] or _harmless(codec), LIMIT)  # whatever the library allocates once
+    _forget_peak()
+    before = peak_bytes()
+    for bomb in made:
+        try:
+            decompress(codec, bomb, LIMIT)
+        except ValueError:
+            continue
+        sys.exit(f"not refused: {bomb[:40]!r}")
+    print(peak_bytes() - before)
+
+
+def _harmless(codec: Codec) -> bytes:
+    from kgateway.records.compression import compress
+
+    return compress(codec, b"harmless")
+
+
+if __name__ == "__main__":
+    main(Codec[sys.argv[1]])
