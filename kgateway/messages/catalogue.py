@@ -1,8 +1,8 @@
 """
 Every message there is a table for.
 
-Found by walking the package, so that a new module is enough to add an API. It imports them all: for documents, tests and
-tools; a server imports the messages its handlers name.
+Found by walking the package, so that a new module is enough to add an API. It imports them all: for documents, tests
+and tools; a server imports the messages its handlers name.
 """
 
 from collections.abc import Iterator

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 from kgateway.wire.layout import STRING_BYTES_MAX, Writer
 from kgateway.wire.schema import Field, Message, Struct
 from kgateway.wire.source import Compiled, Step
-from kgateway.wire.types import Fixed, Referenced, StructOf, Text, WireType, least_size
+from kgateway.wire.types import Fixed, Referenced, Text, WireType
 from kgateway.wire.uuids import Uuid
 from kgateway.wire.varints import more_uvarint, read_uvarint, read_varint, read_varlong
 
@@ -183,7 +183,7 @@ class DecoderWriter(Writer):
             self._items(item, value, path)
 
     def _items(self, item: WireType, value: str, path: str) -> None:
-        least = max(1, least_size(item, self.version, self.compact))
+        least = max(1, self.least_size(item))
         needed = "n" if least == 1 else f"n * {least}"
         self.source.line(f"if n < 0 or {needed} > size - pos: refuse(n, size - pos)", Step(path))
         match item:
@@ -223,6 +223,6 @@ class DecoderWriter(Writer):
 
     def _tag(self, field: Field, value: str, path: str, tag: str, stop: str) -> None:
         with self.block(f"if {tag} == {field.tag}:"):
-            self.value(field.type, value, path, self.version in field.nullable, field.classic, tagged=True)
+            self.value(field.type, value, path, field)
             self.flush()
             self.source.line(f"if pos != {stop}: refuse_tag({tag}, pos, {stop})", Step(path))

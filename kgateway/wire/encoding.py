@@ -95,11 +95,11 @@ class EncoderWriter(Writer):
 
     def nested(self, kind: type[Struct], value: str, path: str) -> None:
         local = self.name("inner")
-        self.source.line(f"{local} = {value}")
+        self.source.line(f"{local} = {value}", Step(path))
         self.fields(kind, local, path)
 
     def nullable_struct(self, kind: type[Struct], value: str, path: str, null: int) -> None:
-        with self.block(f"if {value} is None:"):
+        with self.block(f"if {value} is None:", Step(path)):
             self.fixed("b", str(null), path)
         with self.block("else:"):
             self.fixed("b", "1", path)
@@ -139,7 +139,7 @@ class EncoderWriter(Writer):
         A local that holds the value in the form that is written, and its length in `n`.
         """
         local = self.name("value")
-        self.source.line(f"{local} = {value}")
+        self.source.line(f"{local} = {value}", Step(path))
         if nullable:
             with self.source.block(f"if {local} is None:"):
                 self.source.line(f"n, {local} = -1, {empty}")
@@ -210,10 +210,10 @@ class EncoderWriter(Writer):
         self.source.line(f"if {count}: {self._out} += {section}")
 
     def _tag(self, field: Field, value: str, path: str, section: str, count: str) -> None:
-        with self.block(f"if {self._differs(field, value)}:"):
+        with self.block(f"if {self._differs(field, value)}:", Step(path)):
             outer, self._out = self._out, self.name("tag")
             self.source.line(f"{self._out} = bytearray()")
-            self.value(field.type, value, path, self.version in field.nullable, tagged=True)
+            self.value(field.type, value, path, field)
             self.flush()
             header, self._out, body = self.name("header"), outer, self._out
             self.source.line(f"{header} = bytearray()")

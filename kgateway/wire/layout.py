@@ -69,15 +69,32 @@ class Writer:
             start += size
         return "".join(letter for letter, _, _ in run), [expression for _, expression, _ in run if expression], steps
 
-    def length_letter(self, kind: WireType, classic: bool) -> str | None:
+    def length_letter(self, kind: WireType, field: Field | None) -> str | None:
         """
         The letter of a length, `B` for the first byte of a compact one, `None` where it is a signed varint.
         """
         if self.zigzag:
             return None
-        if self.compact and not classic:
+        if self.compact and not (field and field.classic):
             return "B"
         return "h" if isinstance(kind, Text) else "i"
+
+    def least_size(self, kind: WireType, field: Field | None = None) -> int:
+        """
+        The fewest bytes a value can take: what a declared number of items is checked against.
+        """
+        match kind:
+            case Fixed():
+                return kind.size
+            case Sixteen():
+                return 16
+            case StructOf(inner):
+                present = [f for f in inner.__fields__ if self.version in f.versions and f.tag is None]
+                nullable = field is not None and self.version in field.nullable
+                return 1 if nullable else self.compact + sum(self.least_size(f.type, f) for f in present)
+            case _:
+                letter = self.length_letter(kind, field)
+                return struct.calcsize(">" + letter) if letter else 1
 
     def fields(self, kind: type[Struct], value: str, path: str) -> None:
         """
@@ -91,7 +108,7 @@ class Writer:
                 if self.version in field.versions:
                     tagged.append(field)
             else:
-                self.value(field.type, f"{value}.{field.name}", place, self.version in field.nullable, field.classic)
+                self.value(field.type, f"{value}.{field.name}", place, field)
         if self.compact:
             self.tags(sorted(tagged, key=lambda f: f.tag or 0), value, path)
 
@@ -103,12 +120,11 @@ class Writer:
     def tags(self, tagged: list[Field], value: str, path: str) -> None:
         raise NotImplementedError
 
-    def value(
-        self, kind: WireType, value: str, path: str, nullable: bool = False, classic: bool = False, tagged: bool = False
-    ) -> None:
+    def value(self, kind: WireType, value: str, path: str, field: Field | None = None) -> None:
         """
-        One value of any type.
+        One value of any type: that of a field, or an item of a list.
         """
+        nullable = field is not None and self.version in field.nullable
         match kind:
             case Fixed(letter):
                 self.fixed(letter, value, path)
@@ -117,14 +133,13 @@ class Writer:
             case Zigzag(bits):
                 self.varint(bits, value, path)
             case Text() | Binary() | Referenced():
-                self.sized(kind, value, path, nullable, self.length_letter(kind, classic))
+                self.sized(kind, value, path, nullable, self.length_letter(kind, field))
             case ListOf(item):
-                self.items(item, value, path, nullable, self.length_letter(kind, classic))
+                self.items(item, value, path, nullable, self.length_letter(kind, field))
+            case StructOf(inner) if nullable:
+                self.nullable_struct(inner, value, path, null=-1 if field and field.tag is None else 0)
             case StructOf(inner):
-                if nullable:
-                    self.nullable_struct(inner, value, path, null=0 if tagged else -1)
-                else:
-                    self.nested(inner, value, path)
+                self.nested(inner, value, path)
 
     def uuid(self, value: str, path: str) -> None:
         raise NotImplementedError

@@ -44,11 +44,12 @@ def v(
     classic: bool = False,
 ) -> Any:
     """
-    What a table says of a field beside its type: its versions, its default, the versions that admit null (where `| None`
-    alone would say all), its tag (then it travels in the tagged section), and whether its length keeps the classic form
-    in flexible versions too.
+    What a table says of a field beside its type: its versions, its default, the versions that admit null (where
+    `| None` alone would say all), its tag (then it travels in the tagged section), and whether its length keeps the
+    classic form in flexible versions too.
     """
-    return _Notes(parse_versions(versions), default, nullable and parse_versions(nullable), tag, classic)  # type: ignore[arg-type]
+    admits_null = None if nullable is None else parse_versions(nullable)
+    return _Notes(parse_versions(versions), default, admits_null, tag, classic)
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,19 +121,3 @@ def _wire_type(annotation: Any) -> WireType:
     if hasattr(annotation, "__fields__"):
         return StructOf(annotation)
     raise TypeError(f"{annotation!r} has no form on the wire")
-
-
-def least_size(kind: WireType, version: int, compact: bool) -> int:
-    """
-    The fewest bytes a value can take: what a declared number of items is checked against.
-    """
-    match kind:
-        case Fixed():
-            return kind.size
-        case Sixteen():
-            return 16
-        case StructOf(fields_of):
-            present = [f for f in fields_of.__fields__ if version in f.versions and f.tag is None]
-            return compact + sum(1 if f.nullable else least_size(f.type, version, compact) for f in present)
-        case _:
-            return 1

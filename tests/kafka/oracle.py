@@ -30,7 +30,8 @@ class Oracle:
         """
         What Kafka writes after reading these bytes, and how it shows them; `None` where it has no such version.
         """
-        assert self._java.stdin and self._java.stdout
+        assert self._java.stdin
+        assert self._java.stdout
         self._java.stdin.write(f"{name} {version} {data.hex()}\n")
         self._java.stdin.flush()
         answer = self._java.stdout.readline().rstrip("\n")
@@ -42,7 +43,8 @@ class Oracle:
         return bytes.fromhex(again), json.loads(shown)
 
     def close(self) -> None:
-        assert self._java.stdin and self._java.stdout
+        assert self._java.stdin
+        assert self._java.stdout
         self._java.stdin.close()
         self._java.stdout.close()
         self._java.wait()
@@ -68,13 +70,12 @@ def _same(value: Any, shown: Any, kind: WireType, version: int) -> bool:
         case _ if value is None or shown is None:
             return value is shown
         case ListOf(item):
-            return len(value) == len(shown) and all(
-                _same(ours, theirs, item, version) for ours, theirs in zip(value, shown, strict=True)
-            )
+            pairs = zip(value, shown, strict=False)
+            return len(value) == len(shown) and all(_same(ours, theirs, item, version) for ours, theirs in pairs)
         case StructOf():
             return matches(value, shown, version)
         case Sixteen():
-            return str(value) == shown
+            return bool(str(value) == shown)
         case Referenced():
             return True  # shown as records, which these bytes are not; the bytes were compared
         case Binary():

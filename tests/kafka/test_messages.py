@@ -4,17 +4,15 @@ records of its internal topics, and the versions that Kafka 4 dropped.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from hypothesis import given
 
-from kgateway.messages.catalogue import messages
 from kgateway.wire.codec import decode, encode
-from kgateway.wire.headers import RequestHeader, ResponseHeader
 from kgateway.wire.schema import Message
 from tests.kafka.oracle import Oracle, matches
 from tests.wire import values
+from tests.wire.cases import EVERY_VERSION
 
 pytestmark = pytest.mark.kafka
 
@@ -30,15 +28,7 @@ def oracles() -> Iterator[list[Oracle]]:
         oracle.close()
 
 
-def _cases() -> list[Any]:
-    return [
-        pytest.param(message, version, id=f"{message.__name__}-v{version}")
-        for message in [*messages(), RequestHeader, ResponseHeader]
-        for version in message.__spec__.versions
-    ]
-
-
-@pytest.mark.parametrize(("message", "version"), _cases())
+@pytest.mark.parametrize(("message", "version"), EVERY_VERSION)
 def test_kafka_reads_what_we_write(message: type[Message], version: int, oracles: list[Oracle]) -> None:
     """
     Kafka reads our bytes to the end as the same value, and writes them again the same.

@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 import uuid
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import kafka.protocol
@@ -26,6 +27,7 @@ def _import_all() -> None:
             importlib.import_module(module.name)
 
 
+@cache
 def containers() -> dict[str, Any]:
     """
     The classes made from JSON, by message name.
@@ -34,6 +36,7 @@ def containers() -> dict[str, Any]:
     return {cls.__name__: cls for cls in ApiMessage.__subclasses__()}
 
 
+@cache
 def tuples() -> dict[tuple[str, int], Any]:
     """
     The hand-written classes, by message name and version.

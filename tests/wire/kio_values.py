@@ -26,14 +26,20 @@ _SPANS = st.integers(-(1 << 42), 1 << 42)
 
 def kio_class(message: type[Message], version: int) -> Any:
     """
-    kio's class for a message in a version; `LookupError` where kio has none.
+    kio's class for a message in a version; `None` where kio has none.
     """
-    name, kind = _kio_name(message)
-    module, _, attribute = schema_name_map[name][version][kind].partition(":")
+    name, kind = kio_name(message)
+    path = schema_name_map.get(name, {}).get(version, {}).get(kind)
+    if path is None:
+        return None
+    module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
-def _kio_name(message: type[Message]) -> tuple[str, Any]:
+def kio_name(message: type[Message]) -> tuple[str, Any]:
+    """
+    kio's name for a message, and whether it is a request, a response, a header or data.
+    """
     name = message.__spec__.name
     for suffix, kind in (("Request", EntityType.request), ("Response", EntityType.response)):
         if name.endswith(suffix):

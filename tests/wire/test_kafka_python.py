@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgateway.messages.api_versions import ApiVersionsResponse
-from kgateway.messages.catalogue import messages
 from kgateway.wire.codec import decode, encode
 from kgateway.wire.schema import Field, Message
 from tests.wire import values
+from tests.wire.cases import cases
 from tests.wire.kafka_python_values import containers, to_container, to_tuple, tuples
 from tests.wire.kio_values import kio_class
-
 
 # What is wrong on the other side, and so cannot be compared.
 _THEIR_BUGS = {
@@ -30,37 +29,16 @@ def _without_error(field: Field) -> st.SearchStrategy[int] | None:
     return st.just(0) if field.name == "error_code" else None
 
 
-def _knows(message: type[Message], version: int) -> bool:
-    try:
-        return bool(kio_class(message, version))
-    except LookupError:
-        return False
+def _container(message: type[Message], version: int) -> Any:
+    return containers().get(message.__name__) if kio_class(message, version) else None
 
 
-def _containers() -> list[Any]:
-    found = containers()
-    return [
-        pytest.param(message, version, found[message.__name__], id=f"{message.__name__}-v{version}")
-        for message in messages()
-        if message.__name__ in found
-        for version in message.__spec__.versions
-        if _knows(message, version)
-    ]
+def _tuple(message: type[Message], version: int) -> Any:
+    name = (message.__name__, version)
+    return None if kio_class(message, version) or name in _THEIR_BUGS else tuples().get(name)
 
 
-def _tuples() -> list[Any]:
-    found = tuples()
-    return [
-        pytest.param(message, version, found[message.__name__, version], id=f"{message.__name__}-v{version}")
-        for message in messages()
-        for version in message.__spec__.versions
-        if (message.__name__, version) in found
-        and not _knows(message, version)
-        and (message.__name__, version) not in _THEIR_BUGS
-    ]
-
-
-@pytest.mark.parametrize(("message", "version", "theirs"), _containers())
+@pytest.mark.parametrize(("message", "version", "theirs"), cases(_container))
 def test_bytes_are_those_of_the_json_tables(message: type[Message], version: int, theirs: Any) -> None:
     """
     Both codecs make the same bytes of a value, and what it reads of ours it writes again the same.
@@ -79,7 +57,7 @@ def test_bytes_are_those_of_the_json_tables(message: type[Message], version: int
     check()
 
 
-@pytest.mark.parametrize(("message", "version", "theirs"), _tuples())
+@pytest.mark.parametrize(("message", "version", "theirs"), cases(_tuple))
 def test_bytes_are_those_of_the_old_tables(message: type[Message], version: int, theirs: Any) -> None:
     """
     Versions that kio has forgotten are as kafka-python's oldest tables have them, both ways.

@@ -9,27 +9,14 @@ import pytest
 from hypothesis import given
 from kio.serial import entity_reader, entity_writer
 
-from kgateway.messages.catalogue import messages
 from kgateway.wire.codec import decode, encode
-from kgateway.wire.headers import RequestHeader, ResponseHeader
 from kgateway.wire.schema import Message
 from tests.wire import values
+from tests.wire.cases import cases
 from tests.wire.kio_values import kio_class, narrowed, to_kio
 
 
-def _known_to_kio() -> list[Any]:
-    cases = []
-    for message in [*messages(), RequestHeader, ResponseHeader]:
-        for version in message.__spec__.versions:
-            try:
-                kio = kio_class(message, version)
-            except LookupError:
-                continue
-            cases.append(pytest.param(message, version, kio, id=f"{message.__name__}-v{version}"))
-    return cases
-
-
-@pytest.mark.parametrize(("message", "version", "kio"), _known_to_kio())
+@pytest.mark.parametrize(("message", "version", "kio"), cases(kio_class))
 def test_bytes_are_kios(message: type[Message], version: int, kio: Any) -> None:
     """
     Both codecs make the same bytes of a value, and read them back as that value.

@@ -49,10 +49,11 @@ def _values(field: Field, version: int, override: Override) -> st.SearchStrategy
     values = override(field)
     if values is None:
         values = _plain(field.type, version, override)
-    if isinstance(field.type, StructOf) and field.tag is not None:
+    tagged_struct = isinstance(field.type, StructOf) and field.tag is not None
+    if tagged_struct:
         # A tagged struct of nothing but defaults is left out by Kafka, and sent by us.
         values = values.filter(lambda struct: struct != type(struct)(**_defaults(type(struct))))
-    if version in field.nullable or isinstance(field.type, StructOf) and field.tag is not None:
+    if version in field.nullable or tagged_struct:
         values = st.none() | values
     return values
 

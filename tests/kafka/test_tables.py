@@ -1,0 +1,231 @@
+"""
+Our tables against the JSON that Kafka's own classes are made of, for what bytes do not show: above all the defaults.
+
+The JSON lies in the jars. Kafka 4.3 is asked first, and 3.9 for the versions that Kafka 4 dropped. Three differences are
+meant: a field that must be given has no default here; the other two are in `_is_none_here`.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from unittest.mock import ANY
+from zipfile import ZipFile
+
+import pytest
+
+from kgateway.messages.catalogue import apis, messages
+from kgateway.wire.headers import RequestHeader, ResponseHeader
+from kgateway.wire.schema import Field, Message, Struct
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType
+from kgateway.wire.uuids import ZERO, Uuid
+from kgateway.wire.versions import both, parse_versions
+from tests.kafka.oracle import HERE
+
+pytestmark = pytest.mark.kafka
+
+Json = dict[str, Any]
+
+_GENERATIONS = ("old", "new")  # the later one is believed where both have a version
+_PREVIEWS = ("ShareFetch", "ShareAcknowledge", "ShareGroup")  # v0 in 3.9, for trial only; 4.3 begins with v1
+_BETWEEN_BROKERS = {83, 84, 85, 86, 87}  # the share coordinator's state (KIP-932): no client or tool sends them
+_COMMENTS = re.compile(r"^\s*//.*$", re.MULTILINE)
+_NAMES: dict[WireType, str] = {
+    Fixed("?"): "bool",
+    Fixed("b"): "int8",
+    Fixed("h"): "int16",
+    Fixed("H"): "uint16",
+    Fixed("i"): "int32",
+    Fixed("I"): "uint32",
+    Fixed("q"): "int64",
+    Fixed("d"): "float64",
+    Text(): "string",
+    Binary(): "bytes",
+    Referenced(): "records",
+    Sixteen(): "uuid",
+}
+_NOTHING = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "records": None, "uuid": ZERO}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """
+    One field in one version, as either side has it.
+    """
+
+    version: int
+    path: str
+    type: str
+    nullable: bool
+    tag: int | None
+    compact: bool
+    default: Any
+
+
+def _ours(struct: type[Struct], version: int, compact: bool, path: str = "") -> Iterator[Row]:
+    for field in struct.__fields__:
+        if version in field.versions:
+            here = f"{path}/{field.name.replace('_', '')}"
+            yield _our_row(field, version, compact, here)
+            match field.type:
+                case StructOf(nested) | ListOf(StructOf(nested)):
+                    yield from _ours(nested, version, compact, here)
+
+
+def _our_row(field: Field, version: int, compact: bool, path: str) -> Row:
+    return Row(
+        version,
+        path,
+        _type_name(field.type),
+        version in field.nullable,
+        field.tag,
+        compact and not field.classic,
+        ANY if field.required else field.default,
+    )
+
+
+def _type_name(kind: WireType) -> str:
+    match kind:
+        case ListOf(item):
+            return "[]" + _type_name(item)
+        case StructOf():
+            return "struct"
+        case _:
+            return _NAMES[kind]
+
+
+class Definition:
+    """
+    One of Kafka's JSON files.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.json: Json = json.loads(_COMMENTS.sub("", text))
+        self.versions = parse_versions(self.json["validVersions"])
+        self.flexible = _versions(self.json, "flexibleVersions")
+        self._shared = {struct["name"]: struct["fields"] for struct in self.json.get("commonStructs", [])}
+
+    def rows(self, version: int) -> list[Row]:
+        return list(self._rows(self.json["fields"], version, ""))
+
+    def _rows(self, fields: list[Json], version: int, path: str) -> Iterator[Row]:
+        for field in fields:
+            if version in _field_versions(field):
+                here = f"{path}/{field['name'].lower()}"
+                yield self._row(field, version, here)
+                nested = self._shared.get(field["type"].removeprefix("[]"), [])
+                yield from self._rows(field.get("fields", nested), version, here)
+
+    def _row(self, field: Json, version: int, path: str) -> Row:
+        return Row(
+            version,
+            path,
+            re.sub(r"[A-Z]\w*", "struct", field["type"]),
+            version in _versions(field, "nullableVersions"),
+            field["tag"] if version in _versions(field, "taggedVersions") else None,
+            version in (_versions(field, "flexibleVersions") if "flexibleVersions" in field else self.flexible),
+            None if _is_none_here(field) else _default(field["type"], field.get("default")),
+        )
+
+
+def _versions(json: Json, name: str) -> range:
+    return parse_versions(json.get(name, "none"))
+
+
+def _field_versions(field: Json) -> range:
+    return _versions(field, "versions" if "versions" in field else "taggedVersions")
+
+
+def _is_none_here(field: Json) -> bool:
+    """
+    The differences that are meant: `None` for what nobody gave, where Kafka makes up a value.
+
+     - a tagged struct is None while it is absent, in Kafka a struct of defaults
+     - what has no default and may be null in all its versions is None, in Kafka "" or an empty list; not so a tagged
+       field, whose default is what its absence means on the wire
+    """
+    if "tag" in field:
+        return bool(field["type"][0].isupper())
+    versions = _field_versions(field)
+    return field.get("default") is None and both(versions, _versions(field, "nullableVersions")) == versions
+
+
+def _default(kind: str, given: Any) -> Any:
+    """
+    What Kafka's generator makes of a default: mostly text, "null" for null, and nothing (also a null) for nothing.
+    """
+    if given == "null":
+        return None
+    if given is None or given == "":
+        return () if kind.startswith("[]") else _NOTHING.get(kind, 0)
+    match kind:
+        case "bool":
+            return given in (True, "true")
+        case "string":
+            return given
+        case "uuid":
+            return Uuid.parse(given)
+        case "float64":
+            return float(given)
+        case _:
+            return int(str(given), 0)
+
+
+@cache
+def _definitions(generation: str) -> dict[str, Definition]:
+    found = {}
+    for path in (HERE / "target" / generation).iterdir():
+        with ZipFile(path) as jar:
+            for name in jar.namelist():
+                if re.fullmatch(r"common/message/\w+\.json", name):
+                    definition = Definition(jar.read(name).decode())
+                    found[definition.json["name"]] = definition
+    return found
+
+
+def _by_version(name: str) -> dict[int, Definition]:
+    return {
+        version: definition
+        for generation in _GENERATIONS
+        if not (generation == "old" and name.startswith(_PREVIEWS))
+        and (definition := _definitions(generation).get(name))
+        for version in definition.versions
+    }
+
+
+each_message = pytest.mark.parametrize(
+    "message", [*messages(), RequestHeader, ResponseHeader], ids=lambda message: message.__name__
+)
+
+
+@each_message
+def test_class_line_is_kafkas(message: type[Message]) -> None:
+    """
+    A message has Kafka's key, versions and flexible versions.
+    """
+    spec = message.__spec__
+    theirs = sorted(_by_version(spec.name).items())
+    assert [(spec.key, version, version in spec.flexible) for version in spec.versions] == [
+        (definition.json.get("apiKey"), version, version in definition.flexible) for version, definition in theirs
+    ]
+
+
+@each_message
+def test_fields_are_kafkas(message: type[Message]) -> None:
+    """
+    In each version the fields are Kafka's, in order, with their types, nulls, tags and defaults.
+    """
+    spec = message.__spec__
+    for version, definition in _by_version(spec.name).items():
+        assert list(_ours(message, version, version in spec.flexible)) == definition.rows(version)
+
+
+def test_every_request_to_a_broker_has_a_table() -> None:
+    """
+    There are tables for all that a client or an admin tool may send to a broker.
+    """
+    requests = [definition.json for definition in _definitions("new").values() if definition.json["type"] == "request"]
+    keys = {json["apiKey"] for json in requests if "broker" in json.get("listeners", [])}
+    assert sorted(keys - _BETWEEN_BROKERS - apis().keys()) == []

@@ -1,0 +1,310 @@
+"""
+Batches unopened: headers, borders, checksums, claims, and the move to another offset.
+"""
+
+import tracemalloc
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+from kafka.record.default_records import DefaultRecordBatch
+
+from kgateway.records.batch import (
+    HEADER_SIZE,
+    PLACE_SIZE,
+    Batch,
+    BatchHeader,
+    Incomplete,
+    TimestampType,
+    batches,
+    check_produced,
+    crc_holds,
+    placed,
+    read_batch,
+    read_header,
+)
+from kgateway.records.compression import Codec
+from kgateway.records.record import Record
+from kgateway.wire.codec import encode
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.malformed import Malformed, Place
+from kgateway.wire.types import Buffer
+from tests.records.values import JAVA_BATCHES, SAMPLE, batch_of, built
+
+PLAIN = built(SAMPLE)
+
+
+def sealed(**changes: Any) -> Batch:
+    """
+    A batch of three records with another header, and the CRC of that.
+    """
+    batch = batch_of([Record(n, 1_000 + n, b"k", b"v") for n in range(3)])
+    for name, value in changes.items():
+        setattr(batch.header, name, value)
+    data = encode(batch.header, 2) + batch.data[HEADER_SIZE:]
+    batch.header.crc = crc32c(data[21:])
+    return read_batch(encode(batch.header, 2) + data[HEADER_SIZE:])
+
+
+def test_header_is_read_field_by_field() -> None:
+    """
+    Each field is read from its place.
+    """
+    data = bytes.fromhex(
+        "0102030405060708 00000031 0a0b0c0d 02 f1f2f3f4 0013 00000005 1112131415161718 2122232425262728"
+        "3132333435363738 4142 51525354 00000006"
+    )
+    assert read_header(b"__" + data, 2) == BatchHeader(
+        base_offset=0x0102030405060708,
+        batch_length=49,
+        partition_leader_epoch=0x0A0B0C0D,
+        magic=2,
+        crc=0xF1F2F3F4,
+        attributes=0x13,
+        last_offset_delta=5,
+        base_timestamp=0x1112131415161718,
+        max_timestamp=0x2122232425262728,
+        producer_id=0x3132333435363738,
+        producer_epoch=0x4142,
+        base_sequence=0x51525354,
+        records_count=6,
+    )
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_java_header_is_read_as_kafka_python_reads_it(codec: Codec) -> None:
+    """
+    The header of a batch of the Java producer says what kafka-python says it says.
+    """
+    header, theirs = read_header(JAVA_BATCHES[codec]), DefaultRecordBatch(JAVA_BATCHES[codec])
+    assert header.codec == codec == theirs.compression_type
+    assert header.size == len(JAVA_BATCHES[codec]) == theirs.size_in_bytes
+    assert header.last_offset == 2 == theirs.last_offset
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, 11)
+    assert (header.base_timestamp, header.max_timestamp) == (1000, 1000)
+    assert header.partition_leader_epoch == 5 == theirs.leader_epoch
+    assert header.crc == theirs.crc
+
+
+@pytest.mark.parametrize(
+    ("attributes", "true"),
+    [(0x08, "appended"), (0x10, "is_transactional"), (0x20, "is_control"), (0x40, "has_delete_horizon"), (0x80, "")],
+)
+def test_attributes_are_told_apart(attributes: int, true: str) -> None:
+    """
+    Each bit of the attributes has its property, beside any codec, and unknown bits have none.
+    """
+    for codec in Codec:
+        header = sealed(attributes=attributes | codec).header
+        assert header.codec is codec
+        assert header.is_transactional is (true == "is_transactional")
+        assert header.is_control is (true == "is_control")
+        assert header.has_delete_horizon is (true == "has_delete_horizon")
+        expected = TimestampType.LOG_APPEND_TIME if true == "appended" else TimestampType.CREATE_TIME
+        assert header.timestamp_type is expected
+
+
+def test_last_offset_counts_from_the_base() -> None:
+    """
+    The last offset is where the header says, however many records are left.
+    """
+    assert sealed(base_offset=1 << 40, last_offset_delta=9).header.last_offset == (1 << 40) + 9
+
+
+@pytest.mark.parametrize("left", range(HEADER_SIZE))
+def test_cut_header_is_incomplete(left: int) -> None:
+    """
+    A header of less than 61 bytes is not read, wherever it starts.
+    """
+    with pytest.raises(Incomplete) as e:
+        read_header(memoryview(b"___" + PLAIN[:left]), 3)
+    assert (e.value.place, e.value.position) == (Place("RecordBatch", 2, "header"), 3)
+    assert e.value.reason == f"{left} bytes are left, a header takes 61"
+
+
+@pytest.mark.parametrize("magic", [0, 1, 3, 0xFF])
+def test_other_magic_is_malformed(magic: int) -> None:
+    """
+    Only magic 2 is a record batch; that is wrong bytes, not missing ones.
+    """
+    with pytest.raises(Malformed, match=r"RecordBatch v2: magic at byte 20: magic -?\d, not 2") as e:
+        read_header(b"____" + PLAIN[:16] + bytes([magic]) + PLAIN[17:], 4)
+    assert not isinstance(e.value, Incomplete)
+
+
+@pytest.mark.parametrize("length", [48, 0, -1, -(1 << 31)])
+def test_batch_shorter_than_its_header_is_malformed(length: int) -> None:
+    """
+    No length below the header's own leads anywhere, or backwards.
+    """
+    data = PLAIN[:8] + length.to_bytes(4, "big", signed=True) + PLAIN[12:]
+    with pytest.raises(Malformed, match=r"RecordBatch v2: batch_length at byte 8: .* shorter than its header"):
+        list(batches(data, cut_tail=True))
+
+
+@pytest.mark.parametrize("wrap", [bytes, memoryview, bytearray])
+def test_batches_are_found_one_behind_the_other(wrap: type[Buffer]) -> None:
+    """
+    A buffer gives its batches in order, as views of it, from any position.
+    """
+    parts = [PLAIN, JAVA_BATCHES[Codec.LZ4], PLAIN]
+    buffer = wrap(b"_" + b"".join(parts))
+    assert [bytes(batch.data) for batch in batches(buffer, 1)] == parts
+    assert [bytes(batch.data) for batch in batches(buffer, 1 + len(PLAIN))] == parts[1:]
+    assert list(batches(b"")) == []
+    assert all(batch.data.obj is memoryview(buffer).obj for batch in batches(buffer, 1))
+
+
+def test_batches_are_found_lazily() -> None:
+    """
+    What is before the damage comes out before the damage does.
+    """
+    found = batches(PLAIN + PLAIN[:16] + b"\x09" + PLAIN[17:])
+    assert next(found).data == PLAIN
+    with pytest.raises(Malformed):
+        next(found)
+
+
+def test_cut_tail_is_left_out_or_refused() -> None:
+    """
+    Wherever a buffer ends, the whole batches in it are found; the cut one is an error only if it must not be cut.
+    """
+    whole = PLAIN + JAVA_BATCHES[Codec.ZSTD]
+    for end in range(len(whole) + 1):
+        expected = (end >= len(PLAIN)) + (end == len(whole))
+        assert len(list(batches(whole[:end], cut_tail=True))) == expected, end
+        if end in (0, len(PLAIN), len(whole)):
+            assert len(list(batches(whole[:end]))) == expected
+        else:
+            with pytest.raises(Incomplete):
+                list(batches(whole[:end]))
+
+
+def test_wrong_magic_is_no_cut_tail() -> None:
+    """
+    A tail may be cut; what is there must be right.
+    """
+    with pytest.raises(Malformed):
+        list(batches(PLAIN[:16] + b"\1" + PLAIN[17:], cut_tail=True))
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_crc_of_java_holds(codec: Codec) -> None:
+    """
+    The CRC of Java's batches is the one computed here, for bytes and for a view into more.
+    """
+    data = JAVA_BATCHES[codec]
+    assert crc_holds(read_batch(data))
+    assert crc_holds(read_batch(b"___" + data + b"___", 3))
+
+
+def test_crc_guards_all_behind_it() -> None:
+    """
+    Any bit changed behind the CRC is noticed, and none before it is.
+    """
+    for position in range(len(PLAIN)):
+        if 8 <= position < 12 or position == 16:
+            continue  # the batch would end elsewhere, or not be one
+        for bit in range(8):
+            damaged = bytearray(PLAIN)
+            damaged[position] ^= 1 << bit
+            assert crc_holds(read_batch(damaged)) is (position < 16), (position, bit)
+
+
+def test_checking_a_crc_copies_nothing() -> None:
+    """
+    The CRC of a large batch is computed in place.
+    """
+    batch = batch_of([Record(0, 0, None, bytes(8 << 20))])
+    tracemalloc.start()
+    try:
+        assert crc_holds(batch)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000
+
+
+# What LogValidator and UnifiedLog of Kafka 4.3.1 refuse. An unknown codec is an IllegalArgumentException to them, which
+# the client sees as UNKNOWN_SERVER_ERROR; here it has a code that says what is wrong.
+REFUSED = {
+    "INVALID_RECORD: the batch declares 0 records": {"records_count": 0},
+    "INVALID_RECORD: the batch declares -1 records": {"records_count": -1},
+    "INVALID_RECORD: 3 records end at offset delta 2, not 5": {"last_offset_delta": 5},
+    "INVALID_RECORD: 3 records end at offset delta 2, not -1": {"last_offset_delta": -1},
+    "INVALID_RECORD: 3 records end at offset delta 2, not 1": {"last_offset_delta": 1},
+    "INVALID_RECORD: 4 records end at offset delta 3, not 2": {"records_count": 4},
+    "INVALID_RECORD: control batches are written by the broker alone": {"attributes": 0x20},
+    "INVALID_RECORD: producer 5 sends the sequence number -1": {"producer_id": 5, "producer_epoch": 0},
+    "INVALID_RECORD: producer 0 sends the sequence number -2": {"producer_id": 0, "base_sequence": -2},
+    "INVALID_RECORD: a batch comes with base offset 0, this one with 7": {"base_offset": 7},
+    "UNSUPPORTED_COMPRESSION_TYPE: there is no codec 5": {"attributes": 5},
+    "UNSUPPORTED_COMPRESSION_TYPE: there is no codec 7": {"attributes": 7},
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_impossible_claims_are_refused(reason: str) -> None:
+    """
+    A produced batch that contradicts itself, or says what no producer may, is refused in words.
+    """
+    with pytest.raises(KafkaError) as e:
+        check_produced(sealed(**REFUSED[reason]))
+    assert str(e.value) == reason
+
+
+# What they take, odd as some of it is.
+TAKEN: list[dict[str, int]] = [
+    {},
+    {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0},
+    {"producer_id": 5, "producer_epoch": -1, "base_sequence": 0},
+    {"producer_id": -1, "producer_epoch": 3, "base_sequence": 7},
+    {"producer_id": -5, "base_sequence": -7},
+    {"attributes": 0x10},  # transactional without a producer id
+    {"attributes": 0x08},  # LogAppendTime
+    {"attributes": 0x40},
+    {"attributes": 0x7F80},
+    {"attributes": 4},
+    {"max_timestamp": 5},
+    {"max_timestamp": -1},
+    {"base_timestamp": -7},
+    {"partition_leader_epoch": 99},
+]
+
+
+@pytest.mark.parametrize("changes", TAKEN, ids=str)
+def test_claims_that_kafka_takes_are_taken(changes: dict[str, int]) -> None:
+    """
+    What Kafka takes from a producer is taken.
+    """
+    check_produced(sealed(**changes))
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_java_batches_are_taken(codec: Codec) -> None:
+    """
+    The Java producer's batches pass, and do no longer with one bit changed.
+    """
+    data = bytearray(JAVA_BATCHES[codec])
+    check_produced(read_batch(data))
+    data[-1] ^= 1
+    with pytest.raises(KafkaError) as e:
+        check_produced(read_batch(data))
+    assert e.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert str(e.value) == "CORRUPT_MESSAGE: the CRC of the batch is not that of its bytes"
+
+
+def test_batch_finds_its_place_without_a_copy() -> None:
+    """
+    A batch is placed by a head of 16 bytes before a view of the very bytes it came in, and its CRC still holds.
+    """
+    frame = b"___" + PLAIN + b"___"
+    head, rest = placed(read_batch(frame, 3), (1 << 40) + 7, 12)
+    assert len(head) == PLACE_SIZE
+    assert isinstance(rest, memoryview)
+    assert rest.obj is frame
+    assert rest == PLAIN[PLACE_SIZE:]
+    moved = read_batch(b"".join([head, rest]))
+    assert (moved.header.base_offset, moved.header.partition_leader_epoch) == ((1 << 40) + 7, 12)
+    assert moved.header.size == len(PLAIN)
+    assert crc_holds(moved)

@@ -1,0 +1,27 @@
+"""
+What the tests of the tables go through.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kgateway.messages.catalogue import messages
+from kgateway.wire.headers import RequestHeader, ResponseHeader
+from kgateway.wire.schema import Message
+
+EVERY_MESSAGE: list[type[Message]] = [*messages(), RequestHeader, ResponseHeader]
+EVERY_VERSION = [(message, version) for message in EVERY_MESSAGE for version in message.__spec__.versions]
+
+
+def cases(counterpart: Callable[[type[Message], int], Any]) -> list[Any]:
+    """
+    Message, version and their counterpart elsewhere, as pytest's parameters, wherever there is one.
+    """
+    found = [(message, version, counterpart(message, version)) for message, version in EVERY_VERSION]
+    return [
+        pytest.param(message, version, theirs, id=f"{message.__name__}-v{version}")
+        for message, version, theirs in found
+        if theirs is not None
+    ]

@@ -1,0 +1,61 @@
+"""
+What stands before a body, and the two exceptions of ApiVersions.
+"""
+
+import pytest
+
+from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kgateway.messages.metadata import MetadataRequest, MetadataResponse
+from kgateway.wire.codec import decode, encode
+from kgateway.wire.headers import (
+    RequestHeader,
+    answer_version,
+    peek,
+    request_header_version,
+    response_header_version,
+)
+from kgateway.wire.malformed import Malformed
+
+
+def test_client_id_stays_classic() -> None:
+    """
+    A flexible request header has an i16 length before the client id, and tags behind it.
+    """
+    header = RequestHeader(request_api_key=3, request_api_version=12, correlation_id=5, client_id="me")
+    assert encode(header, 2) == bytes.fromhex("0003 000c 00000005 0002 6d65 00")
+    assert decode(RequestHeader, 2, encode(header, 2)) == header
+
+
+def test_every_header_begins_alike() -> None:
+    """
+    Key, version and correlation id are read before it is known which header it is.
+    """
+    assert peek(bytes.fromhex("0003 000c 00000005 0002 6d65 00")) == (3, 12, 5)
+    with pytest.raises(Malformed, match="RequestHeader v0: correlation_id at byte 7"):
+        peek(bytes(7))
+
+
+def test_flexible_bodies_have_flexible_headers() -> None:
+    """
+    Metadata is flexible from 9 on.
+    """
+    assert [request_header_version(MetadataRequest, version) for version in (8, 9)] == [1, 2]
+    assert [response_header_version(MetadataResponse, version) for version in (8, 9)] == [0, 1]
+
+
+def test_api_versions_answers_with_the_oldest_header() -> None:
+    """
+    Its request header follows the rule, its response header is always v0.
+    """
+    assert request_header_version(ApiVersionsRequest, 3) == 2
+    assert [response_header_version(ApiVersionsResponse, version) for version in (2, 3, 4)] == [0, 0, 0]
+
+
+def test_api_versions_of_an_unknown_version_can_be_answered() -> None:
+    """
+    Its header is understood and the answer is in v0; other requests of unknown versions have no answer.
+    """
+    assert request_header_version(ApiVersionsRequest, 99) == 2
+    assert answer_version(ApiVersionsRequest, 99) == 0
+    assert answer_version(ApiVersionsRequest, 3) == 3
+    assert answer_version(MetadataRequest, 99) is None

@@ -1,0 +1,112 @@
+"""
+A class body becomes a table, and its class a value with slots.
+"""
+
+import pytest
+
+from kgateway.wire.schema import Message, Struct, v
+from kgateway.wire.types import i16, i32
+from kgateway.wire.uuids import ZERO, Uuid
+
+
+class Sample(Message, key=7, versions="0-4", flexible="3+"):
+    """
+    A table with one field of each manner.
+    """
+
+    class Inner(Struct):
+        number: i32
+
+    code: i16
+    name: str | None
+    late: i32 = v("1+", default=-1)
+    items: list[Inner] = v("2+")
+    topic_id: Uuid = v("2+")
+    partly: str | None = v(nullable="2+")
+    inner: Inner | None = v("3+", tag=0)
+
+
+def test_required_fields_must_be_given() -> None:
+    """
+    A field without `v(...)` has no default, also if it admits null.
+    """
+    with pytest.raises(TypeError, match="name"):
+        Sample(code=1)  # type: ignore[call-arg]
+
+
+def test_unknown_fields_are_refused() -> None:
+    """
+    A misspelt field is an error, at the first instance and at later ones.
+    """
+    for _ in range(2):
+        with pytest.raises(TypeError, match="nmae"):
+            Sample(code=1, name=None, nmae="x")  # type: ignore[call-arg]
+
+
+def test_defaults_are_those_of_the_table_or_the_type() -> None:
+    """
+    What is left out has the default of `v(...)`, else null where the whole field admits it, else the empty value.
+    """
+    sample = Sample(code=1, name=None)
+    assert (sample.late, sample.items, sample.topic_id, sample.partly, sample.inner) == (-1, [], ZERO, "", None)
+
+
+def test_default_lists_are_not_shared() -> None:
+    """
+    Each value has a list of its own.
+    """
+    one, other = Sample(code=1, name=None), Sample(code=1, name=None)
+    one.items.append(Sample.Inner(number=1))
+    assert other.items == []
+
+
+def test_values_compare_by_their_fields() -> None:
+    """
+    Equal fields of the same class make equal values; other classes never do.
+    """
+    assert Sample(code=1, name="a") == Sample(code=1, name="a")
+    assert Sample(code=1, name="a") != Sample(code=1, name="b")
+    assert Sample.Inner(number=1) != (1,)
+
+
+def test_values_show_their_fields() -> None:
+    """
+    The representation names class and fields.
+    """
+    assert repr(Sample.Inner(number=1)) == "Sample.Inner(number=1)"
+
+
+def test_values_have_slots() -> None:
+    """
+    A field that the table does not have cannot be set by mistake.
+    """
+    with pytest.raises(AttributeError):
+        Sample(code=1, name=None).cod = 2  # type: ignore[attr-defined]
+
+
+def test_a_message_knows_its_key_and_versions() -> None:
+    """
+    The class line is the one place for them.
+    """
+    spec = Sample.__spec__
+    assert (spec.key, spec.versions, 2 in spec.flexible, 3 in spec.flexible) == (7, range(5), False, True)
+
+
+def test_types_without_a_wire_form_are_refused() -> None:
+    """
+    A table that the wire has no form for fails as it is declared.
+    """
+    with pytest.raises(TypeError, match="no form on the wire"):
+
+        class Wrong(Struct):
+            number: int
+
+
+def test_a_struct_that_may_be_missing_must_admit_null() -> None:
+    """
+    There is no empty value for a struct.
+    """
+    with pytest.raises(TypeError, match="must admit None"):
+
+        class Wrong(Struct):
+            inner: Sample.Inner = v("1+")

@@ -1,0 +1,44 @@
+"""
+Kafka's UUIDs.
+"""
+
+import pytest
+
+from kgateway.wire.uuids import ONE, ZERO, Uuid
+
+
+def test_text_is_kafkas() -> None:
+    """
+    URL-safe base64 of sixteen bytes, without padding.
+    """
+    assert str(ZERO) == "AAAAAAAAAAAAAAAAAAAAAA"
+    assert str(Uuid(b"\xff" * 16)) == "_____________________w"
+    assert repr(ONE) == "Uuid.parse('AAAAAAAAAAAAAAAAAAAAAQ')"
+
+
+def test_text_comes_back() -> None:
+    """
+    An id is read from what it is shown as.
+    """
+    for _ in range(100):
+        drawn = Uuid.random()
+        assert Uuid.parse(str(drawn)) == drawn
+        assert len(drawn) == 16
+
+
+@pytest.mark.parametrize("text", ["", "AAAA", "AAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAAA", "é" * 22])
+def test_other_text_is_refused(text: str) -> None:
+    """
+    What is not 22 letters of base64 is named in the error.
+    """
+    with pytest.raises(ValueError, match="not a Kafka UUID"):
+        Uuid.parse(text)
+
+
+def test_random_ids_are_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    An id that begins with a dash, and those Kafka has reserved, are drawn again.
+    """
+    draws = iter([b"\xf8" + bytes(15), bytes(16), bytes(ONE), b"k" * 16])
+    monkeypatch.setattr("kgateway.wire.uuids.token_bytes", lambda size: next(draws))
+    assert Uuid.random() == b"k" * 16
