@@ -1,8 +1,15 @@
 """
 Our tables against the JSON that Kafka's own classes are made of, for what bytes do not show: above all the defaults.
 
-The JSON lies in the jars. Kafka 4.3 is asked first, and 3.9 for the versions that Kafka 4 dropped. Three differences are
-meant: a field that must be given has no default here; the other two are in `_is_none_here`.
+The JSON lies in the jars. Kafka 4.3 is asked first, and 3.9 for the versions that Kafka 4 dropped.
+
+Three differences in defaults are meant:
+
+ - a struct stands for itself or is None, when it is tagged and absent; Kafka makes up one that is full of defaults
+ - a field that may be null in all its versions, and has no default, is None; Kafka makes up "" or an empty list. Not so
+   a tagged field: there the default is what absence means on the wire
+ - a field that must be given here has no default; it is compared as if it had its type's empty value, so that none may
+   be required for which Kafka states another
 """
 
 import json
@@ -11,7 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from unittest.mock import ANY
 from zipfile import ZipFile
 
 import pytest
@@ -46,7 +52,15 @@ _NAMES: dict[WireType, str] = {
     Referenced(): "records",
     Sixteen(): "uuid",
 }
-_NOTHING = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "records": None, "uuid": ZERO}
+_EMPTY = {
+    "bool": False,
+    "float64": 0.0,
+    "string": "",
+    "bytes": b"",
+    "records": None,
+    "uuid": ZERO,
+    "struct": None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +96,7 @@ def _our_row(field: Field, version: int, compact: bool, path: str) -> Row:
         version in field.nullable,
         field.tag,
         compact and not field.classic,
-        ANY if field.required else field.default,
+        field.default,
     )
 
 
@@ -119,14 +133,15 @@ class Definition:
                 yield from self._rows(field.get("fields", nested), version, here)
 
     def _row(self, field: Json, version: int, path: str) -> Row:
+        kind = re.sub(r"[A-Z]\w*", "struct", field["type"])
         return Row(
             version,
             path,
-            re.sub(r"[A-Z]\w*", "struct", field["type"]),
+            kind,
             version in _versions(field, "nullableVersions"),
             field["tag"] if version in _versions(field, "taggedVersions") else None,
             version in (_versions(field, "flexibleVersions") if "flexibleVersions" in field else self.flexible),
-            None if _is_none_here(field) else _default(field["type"], field.get("default")),
+            None if _is_none_here(field) else _default(kind, field.get("default")),
         )
 
 
@@ -139,17 +154,9 @@ def _field_versions(field: Json) -> range:
 
 
 def _is_none_here(field: Json) -> bool:
-    """
-    The differences that are meant: `None` for what nobody gave, where Kafka makes up a value.
-
-     - a tagged struct is None while it is absent, in Kafka a struct of defaults
-     - what has no default and may be null in all its versions is None, in Kafka "" or an empty list; not so a tagged
-       field, whose default is what its absence means on the wire
-    """
-    if "tag" in field:
-        return bool(field["type"][0].isupper())
     versions = _field_versions(field)
-    return field.get("default") is None and both(versions, _versions(field, "nullableVersions")) == versions
+    always_nullable = both(versions, _versions(field, "nullableVersions")) == versions
+    return always_nullable and field.get("default") is None and "tag" not in field
 
 
 def _default(kind: str, given: Any) -> Any:
@@ -159,7 +166,7 @@ def _default(kind: str, given: Any) -> Any:
     if given == "null":
         return None
     if given is None or given == "":
-        return () if kind.startswith("[]") else _NOTHING.get(kind, 0)
+        return () if kind.startswith("[]") else _EMPTY.get(kind, 0)
     match kind:
         case "bool":
             return given in (True, "true")
@@ -215,7 +222,7 @@ def test_class_line_is_kafkas(message: type[Message]) -> None:
 @each_message
 def test_fields_are_kafkas(message: type[Message]) -> None:
     """
-    In each version the fields are Kafka's, in order, with their types, nulls, tags and defaults.
+    In each version the fields are Kafka's, in order, with the same types, nulls, tags and defaults.
     """
     spec = message.__spec__
     for version, definition in _by_version(spec.name).items():

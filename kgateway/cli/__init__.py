@@ -1,0 +1,3 @@
+"""
+The `kgateway` command.
+"""
