@@ -66,8 +66,12 @@ class Source:
             name += "_"
         return name
 
+    @property
+    def text(self) -> str:
+        return "\n".join(self._lines)
+
     def compile(self, name: str, title: str) -> "Compiled":
-        code = compile("\n".join(self._lines), f"<{title}>", "exec")
+        code = compile(self.text, f"<{title}>", "exec")
         exec(code, self.scope)
         return Compiled(self.scope[name], self.scope[name].__code__, self._steps)
 
