@@ -144,9 +144,7 @@ def main() -> None:
             times = [f"{us[codec]:.1f} us" for codec in ("kgateway", "kafka-python", "kio")]
             print(f"| {name}, v{version} | {work} | {' | '.join([*times, *ratios])} |", flush=True)
     middle, worst = first_message()
-    print(
-        f"\nImport of the codec and the first message, encoded and decoded: {middle:.0f} ms (worst of 9: {worst:.0f} ms)"
-    )
+    print(f"\nImport of the codec and the first message, both ways: {middle:.0f} ms (worst of 9: {worst:.0f} ms)")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 README = (ROOT / "README.md").read_text()
 
 
@@ -29,7 +30,7 @@ def test_every_named_environment_is_documented_and_run() -> None:
     """
     tox, run = (ROOT / "tox.ini").read_text(), (ROOT / ".ci" / "run").read_text()
     page = (ROOT / "docs" / "testing.md").read_text()
-    names = re.findall(r"^\[testenv:([a-z0-9]+)\]", tox, re.MULTILINE) + ["py312", "py313"]
+    names = [*re.findall(r"^\[testenv:([a-z0-9]+)\]", tox, re.MULTILINE), "py312", "py313"]
     assert {"lint", "types", "tests", "deep"} < set(names)
     for name in names:
         assert f"| `{name}` |" in page, f"{name} is not in docs/testing.md"
@@ -44,7 +45,7 @@ def test_examples_work(example: str) -> None:
     exec(compile(example, "README.md", "exec"), {})
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     """
     A relative link of a page names a file that is there.

@@ -12,19 +12,19 @@ from kgateway.wire.schema import Message, Struct, v
 from kgateway.wire.types import i16, i32, i64
 
 
-class AddPartitionsToTxnTopic(Struct):
+class Topic(Struct):
     name: str
     partitions: list[i32]
 
 
-class AddPartitionsToTxnPartitionResult(Struct):
+class PartitionResult(Struct):
     partition_index: i32
     partition_error_code: i16
 
 
-class AddPartitionsToTxnTopicResult(Struct):
+class TopicResult(Struct):
     name: str
-    results_by_partition: list[AddPartitionsToTxnPartitionResult]
+    results_by_partition: list[PartitionResult]
 
 
 class AddPartitionsToTxnRequest(Message, key=24, versions="0-5", flexible="3+"):
@@ -37,13 +37,13 @@ class AddPartitionsToTxnRequest(Message, key=24, versions="0-5", flexible="3+"):
         producer_id: i64
         producer_epoch: i16
         verify_only: bool = v(default=False)  # only check that they were added before
-        topics: list[AddPartitionsToTxnTopic]
+        topics: list[Topic]
 
     transactions: list[Transaction] = v("4+")
     v3_and_below_transactional_id: str = v("0-3")
     v3_and_below_producer_id: i64 = v("0-3")
     v3_and_below_producer_epoch: i16 = v("0-3")
-    v3_and_below_topics: list[AddPartitionsToTxnTopic] = v("0-3")
+    v3_and_below_topics: list[Topic] = v("0-3")
 
 
 class AddPartitionsToTxnResponse(Message, key=24, versions="0-5", flexible="3+"):
@@ -53,9 +53,9 @@ class AddPartitionsToTxnResponse(Message, key=24, versions="0-5", flexible="3+")
 
     class ResultsByTransaction(Struct):
         transactional_id: str
-        topic_results: list[AddPartitionsToTxnTopicResult]
+        topic_results: list[TopicResult]
 
     throttle_time_ms: i32
     error_code: i16 = v("4+")
     results_by_transaction: list[ResultsByTransaction] = v("4+")
-    results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = v("0-3")
+    results_by_topic_v3_and_below: list[TopicResult] = v("0-3")

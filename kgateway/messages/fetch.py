@@ -50,7 +50,7 @@ class FetchRequest(Message, key=1, versions="0-18", flexible="12+"):
         topic_id: Uuid = v("13+")
         partitions: list[Partition]
 
-    class ForgottenTopicsData(Struct):
+    class ForgottenTopic(Struct):
         topic: str = v("7-12")
         topic_id: Uuid = v("13+")
         partitions: list[i32]
@@ -65,7 +65,7 @@ class FetchRequest(Message, key=1, versions="0-18", flexible="12+"):
     session_id: i32 = v("7+")
     session_epoch: i32 = v("7+", default=-1)  # 0 opens a session, -1 closes it or does without
     topics: list[Topic]
-    forgotten_topics_data: list[ForgottenTopicsData] = v("7+")  # partitions to drop from the session
+    forgotten_topics_data: list[ForgottenTopic] = v("7+")  # partitions to drop from the session
     rack_id: str = v("11+")
 
 

@@ -29,7 +29,7 @@ class ShareFetchRequest(Message, key=78, versions="1-2", flexible="0+"):
         topic_id: Uuid
         partitions: list[Partition]
 
-    class ForgottenTopicsData(Struct):
+    class ForgottenTopic(Struct):
         topic_id: Uuid
         partitions: list[i32]
 
@@ -44,7 +44,7 @@ class ShareFetchRequest(Message, key=78, versions="1-2", flexible="0+"):
     share_acquire_mode: i8 = v("2+")  # 0: whole batches; 1: never more than max_records
     is_renew_ack: bool = v("2+")
     topics: list[Topic]
-    forgotten_topics_data: list[ForgottenTopicsData]
+    forgotten_topics_data: list[ForgottenTopic]
 
 
 class ShareFetchResponse(Message, key=78, versions="1-2", flexible="0+"):

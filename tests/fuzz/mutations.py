@@ -1,19 +1,143 @@
 """
-Damage to valid messages: always the same of the same message.
+Damage to valid messages: of the same message always the same.
+
+Some of it is blind; some is aimed at the lengths and tagged sections, which blind damage seldom hits in a way that the
+decoder goes on.
 """
 
 from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 from random import Random
 
-from tests.fuzz.anatomy import Edit, Form, Role, edited, marks, renumbered
+from tests.fuzz.anatomy import Edit, Form, Mark, Role, edited, marks, renumbered
 from tests.fuzz.seeds import Seed, seeds
 
-_EXTREMES = [
-    *(number.to_bytes(2, "big", signed=True) for number in (-(1 << 15), -1, 0, (1 << 15) - 1)),
-    *(number.to_bytes(4, "big", signed=True) for number in (-(1 << 31), -1, 0, ITEMS, (1 << 31) - 1)),
-    *(Form.UNSIGNED.written(number) for number in (1 << 14, 1 << 28, (1 << 31) - 1, (1 << 32) - 1, 1 << 32, (1 << 64) - 1)),
-    b"\xff" * 5,
-    b"\x80" * 10,
-    b"\x80\x80\x80\x80\0",  # zero, the long way
-]
+_I16, _I32 = (1 << 15) - 1, (1 << 31) - 1
+EXTREMES = {
+    Form.INT16: [_I16, -2, -_I16 - 1],
+    Form.INT32: [1 << 20, _I32, -2, -_I32 - 1],
+    Form.COMPACT: [1 << 14, 1 << 20, _I32, (1 << 32) - 2, (1 << 32) - 1, (1 << 64) - 2],
+    Form.UNSIGNED: [1 << 14, 1 << 20, _I32, (1 << 32) - 1, 1 << 32, (1 << 64) - 1],
+    Form.ZIGZAG: [1 << 14, _I32, -2, -_I32 - 1, _I32 + 1, (1 << 63) - 1],
+}
+_EXTREME_BYTES = [form.written(number) for form, numbers in EXTREMES.items() for number in (0, *numbers)]
+_EXTREME_BYTES += [b"\xff" * 4, b"\xff" * 8, b"\x80" * 5, b"\x80" * 10, b"\xff" * 5 + b"\x0f", b"\x80\x80\0"]
+_UNKNOWN_TAG = 1000
+
+
+def mutations(seed: Seed, count: int) -> Iterator[bytes]:
+    """
+    This many mutations of a seed, some of them damaged more than once.
+    """
+    random = Random(seed.data)
+    for mutate in islice(cycle(_MUTATORS), count):
+        data = mutate(random, seed)
+        while random.random() < 0.25:
+            data = random.choice(_BLIND)(random, data)
+        yield data
+
+
+def with_unknown_tag(seed: Seed, section: Mark, content: bytes) -> bytes:
+    """
+    The seed with a tag more in this section, and correct sizes of all tags that this section is inside.
+    """
+    tag = Form.UNSIGNED.written(_UNKNOWN_TAG) + Form.UNSIGNED.written(len(content)) + content
+    count = Form.UNSIGNED.written(section.number + 1)
+    edits = [Edit(section.stop, section.stop, tag), Edit(section.start, section.end, count)]
+    growth = len(tag) + len(count) - (section.end - section.start)
+    for outer in reversed(marks(seed)):
+        if outer.role is Role.TAG_BYTES and outer.start < section.start < outer.stop:
+            size = Form.UNSIGNED.written(outer.number + growth)
+            growth += len(size) - (outer.end - outer.start)
+            edits.append(Edit(outer.start, outer.end, size))
+    return edited(seed.data, edits)
+
+
+def _somewhere(random: Random, data: bytes) -> int:
+    return random.randrange(len(data) + 1)
+
+
+def _cut(random: Random, data: bytes) -> bytes:
+    return data[: _somewhere(random, data)]
+
+
+def _flip(random: Random, data: bytes) -> bytes:
+    pos = _somewhere(random, data)
+    return data[:pos] + bytes(byte ^ 1 << random.randrange(8) for byte in data[pos : pos + 1]) + data[pos + 1 :]
+
+
+def _set(random: Random, data: bytes) -> bytes:
+    pos = _somewhere(random, data)
+    return data[:pos] + random.choice((b"\0", b"\x7f", b"\x80", b"\xff")) + data[pos + 1 :]
+
+
+def _overwrite(random: Random, data: bytes) -> bytes:
+    pos, extreme = _somewhere(random, data), random.choice(_EXTREME_BYTES)
+    return data[:pos] + extreme + data[pos + len(extreme) :]
+
+
+def _insert(random: Random, data: bytes) -> bytes:
+    pos = _somewhere(random, data)
+    inserted = random.choice((*_EXTREME_BYTES, random.randbytes(random.randint(1, 16))))
+    return data[:pos] + inserted + data[pos:]
+
+
+def _delete(random: Random, data: bytes) -> bytes:
+    pos = _somewhere(random, data)
+    return data[:pos] + data[pos + random.randint(1, 16) :]
+
+
+def _repeat(random: Random, data: bytes) -> bytes:
+    start, end = sorted((_somewhere(random, data), _somewhere(random, data)))
+    return data[:end] + data[start:]
+
+
+def _blindly(mutate: Callable[[Random, bytes], bytes]) -> Callable[[Random, Seed], bytes]:
+    return lambda random, seed: mutate(random, seed.data)
+
+
+def _aimed_at(*roles: Role) -> Callable[[Callable[[Random, Seed, Mark], bytes]], Callable[[Random, Seed], bytes]]:
+    """
+    Makes a mutator of a function that changes a mark of these roles; where there is none, it flips a bit.
+    """
+
+    def decorate(mutate: Callable[[Random, Seed, Mark], bytes]) -> Callable[[Random, Seed], bytes]:
+        def choose(random: Random, seed: Seed) -> bytes:
+            found = [mark for mark in marks(seed) if mark.role in roles]
+            return mutate(random, seed, random.choice(found)) if found else _flip(random, seed.data)
+
+        return choose
+
+    return decorate
+
+
+@_aimed_at(*Role)
+def _extreme(random: Random, seed: Seed, mark: Mark) -> bytes:
+    return renumbered(seed.data, mark, random.choice(EXTREMES[mark.form]))
+
+
+@_aimed_at(*Role)
+def _near(random: Random, seed: Seed, mark: Mark) -> bytes:
+    return renumbered(seed.data, mark, max(mark.number + random.choice((-2, -1, 1, 2)), 0))
+
+
+@_aimed_at(Role.TAGS)
+def _unknown_tag(random: Random, seed: Seed, mark: Mark) -> bytes:
+    return with_unknown_tag(seed, mark, random.randbytes(random.randrange(200)))
+
+
+@_aimed_at(Role.TAGS)
+def _more_tags(random: Random, seed: Seed, mark: Mark) -> bytes:
+    return renumbered(seed.data, mark, mark.number + random.choice((1, 2, 127, 128, 1 << 20)))
+
+
+def _splice(random: Random, seed: Seed) -> bytes:
+    """
+    The head of one seed and the tail of another, of any version of the message.
+    """
+    other = random.choice(seeds(seed.message)).data
+    return _cut(random, seed.data) + other[_somewhere(random, other) :]
+
+
+_BLIND = [_cut, _flip, _set, _overwrite, _insert, _delete, _repeat]
+_MUTATORS = [*map(_blindly, _BLIND), _extreme, _near, _unknown_tag, _more_tags, _splice]

@@ -32,7 +32,7 @@ Consume = Callable[[str, int], list[Record]]
 
 def librdkafka_produces(address: str, codec: Codec, rows: Sequence[Record], **settings: Any) -> None:
     producer = Producer(
-        {"bootstrap.servers": address, "compression.type": codec.name.lower(), "linger.ms": 100, **settings}
+        {"bootstrap.servers": address, "compression.type": codec.name.lower(), "linger.ms": 1_000, **settings}
     )
     failures = []
     for row in rows:
@@ -51,14 +51,15 @@ def librdkafka_produces(address: str, codec: Codec, rows: Sequence[Record], **se
 
 def kafka_python_produces(address: str, codec: Codec, rows: Sequence[Record]) -> None:
     name = None if codec is Codec.NONE else codec.name.lower()
-    producer = KafkaProducer(bootstrap_servers=address, compression_type=name, linger_ms=100)
+    producer = KafkaProducer(bootstrap_servers=address, compression_type=name, linger_ms=1_000)
     try:
         sent = [
             producer.send(TOPIC, row.value, row.key, [tuple(h) for h in row.headers], 0, timestamp_ms=row.timestamp)
             for row in rows
         ]
+        producer.flush(20)
         for future in sent:
-            future.get(20)
+            future.get(0)
     finally:
         producer.close()
 

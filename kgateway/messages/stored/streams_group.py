@@ -21,12 +21,12 @@ class KeyValue(Struct):
     value: str
 
 
-class StreamsGroupTargetAssignmentMemberValueTaskIds(Struct):
+class TargetTaskIds(Struct):
     subtopology_id: str
     partitions: list[i32]
 
 
-class StreamsGroupCurrentMemberAssignmentValueTaskIds(Struct):
+class CurrentTaskIds(Struct):
     subtopology_id: str
     partitions: list[i32]
     # commits from before are fenced; null but for active tasks
@@ -120,9 +120,9 @@ class StreamsGroupTargetAssignmentMemberValue(Message, key=21, versions="0", fle
     Value of record type 21: the tasks a member is to run in the end.
     """
 
-    active_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds]
-    standby_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds]
-    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds]
+    active_tasks: list[TargetTaskIds]
+    standby_tasks: list[TargetTaskIds]
+    warmup_tasks: list[TargetTaskIds]
 
 
 class StreamsGroupCurrentMemberAssignmentKey(Message, key=22, versions="0"):
@@ -142,12 +142,12 @@ class StreamsGroupCurrentMemberAssignmentValue(Message, key=22, versions="0", fl
     member_epoch: i32
     previous_member_epoch: i32  # taken too, if the member missed the answer
     state: i8  # 1 stable, 2 has to revoke, 3 waits for others
-    active_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
-    standby_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
-    warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
-    active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
-    standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
-    warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
+    active_tasks: list[CurrentTaskIds]
+    standby_tasks: list[CurrentTaskIds]
+    warmup_tasks: list[CurrentTaskIds]
+    active_tasks_pending_revocation: list[CurrentTaskIds]
+    standby_tasks_pending_revocation: list[CurrentTaskIds]
+    warmup_tasks_pending_revocation: list[CurrentTaskIds]
 
 
 class StreamsGroupTopologyKey(Message, key=23, versions="0"):
