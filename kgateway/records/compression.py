@@ -83,12 +83,6 @@ def decompress(codec: Codec, data: Buffer, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def _none(data: memoryview, limit: int) -> Iterator[bytes]:
-    if len(data) > limit:
-        raise ValueError(f"more than {limit} bytes come out")
-    yield bytes(data)
-
-
 def _gzip(data: memoryview, limit: int) -> Iterator[bytes]:
     """
     Members one after the other.
@@ -206,7 +200,7 @@ _COMPRESS: dict[Codec, Callable[[Buffer, int], bytes]] = {
 }
 
 _DECOMPRESS: dict[Codec, Callable[[memoryview, int], Iterator[bytes]]] = {
-    Codec.NONE: _none,
+    Codec.NONE: lambda data, limit: iter([bytes(data)]),
     Codec.GZIP: _gzip,
     Codec.SNAPPY: _snappy,
     Codec.LZ4: _lz4,

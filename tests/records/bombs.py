@@ -1,11 +1,13 @@
 """
 Compressed data that would fill memory, and the memory that refusing it takes.
 
-Run as a program, with a codec and a limit, it refuses the bombs of that codec and prints by how many bytes that raised
-the most memory the process ever had. A process of its own, because only its high-water mark sees what C libraries use.
+The bombs of a codec are refused by a process of its own, this module run as a program: only the high-water mark of a whole
+process sees what C libraries use, and only one that has not made the bombs itself has no memory free for them.
 """
 
+import pickle
 import re
+import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -64,31 +66,35 @@ def _zstd() -> list[bytes]:
     return [one, zstandard.compress(_CHUNK) * _CHUNKS, *lies, windows[0] * (OUTPUT >> 17), *windows]
 
 
-def peak_bytes() -> int:
-    """
-    The most memory this process has had.
-    """
-    found = re.search(r"VmHWM:\s+(\d+) kB", _STATUS.read_text())
-    assert found
-    return int(found[1]) << 10
-
-
 def growth(codec: Codec, limit: int) -> int:
     """
-    How much the most memory rises by decompressing all bombs, each of them refused.
+    How much the most memory rises by refusing all bombs of a codec.
     """
-    made = bombs(codec)
+    command = [sys.executable, "-m", "tests.records.bombs", codec.name, str(limit)]
+    made = pickle.dumps(bombs(codec))
+    run = subprocess.run(command, cwd=Path(__file__).parents[2], input=made, capture_output=True, check=True)
+    return int(run.stdout)
+
+
+def _growth_here(codec: Codec, limit: int) -> int:
+    made = pickle.load(sys.stdin.buffer)
     decompress(codec, compress(codec, b"harmless"), limit)  # whatever the library allocates once
     _CLEAR.write_text("5")  # the most memory is now what there is
-    before = peak_bytes()
+    before = _peak_bytes()
     for bomb in made:
         try:
             decompress(codec, bomb, limit)
         except ValueError:
             continue
         sys.exit(f"not refused: {bomb[:40]!r}")
-    return peak_bytes() - before
+    return _peak_bytes() - before
+
+
+def _peak_bytes() -> int:
+    found = re.search(r"VmHWM:\s+(\d+) kB", _STATUS.read_text())
+    assert found
+    return int(found[1]) << 10
 
 
 if __name__ == "__main__":
-    print(growth(Codec[sys.argv[1]], int(sys.argv[2])))
+    print(_growth_here(Codec[sys.argv[1]], int(sys.argv[2])))

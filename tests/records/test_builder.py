@@ -186,13 +186,17 @@ def test_size_is_that_of_the_batch(rows: list[Record]) -> None:
 
 def test_size_bound_is_reached_by_the_longest_numbers() -> None:
     """
-    The bound leaves room for the longest timestamp delta.
+    The bound leaves room for the longest timestamp delta, and for the lengths in many headers.
     """
     builder = filled(BatchBuilder(), [Record(0, 0, None, None)])
     before = builder.size
     builder.append(None, None, timestamp=-(1 << 63))
     assert builder.size - before == 1 + 1 + 10 + 1 + 3
     assert size_bound(None, None) == 1 + 10 + 5 * 5
+    headers = [("é" * 40, b"v" * 64)] * 30
+    before = builder.size
+    builder.append(None, None, timestamp=0, headers=headers)
+    assert builder.size - before <= size_bound(None, None, headers)
 
 
 def test_building_twice_gives_the_same() -> None:

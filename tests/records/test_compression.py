@@ -3,11 +3,8 @@ The codecs: what comes back, what other libraries make of it, and what damage an
 """
 
 import gzip
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import lz4.frame
 import pytest
@@ -18,7 +15,7 @@ from hypothesis import strategies as st
 from kafka import codec as kafka_python
 
 from kgateway.records.compression import Codec, check_level, compress, decompress
-from tests.records.bombs import CAN_MEASURE, LIMIT, OUTPUT
+from tests.records.bombs import CAN_MEASURE, LIMIT, OUTPUT, growth
 
 ROOM = 1 << 20
 TEXT = b"".join(b"line %d of a text that is worth compressing\n" % n for n in range(5000))
@@ -177,7 +174,8 @@ def test_data_that_ends_too_early_is_refused(codec: Codec) -> None:
     for end in [*range(60), *range(60, len(compressed), 31), len(compressed) - 1]:
         try:
             cut = decompress(codec, compressed[:end], ROOM)
-        except ValueError:
+        except ValueError as reason:
+            assert "ends too early" in str(reason) or (codec is Codec.SNAPPY and end < 8)  # a bare block, it seems
             continue
         assert codec is Codec.SNAPPY
         assert (end, len(cut)) in {(16, 0), (20 + int.from_bytes(compressed[16:20], "big"), 1 << 15)}
@@ -211,13 +209,22 @@ def test_snappy_damage_says_what_the_library_said() -> None:
         decompress(Codec.SNAPPY, b"\x05\x0cab", ROOM)
 
 
+def test_snappy_block_cannot_declare_more_than_it_can_hold() -> None:
+    """
+    No memory is taken for a block that is too short for the size it declares, whatever the limit.
+    """
+    assert decompress(Codec.SNAPPY, snappy.compress(bytes(1 << 20)), 1 << 30) == bytes(1 << 20)
+    with pytest.raises(ValueError, match="^a snappy block of 9 bytes cannot hold the 268435455 it declares$"):
+        decompress(Codec.SNAPPY, b"\xff\xff\xff\x7f\x0cabcd", 1 << 30)
+
+
 @pytest.mark.skipif(not CAN_MEASURE, reason="needs Linux's /proc")
 @pytest.mark.parametrize("codec", COMPRESSING)
 def test_bombs_cost_little_memory(codec: Codec) -> None:
     """
     Data that would become a thousand times the limit, or says so, is refused within a few megabytes.
     """
-    assert _growth(codec, LIMIT) < 4 << 20
+    assert growth(codec, LIMIT) < 4 << 20
 
 
 @pytest.mark.skipif(not CAN_MEASURE, reason="needs Linux's /proc")
@@ -225,21 +232,15 @@ def test_bombs_would_cost_much() -> None:
     """
     The measure sees what a bomb takes that is let in almost to its end.
     """
-    assert _growth(Codec.GZIP, OUTPUT - 1) > OUTPUT // 2
-
-
-def _growth(codec: Codec, limit: int) -> int:
-    command = [sys.executable, "-m", "tests.records.bombs", codec.name, str(limit)]
-    run = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
-    return int(run.stdout)
+    assert growth(Codec.GZIP, OUTPUT - 1) > OUTPUT // 2
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.LZ4, Codec.ZSTD])
 def test_many_tiny_frames_are_read_in_linear_time(codec: Codec) -> None:
     """
-    A hundred thousand empty frames are no more work than their bytes: nothing copies what is still to be read.
+    Three hundred thousand empty frames are no more work than their bytes: nothing copies what is still to be read.
     """
-    many = compress(codec, b"") * 100_000 + compress(codec, b"end")
+    many = compress(codec, b"") * 300_000 + compress(codec, b"end")
     began = time.monotonic()
     assert decompress(codec, many, 3) == b"end"
-    assert time.monotonic() - began < 5  # 0.1 here, and a minute if the rest were copied for each
+    assert time.monotonic() - began < 5  # 0.3 here, and a minute if the rest were copied for each

@@ -1,5 +1,5 @@
 """
-What the README says is what is done.
+What the pages say is what is done.
 """
 
 import re
@@ -12,15 +12,15 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 README = (ROOT / "README.md").read_text()
 
 
-def _blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def _blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
     """
     The second command of the README stands in `.ci/run` as it is.
     """
-    _, test_command = _blocks("")
+    _, test_command = _blocks(README, "")
     assert test_command in (ROOT / ".ci" / "run").read_text()
 
 
@@ -37,12 +37,14 @@ def test_every_named_environment_is_documented_and_run() -> None:
         assert name in {"lint", "types", "tests"} or re.search(rf"tox -e .*\b{name}\b", run), f"{name} is never run"
 
 
-@pytest.mark.parametrize("example", _blocks("python"))
-def test_examples_work(example: str) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_work(page: Path) -> None:
     """
-    Each Python example of the README runs.
+    The Python examples of a page run, one after the other.
     """
-    exec(compile(example, "README.md", "exec"), {})
+    scope = {"__name__": "example"}
+    for example in _blocks(page.read_text(), "python"):
+        exec(compile(example, str(page), "exec"), scope)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
