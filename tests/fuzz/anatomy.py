@@ -48,6 +48,21 @@ class Role(Enum):
     TAG_BYTES = "bytes of a tag"
 
 
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """
+    Bytes that replace others.
+    """
+
+    start: int
+    end: int
+    data: bytes
+
+    @property
+    def growth(self) -> int:
+        return len(self.data) - (self.end - self.start)
+
+
 @dataclass(slots=True)
 class Mark:
     """
@@ -63,32 +78,26 @@ class Mark:
     number: int
     stop: int = 0
 
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """
-    Bytes that replace others.
-    """
-
-    start: int
-    end: int
-    data: bytes
+    def saying(self, number: int) -> Edit:
+        """
+        Another number in its place.
+        """
+        return Edit(self.start, self.end, self.form.written(number))
 
 
-def edited(data: bytes, edits: list[Edit]) -> bytes:
+def edited(seed: Seed, mark: Mark, *edits: Edit) -> bytes:
     """
-    The data with these edits, which do not overlap.
+    The seed with edits at a mark, and with correct sizes of the tags that the mark is inside of.
     """
-    for edit in sorted(edits, key=lambda e: e.start, reverse=True):
+    every, growth = list(edits), sum(edit.growth for edit in edits)
+    for outer in reversed(marks(seed)):
+        if outer.role is Role.TAG_BYTES and outer.start < mark.start < outer.stop:
+            every.append(outer.saying(outer.number + growth))
+            growth += every[-1].growth
+    data = seed.data
+    for edit in sorted(every, key=lambda e: e.start, reverse=True):
         data = data[: edit.start] + edit.data + data[edit.end :]
     return data
-
-
-def renumbered(data: bytes, mark: Mark, number: int) -> bytes:
-    """
-    The data with another number at this mark.
-    """
-    return edited(data, [Edit(mark.start, mark.end, mark.form.written(number))])
 
 
 @cache
@@ -174,7 +183,8 @@ class _Walk:
             case Zigzag(bits):
                 _, self.pos = (read_varint if bits == 32 else read_varlong)(self._data, self.pos)
             case Text() | Binary() | Referenced():
-                self.pos += max(0, self._mark(Role.ITEMS, self._form(kind, field), path, nullable).number)
+                mark = self._mark(Role.ITEMS, self._form(kind, field), path, nullable)
+                self.pos += max(0, mark.number)
             case ListOf(item):
                 for _ in range(self._mark(Role.ITEMS, self._form(kind, field), path, nullable).number):
                     self._value(item, path, None)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 from random import Random
 
-from tests.fuzz.anatomy import Edit, Form, Mark, Role, edited, marks, renumbered
+from tests.fuzz.anatomy import Edit, Form, Mark, Role, edited, marks
 from tests.fuzz.seeds import Seed, seeds
 
 _I16, _I32 = (1 << 15) - 1, (1 << 31) - 1
@@ -39,18 +39,10 @@ def mutations(seed: Seed, count: int) -> Iterator[bytes]:
 
 def with_unknown_tag(seed: Seed, section: Mark, content: bytes) -> bytes:
     """
-    The seed with a tag more in this section, and correct sizes of all tags that this section is inside.
+    The seed with a tag more in this section.
     """
     tag = Form.UNSIGNED.written(_UNKNOWN_TAG) + Form.UNSIGNED.written(len(content)) + content
-    count = Form.UNSIGNED.written(section.number + 1)
-    edits = [Edit(section.stop, section.stop, tag), Edit(section.start, section.end, count)]
-    growth = len(tag) + len(count) - (section.end - section.start)
-    for outer in reversed(marks(seed)):
-        if outer.role is Role.TAG_BYTES and outer.start < section.start < outer.stop:
-            size = Form.UNSIGNED.written(outer.number + growth)
-            growth += len(size) - (outer.end - outer.start)
-            edits.append(Edit(outer.start, outer.end, size))
-    return edited(seed.data, edits)
+    return edited(seed, section, section.saying(section.number + 1), Edit(section.stop, section.stop, tag))
 
 
 def _somewhere(random: Random, data: bytes) -> int:
@@ -113,12 +105,12 @@ def _aimed_at(*roles: Role) -> Callable[[Callable[[Random, Seed, Mark], bytes]],
 
 @_aimed_at(*Role)
 def _extreme(random: Random, seed: Seed, mark: Mark) -> bytes:
-    return renumbered(seed.data, mark, random.choice(EXTREMES[mark.form]))
+    return edited(seed, mark, mark.saying(random.choice(EXTREMES[mark.form])))
 
 
 @_aimed_at(*Role)
 def _near(random: Random, seed: Seed, mark: Mark) -> bytes:
-    return renumbered(seed.data, mark, max(mark.number + random.choice((-2, -1, 1, 2)), 0))
+    return edited(seed, mark, mark.saying(max(mark.number + random.choice((-2, -1, 1, 2)), 0)))
 
 
 @_aimed_at(Role.TAGS)
@@ -128,7 +120,7 @@ def _unknown_tag(random: Random, seed: Seed, mark: Mark) -> bytes:
 
 @_aimed_at(Role.TAGS)
 def _more_tags(random: Random, seed: Seed, mark: Mark) -> bytes:
-    return renumbered(seed.data, mark, mark.number + random.choice((1, 2, 127, 128, 1 << 20)))
+    return edited(seed, mark, mark.saying(mark.number + random.choice((1, 2, 127, 128, 1 << 20))))
 
 
 def _splice(random: Random, seed: Seed) -> bytes:

@@ -122,6 +122,9 @@ class Definition:
         self._shared = {struct["name"]: struct["fields"] for struct in self.json.get("commonStructs", [])}
 
     def rows(self, version: int) -> list[Row]:
+        """
+        Its fields in one version, each struct's behind it, with the defaults they ought to have here.
+        """
         return list(self._rows(self.json["fields"], version, ""))
 
     def _rows(self, fields: list[Json], version: int, path: str) -> Iterator[Row]:
@@ -145,8 +148,8 @@ class Definition:
         )
 
 
-def _versions(json: Json, name: str) -> range:
-    return parse_versions(json.get(name, "none"))
+def _versions(stated: Json, name: str) -> range:
+    return parse_versions(stated.get(name, "none"))
 
 
 def _field_versions(field: Json) -> range:
@@ -214,8 +217,8 @@ def test_class_line_is_kafkas(message: type[Message]) -> None:
     """
     spec = message.__spec__
     theirs = sorted(_by_version(spec.name).items())
-    assert [(spec.key, version, version in spec.flexible) for version in spec.versions] == [
-        (definition.json.get("apiKey"), version, version in definition.flexible) for version, definition in theirs
+    assert [(spec.key, version, spec.flexible) for version in spec.versions] == [
+        (definition.json.get("apiKey"), version, definition.flexible) for version, definition in theirs
     ]
 
 
@@ -234,5 +237,5 @@ def test_every_request_to_a_broker_has_a_table() -> None:
     There are tables for all that a client or an admin tool may send to a broker.
     """
     requests = [definition.json for definition in _definitions("new").values() if definition.json["type"] == "request"]
-    keys = {json["apiKey"] for json in requests if "broker" in json.get("listeners", [])}
+    keys = {request["apiKey"] for request in requests if "broker" in request.get("listeners", [])}
     assert sorted(keys - _BETWEEN_BROKERS - apis().keys()) == []

@@ -1,8 +1,8 @@
 """
 Compressed data that would fill memory, and the memory that refusing it takes.
 
-The bombs of a codec are refused by a process of its own, this module run as a program: only the high-water mark of a whole
-process sees what C libraries use, and only one that has not made the bombs itself has no memory free for them.
+The bombs of a codec are refused by a process of its own, this module run as a program: only the high-water mark of a
+whole process sees what C libraries use, and only one that has not made the bombs itself has no memory free for them.
 """
 
 import pickle
@@ -34,9 +34,9 @@ def bombs(codec: Codec) -> list[bytes]:
 
 
 def _gzip() -> list[bytes]:
-    member = zlib.compressobj(1, zlib.DEFLATED, 31)
+    member = zlib.compressobj(9, zlib.DEFLATED, 31)
     one = b"".join([*(member.compress(_CHUNK) for _ in range(_CHUNKS)), member.flush()])
-    return [one, zlib.compress(_CHUNK, 1, 31) * _CHUNKS]
+    return [one, zlib.compress(_CHUNK, 9, 31) * _CHUNKS]
 
 
 def _snappy() -> list[bytes]:
