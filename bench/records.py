@@ -1,87 +1,81 @@
 """
-What record batches cost: their header and checksum, building them, and reading them.
+What record batches cost, in one run: `python -m bench.records`.
 
-    python -m bench.records
-
-A batch that passes through is only judged by its header and CRC, so the first lines matter most: all of it should cost
-little more than the CRC alone.
+A batch on its way through is judged by its header and CRC alone, so the first table matters most: all of it should cost
+little more than the CRC. The second opens batches, record by record.
 """
 
 import random
-import timeit
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 
 from crc32c import crc32c
 
+from bench.pairing import provenance, timed
 from kgateway.records.batch import check_produced, placed, read_batch
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec
 from kgateway.records.record import records
 
-_TEXT = random.Random(1).randbytes(600) * 4  # compresses, as records do
-_BATCH_BYTES = 1 << 20
+BATCH_BYTES = 1 << 20
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def _text(size: int) -> bytes:
     """
-    The time of one call, at best.
+    Words that compress about as real records do.
     """
-    timer = timeit.Timer(work)
-    number, _ = timer.autorange()
-    return min(timer.repeat(3, number)) / number
+    rng = random.Random(1)
+    words = [rng.randbytes(rng.randint(1, 6)).hex().encode() for _ in range(2_000)]
+    return b" ".join(rng.choice(words) for _ in range(size // 4))[:size]
+
+
+TEXT = _text(1 << 16)
 
 
 def _built(codec: Codec, value_bytes: int) -> bytes:
     builder = BatchBuilder(codec=codec)
-    while builder.size < _BATCH_BYTES:
-        at = builder.count % 600
-        builder.append(b"key-%08d" % builder.count, _TEXT[at : at + value_bytes], timestamp=1_700_000_000_000)
+    while builder.size < BATCH_BYTES:
+        at = builder.count * 97 % (len(TEXT) - value_bytes)
+        builder.append(b"key-%08d" % builder.count, TEXT[at : at + value_bytes], timestamp=1_700_000_000_000)
     return builder.build()
 
 
-def passing() -> Iterator[str]:
+def passing() -> dict[str, Callable[[], object]]:
     """
-    A batch of a megabyte, unopened.
+    What is done to a batch that is not opened.
     """
     data = memoryview(_built(Codec.NONE, 1_000))
     batch = read_batch(data)
-    alone = _seconds(lambda: crc32c(data))
-    rows: dict[str, Callable[[], object]] = {
+    return {
         "CRC alone": lambda: crc32c(data),
-        "read, CRC and claims": lambda: check_produced(read_batch(data)),
-        "read": lambda: read_batch(data),
+        "header, CRC and claims": lambda: check_produced(read_batch(data)),
+        "header": lambda: read_batch(data),
         "placed": lambda: placed(batch, 1_000, 5),
     }
-    for name, work in rows.items():
-        seconds = _seconds(work)
-        yield f"{name:22} {seconds * 1e6:10.2f} {seconds / alone:10.3f}"
 
 
-def opening() -> Iterator[str]:
-    """
-    Batches of a megabyte, built and read record by record.
-    """
-    for codec in Codec:
-        for value_bytes in (100, 1_000):
-            batch = read_batch(_built(codec, value_bytes))
-            count = batch.header.records_count
-            build = _seconds(lambda codec=codec, size=value_bytes: _built(codec, size))
-            read = _seconds(lambda batch=batch: sum(1 for _ in records(batch)))
-            megabyte = _BATCH_BYTES / 1e6
-            yield (
-                f"{codec.name.lower():8} {value_bytes:8} {count / build:12,.0f} {megabyte / build:8.0f}"
-                f" {count / read:12,.0f} {megabyte / read:8.0f} {_BATCH_BYTES / len(batch.data):8.1f}"
-            )
+def _opened(data: bytes) -> int:
+    return sum(1 for _ in records(read_batch(data)))
+
+
+def _row(codec: Codec, value_bytes: int) -> str:
+    data = _built(codec, value_bytes)
+    count = read_batch(data).header.records_count
+    took = timed({"build": partial(_built, codec, value_bytes), "read": partial(_opened, data)})
+    rates = "".join(f"{count / took[way]:12.3f} {BATCH_BYTES / took[way]:8.0f}" for way in ("build", "read"))
+    return f"{codec.name.lower():8} {value_bytes:8} {BATCH_BYTES / len(data):8.1f} {rates}"
 
 
 def main() -> None:
-    print(f"{'one batch of 1 MiB':22} {'µs':>10} {'of the CRC':>10}")
-    for line in passing():
-        print(line)
-    print()
-    print(f"{'codec':8} {'bytes':>8} {'built/s':>12} {'MB/s':>8} {'read/s':>12} {'MB/s':>8} {'ratio':>8}")
-    for line in opening():
-        print(line)
+    print(provenance("crc32c", "python-snappy", "lz4", "zstandard"))
+    print(f"\n{'one batch of 1 MiB':24} {'µs':>8} {'of the CRC':>12}")
+    took = timed(passing())
+    for name, micros in took.items():
+        print(f"{name:24} {micros:8.2f} {micros / took['CRC alone']:12.3f}")
+    print(f"\n{'codec':8} {'value':>8} {'ratio':>8} {'built M/s':>12} {'MB/s':>8}{'read M/s':>12} {'MB/s':>8}")
+    for codec in Codec:
+        for value_bytes in (100, 1_000):
+            print(_row(codec, value_bytes))
 
 
 if __name__ == "__main__":

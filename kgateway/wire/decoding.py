@@ -27,7 +27,7 @@ from kgateway.wire.schema import Field, Message, Struct
 from kgateway.wire.source import Compiled, Step
 from kgateway.wire.types import Fixed, Referenced, Text, WireType
 from kgateway.wire.uuids import Uuid
-from kgateway.wire.varints import more_uvarint, read_uvarint, read_varint, read_varlong
+from kgateway.wire.varints import more_uvarint, read_uvarint
 
 ITEMS_MAX = 1_000_000
 
@@ -66,8 +66,6 @@ _SCOPE: dict[str, object] = {
     "Uuid": Uuid,
     "uvarint": read_uvarint,
     "more_uvarint": more_uvarint,
-    "varint_32": read_varint,
-    "varint_64": read_varlong,
     "view": memoryview,
     "refuse": _refuse,
     "refuse_items": _refuse_items,
@@ -138,8 +136,10 @@ class DecoderWriter(Writer):
         self._wrap.append(value)
 
     def varint(self, bits: int, value: str, path: str) -> None:
+        self.fixed("B", "n", path)
         self.flush()
-        self.source.line(f"{value}, pos = varint_{bits}(data, pos)", Step(path))
+        self.source.line(f"if n > 127: n, pos = more_uvarint(data, pos, n, {bits})", Step(path))
+        self.source.line(f"{value} = n >> 1 ^ -(n & 1)")
 
     def _length(self, letter: str | None, path: str) -> None:
         """

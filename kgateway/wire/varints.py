@@ -41,17 +41,6 @@ def read_varint(data: bytes, pos: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), pos
 
 
-def read_varlong(data: bytes, pos: int) -> tuple[int, int]:
-    """
-    A signed number of at most 64 bits.
-    """
-    value = data[pos]
-    pos += 1
-    if value > 127:
-        value, pos = more_uvarint(data, pos, value, 64)
-    return (value >> 1) ^ -(value & 1), pos
-
-
 def write_uvarint(out: bytearray, value: int) -> None:
     """
     Append an unsigned number.

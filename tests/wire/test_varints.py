@@ -36,13 +36,16 @@ def test_signed_numbers_come_back(value: int) -> None:
     assert varints.read_varint(data, 0) == (value, len(data))
 
 
-@given(st.integers(-(1 << 63), (1 << 63) - 1))
+@given(st.integers(0, (1 << 64) - 1))
 def test_long_numbers_come_back(value: int) -> None:
     """
-    The same for 64 bits.
+    The same for 64 bits, of which a decoder reads the first byte itself.
     """
-    data = written(varints.write_varlong, value)
-    assert varints.read_varlong(data, 0) == (value, len(data))
+    data = written(varints.write_uvarint, value)
+    if value > 127:
+        assert varints.more_uvarint(data, 1, data[0], 64) == (value, len(data))
+    else:
+        assert data == bytes([value])
 
 
 @pytest.mark.parametrize(
@@ -80,8 +83,6 @@ def test_numbers_that_do_not_fit(write: Any, bits: int) -> None:
         (varints.read_uvarint, "ffffffff10"),
         (varints.read_uvarint, "808080808000"),
         (varints.read_varint, "ffffffff7f"),
-        (varints.read_varlong, "ffffffffffffffffff02"),
-        (varints.read_varlong, "8080808080808080808000"),
     ],
 )
 def test_numbers_that_go_on(read: Any, data: str) -> None:
