@@ -11,11 +11,14 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from kgateway.records.record import RecordBody
 from kgateway.wire.codec import encode
 from kgateway.wire.schema import Field, Message, Struct
 from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType, Zigzag
 from kgateway.wire.uuids import SIZE, Uuid
+from tests.wire.cases import EVERY_MESSAGE
 
+MESSAGES: list[type[Message]] = [*EVERY_MESSAGE, RecordBody]  # the last for its lengths, which are zigzagged
 _LETTERS = "ab/.-_ \0äßж語🙂"
 _LONG = 130  # a compact length of two bytes
 

@@ -4,18 +4,17 @@ The decoders against damage: every message in every version, cut at every byte, 
 
 import pytest
 
-from kgateway.wire.codec import decode
+from kgateway.wire.codec import decode, decoder
 from kgateway.wire.headers import RequestHeader, peek
 from kgateway.wire.malformed import Malformed
 from kgateway.wire.schema import Message
-from tests.fuzz.anatomy import Edit, Form, Role, edited, marks, renumbered
+from tests.fuzz.anatomy import Edit, Role, edited, marks
 from tests.fuzz.mutations import EXTREMES, mutations, with_unknown_tag
 from tests.fuzz.properties import check, refusal
-from tests.fuzz.seeds import seeds
-from tests.wire.cases import EVERY_MESSAGE
+from tests.fuzz.seeds import MESSAGES, seeds
 
-MUTATIONS = 80  # of each seed
-every_message = pytest.mark.parametrize("message", EVERY_MESSAGE, ids=lambda message: message.__name__)
+MUTATIONS = 200  # of each seed
+every_message = pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
 
 
 @every_message
@@ -38,6 +37,23 @@ def test_truncated(message: type[Message]) -> None:
 
 
 @every_message
+def test_in_a_frame(message: type[Message]) -> None:
+    """
+    A message decodes from any position, and positions count from where the frame starts.
+    """
+    for seed in seeds(message):
+        frame = b"\xff" * 9 + seed.data
+        expected = decode(message, seed.version, seed.data), len(frame)
+        assert decoder(message, seed.version)(frame, 9) == expected
+        if seed.data:
+            with pytest.raises(Malformed) as alone:
+                decode(message, seed.version, seed.data[:-1])
+            with pytest.raises(Malformed) as framed:
+                decoder(message, seed.version)(frame[:-1], 9)
+            assert framed.value.position == 9 + alone.value.position
+
+
+@every_message
 def test_mutated(message: type[Message]) -> None:
     """
     Damaged bytes are another message, or Malformed, and never anything else.
@@ -54,7 +70,7 @@ def test_mutations_are_many() -> None:
     """
     All messages together have at least 100,000 mutations.
     """
-    assert sum(MUTATIONS * len(seeds(message)) for message in EVERY_MESSAGE) >= 100_000
+    assert sum(MUTATIONS * len(seeds(message)) for message in MESSAGES) >= 100_000
 
 
 @every_message
@@ -65,10 +81,9 @@ def test_lengths_beyond_the_end(message: type[Message]) -> None:
     for seed in seeds(message):
         for mark in marks(seed):
             for number in EXTREMES[mark.form]:
-                data = renumbered(seed.data, mark, number)
-                left = len(data) - mark.start - len(mark.form.written(number))
-                if number <= left or mark.role is Role.TAGS:
+                if number < len(seed.data) or mark.role is Role.TAGS:
                     continue
+                data = edited(seed, mark, mark.saying(number))
                 malformed = refusal(message, seed.version, data)
                 inside = mark.path if mark.role is Role.ITEMS else mark.path.rpartition(".")[0] + ".tags"
                 assert malformed.place.field == inside.strip("."), str(malformed)
@@ -78,14 +93,15 @@ def test_lengths_beyond_the_end(message: type[Message]) -> None:
 @every_message
 def test_null_where_none_may_be(message: type[Message]) -> None:
     """
-    A length of null is refused at its field, unless the field admits null.
+    A length of null, which any below zero is, is refused at its field, unless the field admits null.
     """
     for seed in seeds(message):
         for mark in marks(seed):
             if mark.role is Role.ITEMS and not mark.nullable:
-                malformed = refusal(message, seed.version, renumbered(seed.data, mark, -1))
-                assert malformed.place.field == mark.path, str(malformed)
-                assert malformed.reason == "null is not allowed here"
+                for number in (-1, *(n for n in EXTREMES[mark.form] if n < 0)):
+                    malformed = refusal(message, seed.version, edited(seed, mark, mark.saying(number)))
+                    assert malformed.place.field == mark.path, str(malformed)
+                    assert malformed.reason == "null is not allowed here"
 
 
 @every_message
@@ -110,7 +126,7 @@ def test_too_many_tags(message: type[Message]) -> None:
     for seed in seeds(message):
         for mark in marks(seed):
             if mark.role is Role.TAGS:
-                refusal(message, seed.version, renumbered(seed.data, mark, (1 << 32) - 1))
+                refusal(message, seed.version, edited(seed, mark, mark.saying((1 << 32) - 1)))
 
 
 @every_message
@@ -121,10 +137,9 @@ def test_tags_of_another_size(message: type[Message]) -> None:
     for seed in seeds(message):
         for mark in marks(seed):
             if mark.role is Role.TAG_BYTES:
-                longer = Edit(mark.start, mark.end, Form.UNSIGNED.written(mark.number + 1))
                 for data in (
-                    renumbered(seed.data, mark, mark.number - 1),
-                    edited(seed.data, [longer, Edit(mark.stop, mark.stop, b"\0")]),
+                    edited(seed, mark, mark.saying(mark.number - 1)),
+                    edited(seed, mark, mark.saying(mark.number + 1), Edit(mark.stop, mark.stop, b"\0")),
                 ):
                     malformed = refusal(message, seed.version, data)
                     assert malformed.place.field == mark.path, str(malformed)

@@ -1,0 +1,190 @@
+"""
+What decoding may cost: memory, time and depth, whatever the bytes say.
+
+Memory is what tracemalloc sees at most while a frame is decoded, the frame itself not counted. Of frames that are one
+list with as many of the smallest items as fit, the worst costs 67 times its bytes: partitions of a ProduceRequest from
+v9 on, six bytes each, which become a struct, a view and a number. Next come structs of three bytes with an empty list
+in them, 57 times, and lists of one-byte numbers, 48 times. The largest of the smallest items is a member of a
+StreamsGroupDescribeResponse, 890 bytes of memory; ITEMS_MAX of them would be 890 MB.
+"""
+
+import sys
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from time import process_time
+from types import FrameType
+
+import pytest
+
+from kgateway.messages.alter_client_quotas import AlterClientQuotasRequest
+from kgateway.messages.create_partitions import CreatePartitionsRequest
+from kgateway.messages.describe_configs import DescribeConfigsRequest
+from kgateway.messages.describe_groups import DescribeGroupsRequest
+from kgateway.messages.fetch import FetchResponse
+from kgateway.messages.list_config_resources import ListConfigResourcesRequest
+from kgateway.messages.metadata import MetadataRequest
+from kgateway.messages.produce import ProduceRequest
+from kgateway.messages.stored.streams_group import StreamsGroupTopologyValue
+from kgateway.messages.txn_offset_commit import TxnOffsetCommitResponse
+from kgateway.wire.codec import decode, encode
+from kgateway.wire.decoding import ITEMS_MAX
+from kgateway.wire.headers import ResponseHeader
+from kgateway.wire.layout import STRING_BYTES_MAX
+from kgateway.wire.malformed import Malformed
+from kgateway.wire.schema import Message
+from tests.fuzz.anatomy import Form
+from tests.fuzz.attacks import bloated, lists
+from tests.fuzz.properties import allowed_seconds, refusal
+from tests.fuzz.seeds import MESSAGES, seeds
+
+AMPLIFICATION = 75  # bytes of memory for a byte of a frame
+ANYWAY = 16 << 10  # bytes of memory that an empty frame needs too, and other threads meanwhile
+DEPTH = 6  # _try, decode, the function around the generated one, that one, and two for a variable-length number
+
+every_message = pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
+
+
+def _cases(*cases: tuple[type[Message], int, str]) -> pytest.MarkDecorator:
+    ids = [f"{message.__name__}-v{version}-{path}" for message, version, path in cases]
+    return pytest.mark.parametrize(("message", "version", "path"), cases, ids=ids)
+
+
+def peak_bytes(message: type[Message], version: int, frame: bytes) -> int:
+    """
+    The most memory there is at a time while a frame is decoded, or refused.
+    """
+    tracemalloc.start()
+    try:
+        _try(message, version, frame)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def _try(message: type[Message], version: int, frame: bytes) -> None:
+    with suppress(Malformed):
+        decode(message, version, frame)
+
+
+@every_message
+def test_memory(message: type[Message]) -> None:
+    """
+    Whichever list is filled with the smallest items, memory stays within a multiple of the frame.
+    """
+    for version in message.__spec__.versions:
+        for path in lists(message, version):
+            frame = bloated(message, version, path, 2 << 10)
+            decode(message, version, frame)  # whatever is made once
+            peak = peak_bytes(message, version, frame)
+            assert peak < AMPLIFICATION * len(frame) + ANYWAY, f"v{version} {path}: {peak} for {len(frame)}"
+
+
+@_cases(
+    (ProduceRequest, 13, "topic_data.partition_data"),
+    (AlterClientQuotasRequest, 1, "entries"),
+    (ListConfigResourcesRequest, 1, "resource_types"),
+)
+def test_memory_of_large_frames(message: type[Message], version: int, path: str) -> None:
+    """
+    The multiple does not grow with the frame.
+    """
+    frame = bloated(message, version, path, 256 << 10)
+    assert peak_bytes(message, version, frame) < AMPLIFICATION * len(frame)
+
+
+@_cases(
+    (ProduceRequest, 9, "topic_data"),
+    (FetchResponse, 12, "responses.partitions"),
+    (MetadataRequest, 9, "topics"),
+    (CreatePartitionsRequest, 3, "topics.assignments"),
+    (StreamsGroupTopologyValue, 0, "subtopologies.copartition_groups"),
+    (TxnOffsetCommitResponse, 3, "topics"),
+)
+def test_time(message: type[Message], version: int, path: str) -> None:
+    """
+    A megabyte of the smallest items takes time in proportion to its size.
+    """
+    frame = bloated(message, version, path, 1 << 20)
+    started = process_time()
+    decode(message, version, frame)
+    assert process_time() - started < allowed_seconds(len(frame))
+
+
+def test_tags_without_end() -> None:
+    """
+    A megabyte of empty tags that no table has takes time in proportion, and no memory.
+    """
+    count = 1 << 19
+    frame = bytes(4) + Form.UNSIGNED.written(count) + b"\x7f\0" * count
+    started = process_time()
+    decode(ResponseHeader, 1, frame)
+    assert process_time() - started < allowed_seconds(len(frame))
+    assert peak_bytes(ResponseHeader, 1, frame) < ANYWAY
+
+
+def test_items_are_counted() -> None:
+    """
+    A message has at most ITEMS_MAX items, though the bytes for more are there; for those beyond, nothing is allocated.
+    """
+    most = encode(DescribeGroupsRequest(groups=[""] * ITEMS_MAX), 5)
+    assert len(decode(DescribeGroupsRequest, 5, most).groups) == ITEMS_MAX
+    frame = encode(DescribeGroupsRequest(groups=[""] * (ITEMS_MAX + 1)), 5)
+    malformed = refusal(DescribeGroupsRequest, 5, frame)
+    assert malformed.place.field == "groups"
+    assert str(ITEMS_MAX) in malformed.reason
+    assert peak_bytes(DescribeGroupsRequest, 5, frame) < ANYWAY
+
+
+def test_items_of_all_lists_are_counted() -> None:
+    """
+    Many lists cannot have more items than one.
+    """
+    resource = DescribeConfigsRequest.Resource(resource_type=2, resource_name="", configuration_keys=[""] * 4000)
+    frame = encode(DescribeConfigsRequest(resources=[resource] * 500), 4)
+    malformed = refusal(DescribeConfigsRequest, 4, frame)
+    assert malformed.place.field == "resources.configuration_keys"
+    assert str(ITEMS_MAX) in malformed.reason
+    # What was read until then is a slot of a list an item, and an eighth more where lists grow.
+    assert peak_bytes(DescribeConfigsRequest, 4, frame) < 10 * ITEMS_MAX
+
+
+def test_strings_are_short() -> None:
+    """
+    A string is no longer than Kafka's longest, in the compact form too, though the bytes for it are there.
+    """
+    longest = encode(DescribeGroupsRequest(groups=["x" * STRING_BYTES_MAX]), 5)
+    decode(DescribeGroupsRequest, 5, longest)
+    head = Form.COMPACT.written(1) + Form.COMPACT.written(STRING_BYTES_MAX)
+    assert longest.startswith(head)
+    longer = Form.COMPACT.written(1) + Form.COMPACT.written(STRING_BYTES_MAX + 1) + b"x" + longest[len(head) :]
+    assert refusal(DescribeGroupsRequest, 5, longer).place.field == "groups"
+
+
+@every_message
+def test_depth(message: type[Message]) -> None:
+    """
+    However deep a table is nested, decoding it, or failing to, takes no more calls within calls than for a flat one.
+    """
+    for seed in seeds(message):
+        decode(message, seed.version, seed.data)  # which writes the function, and that does follow the table
+        for data in (seed.data, seed.data[: len(seed.data) // 2]):
+            assert _deepest(partial(_try, message, seed.version, data)) <= DEPTH
+
+
+def _deepest(function: Callable[[], None]) -> int:
+    depth = most = 0
+
+    def follow(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal depth, most
+        depth += (event == "call") - (event == "return")
+        most = max(most, depth)
+
+    before = sys.getprofile()
+    sys.setprofile(follow)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return most
