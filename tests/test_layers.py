@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "kgateway.wire": set(),
     "kgateway.messages": {"kgateway.wire"},
     "kgateway.records": {"kgateway.wire"},
+    "kgateway.broker": {"kgateway.records", "kgateway.wire"},
     "kgateway.cli": {"kgateway", "kgateway.messages", "kgateway.wire"},
 }
 MAY_IMPORT_TWISTED: set[str] = set()

@@ -1,0 +1,3 @@
+"""
+Brokers: where topics, partitions and their records are.
+"""

@@ -1,0 +1,136 @@
+"""
+What a partition remembers of idempotent producers.
+"""
+
+import pytest
+
+from kgateway.broker.producers import SEQUENCE_MAX, WINDOW, ProducerTable, Written, last_sequence
+from kgateway.records.batch import BatchHeader
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+
+def batch(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 7) -> BatchHeader:
+    """
+    The header of a batch of so many records.
+    """
+    return BatchHeader(
+        base_offset=0,
+        batch_length=100,
+        partition_leader_epoch=-1,
+        crc=0,
+        attributes=0,
+        last_offset_delta=count - 1,
+        base_timestamp=5,
+        max_timestamp=5,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        records_count=count,
+    )
+
+
+def table(*headers: BatchHeader) -> ProducerTable:
+    """
+    A table that has seen these batches, at offsets 100, 200 and so on.
+    """
+    found = ProducerTable()
+    for index, header in enumerate(headers, 1):
+        found.check(header)
+        found.remember(header, index * 100, now_ms=index)
+    return found
+
+
+def refused(found: ProducerTable, header: BatchHeader) -> KafkaError:
+    with pytest.raises(KafkaError) as error:
+        found.check(header)
+    return error.value
+
+
+def test_the_next_sequence_is_taken() -> None:
+    """
+    A batch that begins where the last one ended is new.
+    """
+    found = table(batch(0, 3), batch(3, 2))
+    found.check(batch(5))
+    assert found.duplicate(batch(5)) is None
+
+
+@pytest.mark.parametrize("sequence", [0, 2, 4, 100])
+def test_gaps_and_overlaps_are_out_of_order(sequence: int) -> None:
+    """
+    Neither a hole nor a part of what is there may be appended.
+    """
+    error = refused(table(batch(0, 3)), batch(sequence))
+    assert error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error.message == f"producer 7 sends sequence {sequence}, and 3 is next"
+
+
+def test_a_repeated_batch_has_its_first_offset() -> None:
+    """
+    Any of the last five batches is found again, an older one is not.
+    """
+    headers = [batch(sequence) for sequence in range(WINDOW + 1)]
+    found = table(*headers)
+    assert found.duplicate(headers[0]) is None
+    assert found.duplicate(headers[1]) == Written(base_sequence=1, last_sequence=1, base_offset=200, timestamp_ms=5)
+    assert found.duplicate(headers[5]) == Written(base_sequence=5, last_sequence=5, base_offset=600, timestamp_ms=5)
+
+
+def test_a_batch_of_another_size_is_no_duplicate() -> None:
+    """
+    First and last sequence number must both be the same.
+    """
+    assert table(batch(0, 3)).duplicate(batch(0, 2)) is None
+
+
+def test_an_unknown_producer_may_begin_anywhere() -> None:
+    """
+    What it sent before may have been deleted, and its state with it.
+    """
+    table().check(batch(42))
+
+
+def test_a_new_epoch_begins_at_zero() -> None:
+    """
+    A raised epoch starts its sequence anew, and no batch of the old one is a duplicate any more.
+    """
+    found = table(batch(0, 3), batch(0, 1, epoch=1))
+    found.check(batch(1, epoch=1))
+    assert found.duplicate(batch(0, 3)) is None
+    assert refused(table(batch(0)), batch(5, epoch=1)).code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_an_old_epoch_is_fenced() -> None:
+    """
+    A producer that was replaced may not go on.
+    """
+    error = refused(table(batch(0, epoch=3)), batch(1, epoch=2))
+    assert error.code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_sequences_wrap() -> None:
+    """
+    After the largest number comes 0, also within a batch.
+    """
+    wrapping = batch(SEQUENCE_MAX - 1, 3)
+    assert last_sequence(wrapping) == 0
+    found = table(wrapping)
+    found.check(batch(1))
+    table(batch(SEQUENCE_MAX)).check(batch(0))
+
+
+def test_producers_do_not_mix() -> None:
+    """
+    Each producer id has a sequence of its own.
+    """
+    table(batch(0, 3)).check(batch(0, producer_id=8))
+
+
+def test_silent_producers_expire() -> None:
+    """
+    A producer not seen since a moment is forgotten, and may then begin anywhere.
+    """
+    found = table(batch(0), batch(0, producer_id=8))
+    found.expire(before_ms=2)
+    found.check(batch(42))
+    assert refused(found, batch(42, producer_id=8)).code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
