@@ -64,6 +64,7 @@ class BatchBuilder:
     _bodies: bytearray = field(default_factory=bytearray, init=False)
 
     def __post_init__(self) -> None:
+        self.codec = Codec(self.codec)
         check_level(self.codec, self.level)
 
     @property

@@ -41,6 +41,7 @@ _SNAPPY_STREAM = b"\x82SNAPPY\0"
 _SNAPPY_VERSIONS = b"\0\0\0\1\0\0\0\1"  # written by version 1, to be read from version 1 on
 _SNAPPY_BLOCK_BYTES = 1 << 15
 _PIECE_BYTES = 1 << 16  # the most that comes out of gzip or lz4 at once
+_IDLE_PIECES_MAX = 1 << 13  # empty blocks, members and frames cost time; the largest block of zstd comes in 4096 steps
 _GZIP_INPUT_BYTES = 1 << 13  # what is left of it at the end of a member is copied, and members may be tiny
 _ZSTD_EXPANSION = 1 << 15  # four bytes can stand for a block of 128 KiB
 
@@ -70,13 +71,17 @@ def decompress(codec: Codec, data: Buffer, limit: int) -> bytes:
     """
     The data that was compressed, if it is no more than `limit` bytes.
     """
-    pieces, room = [], limit
+    pieces, room, idle = [], limit, 0
     try:
         for piece in _DECOMPRESS[codec](memoryview(data), limit):
             room -= len(piece)
             if room < 0:
                 raise ValueError(f"more than {limit} bytes come out")
-            pieces.append(piece)
+            if piece:
+                pieces.append(piece)
+            idle = 0 if piece else idle + 1
+            if idle > _IDLE_PIECES_MAX:
+                raise ValueError(f"after {sum(map(len, pieces))} bytes, nothing comes out of it any more")
     except (zlib.error, snappy.UncompressError, zstandard.ZstdError, RuntimeError) as damage:  # lz4 has no error class
         # python-snappy says nothing itself, and keeps what the library said.
         raise ValueError(f"damaged {codec.name.lower()} data: {damage.__cause__ or damage}") from None

@@ -31,7 +31,7 @@ def _decoder(message: type[Message], version: int) -> Callable[[bytes, int], tup
         try:
             answer: tuple[Any, int] = function(data, pos)
         except _ACCIDENTS as accident:
-            field, position = compiled.blame(accident.__traceback__)
+            field, position = compiled.blame_bytes(accident)
             raise Malformed(Place(message.__spec__.name, version, field), position, _reason(accident)) from None
         return answer
 
@@ -57,8 +57,8 @@ def _encoder(message: type[Message], version: int) -> Callable[[Any], list[Buffe
         try:
             parts: list[Buffer] = function(value)
         except _MISFITS as misfit:
-            field, _ = compiled.blame(misfit.__traceback__)
-            raise Unencodable(Place(message.__spec__.name, version, field), _complaint(misfit)) from misfit
+            field, why = compiled.blame_value(misfit)
+            raise Unencodable(Place(message.__spec__.name, version, field), _complaint(why)) from misfit
         return parts
 
     return encode

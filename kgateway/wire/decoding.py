@@ -63,6 +63,7 @@ def _refuse_tag(tag: int, pos: int, stop: int) -> NoReturn:
 
 _SCOPE: dict[str, object] = {
     "new": object.__new__,
+    "new_bytes": bytes.__new__,  # past the check of a length that is known
     "Uuid": Uuid,
     "uvarint": read_uvarint,
     "more_uvarint": more_uvarint,
@@ -103,7 +104,7 @@ class DecoderWriter(Writer):
             self.source.line(f"{', '.join(targets)}, = {unpack_from}(data, pos)", *steps)
         self.source.line(f"pos += {steps[-1].start + steps[-1].size}")
         for target in self._wrap:
-            self.source.line(f"{target} = Uuid({target})")
+            self.source.line(f"{target} = new_bytes(Uuid, {target})")
         self._wrap = []
 
     def absent(self, field: Field, value: str) -> None:
@@ -186,6 +187,8 @@ class DecoderWriter(Writer):
         least = max(1, self.least_size(item))
         needed = "n" if least == 1 else f"n * {least}"
         self.source.line(f"if n < 0 or {needed} > size - pos: refuse(n, size - pos)", Step(path))
+        self.source.line("room -= n")
+        self.source.line("if room < 0: refuse_items()", Step(path))
         match item:
             case Fixed(letter):
                 self.source.line(f"{value} = list(many_{letter}[n](data, pos))", Step(path))
@@ -194,8 +197,6 @@ class DecoderWriter(Writer):
                 self._loop(item, value, path)
 
     def _loop(self, item: WireType, value: str, path: str) -> None:
-        self.source.line("room -= n")
-        self.source.line("if room < 0: refuse_items()", Step(path))
         items, one = self.name("items"), self.name("item")
         self.source.line(f"{value} = {items} = []")
         with self.block("for _ in range(n):"):

@@ -58,11 +58,26 @@ def _refuse_long() -> NoReturn:
     raise ValueError(f"a string of more than {STRING_BYTES_MAX} bytes")
 
 
+def _buffer_size(buffer: object) -> int:
+    match buffer:
+        case bytes() | bytearray():
+            return len(buffer)
+        case memoryview():
+            return buffer.nbytes
+        case _:
+            raise TypeError(f"records are bytes, a view or a list of these, not {type(buffer).__name__}")
+
+
+def _records_size(records: object) -> int:
+    return sum(map(_buffer_size, records)) if isinstance(records, list) else _buffer_size(records)
+
+
 _SCOPE: dict[str, object] = {
     "uvarint": write_uvarint,
     "varint_32": write_varint,
     "varint_64": write_varlong,
     "refuse_long": _refuse_long,
+    "records_size": _records_size,
 }
 
 
@@ -134,49 +149,47 @@ class EncoderWriter(Writer):
                 self.flush()
                 self.source.line(f"uvarint({self._out}, n)", Step(path))
 
-    def _measured(self, value: str, path: str, nullable: bool, form: str, empty: str) -> str:
+    def _measured(self, value: str, path: str, nullable: bool, *, form: str = "{}", size: str = "len({})") -> str:
         """
-        A local that holds the value in the form that is written, and its length in `n`.
+        A local that holds the value in the form that is written, and its size in `n`; -1 and nothing for null.
         """
         local = self.name("value")
         self.source.line(f"{local} = {value}", Step(path))
         if nullable:
             with self.source.block(f"if {local} is None:"):
-                self.source.line(f"n, {local} = -1, {empty}")
+                self.source.line(f"n, {local} = -1, b''")
             with self.source.block("else:"):
-                self._measure(local, form, path)
+                self._measure(local, path, form, size)
         else:
-            self._measure(local, form, path)
+            self._measure(local, path, form, size)
         return local
 
-    def _measure(self, local: str, form: str, path: str) -> None:
-        if form:
-            self.source.line(f"{local} = {local}{form}", Step(path))
-        self.source.line(f"n = len({local})", Step(path))
+    def _measure(self, local: str, path: str, form: str, size: str) -> None:
+        if form != "{}":
+            self.source.line(f"{local} = {form.format(local)}", Step(path))
+        self.source.line(f"n = {size.format(local)}", Step(path))
 
     def sized(self, kind: WireType, value: str, path: str, nullable: bool, letter: str | None) -> None:
         if isinstance(kind, Referenced):
             self._referenced(value, path, nullable, letter)
             return
         text = isinstance(kind, Text)
-        local = self._measured(value, path, nullable, ".encode()" if text else "", 'b""')
+        local = self._measured(value, path, nullable, form="{}.encode()" if text else "{}")
         self._length(letter, path, bounded=text)
         self.source.line(f"{self._out} += {local}", Step(path))
 
     def _referenced(self, value: str, path: str, nullable: bool, letter: str | None) -> None:
         if self._out != "out":
             raise TypeError(f"{path}: records cannot travel as a tag")
-        local = self._measured(value, path, nullable, "", "()")
-        self.source.line(f"many = type({local}) is list")
-        self.source.line(f"if many: n = sum(map(len, {local}))", Step(path))
+        local = self._measured(value, path, nullable, size="records_size({})")
         self._length(letter, path)
         with self.source.block("if n > 0:"):
             self.source.line("parts.append(out)")
-            self.source.line(f"parts.extend({local}) if many else parts.append({local})", Step(path))
+            self.source.line(f"parts.extend({local}) if type({local}) is list else parts.append({local})", Step(path))
             self.source.line("out = bytearray()")
 
     def items(self, item: WireType, value: str, path: str, nullable: bool, letter: str | None) -> None:
-        local = self._measured(value, path, nullable, "", "()")
+        local = self._measured(value, path, nullable)
         if isinstance(item, Fixed) and letter:
             self._fixed_items(item, local, path, letter)
             return

@@ -63,9 +63,9 @@ class Writer:
         """
         run, self.run = self.run, []
         start, steps = 0, []
-        for letter, _, path in run:
+        for letter, expression, path in run:
             size = struct.calcsize(">" + letter)
-            steps.append(Step(path, start, size))
+            steps.append(Step(path, start, size, letter, expression))
             start += size
         return "".join(letter for letter, _, _ in run), [expression for _, expression, _ in run if expression], steps
 

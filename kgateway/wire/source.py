@@ -9,19 +9,22 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import CodeType, TracebackType
+from types import CodeType, FrameType
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """
-    One of the fields a line handles: where it starts, counted from `pos`, and how many bytes it takes.
+    One of the fields a line handles: where it starts, counted from `pos`, how many bytes it takes, and, where a line
+    packs it, its letter of the `struct` module and its expression.
     """
 
     path: str
     start: int = 0
     size: int = 0
+    letter: str = ""
+    value: str = ""
 
 
 @dataclass(slots=True)
@@ -86,16 +89,43 @@ class Compiled:
     _code: CodeType
     _steps: list[tuple[Step, ...]]
 
-    def blame(self, traceback: TracebackType | None) -> tuple[str, int]:
+    def blame_bytes(self, accident: Exception) -> tuple[str, int]:
         """
-        The field at which it failed, and the position in the bytes.
+        The field at which decoding failed, and the position in the bytes.
         """
+        frame, steps = self._failed(accident)
+        position = frame.f_locals["pos"]
+        left = frame.f_locals.get("size", position) - position
+        step = next((s for s in steps if s.start + s.size > left), steps[0])
+        return step.path, position + step.start
+
+    def blame_value(self, misfit: Exception) -> tuple[str, Exception]:
+        """
+        The field at which encoding failed, and why: of a line that packs many fields, the one that cannot be packed.
+        """
+        frame, steps = self._failed(misfit)
+        for step in steps:
+            try:
+                _pack(step, frame)
+            except Exception as narrower:
+                return step.path, narrower
+        return steps[-1].path, misfit
+
+    def _failed(self, failure: Exception) -> tuple[FrameType, tuple[Step, ...]]:
+        traceback = failure.__traceback__
         while traceback and traceback.tb_frame.f_code is not self._code:
             traceback = traceback.tb_next
         if traceback is None:
-            return "?", 0
-        position = traceback.tb_frame.f_locals.get("pos", 0)
-        left = traceback.tb_frame.f_locals.get("size", position) - position
-        steps = self._steps[traceback.tb_lineno - 1]
-        step = next((s for s in steps if s.start + s.size > left), steps[0] if steps else Step("?"))
-        return step.path, position + step.start
+            raise failure  # not of this function's making
+        return traceback.tb_frame, self._steps[traceback.tb_lineno - 1]
+
+
+def _pack(step: Step, frame: FrameType) -> None:
+    """
+    Pack one field alone.
+    """
+    if step.value:
+        value = eval(step.value, frame.f_globals, frame.f_locals)
+        if value is None:
+            raise ValueError("null is not allowed here")
+        struct.pack(">" + step.letter, value)

@@ -6,6 +6,7 @@ in C.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
 from secrets import token_bytes
 from typing import Self
 
@@ -18,6 +19,12 @@ class Uuid(bytes):
     """
 
     __slots__ = ()
+
+    def __new__(cls, raw: Iterable[int]) -> Self:
+        made = super().__new__(cls, raw)
+        if len(made) != SIZE:
+            raise ValueError(f"a UUID has {SIZE} bytes, not {len(made)}")
+        return made
 
     @classmethod
     def random(cls) -> Self:
@@ -49,5 +56,5 @@ class Uuid(bytes):
         return f"Uuid.parse({str(self)!r})"
 
 
-ZERO = Uuid(SIZE)
+ZERO = Uuid(bytes(SIZE))
 ONE = Uuid(bytes(SIZE - 1) + b"\1")

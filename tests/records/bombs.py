@@ -22,13 +22,14 @@ LIMIT = 1 << 16
 OUTPUT = 1024 * LIMIT  # of each bomb
 _CHUNK = bytes(1 << 20)
 _CHUNKS = OUTPUT // len(_CHUNK)
+_EMPTIES = 1_000_000  # blocks, members or frames with nothing in them
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 CAN_MEASURE = _CLEAR.exists()
 
 
 def bombs(codec: Codec) -> list[bytes]:
     """
-    Data that decompresses to a thousand times the limit, or says so.
+    Data that decompresses to a thousand times the limit, or says so, or to nothing a million times.
     """
     return {Codec.GZIP: _gzip, Codec.SNAPPY: _snappy, Codec.LZ4: _lz4, Codec.ZSTD: _zstd}[codec]()
 
@@ -36,7 +37,7 @@ def bombs(codec: Codec) -> list[bytes]:
 def _gzip() -> list[bytes]:
     member = zlib.compressobj(9, zlib.DEFLATED, 31)
     one = b"".join([*(member.compress(_CHUNK) for _ in range(_CHUNKS)), member.flush()])
-    return [one, zlib.compress(_CHUNK, 9, 31) * _CHUNKS]
+    return [one, zlib.compress(_CHUNK, 9, 31) * _CHUNKS, zlib.compress(b"", 9, 31) * _EMPTIES]
 
 
 def _snappy() -> list[bytes]:
@@ -45,7 +46,8 @@ def _snappy() -> list[bytes]:
     blocks = stream + (len(block).to_bytes(4, "big") + block) * (OUTPUT // (LIMIT // 2))
     lie = b"\xff\xff\xff\xff\x0f" + block  # four gigabytes, it says
     small_lie = b"\x80\x80\x04" + b"\0" * 5  # the limit, out of five bytes
-    return [blocks, lie, stream + len(lie).to_bytes(4, "big") + lie, snappy.compress(_CHUNK * _CHUNKS), small_lie]
+    lies = [lie, stream + len(lie).to_bytes(4, "big") + lie, small_lie]
+    return [blocks, *lies, snappy.compress(_CHUNK * _CHUNKS), stream + b"\0\0\0\1\0" * _EMPTIES]
 
 
 def _lz4() -> list[bytes]:
@@ -53,7 +55,7 @@ def _lz4() -> list[bytes]:
     with lz4.frame.LZ4FrameCompressor(block_size=lz4.frame.BLOCKSIZE_MAX64KB) as writer:
         one = b"".join([writer.begin(), *(writer.compress(_CHUNK) for _ in range(_CHUNKS)), writer.flush()])
         lie = writer.begin(source_size=1 << 40)
-    return [one, frame * _CHUNKS, lie]
+    return [one, frame * _CHUNKS, lie, lz4.frame.compress(b"") * _EMPTIES]
 
 
 def _zstd() -> list[bytes]:
@@ -63,7 +65,8 @@ def _zstd() -> list[bytes]:
     block = b"\x03\0\x10\0"  # the last block: a zero byte, 128 KiB times
     lies = [magic + b"\xa0" + (100 << 20).to_bytes(4, "little"), magic + b"\xe0" + (1 << 40).to_bytes(8, "little")]
     windows = [magic + b"\0" + window + block for window in (b"\x88", b"\xf8")]  # 128 MiB; a terabyte
-    return [one, zstandard.compress(_CHUNK) * _CHUNKS, *lies, windows[0] * (OUTPUT >> 17), *windows]
+    empties = zstandard.compress(b"") * _EMPTIES
+    return [one, zstandard.compress(_CHUNK) * _CHUNKS, empties, *lies, windows[0] * (OUTPUT >> 17), *windows]
 
 
 def growth(codec: Codec, limit: int) -> int:

@@ -1,5 +1,5 @@
 """
-The engine, on small tables: known bytes, and one failure for all that is wrong.
+The engine, on small tables: known bytes.
 """
 
 import sys
@@ -8,89 +8,8 @@ from typing import Any
 import pytest
 
 from kgateway.wire.codec import decode, decoder, encode, encoder
-from kgateway.wire.decoding import ITEMS_MAX
-from kgateway.wire.malformed import Malformed, Unencodable
-from kgateway.wire.schema import Message, Struct, v
-from kgateway.wire.types import Records, f64, i8, i16, i32, i64, u16, varint, varlong
 from kgateway.wire.uuids import Uuid
-
-ID = Uuid(range(16))
-
-
-class Pair(Message, versions="0-2", flexible="2+"):
-    """
-    Strings and lists in both forms of their lengths.
-    """
-
-    class Item(Struct):
-        name: str
-        numbers: list[i32]
-
-    code: i16
-    items: list[Item] | None
-
-
-class Flat(Message, versions="0"):
-    """
-    Every type of fixed size.
-    """
-
-    a: i8
-    b: i16
-    c: i32
-    d: i64
-    e: u16
-    f: f64
-    g: bool
-    h: Uuid
-
-
-class Tagged(Message, versions="0", flexible="0+"):
-    """
-    Tags of several types, declared out of their order.
-    """
-
-    class Inner(Struct):
-        number: i32
-
-    plain: i8
-    second: str = v(tag=1)
-    first: i32 = v(tag=0, default=-1)
-    absent: Inner | None = v(tag=5)
-    null: Inner | None = v(tag=6, nullable="0+")
-
-
-class Nested(Message, versions="0", flexible="0+"):
-    """
-    A struct that may be null, and one that may not.
-    """
-
-    class Inner(Struct):
-        number: i16
-
-    one: Inner | None
-    other: Inner
-
-
-class Batches(Message, versions="0-1", flexible="1+"):
-    """
-    Records between other fields.
-    """
-
-    before: i16
-    records: Records | None
-    after: i16
-
-
-class Signed(Message, versions="0", zigzag=True):
-    """
-    The inside of a record: all lengths are signed varints.
-    """
-
-    small: varint
-    large: varlong
-    key: bytes | None
-    names: list[str]
+from tests.wire.tables import ID, Batches, Flat, Nested, Pair, Signed, Tagged
 
 
 def test_lengths_are_classic_before_the_flexible_version() -> None:
@@ -119,6 +38,7 @@ def test_fixed_sizes() -> None:
     data = bytes.fromhex("ff 0002 fffffffd 0000000000000004 ffff 3ff8000000000000 01") + ID
     assert encode(value, 0) == data
     assert decode(Flat, 0, data) == value
+    assert type(decode(Flat, 0, data).h) is Uuid
 
 
 def test_any_byte_but_zero_is_true() -> None:
@@ -136,7 +56,7 @@ def test_lists_of_every_length(count: int, version: int) -> None:
     """
     Neither the borders of the compact form nor those of what is kept compiled matter.
     """
-    value = Pair(code=1, items=[Pair.Item(name="x" * count, numbers=list(range(count)))] * min(count, 300))
+    value = Pair(code=1, items=[Pair.Item(name="x" * count, numbers=list(range(count)))] * min(count, 30))
     assert decode(Pair, version, encode(value, version)) == value
 
 
@@ -205,6 +125,14 @@ def test_records_may_be_many_buffers(version: int) -> None:
     assert b"".join(parts) == encode(Batches(before=1, records=b"batch", after=2), version)
 
 
+def test_views_count_their_bytes() -> None:
+    """
+    A view of larger items than bytes is as long as the bytes it shows.
+    """
+    view = memoryview(bytes(8)).cast("i")
+    assert encode(Batches(before=1, records=view, after=2), 0) == bytes.fromhex("0001 00000008") + bytes(8) + b"\0\2"
+
+
 def test_messages_are_read_from_the_middle_of_a_frame() -> None:
     """
     A decoder starts at a position and says where it ended.
@@ -219,95 +147,6 @@ def test_versions_that_a_message_lacks() -> None:
     """
     with pytest.raises(LookupError, match="Pair has no version 9"):
         decoder(Pair, 9)
-
-
-@pytest.mark.parametrize(
-    ("message", "version", "data", "words"),
-    [
-        (Pair, 1, "00", "Pair v1: code at byte 0: the bytes end here"),
-        (Pair, 1, "0001 0000", "Pair v1: items at byte 2: the bytes end here"),
-        (Pair, 1, "0001 7fffffff 00", "Pair v1: items at byte 6: 2147483647 declared, with 1 bytes left"),
-        (Pair, 1, "0001 00000001 0005 61", "Pair v1: items at byte 6: 1 declared, with 3 bytes left"),
-        (Pair, 1, "0001 00000001 0005 616161616161", "Pair v1: items.numbers at byte 13: the bytes end here"),
-        (Pair, 1, "0001 00000001 0009 616161616161", "Pair v1: items.name at byte 8: 9 declared, with 6 bytes left"),
-        (Pair, 1, "0001 00000001 ffff 00000000", "Pair v1: items.name at byte 8: null is not allowed here"),
-        (Pair, 1, "0001 00000001 0002 ff61 00000000", "Pair v1: items.name at byte 8: not UTF-8: invalid start byte"),
-        (Pair, 1, "0001 00000001 0001 61 ffffffff", "Pair v1: items.numbers at byte 13: null is not allowed here"),
-        (Pair, 1, "0001 00000000 00", "Pair v1: the end at byte 6: 1 bytes are left over"),
-        (Pair, 2, "0001 02 00 01 00 00", "Pair v2: items.name at byte 4: null is not allowed here"),
-        (Pair, 2, "0001 ffffffffff", "a variable-length number goes on beyond 32 bits"),
-        (Pair, 2, "0001 ffffffff1f", "a variable-length number is larger than 32 bits"),
-        (Pair, 2, "0001 01 01 00 05", "Pair v2: tags at byte 6: 5 declared, with 0 bytes left"),
-        (Flat, 0, "ff 0002 fffffffd 00000000", "Flat v0: d at byte 7: the bytes end here"),
-        (Tagged, 0, "01 01 00 05 0000000200", "tag 0 should end at byte 9 and ends at 8"),
-        (Tagged, 0, "01 01 00 03 00000002", "tag 0 should end at byte 7 and ends at 8"),
-        (Tagged, 0, "01 01 01 01 00", "Tagged v0: second at byte 5: null is not allowed here"),
-        (Signed, 0, "ffffffff1f 00 01 00", "a variable-length number is larger than 32 bits"),
-        (Signed, 0, "00 ffffffffffffffffff03 01 00", "a variable-length number is larger than 64 bits"),
-        (Signed, 0, "00 00 01 01", "Signed v0: names at byte 4: null is not allowed here"),
-    ],
-)
-def test_malformed_names_what_is_wrong(message: type[Message], version: int, data: str, words: str) -> None:
-    """
-    The failure names message, version, field and position.
-    """
-    with pytest.raises(Malformed) as failure:
-        decode(message, version, bytes.fromhex(data))
-    assert words in str(failure.value)
-    assert failure.value.place.message == message.__name__
-
-
-def test_strings_keep_kafkas_bound() -> None:
-    """
-    The compact form could say more than 32767 bytes, and Kafka refuses it.
-    """
-    item = Pair(code=1, items=[Pair.Item(name="x" * 32767, numbers=[])])
-    assert decode(Pair, 2, encode(item, 2)) == item
-    with pytest.raises(Unencodable, match=r"items\.name: a string of more than 32767 bytes"):
-        encode(Pair(code=1, items=[Pair.Item(name="x" * 32768, numbers=[])]), 2)
-    longer = bytes.fromhex("0001 02 818002") + b"x" * 32768 + bytes.fromhex("01 00 00")
-    with pytest.raises(Malformed, match="32768 declared"):
-        decode(Pair, 2, longer)
-
-
-def test_items_have_a_budget() -> None:
-    """
-    Tiny items cannot be made into more memory than a million of them take, however they are spread over lists.
-    """
-    item = bytes.fromhex("01 01 00")  # an empty name, no numbers, no tags
-
-    def frame(count: int) -> bytes:
-        varints = bytearray()
-        number = count + 1
-        while number > 127:
-            varints.append(number & 127 | 128)
-            number >>= 7
-        return b"\0\1" + bytes([*varints, number]) + item * count + b"\0"
-
-    assert len(decode(Pair, 2, frame(ITEMS_MAX)).items or []) == ITEMS_MAX
-    with pytest.raises(Malformed, match="more than 1000000 items"):
-        decode(Pair, 2, frame(ITEMS_MAX + 1))
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (Pair(code=1 << 15, items=None), "Pair v1: code: 'h' format requires"),
-        (Pair(code=1, items=[Pair.Item(name=None, numbers=[])]), "Pair v1: items.name: null is not allowed"),  # type: ignore[arg-type]
-        (Pair(code=1, items=[Pair.Item(name="", numbers=None)]), "Pair v1: items.numbers: null is not allowed"),  # type: ignore[arg-type]
-        (Pair(code=None, items=[]), "Pair v1: code: "),  # type: ignore[arg-type]
-        (Pair(code=1, items=[Pair.Item(name="\ud800", numbers=[])]), "Pair v1: items.name: 'utf-8' codec can't encode"),
-        (Pair(code=1, items=[Pair.Item(name="x" * 40_000, numbers=[])]), "Pair v1: items.name: 'h' format requires"),
-        (Pair(code=1, items=["x"]), "Pair v1: items.name: 'str' object has no attribute"),  # type: ignore[list-item]
-    ],
-)
-def test_unencodable_names_the_field(value: Message, words: str) -> None:
-    """
-    A value without a form on the wire is told apart from malformed bytes, and its field is named.
-    """
-    with pytest.raises(Unencodable) as failure:
-        encode(value, 1)
-    assert words in str(failure.value)
 
 
 def test_functions_are_written_once() -> None:

@@ -26,7 +26,16 @@ def test_text_comes_back() -> None:
         assert len(drawn) == 16
 
 
-@pytest.mark.parametrize("text", ["", "AAAA", "AAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAAA", "é" * 22])
+@pytest.mark.parametrize("raw", [b"", b"abc", bytes(15), bytes(17)])
+def test_sixteen_bytes(raw: bytes) -> None:
+    """
+    An id of another length is refused, not padded or cut when it is sent.
+    """
+    with pytest.raises(ValueError, match=f"a UUID has 16 bytes, not {len(raw)}"):
+        Uuid(raw)
+
+
+@pytest.mark.parametrize("text", ["", "AAAA", "A" * 21, "A" * 23, "A" * 22 + "==", "é" * 22])
 def test_other_text_is_refused(text: str) -> None:
     """
     What is not 22 letters of base64 is named in the error.
