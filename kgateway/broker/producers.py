@@ -13,6 +13,7 @@ from kgateway.records.batch import BatchHeader
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 WINDOW = 5  # as many batches as a producer may have in flight
+NO_EPOCH = -1
 SEQUENCE_MAX = (1 << 31) - 1
 
 
@@ -62,13 +63,14 @@ class ProducerTable:
         Refuse a batch that is neither new nor a duplicate.
         """
         producer = self.producers.get(header.producer_id)
-        if producer is None:
-            return
-        if header.producer_epoch < producer.epoch:
+        epoch = producer.epoch if producer else NO_EPOCH
+        if header.producer_epoch < epoch:
             _refuse(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} has epoch {producer.epoch} here, and sends {header.producer_epoch}",
+                f"producer {header.producer_id} has epoch {epoch} here, and sends {header.producer_epoch}",
             )
+        if producer is None:
+            return
         expected = _next_sequence(producer, header.producer_epoch)
         if header.base_sequence != expected:
             _refuse(

@@ -211,15 +211,16 @@ def check_produced(batch: Batch) -> None:
     """
     Refuse a batch that no producer may send, judged as Kafka's log judges it, as far as the header tells.
 
-    Timestamps are not judged: Kafka takes a max timestamp below the base, or a LogAppendTime of the producer's making,
-    and writes what the records and the topic say over it.
+    Two things it does not tell. On a topic with LogAppendTime, Kafka refuses a batch that is flagged so already, and
+    overwrites the timestamps of others. And a max timestamp is not to be trusted: Kafka takes any, even one below the
+    base, and writes the largest of the records over it.
     """
-    if not crc_holds(batch):
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch is not that of its bytes")
     header = batch.header
     count, last = header.records_count, header.last_offset_delta
     if header.base_offset != 0:
         _refuse(f"a batch comes with base offset 0, this one with {header.base_offset}")
+    if not crc_holds(batch):
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch is not that of its bytes")
     if count < 1:
         _refuse(f"the batch declares {count} records")
     if last != count - 1:

@@ -106,6 +106,7 @@ def test_an_old_epoch_is_fenced() -> None:
     """
     error = refused(table(batch(0, epoch=3)), batch(1, epoch=2))
     assert error.code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert refused(table(), batch(0, epoch=-2)).code is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def test_sequences_wrap() -> None:

@@ -2,13 +2,14 @@
 Where in an encoded message the lengths, the counts and the sizes stand.
 
 A walk along the table that knows nothing of the generated decoders, so that what aims at these places cannot miss the
-ones they miss. It trusts the bytes: only for seeds.
+ones they miss. It trusts the bytes, which must be a message.
 """
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import lru_cache
 
 from kgateway.wire.schema import Field, Message, Struct
 from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType, Zigzag
@@ -100,7 +101,7 @@ def edited(seed: Seed, mark: Mark, *edits: Edit) -> bytes:
     return data
 
 
-@cache
+@lru_cache(10_000)
 def marks(seed: Seed) -> list[Mark]:
     """
     The lengths of a seed, in their order.
@@ -115,19 +116,37 @@ def paths(message: type[Message]) -> set[str]:
     """
     The places that a failure to decode a message can name.
     """
-    return {"the end", *_paths(message, "")}
+    fields = [path for version in message.__spec__.versions for path, _ in table(message, version)]
+    sections = [path.rpartition(".")[0] + ".tags" for path in fields]
+    return {"the end", "tags", *fields, *(path.strip(".") for path in sections)}
 
 
-def _paths(kind: type[Struct], prefix: str) -> set[str]:
-    found = {prefix + "tags"}
+def tagged(message: type[Message], version: int) -> list[str]:
+    """
+    The fields that travel as tags.
+    """
+    return [path for path, field in table(message, version) if field.tag is not None]
+
+
+def lists(message: type[Message], version: int) -> list[str]:
+    """
+    The fields that are lists.
+    """
+    return [path for path, field in table(message, version) if isinstance(field.type, ListOf)]
+
+
+def table(kind: type[Struct], version: int, prefix: str = "") -> Iterator[tuple[str, Field]]:
+    """
+    The fields of a version with their paths, those of structs within too.
+    """
     for field in kind.__fields__:
-        path, inner = prefix + field.name, field.type
-        found.add(path)
-        if isinstance(inner, ListOf):
-            inner = inner.item
-        if isinstance(inner, StructOf):
-            found |= _paths(inner.struct, path + ".")
-    return found
+        if version in field.versions:
+            path, inner = prefix + field.name, field.type
+            yield path, field
+            if isinstance(inner, ListOf):
+                inner = inner.item
+            if isinstance(inner, StructOf):
+                yield from table(inner.struct, version, path + ".")
 
 
 class _Walk:
@@ -153,10 +172,12 @@ class _Walk:
         section = self._mark(Role.TAGS, Form.UNSIGNED, prefix + "tags")
         for _ in range(section.number):
             number, self.pos = read_uvarint(self._data, self.pos)
-            field = tagged[number]
-            mark = self._mark(Role.TAG_BYTES, Form.UNSIGNED, prefix + field.name)
-            self._value(field.type, prefix + field.name, field)
-            mark.stop = self.pos
+            field = tagged.get(number)
+            mark = self._mark(Role.TAG_BYTES, Form.UNSIGNED, prefix + (field.name if field else "tags"))
+            mark.stop = self.pos + mark.number
+            if field:
+                self._value(field.type, prefix + field.name, field)
+            self.pos = mark.stop
         section.stop = self.pos
 
     def _mark(self, role: Role, form: Form, path: str, nullable: bool = False) -> Mark:
@@ -192,8 +213,15 @@ class _Walk:
                     self._value(item, path, None)
             case StructOf(inner):
                 self.pos += nullable
-                if not nullable or self._data[self.pos - 1] == 1:
+                if not nullable or self._is_there(field):
                     self.fields(inner, path + ".")
+
+    def _is_there(self, field: Field | None) -> bool:
+        """
+        Whether the byte before a struct that may be null says that it is not.
+        """
+        byte = int.from_bytes(self._data[self.pos - 1 : self.pos], "big", signed=True)
+        return byte > 0 if field and field.tag is not None else byte >= 0
 
     def _form(self, kind: WireType, field: Field | None) -> Form:
         if self._zigzag:

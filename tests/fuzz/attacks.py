@@ -2,7 +2,6 @@
 Frames made to cost their reader as much as they can: of one list with as many of the smallest items as fit.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from kgateway.wire.codec import encode
@@ -12,20 +11,6 @@ from kgateway.wire.uuids import ZERO
 
 # Small on the wire and not among the numbers that Python keeps ready.
 _NUMBERS: dict[str, Any] = {"?": False, "b": -100, "h": -1000, "i": -1000, "q": -1000, "H": 1000, "I": 1000, "d": 1.5}
-
-
-def lists(kind: type[Struct], version: int, prefix: str = "") -> Iterator[str]:
-    """
-    The paths of all lists there are in a version.
-    """
-    for field in kind.__fields__:
-        if version in field.versions:
-            path, inner = prefix + field.name, field.type
-            if isinstance(inner, ListOf):
-                yield path
-                inner = inner.item
-            if isinstance(inner, StructOf):
-                yield from lists(inner.struct, version, path + ".")
 
 
 def bloated(message: type[Message], version: int, path: str, size: int) -> bytes:

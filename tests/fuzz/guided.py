@@ -10,8 +10,10 @@ another number.
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 import atheris
@@ -28,12 +30,13 @@ with atheris.instrument_imports(include=["kgateway"]):
     from kgateway.records.builder import BatchBuilder
     from kgateway.records.compression import Codec
     from kgateway.records.record import records
-    from kgateway.wire.codec import decoder, encode
+    from kgateway.wire.codec import decode, decoder, encode
     from kgateway.wire.errors import KafkaError
     from kgateway.wire.headers import RequestHeader, peek, request_header_version
     from kgateway.wire.malformed import Malformed
+    from tests.fuzz.mutations import mutation
     from tests.fuzz.properties import check
-    from tests.fuzz.seeds import MESSAGES, seeds
+    from tests.fuzz.seeds import MESSAGES, Seed, seeds
 
 _RECORDS_BYTES_MAX = 1 << 20
 _SECONDS_MAX = 10
@@ -69,9 +72,9 @@ def fuzz_batches(data: bytes) -> None:
 
 
 _PAIRS = [(message, version) for message in MESSAGES for version in message.__spec__.versions]
+_OTHERS: list[Callable[[bytes], object]] = [fuzz_request, fuzz_batches]
 _TARGETS: list[Callable[[bytes], object]] = [
-    fuzz_request,
-    fuzz_batches,
+    *_OTHERS,
     *(partial(check, message, version) for message, version in _PAIRS),
 ]
 
@@ -80,12 +83,30 @@ def fuzz(data: bytes) -> None:
     """
     What libFuzzer calls.
     """
-    target = int.from_bytes(data[:2], "big") % len(_TARGETS)
+    target = _TARGETS[_target(data)]
     try:
-        _TARGETS[target](data[2:])
+        target(data[2:])
     except Exception:
-        print(f"\n{_TARGETS[target]} fails on bytes.fromhex({data[2:].hex()!r})", file=sys.stderr, flush=True)
+        print(f"\n{target} fails on bytes.fromhex({data[2:].hex()!r})", file=sys.stderr, flush=True)
         raise
+
+
+def mutate(data: bytes, size_max: int, number: int) -> bytes:
+    """
+    What libFuzzer calls for the next input: its own mutations know nothing of lengths and tags, so every other one of a
+    message is ours.
+    """
+    target, random = _target(data) - len(_OTHERS), Random(number)
+    if target >= 0 and random.random() < 0.5:
+        seed = Seed(*_PAIRS[target], data[2:])
+        with suppress(Malformed):
+            decode(*_PAIRS[target], seed.data)
+            return (data[:2] + mutation(seed, random))[:size_max]
+    return atheris.Mutate(data, size_max)  # type: ignore[no-any-return]
+
+
+def _target(data: bytes) -> int:
+    return int.from_bytes(data[:2], "big") % len(_TARGETS)
 
 
 def _inputs() -> Iterator[bytes]:
@@ -93,7 +114,7 @@ def _inputs() -> Iterator[bytes]:
     The seeds, each with the number of its target.
     """
     for seed in (seed for message in MESSAGES for seed in seeds(message)):
-        yield _input(2 + _PAIRS.index((seed.message, seed.version)), seed.data)
+        yield _input(len(_OTHERS) + _PAIRS.index((seed.message, seed.version)), seed.data)
         spec = seed.message.__spec__
         if spec.key is not None and spec.is_request:
             header = RequestHeader(
@@ -117,7 +138,7 @@ def main(arguments: list[str]) -> int:
     The status to exit with.
     """
     if any(not argument.startswith("-") for argument in arguments):
-        atheris.Setup([sys.argv[0], f"-timeout={_SECONDS_MAX}", *arguments], fuzz)
+        atheris.Setup([sys.argv[0], f"-timeout={_SECONDS_MAX}", *arguments], fuzz, custom_mutator=mutate)
         atheris.Fuzz()  # and libFuzzer ends the process
     with TemporaryDirectory() as corpus:
         for number, data in enumerate(_inputs()):

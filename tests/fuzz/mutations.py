@@ -22,7 +22,7 @@ EXTREMES = {
 }
 _EXTREME_BYTES = [form.written(number) for form, numbers in EXTREMES.items() for number in (0, *numbers)]
 _EXTREME_BYTES += [b"\xff" * 4, b"\xff" * 8, b"\x80" * 5, b"\x80" * 10, b"\xff" * 5 + b"\x0f", b"\x80\x80\0"]
-_UNKNOWN_TAG = 1000
+UNKNOWN_TAG = 1000
 
 
 def mutations(seed: Seed, count: int) -> Iterator[bytes]:
@@ -31,17 +31,27 @@ def mutations(seed: Seed, count: int) -> Iterator[bytes]:
     """
     random = Random(seed.data)
     for mutate in islice(cycle(_MUTATORS), count):
-        data = mutate(random, seed)
-        while random.random() < 0.25:
-            data = random.choice(_BLIND)(random, data)
-        yield data
+        yield _perhaps_more(random, mutate(random, seed))
 
 
-def with_unknown_tag(seed: Seed, section: Mark, content: bytes) -> bytes:
+def mutation(seed: Seed, random: Random) -> bytes:
     """
-    The seed with a tag more in this section.
+    Any mutation of a seed.
     """
-    tag = Form.UNSIGNED.written(_UNKNOWN_TAG) + Form.UNSIGNED.written(len(content)) + content
+    return _perhaps_more(random, random.choice(_MUTATORS)(random, seed))
+
+
+def _perhaps_more(random: Random, data: bytes) -> bytes:
+    while random.random() < 0.25:
+        data = random.choice(_BLIND)(random, data)
+    return data
+
+
+def with_tag(seed: Seed, section: Mark, content: bytes, number: int = UNKNOWN_TAG) -> bytes:
+    """
+    The seed with a tag more in this section, one that no table has if no other is named.
+    """
+    tag = Form.UNSIGNED.written(number) + Form.UNSIGNED.written(len(content)) + content
     return edited(seed, section, section.saying(section.number + 1), Edit(section.stop, section.stop, tag))
 
 
@@ -114,8 +124,9 @@ def _near(random: Random, seed: Seed, mark: Mark) -> bytes:
 
 
 @_aimed_at(Role.TAGS)
-def _unknown_tag(random: Random, seed: Seed, mark: Mark) -> bytes:
-    return with_unknown_tag(seed, mark, random.randbytes(random.randrange(200)))
+def _another_tag(random: Random, seed: Seed, mark: Mark) -> bytes:
+    content = random.randbytes(random.choice((random.randrange(20), 200)))
+    return with_tag(seed, mark, content, random.choice((random.randrange(128), UNKNOWN_TAG, (1 << 32) - 1)))
 
 
 @_aimed_at(Role.TAGS)
@@ -132,4 +143,4 @@ def _splice(random: Random, seed: Seed) -> bytes:
 
 
 _BLIND = [_cut, _flip, _set, _overwrite, _insert, _delete, _repeat]
-_MUTATORS = [*map(_blindly, _BLIND), _extreme, _near, _unknown_tag, _more_tags, _splice]
+_MUTATORS = [*map(_blindly, _BLIND), _extreme, _near, _another_tag, _more_tags, _splice]

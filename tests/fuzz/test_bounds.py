@@ -34,8 +34,8 @@ from kgateway.wire.headers import ResponseHeader
 from kgateway.wire.layout import STRING_BYTES_MAX
 from kgateway.wire.malformed import Malformed
 from kgateway.wire.schema import Message
-from tests.fuzz.anatomy import Form
-from tests.fuzz.attacks import bloated, lists
+from tests.fuzz.anatomy import Form, lists
+from tests.fuzz.attacks import bloated
 from tests.fuzz.properties import allowed_seconds, refusal
 from tests.fuzz.seeds import MESSAGES, seeds
 

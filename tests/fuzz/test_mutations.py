@@ -2,19 +2,25 @@
 The decoders against damage: every message in every version, cut at every byte, and in more than 100,000 mutations.
 """
 
+from collections.abc import Iterator
+
 import pytest
 
 from kgateway.wire.codec import decode, decoder
 from kgateway.wire.headers import RequestHeader, peek
 from kgateway.wire.malformed import Malformed
 from kgateway.wire.schema import Message
-from tests.fuzz.anatomy import Edit, Role, edited, marks
-from tests.fuzz.mutations import EXTREMES, mutations, with_unknown_tag
+from tests.fuzz.anatomy import Edit, Form, Mark, Role, edited, marks, tagged
+from tests.fuzz.mutations import EXTREMES, mutations, with_tag
 from tests.fuzz.properties import check, refusal
-from tests.fuzz.seeds import MESSAGES, seeds
+from tests.fuzz.seeds import MESSAGES, Seed, seeds
 
 MUTATIONS = 200  # of each seed
 every_message = pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
+
+
+def _marked(message: type[Message], *roles: Role) -> Iterator[tuple[Seed, Mark]]:
+    return ((seed, mark) for seed in seeds(message) for mark in marks(seed) if mark.role in roles)
 
 
 @every_message
@@ -26,6 +32,16 @@ def test_seeds_are_messages(message: type[Message]) -> None:
 
 
 @every_message
+def test_seeds_have_every_tag(message: type[Message]) -> None:
+    """
+    Each tagged field of a version is sent in its full seed.
+    """
+    for seed in seeds(message)[::2]:
+        sent = {mark.path for mark in marks(seed) if mark.role is Role.TAG_BYTES}
+        assert sent == set(tagged(message, seed.version))
+
+
+@every_message
 def test_truncated(message: type[Message]) -> None:
     """
     No beginning of a message is a message: what a decoder reads next depends only on what it has read, and it has read
@@ -34,6 +50,16 @@ def test_truncated(message: type[Message]) -> None:
     for seed in seeds(message):
         for size in range(len(seed.data)):
             refusal(message, seed.version, seed.data[:size])
+
+
+@every_message
+def test_left_over(message: type[Message]) -> None:
+    """
+    A message with a byte behind it is refused where it ends.
+    """
+    for seed in seeds(message):
+        malformed = refusal(message, seed.version, seed.data + b"\0")
+        assert (malformed.place.field, malformed.position) == ("the end", len(seed.data))
 
 
 @every_message
@@ -78,16 +104,33 @@ def test_lengths_beyond_the_end(message: type[Message]) -> None:
     """
     A length that the rest of the bytes cannot hold is refused as such, at its own field, before anything is read.
     """
-    for seed in seeds(message):
-        for mark in marks(seed):
-            for number in EXTREMES[mark.form]:
-                if number < len(seed.data) or mark.role is Role.TAGS:
-                    continue
-                data = edited(seed, mark, mark.saying(number))
-                malformed = refusal(message, seed.version, data)
-                inside = mark.path if mark.role is Role.ITEMS else mark.path.rpartition(".")[0] + ".tags"
-                assert malformed.place.field == inside.strip("."), str(malformed)
+    for seed, mark in _marked(message, Role.ITEMS, Role.TAG_BYTES):
+        place = mark.path if mark.role is Role.ITEMS else f"{mark.path.rpartition('.')[0]}.tags".strip(".")
+        for number in EXTREMES[mark.form]:
+            if number > len(seed.data):
+                malformed = refusal(message, seed.version, edited(seed, mark, mark.saying(number)))
+                assert malformed.place.field == place, str(malformed)
                 assert "declared" in malformed.reason or "32 bits" in malformed.reason, str(malformed)
+
+
+@every_message
+def test_lengths_in_too_many_bytes(message: type[Message]) -> None:
+    """
+    A variable-length number takes up to five bytes, more than it needs too, and not a sixth.
+    """
+    for seed, mark in _marked(message, *Role):
+        if mark.form not in (Form.INT16, Form.INT32):
+            five, six = (edited(seed, mark, _padded(mark, size)) for size in (5, 6))
+            assert decode(message, seed.version, five) == decode(message, seed.version, seed.data)
+            assert "beyond 32 bits" in refusal(message, seed.version, six).reason
+
+
+def _padded(mark: Mark, size: int) -> Edit:
+    """
+    The number of a mark in more bytes than it needs.
+    """
+    needed = bytes(byte | 0x80 for byte in mark.form.written(mark.number))
+    return Edit(mark.start, mark.end, needed.ljust(size - 1, b"\x80") + b"\0")
 
 
 @every_message
@@ -95,13 +138,12 @@ def test_null_where_none_may_be(message: type[Message]) -> None:
     """
     A length of null, which any below zero is, is refused at its field, unless the field admits null.
     """
-    for seed in seeds(message):
-        for mark in marks(seed):
-            if mark.role is Role.ITEMS and not mark.nullable:
-                for number in (-1, *(n for n in EXTREMES[mark.form] if n < 0)):
-                    malformed = refusal(message, seed.version, edited(seed, mark, mark.saying(number)))
-                    assert malformed.place.field == mark.path, str(malformed)
-                    assert malformed.reason == "null is not allowed here"
+    for seed, mark in _marked(message, Role.ITEMS):
+        if not mark.nullable:
+            for number in (-1, *(n for n in EXTREMES[mark.form] if n < 0)):
+                malformed = refusal(message, seed.version, edited(seed, mark, mark.saying(number)))
+                assert malformed.place.field == mark.path, str(malformed)
+                assert malformed.reason == "null is not allowed here"
 
 
 @every_message
@@ -109,13 +151,11 @@ def test_unknown_tags(message: type[Message]) -> None:
     """
     A tag that is not in the table changes nothing, in whatever tagged section it comes and whatever it contains.
     """
-    for seed in seeds(message):
+    for seed, mark in _marked(message, Role.TAGS):
         plain = decode(message, seed.version, seed.data)
-        for mark in marks(seed):
-            if mark.role is Role.TAGS:
-                for content in (b"", b"\xff" * 200):
-                    data = with_unknown_tag(seed, mark, content)
-                    assert decode(message, seed.version, data) == plain, data.hex()
+        for content in (b"", b"\xff" * 200):
+            data = with_tag(seed, mark, content)
+            assert decode(message, seed.version, data) == plain, data.hex()
 
 
 @every_message
@@ -123,10 +163,8 @@ def test_too_many_tags(message: type[Message]) -> None:
     """
     A section that declares more tags than there are bytes is refused.
     """
-    for seed in seeds(message):
-        for mark in marks(seed):
-            if mark.role is Role.TAGS:
-                refusal(message, seed.version, edited(seed, mark, mark.saying((1 << 32) - 1)))
+    for seed, mark in _marked(message, Role.TAGS):
+        refusal(message, seed.version, edited(seed, mark, mark.saying((1 << 32) - 1)))
 
 
 @every_message
@@ -134,16 +172,13 @@ def test_tags_of_another_size(message: type[Message]) -> None:
     """
     A known tag whose content does not end where its size says is refused at its field.
     """
-    for seed in seeds(message):
-        for mark in marks(seed):
-            if mark.role is Role.TAG_BYTES:
-                for data in (
-                    edited(seed, mark, mark.saying(mark.number - 1)),
-                    edited(seed, mark, mark.saying(mark.number + 1), Edit(mark.stop, mark.stop, b"\0")),
-                ):
-                    malformed = refusal(message, seed.version, data)
-                    assert malformed.place.field == mark.path, str(malformed)
-                    assert "should end" in malformed.reason
+    for seed, mark in _marked(message, Role.TAG_BYTES):
+        shorter = edited(seed, mark, mark.saying(mark.number - 1))
+        longer = edited(seed, mark, mark.saying(mark.number + 1), Edit(mark.stop, mark.stop, b"\0"))
+        for data in (shorter, longer):
+            malformed = refusal(message, seed.version, data)
+            assert malformed.place.field == mark.path, str(malformed)
+            assert "should end" in malformed.reason
 
 
 def test_peek() -> None:

@@ -1,5 +1,5 @@
 """
-Kafka's own message classes, asked through a Java process.
+Kafka's own classes, asked through Java processes.
 """
 
 import json
@@ -14,27 +14,46 @@ from kgateway.wire.types import Binary, ListOf, Referenced, Sixteen, StructOf, W
 HERE = Path(__file__).parent
 
 
-class Oracle:
+class Java:
     """
-    One generation of Kafka: `new` or `old`.
+    A Java program of this folder, run beside one generation of Kafka, `new` or `old`: a line in, a line out.
     """
 
-    def __init__(self, generation: str) -> None:
+    def __init__(self, program: str, generation: str) -> None:
         jars = HERE / "target" / generation
         if not jars.is_dir():
             raise FileNotFoundError(f"{jars} is missing: mvn -f {HERE / 'pom.xml'} package")
-        command = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(HERE / "Oracle.java")]
-        self._java = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(HERE / program)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+
+    def ask(self, line: str) -> str:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline().rstrip("\n")
+
+    def close(self) -> None:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+
+class Oracle:
+    """
+    The message classes of one generation.
+    """
+
+    def __init__(self, generation: str) -> None:
+        self._java = Java("Oracle.java", generation)
 
     def ask(self, name: str, version: int, data: bytes) -> tuple[bytes, Any] | None:
         """
         What Kafka writes after reading these bytes, and how it shows them; `None` where it has no such version.
         """
-        assert self._java.stdin
-        assert self._java.stdout
-        self._java.stdin.write(f"{name} {version} {data.hex()}\n")
-        self._java.stdin.flush()
-        answer = self._java.stdout.readline().rstrip("\n")
+        answer = self._java.ask(f"{name} {version} {data.hex()}")
         if answer == "-":
             return None
         if not answer or answer.startswith("!"):
@@ -43,11 +62,7 @@ class Oracle:
         return bytes.fromhex(again), json.loads(shown)
 
     def close(self) -> None:
-        assert self._java.stdin
-        assert self._java.stdout
-        self._java.stdin.close()
-        self._java.stdout.close()
-        self._java.wait()
+        self._java.close()
 
 
 def matches(value: Struct, shown: dict[str, Any], version: int) -> bool:

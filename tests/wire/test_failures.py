@@ -12,7 +12,6 @@ from kgateway.wire.malformed import Malformed, Unencodable
 from kgateway.wire.schema import Message
 from tests.wire.tables import ID, Batches, Flat, Nested, Numbers, Pair, Signed, Tagged
 
-
 _TEXT: Any = "text"
 _NESTED: Any = [[b"x"]]
 

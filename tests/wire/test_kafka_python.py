@@ -13,13 +13,8 @@ from kgateway.wire.codec import decode, encode
 from kgateway.wire.schema import Field, Message
 from tests.wire import values
 from tests.wire.cases import cases
-from tests.wire.kafka_python_values import containers, to_container, to_tuple, tuples
-from tests.wire.kio_values import kio_class
-
-# What is wrong on the other side, and so cannot be compared.
-_THEIR_BUGS = {
-    ("DescribeLogDirsRequest", 0): "its partitions are one number there; Kafka has a list of them",
-}
+from tests.wire.judges import container, old_table
+from tests.wire.kafka_python_values import to_container, to_tuple
 
 
 def _without_error(field: Field) -> st.SearchStrategy[int] | None:
@@ -29,16 +24,7 @@ def _without_error(field: Field) -> st.SearchStrategy[int] | None:
     return st.just(0) if field.name == "error_code" else None
 
 
-def _container(message: type[Message], version: int) -> Any:
-    return containers().get(message.__name__) if kio_class(message, version) else None
-
-
-def _tuple(message: type[Message], version: int) -> Any:
-    name = (message.__name__, version)
-    return None if kio_class(message, version) or name in _THEIR_BUGS else tuples().get(name)
-
-
-@pytest.mark.parametrize(("message", "version", "theirs"), cases(_container))
+@pytest.mark.parametrize(("message", "version", "theirs"), cases(container))
 def test_bytes_are_those_of_the_json_tables(message: type[Message], version: int, theirs: Any) -> None:
     """
     Both codecs make the same bytes of a value, and what it reads of ours it writes again the same.
@@ -57,7 +43,7 @@ def test_bytes_are_those_of_the_json_tables(message: type[Message], version: int
     check()
 
 
-@pytest.mark.parametrize(("message", "version", "theirs"), cases(_tuple))
+@pytest.mark.parametrize(("message", "version", "theirs"), cases(old_table))
 def test_bytes_are_those_of_the_old_tables(message: type[Message], version: int, theirs: Any) -> None:
     """
     Versions that kio has forgotten are as kafka-python's oldest tables have them, both ways.
