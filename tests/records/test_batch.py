@@ -1,23 +1,19 @@
 """
-Batches unopened: headers, borders, checksums, claims, and the move to another offset.
+Batches unopened: headers, borders, checksums, and the move to another offset.
 """
 
 import tracemalloc
-from typing import Any
 
 import pytest
-from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatch
 
 from kgateway.records.batch import (
     HEADER_SIZE,
     PLACE_SIZE,
-    Batch,
     BatchHeader,
     Incomplete,
     TimestampType,
     batches,
-    check_produced,
     crc_holds,
     placed,
     read_batch,
@@ -25,25 +21,12 @@ from kgateway.records.batch import (
 )
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record
-from kgateway.wire.codec import encode
-from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.malformed import Malformed, Place
 from kgateway.wire.types import Buffer
+from tests.records.sealed import sealed, three
 from tests.records.values import JAVA_BATCHES, SAMPLE, batch_of, built
 
 PLAIN = built(SAMPLE)
-
-
-def sealed(**changes: Any) -> Batch:
-    """
-    A batch of three records with another header, and the CRC of that.
-    """
-    batch = batch_of([Record(n, 1_000 + n, b"k", b"v") for n in range(3)])
-    for name, value in changes.items():
-        setattr(batch.header, name, value)
-    data = encode(batch.header, 2) + batch.data[HEADER_SIZE:]
-    batch.header.crc = crc32c(data[21:])
-    return read_batch(encode(batch.header, 2) + data[HEADER_SIZE:])
 
 
 def test_header_is_read_field_by_field() -> None:
@@ -95,7 +78,7 @@ def test_attributes_are_told_apart(attributes: int, true: str) -> None:
     Each bit of the attributes has its property, beside any codec, and unknown bits have none.
     """
     for codec in Codec:
-        header = sealed(attributes=attributes | codec).header
+        header = sealed(three(), attributes=attributes | codec).header
         assert header.codec is codec
         assert header.is_transactional is (true == "is_transactional")
         assert header.is_control is (true == "is_control")
@@ -108,7 +91,7 @@ def test_last_offset_counts_from_the_base() -> None:
     """
     The last offset is where the header says, however many records are left.
     """
-    assert sealed(base_offset=1 << 40, last_offset_delta=9).header.last_offset == (1 << 40) + 9
+    assert sealed(three(), base_offset=1 << 40, last_offset_delta=9).header.last_offset == (1 << 40) + 9
 
 
 @pytest.mark.parametrize("left", range(HEADER_SIZE))
@@ -223,75 +206,6 @@ def test_checking_a_crc_copies_nothing() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 10_000
-
-
-# What LogValidator and UnifiedLog of Kafka 4.3.1 refuse. An unknown codec is an IllegalArgumentException to them, which
-# the client sees as UNKNOWN_SERVER_ERROR; here it has a code that says what is wrong.
-REFUSED = {
-    "INVALID_RECORD: the batch declares 0 records": {"records_count": 0},
-    "INVALID_RECORD: the batch declares -1 records": {"records_count": -1},
-    "INVALID_RECORD: 3 records end at offset delta 2, not 5": {"last_offset_delta": 5},
-    "INVALID_RECORD: 3 records end at offset delta 2, not -1": {"last_offset_delta": -1},
-    "INVALID_RECORD: 3 records end at offset delta 2, not 1": {"last_offset_delta": 1},
-    "INVALID_RECORD: 4 records end at offset delta 3, not 2": {"records_count": 4},
-    "INVALID_RECORD: control batches are written by the broker alone": {"attributes": 0x20},
-    "INVALID_RECORD: producer 5 sends the sequence number -1": {"producer_id": 5, "producer_epoch": 0},
-    "INVALID_RECORD: producer 0 sends the sequence number -2": {"producer_id": 0, "base_sequence": -2},
-    "INVALID_RECORD: a batch comes with base offset 0, this one with 7": {"base_offset": 7},
-    "UNSUPPORTED_COMPRESSION_TYPE: there is no codec 5": {"attributes": 5},
-    "UNSUPPORTED_COMPRESSION_TYPE: there is no codec 7": {"attributes": 7},
-}
-
-
-@pytest.mark.parametrize("reason", REFUSED)
-def test_impossible_claims_are_refused(reason: str) -> None:
-    """
-    A produced batch that contradicts itself, or says what no producer may, is refused in words.
-    """
-    with pytest.raises(KafkaError) as e:
-        check_produced(sealed(**REFUSED[reason]))
-    assert str(e.value) == reason
-
-
-# What they take, odd as some of it is.
-TAKEN: list[dict[str, int]] = [
-    {},
-    {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0},
-    {"producer_id": 5, "producer_epoch": -1, "base_sequence": 0},
-    {"producer_id": -1, "producer_epoch": 3, "base_sequence": 7},
-    {"producer_id": -5, "base_sequence": -7},
-    {"attributes": 0x10},  # transactional without a producer id
-    {"attributes": 0x08},  # LogAppendTime
-    {"attributes": 0x40},
-    {"attributes": 0x7F80},
-    {"attributes": 4},
-    {"max_timestamp": 5},
-    {"max_timestamp": -1},
-    {"base_timestamp": -7},
-    {"partition_leader_epoch": 99},
-]
-
-
-@pytest.mark.parametrize("changes", TAKEN, ids=str)
-def test_claims_that_kafka_takes_are_taken(changes: dict[str, int]) -> None:
-    """
-    What Kafka takes from a producer is taken.
-    """
-    check_produced(sealed(**changes))
-
-
-@pytest.mark.parametrize("codec", Codec)
-def test_java_batches_are_taken(codec: Codec) -> None:
-    """
-    The Java producer's batches pass, and do no longer with one bit changed.
-    """
-    data = bytearray(JAVA_BATCHES[codec])
-    check_produced(read_batch(data))
-    data[-1] ^= 1
-    with pytest.raises(KafkaError) as e:
-        check_produced(read_batch(data))
-    assert e.value.code is ErrorCode.CORRUPT_MESSAGE
-    assert str(e.value) == "CORRUPT_MESSAGE: the CRC of the batch is not that of its bytes"
 
 
 def test_batch_finds_its_place_without_a_copy() -> None:

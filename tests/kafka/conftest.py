@@ -1,0 +1,19 @@
+"""
+One process with Kafka's record classes, for all tests here that ask them.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kafka.batches import Kafka
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Kafka]:
+    """
+    Today's Kafka.
+    """
+    today = Kafka()
+    yield today
+    today.close()
