@@ -10,7 +10,6 @@ another number.
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -39,7 +38,7 @@ with atheris.instrument_imports(include=["kgateway"]):
     from tests.fuzz.seeds import MESSAGES, Seed, seeds
 
 _RECORDS_BYTES_MAX = 1 << 20
-_SECONDS_MAX = 10
+_OPTIONS = ["-timeout=10", "-mutate_depth=1"]  # unless the arguments say otherwise; our mutations may be several
 _APIS = apis()
 
 
@@ -73,10 +72,7 @@ def fuzz_batches(data: bytes) -> None:
 
 _PAIRS = [(message, version) for message in MESSAGES for version in message.__spec__.versions]
 _OTHERS: list[Callable[[bytes], object]] = [fuzz_request, fuzz_batches]
-_TARGETS: list[Callable[[bytes], object]] = [
-    *_OTHERS,
-    *(partial(check, message, version) for message, version in _PAIRS),
-]
+_TARGETS: list[Callable[[bytes], object]] = [*_OTHERS, *(partial(check, *pair) for pair in _PAIRS)]
 
 
 def fuzz(data: bytes) -> None:
@@ -93,16 +89,19 @@ def fuzz(data: bytes) -> None:
 
 def mutate(data: bytes, size_max: int, number: int) -> bytes:
     """
-    What libFuzzer calls for the next input: its own mutations know nothing of lengths and tags, so every other one of a
-    message is ours.
+    What libFuzzer calls for the next input. Its own mutations know nothing of lengths and tags, so every other one of a
+    message is ours; a message that is damaged already gives way to a seed.
     """
     target, random = _target(data) - len(_OTHERS), Random(number)
-    if target >= 0 and random.random() < 0.5:
-        seed = Seed(*_PAIRS[target], data[2:])
-        with suppress(Malformed):
-            decode(*_PAIRS[target], seed.data)
-            return (data[:2] + mutation(seed, random))[:size_max]
-    return atheris.Mutate(data, size_max)  # type: ignore[no-any-return]
+    if target < 0 or random.random() < 0.5:
+        return atheris.Mutate(data, size_max)  # type: ignore[no-any-return]
+    message, version = _PAIRS[target]
+    try:
+        decode(message, version, data[2:])
+        seed = Seed(message, version, data[2:])
+    except Malformed:
+        seed = random.choice([seed for seed in seeds(message) if seed.version == version])
+    return (data[:2] + mutation(seed, random))[:size_max]
 
 
 def _target(data: bytes) -> int:
@@ -138,7 +137,7 @@ def main(arguments: list[str]) -> int:
     The status to exit with.
     """
     if any(not argument.startswith("-") for argument in arguments):
-        atheris.Setup([sys.argv[0], f"-timeout={_SECONDS_MAX}", *arguments], fuzz, custom_mutator=mutate)
+        atheris.Setup([sys.argv[0], *_OPTIONS, *arguments], fuzz, custom_mutator=mutate)
         atheris.Fuzz()  # and libFuzzer ends the process
     with TemporaryDirectory() as corpus:
         for number, data in enumerate(_inputs()):

@@ -246,3 +246,11 @@ def test_any_header_key_can_be_written(key: bytes) -> None:
     """
     batch = batch_of([Record(0, 0, None, None, (Header(key.decode(errors="surrogateescape"), None),))])
     assert bytes(batch.data).endswith(bytes([len(key) * 2]) + key + b"\1")
+
+
+def test_unknown_codec_is_refused() -> None:
+    """
+    A codec that there is not is refused before any record comes.
+    """
+    with pytest.raises(ValueError, match="9 is not a valid Codec"):
+        BatchBuilder(codec=9)  # type: ignore[arg-type]

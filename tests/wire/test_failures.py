@@ -34,6 +34,7 @@ def _flat(**wrong: Any) -> Flat:
         (Pair, 1, "0001 00000001 0002 ff61 00000000", "Pair v1: items.name at byte 8: not UTF-8: invalid start byte"),
         (Pair, 1, "0001 00000001 0001 61 ffffffff", "Pair v1: items.numbers at byte 13: null is not allowed here"),
         (Pair, 1, "0001 00000000 00", "Pair v1: the end at byte 6: 1 bytes are left over"),
+        (Pair, 2, "0001 03 01 01 00 01 01", "Pair v2: items at byte 3: 2 declared, with 5 bytes left"),
         (Pair, 2, "0001 02 00 01 00 00", "Pair v2: items.name at byte 4: null is not allowed here"),
         (Pair, 2, "0001 ffffffffff", "a variable-length number goes on beyond 32 bits"),
         (Pair, 2, "0001 ffffffff1f", "a variable-length number is larger than 32 bits"),
