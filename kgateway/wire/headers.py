@@ -10,11 +10,13 @@ and servers of different ages talking, both of ApiVersions, the first thing a cl
 
 import struct
 
+from kgateway.wire.codec import encode, encoder
 from kgateway.wire.malformed import Malformed, Place
 from kgateway.wire.schema import Message, v
-from kgateway.wire.types import i16, i32
+from kgateway.wire.types import Buffer, i16, i32
 
 _peek = struct.Struct(">hhi").unpack_from
+_size = struct.Struct(">i").pack
 _API_VERSIONS = 18
 
 
@@ -76,3 +78,33 @@ def answer_version(message: type[Message], version: int) -> int | None:
     if version in message.__spec__.versions:
         return version
     return 0 if message.__spec__.key == _API_VERSIONS else None
+
+
+def request_frame(message: Message, version: int, correlation_id: int, client_id: str | None) -> list[Buffer]:
+    """
+    A request as a client sends it: size, header, body.
+    """
+    header = RequestHeader(
+        request_api_key=message.__spec__.key or 0,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    return _framed(
+        encode(header, request_header_version(type(message), version)), encoder(type(message), version)(message)
+    )
+
+
+def response_frame(message: Message, version: int, correlation_id: int) -> list[Buffer]:
+    """
+    A response as a server sends it; record batches are among the buffers uncopied.
+    """
+    header = ResponseHeader(correlation_id=correlation_id)
+    return _framed(
+        encode(header, response_header_version(type(message), version)), encoder(type(message), version)(message)
+    )
+
+
+def _framed(head: bytes, body: list[Buffer]) -> list[Buffer]:
+    size = sum([part.nbytes if isinstance(part, memoryview) else len(part) for part in body])
+    return [_size(len(head) + size) + head, *body]

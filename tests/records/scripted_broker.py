@@ -21,14 +21,13 @@ from kgateway.messages.list_offsets import ListOffsetsRequest, ListOffsetsRespon
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.records.batch import batches
-from kgateway.wire.codec import decode, decoder, encode
+from kgateway.wire.codec import decode, decoder
 from kgateway.wire.headers import (
     RequestHeader,
-    ResponseHeader,
     answer_version,
     peek,
     request_header_version,
-    response_header_version,
+    response_frame,
 )
 from kgateway.wire.schema import Message
 from kgateway.wire.uuids import Uuid
@@ -107,9 +106,7 @@ class ScriptedBroker:
         _, start = decoder(RequestHeader, header_version)(frame, 0)
         answer = self._answers[request_type](decode(request_type, version, frame[start:]))
         assert answer_version(type(answer), version) == version
-        header = encode(ResponseHeader(correlation_id=correlation_id), response_header_version(type(answer), version))
-        body = encode(answer, version)
-        return struct.pack(">i", len(header) + len(body)) + header + body
+        return b"".join(response_frame(answer, version, correlation_id))
 
     def _api_versions(self, request: ApiVersionsRequest) -> ApiVersionsResponse:
         def row(spec: Any) -> ApiVersionsResponse.ApiKey:

@@ -5,13 +5,17 @@ What stands before a body, and the two exceptions of ApiVersions.
 import pytest
 
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kgateway.messages.fetch import FetchResponse
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
-from kgateway.wire.codec import decode, encode
+from kgateway.wire.codec import decode, decoder, encode
+from kgateway.wire.frames import Framer
 from kgateway.wire.headers import (
     RequestHeader,
     answer_version,
     peek,
+    request_frame,
     request_header_version,
+    response_frame,
     response_header_version,
 )
 from kgateway.wire.malformed import Malformed
@@ -59,3 +63,31 @@ def test_api_versions_of_an_unknown_version_can_be_answered() -> None:
     assert answer_version(ApiVersionsRequest, 99) == 0
     assert answer_version(ApiVersionsRequest, 3) == 3
     assert answer_version(MetadataRequest, 99) is None
+
+
+def test_a_request_frame_is_size_header_and_body() -> None:
+    """
+    What a client sends is cut from the stream and read again.
+    """
+    request = MetadataRequest(topics=[MetadataRequest.Topic(name="a")])
+    parts = request_frame(request, 9, correlation_id=5, client_id="me")
+    (frame,) = Framer().feed(b"".join(parts))
+    assert peek(frame) == (3, 9, 5)
+    header, start = decoder(RequestHeader, 2)(frame, 0)
+    assert header.client_id == "me"
+    assert decoder(MetadataRequest, 9)(frame, start) == (request, len(frame))
+
+
+def test_a_response_frame_does_not_copy_records() -> None:
+    """
+    Its buffers have the records among them as they are, and its size counts every byte of a view.
+    """
+    records = memoryview(bytes(80)).cast("q")
+    partition = FetchResponse.Response.Partition(
+        partition_index=0, error_code=0, high_watermark=1, last_stable_offset=1, records=records
+    )
+    response = FetchResponse(responses=[FetchResponse.Response(topic="a", partitions=[partition])])
+    parts = response_frame(response, 12, correlation_id=5)
+    assert any(part is records for part in parts)
+    (frame,) = Framer().feed(b"".join(parts))
+    assert frame == bytes.fromhex("00000005 00") + encode(response, 12)
