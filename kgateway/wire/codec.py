@@ -30,10 +30,11 @@ def _decoder(message: type[Message], version: int) -> Callable[[bytes, int], tup
     def decode(data: bytes, pos: int) -> tuple[Any, int]:
         try:
             answer: tuple[Any, int] = function(data, pos)
+            return answer
         except _ACCIDENTS as accident:
             field, position = compiled.blame_bytes(accident)
-            raise Malformed(Place(message.__spec__.name, version, field), position, _reason(accident)) from None
-        return answer
+            malformed = Malformed(Place(message.__spec__.name, version, field), position, _reason(accident))
+        raise malformed  # out here it has no context, and so no hold on the failed function's variables
 
     return decode
 

@@ -187,14 +187,20 @@ class DecoderWriter(Writer):
         least = max(1, self.least_size(item))
         needed = "n" if least == 1 else f"n * {least}"
         self.source.line(f"if n < 0 or {needed} > size - pos: refuse(n, size - pos)", Step(path))
-        self.source.line("room -= n")
-        self.source.line("if room < 0: refuse_items()", Step(path))
+        self._charge(path)
         match item:
             case Fixed(letter):
                 self.source.line(f"{value} = list(many_{letter}[n](data, pos))", Step(path))
                 self.source.line(f"pos += n * {item.size}")
             case _:
                 self._loop(item, value, path)
+
+    def _charge(self, path: str) -> None:
+        """
+        Take `n` items from the budget.
+        """
+        self.source.line("room -= n")
+        self.source.line("if room < 0: refuse_items()", Step(path))
 
     def _loop(self, item: WireType, value: str, path: str) -> None:
         items, one = self.name("items"), self.name("item")
@@ -210,6 +216,7 @@ class DecoderWriter(Writer):
         self.fixed("B", "n", place)
         with self.block("if n:"):
             self.source.line("if n > 127: n, pos = more_uvarint(data, pos, n)", Step(place))
+            self._charge(place)
             with self.block("for _ in range(n):"):
                 self.source.line(f"{tag}, pos = uvarint(data, pos)", Step(place))
                 self.source.line("n, pos = uvarint(data, pos)", Step(place))

@@ -71,19 +71,20 @@ def fuzz_batches(data: bytes) -> None:
 
 
 _PAIRS = [(message, version) for message in MESSAGES for version in message.__spec__.versions]
-_OTHERS: list[Callable[[bytes], object]] = [fuzz_request, fuzz_batches]
-_TARGETS: list[Callable[[bytes], object]] = [*_OTHERS, *(partial(check, *pair) for pair in _PAIRS)]
+_OTHERS: dict[str, Callable[[bytes], object]] = {"a request": fuzz_request, "record batches": fuzz_batches}
+_TARGETS = _OTHERS | {f"{message.__name__} v{version}": partial(check, message, version) for message, version in _PAIRS}
+_NAMES = list(_TARGETS)
 
 
 def fuzz(data: bytes) -> None:
     """
     What libFuzzer calls.
     """
-    target = _TARGETS[_target(data)]
+    name = _NAMES[_target(data)]
     try:
-        target(data[2:])
+        _TARGETS[name](data[2:])
     except Exception:
-        print(f"\n{target} fails on bytes.fromhex({data[2:].hex()!r})", file=sys.stderr, flush=True)
+        print(f"\nThis fails as {name}: bytes.fromhex({data[2:].hex()!r})", file=sys.stderr, flush=True)
         raise
 
 
@@ -105,7 +106,7 @@ def mutate(data: bytes, size_max: int, number: int) -> bytes:
 
 
 def _target(data: bytes) -> int:
-    return int.from_bytes(data[:2], "big") % len(_TARGETS)
+    return int.from_bytes(data[:2], "big") % len(_NAMES)
 
 
 def _inputs() -> Iterator[bytes]:
@@ -113,23 +114,23 @@ def _inputs() -> Iterator[bytes]:
     The seeds, each with the number of its target.
     """
     for seed in (seed for message in MESSAGES for seed in seeds(message)):
-        yield _input(len(_OTHERS) + _PAIRS.index((seed.message, seed.version)), seed.data)
+        yield _input(f"{seed.message.__name__} v{seed.version}", seed.data)
         spec = seed.message.__spec__
         if spec.key is not None and spec.is_request:
             header = RequestHeader(
                 request_api_key=spec.key, request_api_version=seed.version, correlation_id=1, client_id="c"
             )
             head = encode(header, request_header_version(seed.message, seed.version))
-            yield _input(_TARGETS.index(fuzz_request), head + seed.data)
+            yield _input("a request", head + seed.data)
     for codec in Codec:
         builder = BatchBuilder(codec=codec)
         for number in range(3):
             builder.append(b"key", b"value" * number, timestamp=number, headers=[("name", None)])
-        yield _input(_TARGETS.index(fuzz_batches), builder.build() * 2)
+        yield _input("record batches", builder.build() * 2)
 
 
-def _input(target: int, data: bytes) -> bytes:
-    return target.to_bytes(2, "big") + data
+def _input(name: str, data: bytes) -> bytes:
+    return _NAMES.index(name).to_bytes(2, "big") + data
 
 
 def main(arguments: list[str]) -> int:

@@ -39,7 +39,7 @@ def check(message: type[Message], version: int, data: bytes) -> bool:
         assert again == value or _same(again, value), f"{value} came back as {again}"
         return True
     except Exception as failure:
-        failure.add_note(f"{message.__name__} v{version}: bytes.fromhex({data.hex()!r})")
+        failure.add_note(_shown(message, version, data))
         raise
 
 
@@ -48,11 +48,16 @@ def refusal(message: type[Message], version: int, data: bytes) -> Malformed:
     The failure that these bytes are; they must not be a message.
     """
     try:
-        value = decode(message, version, data)
+        decode(message, version, data)
     except Malformed as malformed:
         _check_refusal(malformed, message, version, data)
         return malformed
-    raise AssertionError(f"{message.__name__} v{version}: bytes.fromhex({data.hex()!r}) is taken for {value}")
+    raise AssertionError(f"taken for a message: {_shown(message, version, data)}")
+
+
+def _shown(message: type[Message], version: int, data: bytes) -> str:
+    shown = f"bytes.fromhex({data.hex()!r})" if len(data) <= 4096 else f"{len(data)} bytes from {data[:64]!r} on"
+    return f"{message.__name__} v{version}, {shown}"
 
 
 def _decoded(message: type[Message], version: int, data: bytes) -> Message | None:

@@ -124,17 +124,26 @@ def test_tags_without_end() -> None:
     assert peak_bytes(ResponseHeader, 1, frame) < ANYWAY
 
 
-def test_items_are_counted() -> None:
+@pytest.mark.parametrize(
+    ("path", "version", "of"),
+    [
+        ("groups", 5, lambda count: DescribeGroupsRequest(groups=[""] * count)),
+        ("resource_types", 1, lambda count: ListConfigResourcesRequest(resource_types=[0] * count)),
+    ],
+    ids=["strings", "numbers"],
+)
+def test_items_are_counted(path: str, version: int, of: Callable[[int], Message]) -> None:
     """
     A message has at most ITEMS_MAX items, though the bytes for more are there; for those beyond, nothing is allocated.
     """
-    most = encode(DescribeGroupsRequest(groups=[""] * ITEMS_MAX), 5)
-    assert len(decode(DescribeGroupsRequest, 5, most).groups) == ITEMS_MAX
-    frame = encode(DescribeGroupsRequest(groups=[""] * (ITEMS_MAX + 1)), 5)
-    malformed = refusal(DescribeGroupsRequest, 5, frame)
-    assert malformed.place.field == "groups"
+    message = type(of(0))
+    most = decode(message, version, encode(of(ITEMS_MAX), version))
+    assert len(getattr(most, path)) == ITEMS_MAX
+    frame = encode(of(ITEMS_MAX + 1), version)
+    malformed = refusal(message, version, frame)
+    assert malformed.place.field == path
     assert str(ITEMS_MAX) in malformed.reason
-    assert peak_bytes(DescribeGroupsRequest, 5, frame) < ANYWAY
+    assert peak_bytes(message, version, frame) < ANYWAY
 
 
 def test_items_of_all_lists_are_counted() -> None:

@@ -99,6 +99,24 @@ def test_numbers_are_items_too() -> None:
         decode(Numbers, 0, bytes.fromhex("c2843d") + bytes(ITEMS_MAX + 1) + b"\0")
 
 
+def test_tags_are_items_too() -> None:
+    """
+    A million and one tags, even if the table has none of them, are refused.
+    """
+    frame = b"\x01" + bytes.fromhex("c1843d") + b"\x7f\0" * (ITEMS_MAX + 1)
+    with pytest.raises(Malformed, match="tags at byte 4: more than 1000000 items"):
+        decode(Numbers, 0, frame)
+
+
+def test_malformed_does_not_hold_on_to_the_frame() -> None:
+    """
+    What went wrong inside is no part of the failure.
+    """
+    with pytest.raises(Malformed) as failure:
+        decode(Pair, 1, b"")
+    assert failure.value.__context__ is None
+
+
 def test_any_length_below_zero_is_null() -> None:
     """
     As Kafka reads it: -2 is null where null may be, and refused as null where it may not.
