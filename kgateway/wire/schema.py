@@ -122,9 +122,6 @@ class StructType(type):
             namespace["__init__"] = _first_init
         return super().__new__(mcs, name, bases, namespace, **options)
 
-    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> None:
-        super().__init__(name, bases, namespace)
-
 
 def _first_init(self: "Struct", **values: Any) -> None:
     """

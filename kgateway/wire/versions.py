@@ -27,10 +27,3 @@ def show_versions(versions: range) -> str:
     if versions.stop == _BEYOND:
         return f"{versions.start}+"
     return str(versions.start) if len(versions) == 1 else f"{versions.start}-{versions.stop - 1}"
-
-
-def both(one: range, other: range) -> range:
-    """
-    The versions that are in both.
-    """
-    return range(max(one.start, other.start), min(one.stop, other.stop))

@@ -4,7 +4,7 @@ Kafka's notation for versions.
 
 import pytest
 
-from kgateway.wire.versions import both, parse_versions, show_versions
+from kgateway.wire.versions import parse_versions, show_versions
 
 
 @pytest.mark.parametrize("text", ["none", "0+", "7+", "3", "0-13"])
@@ -21,11 +21,3 @@ def test_membership() -> None:
     """
     assert [version for version in range(12) if version in parse_versions("8-10")] == [8, 9, 10]
     assert 100 in parse_versions("9+")
-
-
-def test_common_versions() -> None:
-    """
-    Ranges meet where both are.
-    """
-    assert both(parse_versions("0-9"), parse_versions("7+")) == parse_versions("7-9")
-    assert not both(parse_versions("0-3"), parse_versions("5+"))
