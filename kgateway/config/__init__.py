@@ -1,0 +1,3 @@
+"""
+The settings of a gateway, and where they come from.
+"""

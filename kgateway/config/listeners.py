@@ -1,0 +1,128 @@
+"""
+Listeners and the addresses that clients are told for them.
+
+A listener is a Twisted endpoint string with a name, for security and advertised addresses hang on names. An advertised
+address belongs to the listener it names; without one, clients are told the address they connected to. The parsers raise
+`ValueError` with what is wrong in plain words; `str()` gives back a text that reads the same.
+"""
+
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+UNNAMED = "plaintext"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_ENDPOINT = re.compile(r"[A-Za-z][A-Za-z0-9+-]*:.+")
+_ADDRESS = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """
+    Where clients connect.
+    """
+
+    name: str
+    endpoint: str
+
+    def __str__(self) -> str:
+        return self.endpoint if self.name == UNNAMED else f"{self.name}={self.endpoint}"
+
+
+@dataclass(frozen=True, slots=True)
+class Advertised:
+    """
+    What the clients of a listener are told to connect to; the name is empty until its listener is known.
+    """
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}={host}:{self.port}" if self.name else f"{host}:{self.port}"
+
+
+def parse_listener(text: str) -> Listener:
+    """
+    Read `[NAME=]ENDPOINT`.
+    """
+    name, endpoint = _split_name(text)
+    if not _ENDPOINT.fullmatch(endpoint):
+        raise ValueError(f"{endpoint!r} is no endpoint; write TYPE:..., such as tcp:9092:interface=127.0.0.1")
+    return Listener(name or UNNAMED, endpoint)
+
+
+def parse_advertised(text: str) -> Advertised:
+    """
+    Read `[NAME=]HOST:PORT`.
+    """
+    name, address = _split_name(text)
+    match = _ADDRESS.fullmatch(address)
+    if not match or (match["v6"] and not _is_ipv6(match["v6"])):
+        raise ValueError(f"{address!r} is no address; write HOST:PORT, with brackets around an IPv6 address")
+    host, port = match["v6"] or match["host"], int(match["port"])
+    if not 1 <= port <= 65535:
+        raise ValueError(f"port {port} is not from 1 to 65535")
+    if host in {"0.0.0.0", "::"}:
+        raise ValueError(f"clients cannot connect to {host}; name an address that they can reach")
+    return Advertised(name, host, port)
+
+
+def check_listeners(listeners: Sequence[Listener]) -> None:
+    """
+    Refuse an empty list, and two listeners of one name.
+    """
+    if not listeners:
+        raise ValueError("at least one listener is needed")
+    name = _twice([listener.name for listener in listeners])
+    if name:
+        raise ValueError(f"two listeners are called {name}; give each a name of its own, as NAME=ENDPOINT")
+
+
+def assign(advertised: Sequence[Advertised], listeners: Sequence[Listener]) -> tuple[Advertised, ...]:
+    """
+    The addresses with the names of their listeners; an unnamed one belongs to the only listener there is.
+    """
+    names = [listener.name for listener in listeners]
+    if len(names) > 1 and not all(address.name for address in advertised):
+        raise ValueError(f"there are several listeners; say which one is meant, as NAME=HOST:PORT with {_or(names)}")
+    assigned = tuple(replace(address, name=address.name or names[0]) for address in advertised)
+    for address in assigned:
+        if address.name not in names:
+            raise ValueError(f"there is no listener {address.name}; write {_or(names)}")
+    name = _twice([address.name for address in assigned])
+    if name:
+        raise ValueError(f"listener {name} has two addresses; leave one")
+    return assigned
+
+
+def _split_name(text: str) -> tuple[str, str]:
+    """
+    The name and the rest. An endpoint has its equals signs after a colon, and a name has no colon.
+    """
+    name, equals, rest = text.partition("=")
+    if not equals or ":" in name:
+        return "", text
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name; it is a letter, then letters, digits, _ and -")
+    return name, rest
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _twice(names: Sequence[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _or(names: Sequence[str]) -> str:
+    return " or ".join(names)

@@ -1,0 +1,154 @@
+"""
+The settings of a gateway, as one table: the fields of `Settings`.
+
+A field `num_partitions` is the option `--num-partitions`, the TOML key `num_partitions` and the environment variable
+`KGATEWAY_NUM_PARTITIONS`. The command line goes before the environment, the environment before the file, the file
+before the default. `--help` and docs/configuration.md are written from the same table.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TypeVar
+
+from kgateway.config.kinds import Kind, boolean, choice, duration, matching, number, path, size
+from kgateway.config.listeners import Advertised, Listener, assign, check_listeners, parse_advertised, parse_listener
+from kgateway.config.sources import (
+    Option,
+    SettingsError,
+    from_arguments,
+    from_environment,
+    from_file,
+    refusing,
+    value_of,
+)
+
+D = TypeVar("D")
+_I16_MAX = (1 << 15) - 1
+
+
+def option(default: D, meaning: str, kind: Kind, kafka: str = "", *, repeats: bool = False) -> D:
+    """
+    A field of `Settings`, which is a row of the table.
+    """
+    return field(default=default, metadata={"meaning": meaning, "kind": kind, "kafka": kafka, "repeats": repeats})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """
+    All settings of a gateway.
+    """
+
+    listen: tuple[Listener, ...] = option(
+        (parse_listener("tcp:9092:interface=127.0.0.1"),),
+        "where clients connect; each of several listeners has a name of its own",
+        Kind("[NAME=]ENDPOINT", "a Twisted endpoint string, or NAME=ENDPOINT", parse_listener),
+        "listeners",
+        repeats=True,
+    )
+    advertise: tuple[Advertised, ...] = option(
+        (),
+        "what the clients of a listener are told to connect to, if not the address they connected to",
+        Kind("[NAME=]HOST:PORT", "HOST:PORT, or NAME=HOST:PORT with the name of a listener", parse_advertised),
+        "advertised.listeners",
+        repeats=True,
+    )
+    broker: str = option(
+        "memory:",
+        "where topics and their records are kept",
+        matching("SCHEME:REST", "SCHEME:REST, such as memory:", r"(?s)[a-z][a-z0-9+.-]*:.*"),
+    )
+    config: str | None = option(None, "a TOML file with further settings", path())
+    port_file: str | None = option(None, "a file that gets the bound address as soon as clients can connect", path())
+    control_socket: str = option(
+        "kgateway.sock",
+        "the Unix socket through which `kgateway why`, `plugins`, `loglevel` and `profile` talk to the running gateway",
+        path("a path of at most 100 bytes, for the address of a Unix socket has no room for more", 100),
+    )
+    handlers: tuple[str, ...] = option(
+        (),
+        "a package of handler plugins to load besides the installed ones",
+        matching("PACKAGE", "a dotted Python name", r"[^\W\d]\w*(\.[^\W\d]\w*)*"),
+        repeats=True,
+    )
+    log_level: str = option(
+        "info", "what is logged: this and worse", choice("debug", "info", "warn", "error", "critical")
+    )
+    node_id: int = option(1, "the id of this gateway among the brokers of its cluster", number(0), "node.id")
+    max_request_bytes: int = option(100 << 20, "the largest request", size(1), "socket.request.max.bytes")
+    request_memory_bytes: int = option(
+        0,
+        "how much of all requests together is held at once, at least max_request_bytes; "
+        "0 is a quarter of the machine's memory, and at most 1GiB",
+        size(0, 1 << 40),
+        "queued.max.request.bytes",
+    )
+    max_idle_ms: int = option(600_000, "how long a connection may be silent", duration(1), "connections.max.idle.ms")
+    stop_timeout_ms: int = option(10_000, "how long a stopping gateway waits for what is in flight", duration(0))
+    auto_create_topics: bool = option(
+        True, "whether a topic is created when a client first names it", boolean(), "auto.create.topics.enable"
+    )
+    num_partitions: int = option(
+        4, "the partitions of a topic created without a number", number(1, 10_000), "num.partitions"
+    )
+    default_replication_factor: int = option(
+        1, "the replicas of a topic created without a number", number(1, _I16_MAX), "default.replication.factor"
+    )
+    replication_factor_policy: str = option(
+        "clamp",
+        "whether a replication factor above the number of nodes is lowered to it or refused; min.insync.replicas too",
+        choice("clamp", "strict"),
+    )
+    message_max_bytes: int = option(1_048_588, "the largest record batch", size(0), "message.max.bytes")
+    fetch_max_bytes: int = option(55 << 20, "the most a fetch response holds", size(1024), "fetch.max.bytes")
+    fetch_sessions: int = option(
+        1000, "how many incremental fetch sessions are kept", number(0), "max.incremental.fetch.session.cache.slots"
+    )
+    producer_id_expiration_ms: int = option(
+        86_400_000, "how long a silent producer is remembered", duration(1), "producer.id.expiration.ms"
+    )
+
+    def request_budget_bytes(self, machine_bytes: int) -> int:
+        """
+        How much of all requests is held on a machine with so much memory; the largest request always fits.
+        """
+        return self.request_memory_bytes or max(min(machine_bytes // 4, 1 << 30), self.max_request_bytes)
+
+
+OPTIONS = {row.name: Option(row.name, row.default, **row.metadata) for row in fields(Settings)}
+
+
+def machine_memory_bytes() -> int:
+    """
+    The memory of this machine.
+    """
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:
+    """
+    The settings of the command line, the environment and the file that one of them names.
+    """
+    rows = OPTIONS.values()
+    given = from_environment(rows, environ) | from_arguments(rows, arguments)
+    if "config" in given:
+        named = given["config"]
+        given = from_file(rows, named, value_of(OPTIONS["config"], named)) | given
+    settings = Settings(**{name: value_of(OPTIONS[name], wrote) for name, wrote in given.items()})
+    return _consistent(settings, {name: wrote.place for name, wrote in given.items()})
+
+
+def _consistent(settings: Settings, places: Mapping[str, str]) -> Settings:
+    """
+    The settings, if they suit each other; advertised addresses get the names of their listeners.
+    """
+    with refusing(places.get("listen", "listen")):
+        check_listeners(settings.listen)
+    with refusing(places.get("advertise", "advertise")):
+        advertise = assign(settings.advertise, settings.listen)
+    largest = settings.max_request_bytes
+    if 0 < settings.request_memory_bytes < largest:
+        written = f"{places['request_memory_bytes']} is {settings.request_memory_bytes}"
+        raise SettingsError(f"{written}: it must be 0, or at least max_request_bytes, which is {largest}")
+    return replace(settings, advertise=advertise)

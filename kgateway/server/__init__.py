@@ -1,0 +1,3 @@
+"""
+The gateway as a server: its settings, listeners and connections.
+"""

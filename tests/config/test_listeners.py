@@ -1,0 +1,154 @@
+"""
+Listeners and advertised addresses.
+"""
+
+import pytest
+
+from kgateway.config.listeners import (
+    Advertised,
+    Listener,
+    assign,
+    check_listeners,
+    parse_advertised,
+    parse_listener,
+)
+
+PLAIN, INTERNAL = Listener("plaintext", "tcp:9092"), Listener("internal", "tcp:9093")
+
+
+@pytest.mark.parametrize(
+    ("text", "listener"),
+    [
+        ("tcp:9092", PLAIN),
+        ("tcp:9092:interface=127.0.0.1", Listener("plaintext", "tcp:9092:interface=127.0.0.1")),
+        ("internal=tcp:9093", INTERNAL),
+        ("in-side_2=tcp:1:interface=10.0.0.5", Listener("in-side_2", "tcp:1:interface=10.0.0.5")),
+        (r"six=tcp6:1:interface=\:\:1", Listener("six", r"tcp6:1:interface=\:\:1")),
+    ],
+)
+def test_a_listener_is_an_endpoint_with_or_without_a_name(text: str, listener: Listener) -> None:
+    """
+    What stands before the first equals sign is a name unless it has a colon; `str` gives the text back.
+    """
+    assert parse_listener(text) == listener
+    assert str(listener) == text
+
+
+def test_the_name_of_unnamed_listeners_may_be_written() -> None:
+    """
+    A listener without a name is called plaintext.
+    """
+    assert parse_listener("plaintext=tcp:9092") == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "'' is no endpoint"),
+        ("9092", "'9092' is no endpoint"),
+        ("tcp:", "'tcp:' is no endpoint"),
+        (":9092", "':9092' is no endpoint"),
+        ("a=", "'' is no endpoint"),
+        ("2nd=tcp:9092", "'2nd' is no name"),
+        ("=tcp:9092", "'' is no name"),
+        ("a b=tcp:9092", "'a b' is no name"),
+    ],
+)
+def test_what_is_no_listener_is_refused(text: str, reason: str) -> None:
+    """
+    The refusal names the part that is wrong.
+    """
+    with pytest.raises(ValueError, match=f"^{reason}; "):
+        parse_listener(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "advertised"),
+    [
+        ("kafka.example.org:443", Advertised("", "kafka.example.org", 443)),
+        ("internal=10.0.0.5:1", Advertised("internal", "10.0.0.5", 1)),
+        ("[2001:db8::5]:65535", Advertised("", "2001:db8::5", 65535)),
+        ("internal=[::1]:9092", Advertised("internal", "::1", 9092)),
+    ],
+)
+def test_an_advertised_address_is_host_and_port(text: str, advertised: Advertised) -> None:
+    """
+    An IPv6 address has brackets in the text only; `str` gives the text back.
+    """
+    assert parse_advertised(text) == advertised
+    assert str(advertised) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "'' is no address"),
+        ("host", "'host' is no address"),
+        ("host:", "'host:' is no address"),
+        ("host:kafka", "'host:kafka' is no address"),
+        ("tcp:host:1", "'tcp:host:1' is no address"),
+        ("::1:9092", "'::1:9092' is no address"),
+        ("[host]:9092", r"'\[host\]:9092' is no address"),
+        ("host:0", "port 0 is not from 1 to 65535"),
+        ("host:65536", "port 65536 is not from 1 to 65535"),
+        ("0.0.0.0:9092", "clients cannot connect to 0.0.0.0"),
+        ("[::]:9092", "clients cannot connect to ::"),
+        ("2nd=host:1", "'2nd' is no name"),
+    ],
+)
+def test_what_is_no_address_is_refused(text: str, reason: str) -> None:
+    """
+    The refusal names the part that is wrong.
+    """
+    with pytest.raises(ValueError, match=f"^{reason}(;|$)"):
+        parse_advertised(text)
+
+
+def test_listeners_have_different_names() -> None:
+    """
+    Two of one name are refused, two unnamed ones among them.
+    """
+    check_listeners([PLAIN, INTERNAL])
+    with pytest.raises(ValueError, match=r"^two listeners are called plaintext; give each a name of its own"):
+        check_listeners([PLAIN, INTERNAL, Listener("plaintext", "tcp:1")])
+
+
+def test_there_is_a_listener() -> None:
+    """
+    Without one, nobody could connect.
+    """
+    with pytest.raises(ValueError, match=r"^at least one listener is needed"):
+        check_listeners([])
+
+
+def test_an_unnamed_address_belongs_to_the_only_listener() -> None:
+    """
+    Whatever that one is called.
+    """
+    assert assign([Advertised("", "host", 1)], [INTERNAL]) == (Advertised("internal", "host", 1),)
+
+
+def test_each_address_belongs_to_the_listener_it_names() -> None:
+    """
+    A listener may be without one.
+    """
+    addresses = (Advertised("internal", "host", 1),)
+    assert assign(addresses, [PLAIN, INTERNAL]) == addresses
+    assert assign([], [PLAIN, INTERNAL]) == ()
+
+
+@pytest.mark.parametrize(
+    ("names", "listeners", "reason"),
+    [
+        (["internal", ""], [PLAIN, INTERNAL], "there are several listeners; say .* with plaintext or internal"),
+        (["interal"], [PLAIN, INTERNAL], "there is no listener interal; write plaintext or internal"),
+        (["internal", "internal"], [PLAIN, INTERNAL], "listener internal has two addresses"),
+        (["", ""], [PLAIN], "listener plaintext has two addresses"),
+    ],
+)
+def test_an_address_without_its_listener_is_refused(names: list[str], listeners: list[Listener], reason: str) -> None:
+    """
+    It must be clear which listener is meant, and each has one address at most.
+    """
+    with pytest.raises(ValueError, match=f"^{reason}"):
+        assign([Advertised(name, "host", port) for port, name in enumerate(names, 1)], listeners)

@@ -1,0 +1,446 @@
+"""
+The settings: where they come from, and what is refused.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgateway.config.listeners import Advertised, Listener
+from kgateway.config.settings import OPTIONS, Settings, machine_memory_bytes, read_settings
+from kgateway.config.sources import Option, SettingsError
+
+ROWS = pytest.mark.parametrize("row", OPTIONS.values(), ids=OPTIONS)
+
+
+def read(*arguments: str, toml: str | None = None, **environ: str) -> Settings:
+    """
+    Settings from options, variables (without their prefix) and a file in the folder of the test.
+    """
+    if toml is not None:
+        Path("gateway.toml").write_text(toml)
+        environ.setdefault("CONFIG", "gateway.toml")
+    return read_settings(arguments, {f"KGATEWAY_{name}": text for name, text in environ.items()})
+
+
+def refusal(*arguments: str, toml: str | None = None, **environ: str) -> str:
+    with pytest.raises(SettingsError) as error:
+        read(*arguments, toml=toml, **environ)
+    return str(error.value)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_without_anything_there_are_the_defaults() -> None:
+    """
+    A gateway needs no setting to run.
+    """
+    assert read() == Settings()
+    assert Settings().listen == (Listener("plaintext", "tcp:9092:interface=127.0.0.1"),)
+
+
+@ROWS
+def test_a_default_is_a_value_one_could_write(row: Option) -> None:
+    """
+    The default as it is shown reads as the default that holds.
+    """
+    texts = row.shown_default.split() if row.repeats else [row.shown_default] * (row.default is not None)
+    values = [row.kind.parse(text) for text in texts]
+    assert values == (list(row.default) if row.repeats else [row.default] * (row.default is not None))
+
+
+@ROWS
+def test_a_setting_has_the_same_name_everywhere(row: Option) -> None:
+    """
+    Field, option and variable differ in their spelling only.
+    """
+    assert row.flag == f"--{row.name.replace('_', '-')}"
+    assert row.variable == f"KGATEWAY_{row.name.upper()}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "toml", "environ", "expected"),
+    [
+        ([], "num_partitions = 5", {}, 5),
+        ([], "num_partitions = 5", {"NUM_PARTITIONS": "6"}, 6),
+        (["--num-partitions", "7"], "num_partitions = 5", {"NUM_PARTITIONS": "6"}, 7),
+        (["--num-partitions=7"], "", {"NUM_PARTITIONS": "6"}, 7),
+        (["--num-partitions=7", "--num-partitions=8"], "", {}, 8),
+    ],
+)
+def test_the_nearest_source_decides(arguments: list[str], toml: str, environ: dict[str, str], expected: int) -> None:
+    """
+    The command line comes before the environment, that before the file, and of an option given twice the last counts.
+    """
+    assert read(*arguments, toml=toml, **environ).num_partitions == expected
+
+
+def test_the_command_line_names_the_file() -> None:
+    """
+    `--config` is a setting like others, so the environment's file is then not read.
+    """
+    Path("mine.toml").write_text("node_id = 7")
+    settings = read("--config", "mine.toml", CONFIG="nowhere.toml")
+    assert (settings.node_id, settings.config) == (7, "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "toml", "environ"),
+    [
+        (["--handlers", "one", "--handlers=two.three"], None, {"HANDLERS": "four"}),
+        ([], None, {"HANDLERS": " one\ttwo.three\n"}),
+        ([], 'handlers = ["one", "two.three"]', {}),
+    ],
+)
+def test_a_repeated_setting_has_all_its_values(arguments: list[str], toml: str | None, environ: dict[str, str]) -> None:
+    """
+    Options one after the other, words of a variable, an array in TOML; sources are not mixed.
+    """
+    assert read(*arguments, toml=toml, **environ).handlers == ("one", "two.three")
+
+
+def test_a_variable_can_empty_a_list() -> None:
+    """
+    An empty variable takes the place of what the file has.
+    """
+    assert read(toml='handlers = ["one"]', HANDLERS="").handlers == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("max_request_bytes", "100000", 100_000),
+        ("max_request_bytes", "64KiB", 64 << 10),
+        ("max_request_bytes", "64MiB", 64 << 20),
+        ("request_memory_bytes", "1GiB", 1 << 30),
+        ("request_memory_bytes", "1TiB", 1 << 40),
+        ("max_idle_ms", "5000", 5000),
+        ("max_idle_ms", "5ms", 5),
+        ("max_idle_ms", "30s", 30_000),
+        ("max_idle_ms", "10min", 600_000),
+        ("max_idle_ms", "2h", 7_200_000),
+        ("max_idle_ms", "7d", 604_800_000),
+        ("auto_create_topics", "no", False),
+        ("auto_create_topics", "Off", False),
+        ("auto_create_topics", "false", False),
+        ("auto_create_topics", "0", False),
+        ("auto_create_topics", "yes", True),
+        ("auto_create_topics", "on", True),
+        ("auto_create_topics", "TRUE", True),
+        ("auto_create_topics", "1", True),
+        ("log_level", "warn", "warn"),
+        ("replication_factor_policy", "strict", "strict"),
+        ("broker", "log:/var/lib/kgateway", "log:/var/lib/kgateway"),
+        ("broker", "a+b-c.2:", "a+b-c.2:"),
+        ("handlers", "été.two_3", ("été.two_3",)),
+        ("node_id", "0", 0),
+        ("stop_timeout_ms", "0", 0),
+        ("num_partitions", "10000", 10_000),
+        ("control_socket", "x" * 100, "x" * 100),
+        ("listen", "a=tcp:1", (Listener("a", "tcp:1"),)),
+        ("advertise", "host:1", (Advertised("plaintext", "host", 1),)),
+    ],
+)
+def test_values_are_read(name: str, text: str, value: object) -> None:
+    """
+    Numbers, sizes, durations, words and addresses become what the server works with.
+    """
+    row = OPTIONS[name]
+    assert getattr(read(row.flag, text), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "allowed"),
+    [
+        ("num_partitions", "0", "an integer from 1 to 10000"),
+        ("num_partitions", "10001", "an integer from 1 to 10000"),
+        ("num_partitions", "4KiB", "an integer from 1 to 10000"),
+        ("num_partitions", "1_000", "an integer from 1 to 10000"),
+        ("node_id", "-1", "an integer from 0 to 2147483647"),
+        ("node_id", "2147483648", "an integer from 0 to 2147483647"),
+        ("default_replication_factor", "32768", "an integer from 1 to 32767"),
+        ("max_request_bytes", "64MB", "a size from 1 to 2147483647, such as 100000 or 64MiB"),
+        ("max_request_bytes", "2GiB", "a size from 1 to 2147483647, such as 100000 or 64MiB"),
+        ("max_request_bytes", "9" * 5000, "a size from 1 to 2147483647, such as 100000 or 64MiB"),
+        ("max_idle_ms", "1.5s", "milliseconds from 1 to 2147483647, or a duration such as 30s or 10min"),
+        ("max_idle_ms", "", "milliseconds from 1 to 2147483647, or a duration such as 30s or 10min"),
+        ("auto_create_topics", "maybe", "yes or no"),
+        ("log_level", "loud", "debug, info, warn, error or critical"),
+        ("replication_factor_policy", "clam", "clamp or strict"),
+        ("broker", "memory", "SCHEME:REST, such as memory:"),
+        ("broker", "/tmp/log", "SCHEME:REST, such as memory:"),
+        ("handlers", "my-handlers", "a dotted Python name"),
+        ("handlers", "my..handlers", "a dotted Python name"),
+        ("handlers", "2nd", "a dotted Python name"),
+        ("port_file", "", "a path"),
+        ("port_file", "a\0b", "a path"),
+        (
+            "control_socket",
+            "é" * 50 + "e",
+            "a path of at most 100 bytes, for the address of a Unix socket has no room for more",
+        ),
+    ],
+)
+def test_a_wrong_value_is_refused(name: str, text: str, allowed: str) -> None:
+    """
+    The refusal says where the value stands, what it is and what is allowed.
+    """
+    row = OPTIONS[name]
+    assert refusal(f"{row.flag}={text}") == f"{row.flag} is {text!r}: it must be {allowed}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "toml", "environ", "place"),
+    [
+        (["--log-level", "loud"], None, {}, "--log-level"),
+        ([], None, {"LOG_LEVEL": "loud"}, "KGATEWAY_LOG_LEVEL"),
+        ([], 'log_level = "loud"', {}, "log_level in gateway.toml"),
+    ],
+)
+def test_a_refusal_names_the_source(
+    arguments: list[str], toml: str | None, environ: dict[str, str], place: str
+) -> None:
+    """
+    Option, variable, or key and file.
+    """
+    assert refusal(*arguments, toml=toml, **environ).startswith(f"{place} is 'loud': ")
+
+
+@pytest.mark.parametrize("name", ["listen", "advertise"])
+def test_a_refusal_of_an_address_names_the_source(name: str) -> None:
+    """
+    What the parsers of addresses have to say comes with its place as well.
+    """
+    assert refusal(OPTIONS[name].flag, "2nd=a:1").startswith(f"--{name} is '2nd=a:1': '2nd' is no name")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "toml", "environ", "unknown", "meant"),
+    [
+        (["--num-partition", "3"], None, {}, "there is no option --num-partition", "--num-partitions"),
+        (["--num_partitions=3"], None, {}, "there is no option --num_partitions", "--num-partitions"),
+        (["--node", "3"], None, {}, "there is no option --node", "--node-id"),
+        ([], None, {"NODE": "3"}, "the environment has KGATEWAY_NODE, which is no setting", "KGATEWAY_NODE_ID"),
+        ([], "num-partitions = 3", {}, "gateway.toml has num-partitions, which is no setting", "num_partitions"),
+    ],
+)
+def test_a_misspelt_name_says_which_was_meant(
+    arguments: list[str], toml: str | None, environ: dict[str, str], unknown: str, meant: str
+) -> None:
+    """
+    In the spelling of the source that has it.
+    """
+    assert refusal(*arguments, toml=toml, **environ) == f"{unknown}; did you mean {meant}?"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "toml", "environ", "message"),
+    [
+        (["-n"], None, {}, "there is no option -n"),
+        (["--pidfile=x"], None, {}, "there is no option --pidfile"),
+        ([], None, {"SPEED": "9"}, "the environment has KGATEWAY_SPEED, which is no setting"),
+        ([], "[num]\npartitions = 3", {}, "gateway.toml has num, which is no setting"),
+    ],
+)
+def test_a_name_like_no_other_says_where_they_are_listed(
+    arguments: list[str], toml: str | None, environ: dict[str, str], message: str
+) -> None:
+    """
+    Nothing is guessed at then; the common prefix of the variables is no likeness.
+    """
+    said, _, advice = refusal(*arguments, toml=toml, **environ).partition("; ")
+    assert said == message
+    assert advice.startswith("`kgateway options` lists what there is")
+
+
+def test_an_option_of_twistd_is_sent_where_it_belongs() -> None:
+    """
+    `twistd kgateway -n` is a common slip.
+    """
+    assert refusal("-n").endswith("twistd's own stand before kgateway")
+
+
+@pytest.mark.parametrize("arguments", [["--node-id"], ["--node-id", "--log-level", "info"]])
+def test_an_option_without_a_value_is_refused(arguments: Sequence[str]) -> None:
+    """
+    The next option is not taken for the value.
+    """
+    assert refusal(*arguments) == "--node-id needs a value: an integer from 0 to 2147483647"
+
+
+def test_a_word_that_belongs_to_no_option_is_refused() -> None:
+    """
+    There are no positional arguments; a second value needs its option again.
+    """
+    message = "'two' belongs to no option: write --NAME VALUE, once for each value"
+    assert refusal("--handlers", "one", "two") == message
+
+
+def test_a_value_may_have_equals_signs() -> None:
+    """
+    Only the first one separates it from its option.
+    """
+    assert read("--listen=a=tcp:1:interface=::").listen == (Listener("a", "tcp:1:interface=::"),)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"SERVICE_HOST": "10.0.0.1"},
+        {"SERVICE_PORT": "9092"},
+        {"SERVICE_PORT_KAFKA": "9092"},
+        {"HEADLESS_SERVICE_HOST": "10.0.0.1"},
+        {"PORT": "tcp://10.0.0.1:9092"},
+        {"PORT_9092_TCP": "tcp://10.0.0.1:9092"},
+        {"PORT_9092_TCP_ADDR": "10.0.0.1"},
+    ],
+)
+def test_variables_of_kubernetes_are_no_settings(environ: dict[str, str]) -> None:
+    """
+    A service called kgateway puts them into every container, and the gateway runs all the same.
+    """
+    assert read(**environ) == Settings()
+
+
+def test_other_variables_are_not_looked_at() -> None:
+    """
+    Only the prefix makes a setting of a variable.
+    """
+    assert read_settings([], {"NODE_ID": "7", "XKGATEWAY_NODE_ID": "7"}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("toml", "found", "wanted"),
+    [
+        ('node_id = "7"', "string", "integer"),
+        ("node_id = true", "boolean", "integer"),
+        ("node_id = 1979-05-27", "date or time", "integer"),
+        ("node_id = [1]", "array", "integer"),
+        ("max_idle_ms = 1.5", "float", "integer or string"),
+        ('auto_create_topics = "no"', "string", "boolean"),
+        ('listen = "tcp:1"', "string", "array of string"),
+        ('listen = ["tcp:1", 2]', "integer", "array of string"),
+        ("broker = {}", "table", "string"),
+    ],
+)
+def test_a_wrong_type_in_the_file_is_refused(toml: str, found: str, wanted: str) -> None:
+    """
+    A file says what type a value has, so a number in quotes is no number.
+    """
+    key, _, _ = toml.partition(" ")
+    assert refusal(toml=toml) == f"{key} in gateway.toml is of type {found}: it must be of type {wanted}"
+
+
+@pytest.mark.parametrize(
+    ("toml", "name", "value"),
+    [
+        ("max_idle_ms = 5000", "max_idle_ms", 5000),
+        ('max_idle_ms = "5s"', "max_idle_ms", 5000),
+        ('max_request_bytes = "1MiB"', "max_request_bytes", 1 << 20),
+        ("auto_create_topics = false", "auto_create_topics", False),
+        ("auto_create_topics = true", "auto_create_topics", True),
+        ('listen = ["a=tcp:1", "b=tcp:2"]', "listen", (Listener("a", "tcp:1"), Listener("b", "tcp:2"))),
+    ],
+)
+def test_the_file_has_types(toml: str, name: str, value: Any) -> None:
+    """
+    Integers, strings, booleans and arrays are what TOML has for the kinds of values.
+    """
+    assert getattr(read(toml=toml), name) == value
+
+
+def test_a_file_cannot_name_another() -> None:
+    """
+    There is one file.
+    """
+    assert refusal(toml='config = "other.toml"').startswith("config in gateway.toml: only the command line and ")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason", "where"),
+    [
+        (None, "which cannot be read", "No such file or directory"),
+        (b"node_id = 1\nnum_partitions = = 2\n", "which is not TOML", "at line 2, column 18"),
+        (b"node_id = 1\nnode_id = 2\n", "which is not TOML", "at line 2, column "),
+        (b"# \xff", "which is not TOML", "in position 2"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused(content: bytes | None, reason: str, where: str) -> None:
+    """
+    The refusal says who named the file, and where in it the mistake is.
+    """
+    if content is not None:
+        Path("gateway.toml").write_bytes(content)
+    message = refusal("--config", "gateway.toml")
+    assert message.startswith(f"--config is gateway.toml, {reason}: ")
+    assert where in message
+    assert refusal(CONFIG="gateway.toml") == message.replace("--config", "KGATEWAY_CONFIG")
+
+
+def test_a_folder_is_no_file() -> None:
+    """
+    Whatever the system has against reading is passed on.
+    """
+    Path("folder").mkdir()
+    assert refusal("--config", "folder") == "--config is folder, which cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "message"),
+    [
+        (["--listen", "tcp:1", "--listen", "tcp:2"], {}, "--listen: two listeners are called plaintext; "),
+        ([], {"LISTEN": ""}, "KGATEWAY_LISTEN: at least one listener is needed"),
+        (["--advertise", "tls=host:1"], {}, "--advertise: there is no listener tls; "),
+        (["--listen", "tls=tcp:1"], {"ADVERTISE": "plaintext=host:1"}, "KGATEWAY_ADVERTISE: there is no listener "),
+    ],
+)
+def test_listeners_and_addresses_suit_each_other(arguments: list[str], environ: dict[str, str], message: str) -> None:
+    """
+    Names are looked at when all sources are read, and the refusal names the source of what does not fit.
+    """
+    assert refusal(*arguments, **environ).startswith(message)
+
+
+def test_an_address_learns_the_name_of_its_listener() -> None:
+    """
+    In the settings each advertised address has one.
+    """
+    assert read("--listen", "tls=tcp:1", ADVERTISE="host:1").advertise == (Advertised("tls", "host", 1),)
+
+
+def test_the_memory_holds_a_request() -> None:
+    """
+    A bound for all requests that is less than the bound for one is refused.
+    """
+    message = "--request-memory-bytes is 1000: it must be 0, or at least max_request_bytes, which is 1001"
+    assert refusal("--request-memory-bytes", "1000", MAX_REQUEST_BYTES="1001") == message
+    assert read("--request-memory-bytes", "1000", MAX_REQUEST_BYTES="1000").request_memory_bytes == 1000
+
+
+@pytest.mark.parametrize(
+    ("settings", "machine_bytes", "expected"),
+    [
+        (Settings(), 2 << 30, 512 << 20),
+        (Settings(), 64 << 30, 1 << 30),
+        (Settings(), 64 << 20, 100 << 20),
+        (Settings(max_request_bytes=1 << 20), 64 << 20, 16 << 20),
+        (Settings(request_memory_bytes=3 << 30), 2 << 30, 3 << 30),
+    ],
+)
+def test_the_memory_for_requests_suits_the_machine(settings: Settings, machine_bytes: int, expected: int) -> None:
+    """
+    By default a quarter of the machine, 1 GiB at most, and room for the largest request in any case.
+    """
+    assert settings.request_budget_bytes(machine_bytes) == expected
+
+
+def test_the_machine_has_memory() -> None:
+    """
+    It is counted in bytes.
+    """
+    assert machine_memory_bytes() > 64 << 20
