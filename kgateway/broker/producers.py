@@ -3,11 +3,15 @@ What a partition remembers of idempotent producers (KIP-98), as a pure table.
 
 Of each producer id it keeps the epoch and the last five batches. A batch that is one of them is answered with the
 offset it got then; one that follows the last is new; any other is out of order. A producer that is not known may begin
-with any sequence number: what it sent before may have been deleted.
+with any sequence number: what it sent before may have been deleted, or it was silent for so long that it was forgotten.
+
+Batches without a sequence number are those that coordinators write. Of them the epoch counts: the producer's next
+batch in it begins at 0.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kgateway.records.batch import BatchHeader
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -15,10 +19,11 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 WINDOW = 5  # as many batches as a producer may have in flight
 NO_EPOCH = -1
 SEQUENCE_MAX = (1 << 31) - 1
+EXPIRY_MS = 86_400_000  # as producer.id.expiration.ms
+EXPIRED_AT_ONCE = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """
     A batch of a producer that has its place.
     """
@@ -46,7 +51,8 @@ class ProducerTable:
     The producers of one partition.
     """
 
-    producers: dict[int, Producer] = field(default_factory=dict)
+    expiry_ms: int = EXPIRY_MS
+    producers: OrderedDict[int, Producer] = field(default_factory=OrderedDict)  # that were seen longest ago come first
 
     def duplicate(self, header: BatchHeader) -> Written | None:
         """
@@ -55,8 +61,11 @@ class ProducerTable:
         producer = self.producers.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             return None
-        wanted = header.base_sequence, last_sequence(header)
-        return next((w for w in producer.window if (w.base_sequence, w.last_sequence) == wanted), None)
+        base, last = header.base_sequence, last_sequence(header)
+        for written in producer.window:
+            if written.base_sequence == base and written.last_sequence == last:
+                return written
+        return None
 
     def check(self, header: BatchHeader) -> None:
         """
@@ -69,7 +78,8 @@ class ProducerTable:
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"producer {header.producer_id} has epoch {epoch} here, and sends {header.producer_epoch}",
             )
-        if producer is None:
+        # A client may send an id without an epoch; Kafka, too, has no order for its batches then.
+        if producer is None or epoch == NO_EPOCH or header.base_sequence < 0:
             return
         expected = _next_sequence(producer, header.producer_epoch)
         if header.base_sequence != expected:
@@ -86,14 +96,26 @@ class ProducerTable:
         if producer is None or producer.epoch != header.producer_epoch:
             producer = self.producers[header.producer_id] = Producer(header.producer_epoch, now_ms)
         producer.seen_ms = now_ms
-        written = Written(header.base_sequence, last_sequence(header), base_offset, header.max_timestamp)
-        producer.window.append(written)
+        self.producers.move_to_end(header.producer_id)
+        if header.base_sequence >= 0:
+            written = Written(header.base_sequence, last_sequence(header), base_offset, header.max_timestamp)
+            producer.window.append(written)
 
-    def expire(self, before_ms: int) -> None:
+    def expire(self, now_ms: int, producer_id: int) -> None:
         """
-        Forget the producers that were last seen before.
+        Forget this producer if it was silent for too long, and a few of those that were silent the longest.
+
+        A batch brings one producer at most, so a few at each batch are enough, and no batch waits for thousands.
         """
-        self.producers = {key: known for key, known in self.producers.items() if known.seen_ms >= before_ms}
+        before_ms = now_ms - self.expiry_ms
+        asked = self.producers.get(producer_id)
+        if asked and asked.seen_ms <= before_ms:
+            del self.producers[producer_id]
+        for _ in range(EXPIRED_AT_ONCE):
+            oldest = next(iter(self.producers.values()), None)
+            if oldest is None or oldest.seen_ms > before_ms:
+                return
+            self.producers.popitem(last=False)
 
 
 def last_sequence(header: BatchHeader) -> int:
@@ -107,7 +129,7 @@ def _next_sequence(producer: Producer, epoch: int) -> int:
     """
     What must come next: 0 in a new epoch.
     """
-    if epoch != producer.epoch:
+    if epoch != producer.epoch or not producer.window:
         return 0
     return (producer.window[-1].last_sequence + 1) % (SEQUENCE_MAX + 1)
 

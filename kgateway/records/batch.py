@@ -23,6 +23,7 @@ What the broker writes stands before the CRC, so a batch finds its place in a lo
 """
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from enum import IntEnum
 from typing import NamedTuple, cast
 
@@ -205,6 +206,17 @@ def placed(batch: Batch, base_offset: int, leader_epoch: int) -> list[Buffer]:
         base_offset=base_offset, batch_length=batch.header.batch_length, partition_leader_epoch=leader_epoch
     )
     return [encode(place, MAGIC), batch.data[PLACE_SIZE:]]
+
+
+def stamped(batch: Batch, timestamp_ms: int) -> Batch:
+    """
+    The batch with LogAppendTime: one timestamp for all its records, which stay as they came, compressed or not.
+    """
+    header, payload = copy(batch.header), batch.data[HEADER_SIZE:]
+    header.attributes |= LOG_APPEND_TIME_BIT
+    header.max_timestamp = timestamp_ms
+    header.crc = crc32c(payload, crc32c(encode(header, MAGIC)[CRC_START:]))
+    return Batch(header, memoryview(encode(header, MAGIC) + payload))
 
 
 def check_produced(batch: Batch) -> None:

@@ -4,7 +4,15 @@ What a partition remembers of idempotent producers.
 
 import pytest
 
-from kgateway.broker.producers import SEQUENCE_MAX, WINDOW, ProducerTable, Written, last_sequence
+from kgateway.broker.producers import (
+    EXPIRED_AT_ONCE,
+    EXPIRY_MS,
+    SEQUENCE_MAX,
+    WINDOW,
+    ProducerTable,
+    Written,
+    last_sequence,
+)
 from kgateway.records.batch import BatchHeader
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -127,11 +135,57 @@ def test_producers_do_not_mix() -> None:
     table(batch(0, 3)).check(batch(0, producer_id=8))
 
 
+def test_a_producer_without_an_epoch_has_no_order() -> None:
+    """
+    A client may send an id and no epoch; its batches may come in any sequence, and so may those of its first epoch.
+    """
+    found = table(batch(0, epoch=-1), batch(42, epoch=-1), batch(9, epoch=0))
+    assert refused(found, batch(42)).code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refused(found, batch(43, epoch=-1)).code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_batches_without_a_sequence_count_by_their_epoch() -> None:
+    """
+    What a coordinator writes has no place in the sequence of its producer, repeats nothing, and may raise the epoch.
+    """
+    found = table(batch(0, 3), batch(-1), batch(3))
+    assert found.duplicate(batch(-1)) is None
+    found = table(batch(0, 3), batch(-1, epoch=1))
+    assert refused(found, batch(-1)).code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert refused(found, batch(1, epoch=1)).message == "producer 7 sends sequence 1, and 0 is next"
+    found.check(batch(0, epoch=1))
+
+
 def test_silent_producers_expire() -> None:
     """
-    A producer not seen since a moment is forgotten, and may then begin anywhere.
+    A producer that was silent for the whole time is forgotten, and may then begin anywhere.
     """
     found = table(batch(0), batch(0, producer_id=8))
-    found.expire(before_ms=2)
+    found.expiry_ms = 10
+    found.expire(now_ms=11, producer_id=9)
+    assert list(found.producers) == [8]
     found.check(batch(42))
     assert refused(found, batch(42, producer_id=8)).code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_who_is_heard_of_does_not_expire() -> None:
+    """
+    The time of silence begins with the last batch.
+    """
+    found = table(batch(0), batch(0, producer_id=8), batch(1))
+    found.expiry_ms = 10
+    found.expire(now_ms=12, producer_id=9)
+    assert list(found.producers) == [7]
+
+
+def test_expiry_takes_its_time() -> None:
+    """
+    Of many silent producers a few are forgotten at once, and the one that is asked for, so that no append is slow.
+    """
+    many = range(100)
+    found = table(*[batch(0, producer_id=producer_id) for producer_id in many])
+    found.expire(now_ms=EXPIRY_MS * 2, producer_id=99)
+    assert list(found.producers) == list(many[EXPIRED_AT_ONCE:-1])
+    for _ in many:
+        found.expire(now_ms=EXPIRY_MS * 2, producer_id=99)
+    assert not found.producers

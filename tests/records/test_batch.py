@@ -18,6 +18,7 @@ from kgateway.records.batch import (
     placed,
     read_batch,
     read_header,
+    stamped,
 )
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record
@@ -222,3 +223,28 @@ def test_batch_finds_its_place_without_a_copy() -> None:
     assert (moved.header.base_offset, moved.header.partition_leader_epoch) == ((1 << 40) + 7, 12)
     assert moved.header.size == len(PLAIN)
     assert crc_holds(moved)
+
+
+# UnifiedLog of Kafka 4.3.1, on a topic with LogAppendTime: when it stamped the Java producer's batch, and the CRC then.
+STAMPED = {
+    Codec.NONE: (1_795_270_926_238, 0x0DA05016),
+    Codec.GZIP: (1_795_270_926_285, 0x136133B9),
+    Codec.SNAPPY: (1_795_270_926_293, 0x79251765),
+    Codec.LZ4: (1_795_270_926_312, 0xBB2BA2B6),
+    Codec.ZSTD: (1_795_270_926_326, 0x158AC5DE),
+}
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_batch_is_stamped_as_kafkas_log_does(codec: Codec) -> None:
+    """
+    LogAppendTime is set in the header, under a new CRC; the records, compressed or not, stay as they came.
+    """
+    timestamp, crc = STAMPED[codec]
+    batch = read_batch(JAVA_BATCHES[codec])
+    found = stamped(batch, timestamp)
+    assert (found.header.timestamp_type, found.header.max_timestamp) == (TimestampType.LOG_APPEND_TIME, timestamp)
+    assert (found.header.crc, found.header.codec) == (crc, codec)
+    assert found == read_batch(found.data)
+    assert found.data[HEADER_SIZE:] == batch.data[HEADER_SIZE:]
+    assert batch == read_batch(JAVA_BATCHES[codec])

@@ -1,0 +1,190 @@
+"""
+The state of a coordinator, kept in a partition of an internal topic: the same over every broker.
+
+A batch is what was appended at once. A snapshot is the state after the records before an offset; it is kept elsewhere,
+and once it is, a replay needs only what the partition has from that offset on.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from struct import iter_unpack
+from typing import NamedTuple, Protocol
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from kgateway.broker.waiters import Waiters
+from kgateway.cluster.partition import EARLIEST_OFFSET, Appended, Isolation, Origin
+from kgateway.interfaces import Cancel, IPartition, IStateLog, KeyValue
+from kgateway.records.batch import batches, read_batch
+from kgateway.records.builder import BatchBuilder
+from kgateway.records.record import records
+from kgateway.security.permissions import Resource
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.types import Buffer
+
+# Whose state is in which topic.
+STATE_TOPICS = {Resource.GROUP: "__consumer_offsets", Resource.TRANSACTIONAL_ID: "__transaction_state"}
+PIECE_RECORDS = 500  # a millisecond or two to decode
+_READ_BYTES = 1 << 20
+
+_NOT_OURS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+class Snapshot(NamedTuple):
+    """
+    The state after all records before the offset.
+    """
+
+    offset: int
+    state: list[KeyValue]
+
+
+class Snapshots(Protocol):
+    """
+    Where the last snapshot of one state log is kept.
+    """
+
+    def load(self) -> Deferred[Snapshot]:
+        """
+        The last one; of a state log that has none, nothing at the earliest offset.
+        """
+
+    def save(self, snapshot: Snapshot) -> Deferred[None]:
+        """
+        Put this one in the place of the last.
+        """
+
+
+class MemorySnapshots:
+    """
+    Keeps it in memory.
+    """
+
+    def __init__(self) -> None:
+        self._last = Snapshot(EARLIEST_OFFSET, [])
+
+    def load(self) -> Deferred[Snapshot]:
+        return succeed(self._last)
+
+    def save(self, snapshot: Snapshot) -> Deferred[None]:
+        self._last = snapshot
+        return succeed(None)
+
+
+@implementer(IStateLog)
+class StateLog:
+    """
+    A partition seen as the log of a coordinator. What the partition says of its leader, this says of the coordinator.
+    """
+
+    def __init__(self, partition: IPartition, snapshots: Snapshots, now_ms: Callable[[], int]) -> None:
+        self.epoch = partition.leader_epoch
+        self._partition = partition
+        self._snapshots = snapshots
+        self._now_ms = now_ms
+        self._losers = Waiters()
+        self._unwatch = partition.watch(self._look)
+
+    def replay(self) -> Deferred[Iterator[list[KeyValue]]]:
+        return Deferred.fromCoroutine(self._replay()).addErrback(_not_coordinator)
+
+    def append(self, records: Sequence[KeyValue]) -> Appended:
+        now_ms, builder = self._now_ms(), BatchBuilder()
+        for key, value in records:
+            builder.append(key, value, timestamp=now_ms)
+        try:
+            appended = self._partition.append(read_batch(builder.build()), Origin.COORDINATOR)
+        except KafkaError as error:
+            raise _translated(error) from None
+        for waited in (appended.stored, appended.safe):
+            if waited is not None:
+                waited.addErrback(_not_coordinator)
+        return appended
+
+    def snapshot(self, state: Iterable[KeyValue]) -> Deferred[None]:
+        taken = Snapshot(self._partition.log_end, list(state))
+        return Deferred.fromCoroutine(self._save(taken)).addErrback(_not_coordinator)
+
+    def on_lost(self, listener: Callable[[], None]) -> Cancel:
+        cancel = self._losers.add(listener)
+        if self._partition.lost:  # and all who were here then have been told
+            cancel()
+            listener()
+        return cancel
+
+    def _look(self) -> None:
+        if self._partition.lost:
+            self._unwatch()
+            self._losers.wake()
+
+    async def _replay(self) -> Iterator[list[KeyValue]]:
+        """
+        The bytes are fetched first, which may wait; they are decoded as the pieces are asked for, which takes time.
+        """
+        last = await self._snapshots.load()
+        partition, found = self._partition, list[Buffer]()
+        offset, end = max(last.offset, partition.log_start), partition.high_watermark
+        while offset < end:
+            read = partition.read(offset, _READ_BYTES, Isolation.READ_UNCOMMITTED, True)
+            if isinstance(read, Deferred):
+                read = await read
+            found += read.batches
+            *_, newest = batches(read.batches[-1])
+            offset = newest.header.last_offset + 1
+        return _pieces(chain(last.state, _records(found)))
+
+    async def _save(self, taken: Snapshot) -> None:
+        await self._safe(taken.offset)
+        await self._snapshots.save(taken)
+
+    def _safe(self, offset: int) -> Deferred[None]:
+        """
+        Fires when all before the offset is safe: a snapshot must not know what a crash can still undo.
+        """
+        safe: Deferred[None] = Deferred(lambda _: cancel())
+
+        def look() -> None:
+            if self._partition.lost:
+                cancel()
+                safe.errback(self._partition.lost)
+            elif self._partition.high_watermark >= offset:
+                cancel()
+                safe.callback(None)
+
+        cancel = self._partition.watch(look)
+        look()
+        return safe
+
+
+def place_of(key: str, partition_count: int) -> int:
+    """
+    Which partition has the state of a group or transactional id: Kafka's choice, by the hash that strings have in Java.
+    """
+    hashed = 0
+    for (unit,) in iter_unpack("<H", key.encode("utf-16-le", "surrogatepass")):
+        hashed = (31 * hashed + unit) & 0xFFFFFFFF
+    if hashed == 1 << 31:  # the number without an absolute value, for which Kafka takes 0
+        return 0
+    return min(hashed, (1 << 32) - hashed) % partition_count
+
+
+def _records(found: Iterable[Buffer]) -> Iterator[KeyValue]:
+    for data in found:
+        for batch in batches(data):
+            if not batch.header.is_control:
+                yield from ((record.key, record.value) for record in records(batch) if record.key is not None)
+
+
+def _pieces(state: Iterator[KeyValue]) -> Iterator[list[KeyValue]]:
+    while piece := list(islice(state, PIECE_RECORDS)):
+        yield piece
+
+
+def _translated(error: KafkaError) -> KafkaError:
+    return KafkaError(ErrorCode.NOT_COORDINATOR, error.message) if error.code in _NOT_OURS else error
+
+
+def _not_coordinator(failure: Failure) -> Failure:
+    return Failure(_translated(failure.value)) if isinstance(failure.value, KafkaError) else failure

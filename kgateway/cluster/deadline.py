@@ -1,0 +1,47 @@
+"""
+How long a client waits for a change of the cluster.
+"""
+
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
+
+
+class Deadline:
+    """
+    A moment after which the client is told that the change may still come. The change itself is never cut off.
+    """
+
+    _log = Logger()
+
+    def __init__(self, clock: IReactorTime, timeout_ms: int) -> None:
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._ends = clock.seconds() + timeout_ms / 1000
+
+    async def wait(self, work: Deferred[T]) -> T:
+        """
+        What the work gives; REQUEST_TIMED_OUT where it takes too long.
+        """
+        waiting: Deferred[T] = Deferred()
+
+        def failed(failure: Failure) -> None:
+            if waiting.called:
+                self._log.failure("a change that its client no longer waits for failed", failure)
+            else:
+                waiting.errback(failure)
+
+        work.addCallbacks(waiting.callback, failed)
+        waiting.addTimeout(max(0, self._ends - self._clock.seconds()), self._clock, self._say_late)
+        return await waiting
+
+    def _say_late(self, result: object, _: float) -> None:
+        reason = f"it was not done after {self._timeout_ms} ms, and may still take effect"
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason)

@@ -1,0 +1,106 @@
+"""
+Configs as clients are shown them: their values, where these come from, and what would hold without that.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_rows import ConfigType, Row, show
+from kgateway.cluster.config_table import TOPIC_CONFIGS
+from kgateway.config.settings import OPTIONS, Settings
+from kgateway.config.sources import Option
+
+_OPTIONS = {option.kafka: option for option in OPTIONS.values() if option.kafka}
+_TYPES = {row.synonym: row.kind.type for row in TOPIC_CONFIGS.values()}
+_TYPES_OF_PYTHON = {bool: ConfigType.BOOLEAN, int: ConfigType.INT, tuple: ConfigType.LIST}
+
+
+class Source(IntEnum):
+    """
+    Where a value comes from, by Kafka's numbers.
+    """
+
+    TOPIC = 1
+    BROKER = 4  # the settings that the gateway was started with
+    DEFAULT = 5
+
+
+class Setting(NamedTuple):
+    """
+    A value that a config has, or would have were the ones before it not there.
+    """
+
+    name: str
+    value: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """
+    A config as it is shown.
+    """
+
+    name: str
+    value: str
+    type: ConfigType
+    meaning: str
+    read_only: bool
+    synonyms: tuple[Setting, ...]  # what decides the value comes first
+
+    @property
+    def source(self) -> Source:
+        """
+        Where the value comes from.
+        """
+        return self.synonyms[0].source if self.synonyms else Source.DEFAULT
+
+
+def topic_defaults(settings: Settings) -> dict[str, str]:
+    """
+    What holds for a topic where it sets nothing and the gateway has a setting that decides it.
+    """
+    rows = [row for row in TOPIC_CONFIGS.values() if row.synonym in _OPTIONS]
+    return {row.name: next(_of_broker(_OPTIONS[row.synonym], settings)).value for row in rows}
+
+
+def topic_configs(config: TopicConfig, settings: Settings) -> list[Described]:
+    """
+    Every config of a topic.
+    """
+    return [_of_topic(row, config, settings) for row in TOPIC_CONFIGS.values()]
+
+
+def broker_configs(settings: Settings) -> list[Described]:
+    """
+    The settings of a gateway that Kafka's brokers have too, by Kafka's names.
+    """
+    described = []
+    for name, option in _OPTIONS.items():
+        synonyms = tuple(_of_broker(option, settings))
+        value_type = _TYPES.get(name) or _TYPES_OF_PYTHON.get(type(option.default), ConfigType.STRING)
+        described.append(Described(name, synonyms[0].value, value_type, option.meaning, True, synonyms))
+    return described
+
+
+def _of_topic(row: Row, config: TopicConfig, settings: Settings) -> Described:
+    synonyms = []
+    if row.name in config.overrides:
+        value = show(row.kind.parse(config.overrides[row.name]))
+        synonyms.append(Setting(row.name, value, Source.TOPIC))
+    if row.synonym in _OPTIONS:
+        synonyms += _of_broker(_OPTIONS[row.synonym], settings)
+    elif row.synonym:
+        synonyms.append(Setting(row.synonym, row.default, Source.DEFAULT))
+    value = synonyms[0].value if synonyms else row.default
+    return Described(row.name, value, row.kind.type, row.meaning, False, tuple(synonyms))
+
+
+def _of_broker(option: Option, settings: Settings) -> Iterator[Setting]:
+    value = getattr(settings, option.name)
+    if value != option.default:
+        yield Setting(option.kafka, show(value), Source.BROKER)
+    yield Setting(option.kafka, show(option.default), Source.DEFAULT)

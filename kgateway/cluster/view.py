@@ -1,0 +1,118 @@
+"""
+A cluster as it is at one moment: immutable, so that whoever holds a view is never surprised.
+
+Things are keyed by topic id; a name is only how clients find one. A change makes a new view that shares what is the
+same.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kgateway.cluster.config import TopicConfig
+from kgateway.wire.uuids import Uuid
+
+NO_NODE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """
+    Where clients reach a node.
+    """
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """
+    One gateway. `addresses` is by listener; the gateway that answers may know its own better.
+    """
+
+    id: int
+    rack: str | None = None
+    addresses: Mapping[str, Address] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """
+    Who leads a partition, and since when.
+    """
+
+    leader_id: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """
+    A topic and its partitions, by index.
+    """
+
+    id: Uuid
+    name: str
+    partitions: tuple[PartitionState, ...]
+    config: TopicConfig = TopicConfig()
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """
+    What a topic is to be.
+    """
+
+    name: str
+    partition_count: int
+    config: TopicConfig = TopicConfig()
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """
+    Nodes, topics and features.
+    """
+
+    cluster_id: str
+    nodes: tuple[Node, ...]
+    controller_id: int
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topics_by_id: Mapping[Uuid, Topic] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)  # finalized, and their levels
+    epoch: int = 0  # of the metadata; grows with each change
+
+    def node(self, node_id: int) -> Node | None:
+        """
+        The node of this id, if it is in the cluster.
+        """
+        return next((node for node in self.nodes if node.id == node_id), None)
+
+    def with_topic(self, topic: Topic) -> "ClusterView":
+        """
+        The view in which this topic is there, in place of the one with its id.
+        """
+        return replace(
+            self,
+            topics={**self.topics, topic.name: topic},
+            topics_by_id={**self.topics_by_id, topic.id: topic},
+            epoch=self.epoch + 1,
+        )
+
+    def without_topic(self, topic: Topic) -> "ClusterView":
+        """
+        The view in which this topic is gone.
+        """
+        return replace(
+            self,
+            topics={name: other for name, other in self.topics.items() if other.id != topic.id},
+            topics_by_id={key: other for key, other in self.topics_by_id.items() if key != topic.id},
+            epoch=self.epoch + 1,
+        )

@@ -1,0 +1,230 @@
+"""
+The interfaces that decide how the gateway is cut: handlers on one side, brokers on the other.
+
+A broker may be the memory of one process, a log on one disk, or many gateways over shared storage; handlers, groups
+and transactions see no difference. `append` and `read` are plain calls: where nothing must be waited for, no Deferred
+is made.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from zope.interface import Attribute, Interface
+
+from kgateway.broker.producers import ProducerTable
+from kgateway.cluster.partition import Appended, EpochEnd, Found, Isolation, Origin, Read
+from kgateway.cluster.view import ClusterView, NewTopic, Node, Topic
+from kgateway.records.batch import Batch
+from kgateway.security.permissions import Free, Need, Operation, Resource
+from kgateway.wire.errors import KafkaError
+from kgateway.wire.schema import Message
+from kgateway.wire.uuids import Uuid
+
+Cancel = Callable[[], None]
+KeyValue = tuple[bytes, bytes | None]  # a record of a state log; without a value it is a tombstone
+Response = Message | Awaitable[Message | None] | None
+Proceed = Callable[[Message], Awaitable[Message | None]]
+
+
+class IPartition(Interface):
+    """
+    One partition that this gateway owns.
+    """
+
+    topic: Topic = Attribute("the topic as it is now, with its config")
+    index: int = Attribute("which of the topic's partitions this is")
+    leader_epoch: int = Attribute("since when this gateway owns it; written into each batch")
+    log_start: int = Attribute("the first offset that is still there")
+    high_watermark: int = Attribute("the offset before which everything is safe, and readable")
+    last_stable: int = Attribute("the offset before which no transaction is open; at most the high watermark")
+    log_end: int = Attribute("the offset that the next record gets")
+    lost: KafkaError | None = Attribute("why it is this gateway's no more, as its methods say too; `None` while it is")
+
+    def append(batch: Batch, origin: Origin) -> Appended:
+        """
+        Check the batch and give it its offsets, now; a KafkaError where it is refused.
+        """
+
+    def read(offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Read | Deferred[Read]:
+        """
+        Whole batches from the one on that has the offset, as many as fit; with `at_least_one` the first also where it
+        does not fit. A Deferred only when disk or network is needed; a KafkaError where the offset is out of range.
+        """
+
+    def find_time(timestamp: int) -> Found | None | Deferred[Found | None]:
+        """
+        The first record with this timestamp or a later one, as far as the high watermark.
+        """
+
+    def find_max_time() -> Found | None | Deferred[Found | None]:
+        """
+        The first of the records that have the largest timestamp.
+        """
+
+    def epoch_end(leader_epoch: int) -> EpochEnd | None:
+        """
+        Where this epoch, or the one before it that left records, ends; `None` where the log knows of none.
+        """
+
+    def watch(listener: Callable[[], None]) -> Cancel:
+        """
+        Call when the watermark, the stable offset or the leadership moves, or the topic goes.
+        """
+
+    def producers() -> ProducerTable:
+        """
+        What is remembered of idempotent producers.
+        """
+
+
+class IStateLog(Interface):
+    """
+    The state of a coordinator: a snapshot, and the records of an internal partition after it.
+    """
+
+    epoch: int = Attribute("the leader epoch under which this gateway is the coordinator")
+
+    def replay() -> Iterator[list[KeyValue]] | Deferred[Iterator[list[KeyValue]]]:
+        """
+        The state as records, oldest first, in pieces that can be worked off one by one.
+        """
+
+    def append(records: Sequence[KeyValue]) -> Appended:
+        """
+        Write records as one batch.
+        """
+
+    def snapshot(state: Iterable[KeyValue]) -> Deferred[None]:
+        """
+        The state as it is now: a replay begins with it and leaves out what was before.
+        """
+
+    def on_lost(listener: Callable[[], None]) -> Cancel:
+        """
+        Call when this gateway ceases to be the coordinator.
+        """
+
+
+class IPeers(Interface):
+    """
+    The other gateways, asked in Kafka's own words: markers, verification, forwarded requests of administrators.
+    """
+
+    def ask(node: Node, request: Message, version: int) -> Deferred[Message]:
+        """
+        The answer of another gateway.
+        """
+
+
+class IBroker(Interface):
+    """
+    Where topics live.
+    """
+
+    description: str = Attribute("with which data this gateway serves, in a few words for its operator")
+    folder: str | None = Attribute("where its files are, if it has a place of its own")
+    node_id: int = Attribute("which of the nodes this gateway is")
+    peers: IPeers = Attribute("the other gateways")
+
+    def start() -> Deferred[None]:
+        """
+        Open what the broker needs; nothing is opened before.
+        """
+
+    def stop() -> Deferred[None]:
+        """
+        Close it in good order.
+        """
+
+    def view() -> ClusterView:
+        """
+        The cluster as it is now.
+        """
+
+    def watch(listener: Callable[[], None]) -> Cancel:
+        """
+        Call when there is a new view.
+        """
+
+    def partition(topic_id: Uuid, index: int) -> IPartition:
+        """
+        A partition owned here. A KafkaError where there is none: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, or
+        NOT_LEADER_OR_FOLLOWER where another node owns it.
+        """
+
+    def coordinator(resource: Resource, key: str) -> IStateLog | Node:
+        """
+        The state log of a group or transactional id where it is owned here, else the node that owns it.
+        """
+
+    def create_topic(new: NewTopic) -> Deferred[Topic]:
+        """
+        Make a topic; TOPIC_ALREADY_EXISTS where the name is taken.
+        """
+
+    def delete_topic(topic_id: Uuid) -> Deferred[None]:
+        """
+        Remove a topic and what is in it.
+        """
+
+    def add_partitions(topic_id: Uuid, partition_count: int) -> Deferred[Topic]:
+        """
+        Let the topic have this many partitions, more than it has.
+        """
+
+    def new_producer_id() -> Deferred[int]:
+        """
+        An id that no producer of the cluster has had.
+        """
+
+
+class IAuthorizer(Interface):
+    """
+    Says who may do what.
+    """
+
+    def allowed(principal: str, operation: Operation, resource: Resource, name: str, host: str) -> bool:
+        """
+        Whether the principal, connected from this host, may do this to the resource of this name.
+        """
+
+
+class IApiHandler(Interface):
+    """
+    Serves one API in a range of versions. Made by `kgateway.api.api`.
+    """
+
+    name: str = Attribute("the function, as module.name")
+    request: type[Message] = Attribute("the message it takes")
+    response: type[Message] = Attribute("the message it answers with")
+    versions: range = Attribute("the versions it serves")
+    advertised: range = Attribute("the versions that ApiVersions tells of")
+    needs: tuple[Need | Free, ...] = Attribute("what the authorizer is asked")
+    overlaps: bool = Attribute("whether the next request of the connection may start before this one is answered")
+    polls: bool = Attribute("whether it may wait for something to happen, and answers at once when it is cancelled")
+    replaces: bool = Attribute("whether it may take versions from another handler")
+    priority: int = Attribute("of two handlers that both may, the higher one serves")
+
+    def handle(request: Any, context: Any) -> Response:
+        """
+        The response, or what it can be awaited from; `None` where the protocol has no answer.
+        """
+
+
+class IApiFilter(Interface):
+    """
+    Stands around the handler of an API: sees and changes requests and responses. Made by `kgateway.api.around`.
+    """
+
+    name: str = Attribute("the function, as module.name")
+    requests: tuple[type[Message], ...] = Attribute("the requests it stands around")
+    topics: tuple[str, ...] = Attribute("patterns, one of which a topic of the request must fit; none: any request")
+    listeners: tuple[str, ...] = Attribute("names of listeners; none: any")
+    principals: tuple[str, ...] = Attribute("names of principals; none: any")
+    priority: int = Attribute("the higher one stands further outside")
+
+    def filter(request: Any, context: Any, proceed: Proceed) -> Awaitable[Message | None]:
+        """
+        The response; `proceed` gives that of what stands inside.
+        """

@@ -1,0 +1,289 @@
+"""
+The log of a coordinator over partitions of all kinds: those that answer at once, and those that let it wait.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from twisted.internet.defer import CancelledError, Deferred
+
+from kgateway.broker import state_log
+from kgateway.broker.memory_partition import MemoryPartition
+from kgateway.broker.state_log import PIECE_RECORDS, MemorySnapshots, Snapshot, StateLog, place_of
+from kgateway.cluster.partition import Appended, Isolation, Origin, Read
+from kgateway.cluster.view import PartitionState, Topic
+from kgateway.interfaces import KeyValue
+from kgateway.records.batch import Batch
+from kgateway.records.record import Record, records
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.uuids import Uuid
+from tests.broker.behaviour import START_MS, batch, refusal, result
+from tests.records.values import batch_of
+
+LOST = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "node 2 has it")
+
+
+class SlowPartition(MemoryPartition):
+    """
+    A partition as storage far away has it: reads and appends are answered later, and a read is one buffer.
+    """
+
+    def __init__(self) -> None:
+        state = PartitionState(leader_id=1, leader_epoch=5, replicas=(1,), in_sync=(1,))
+        topic = Topic(Uuid.random(), "__consumer_offsets", (state,), internal=True)
+        super().__init__(topic, 0, now_ms=lambda: START_MS, producer_expiry_ms=1)
+        self.safe_end = 0
+        self.reads: list[Callable[[], None]] = []
+        self.appends: list[Deferred[None]] = []
+
+    @property
+    def high_watermark(self) -> int:
+        return self.safe_end
+
+    def append(self, batch: Batch, origin: Origin) -> Appended:
+        self.appends.append(Deferred())
+        return super().append(batch, origin)._replace(stored=Deferred(), safe=self.appends[-1])
+
+    def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Any:
+        found = super().read(offset, max_bytes, isolation, at_least_one)
+        later: Deferred[Read] = Deferred()
+        self.reads.append(lambda: later.callback(found._replace(batches=[b"".join(found.batches)])))
+        return later
+
+    def become_safe(self, end: int) -> None:
+        self.safe_end = end
+        self._waiters.wake()
+
+
+class World:
+    """
+    A state log over a slow partition, and where its snapshots are.
+    """
+
+    def __init__(self) -> None:
+        self.partition = SlowPartition()
+        self.snapshots = MemorySnapshots()
+        self.log = StateLog(self.partition, self.snapshots, lambda: START_MS)
+
+    def write(self, *keys: bytes) -> None:
+        """
+        Append a batch for each key, and let it be safe.
+        """
+        for key in keys:
+            self.log.append([(key, b"value")])
+        self.partition.become_safe(self.partition.log_end)
+
+    def pieces(self) -> list[list[KeyValue]]:
+        """
+        What a replay gives, each read answered as it comes.
+        """
+        replay = self.log.replay()
+        for answer in self.partition.reads:  # which grows
+            answer()
+        pieces = result(replay)
+        return list(pieces)
+
+    def keys(self) -> list[bytes]:
+        return [key for piece in self.pieces() for key, _ in piece]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.mark.parametrize(
+    ("key", "of_8", "of_50"),
+    [
+        ("", 0, 0),
+        ("g", 7, 3),
+        ("my-group", 2, 12),  # of a negative hash
+        ("console-consumer-12345", 2, 6),
+        ("äöü-gruppe", 6, 18),
+        ("😀", 3, 49),  # two units of UTF-16
+        ("polygenelubricants", 0, 0),  # of the hash that has no absolute value
+    ],
+)
+def test_kafkas_choice_of_the_partition(key: str, of_8: int, of_50: int) -> None:
+    """
+    A key is in the partition that Kafka 4.3.1 chooses for it.
+    """
+    assert (place_of(key, 8), place_of(key, 50)) == (of_8, of_50)
+
+
+def test_log_has_the_epoch_of_its_partition(world: World) -> None:
+    """
+    Who coordinates does so in the leader epoch.
+    """
+    assert world.log.epoch == 5
+
+
+@pytest.mark.parametrize("read_bytes", [1, 1 << 20])
+def test_replay_over_a_slow_partition(read_bytes: int, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A replay waits for each read, and takes batches as they come, one in a buffer or many.
+    """
+    monkeypatch.setattr(state_log, "_READ_BYTES", read_bytes)
+    world.write(b"a", b"b", b"c")
+    assert world.keys() == [b"a", b"b", b"c"]
+    assert len(world.partition.reads) == (3 if read_bytes == 1 else 1)
+
+
+def test_replay_ends_where_the_log_is_safe(world: World) -> None:
+    """
+    What may still be undone is not replayed.
+    """
+    world.log.append([(b"a", b"value")])
+    assert world.keys() == []
+    world.partition.become_safe(1)
+    assert world.keys() == [b"a"]
+
+
+def test_replay_begins_where_the_log_does(world: World) -> None:
+    """
+    Records that retention or compaction took away are not asked for.
+    """
+    world.write(b"a", b"b")
+    world.partition.log_start = 1
+    assert world.keys() == [b"b"]
+
+
+def test_replay_comes_in_pieces(world: World) -> None:
+    """
+    Snapshot and records come in pieces of a bounded size, whatever the size of the batches.
+    """
+    result(world.snapshots.save(Snapshot(0, [(b"s", b"")] * (PIECE_RECORDS + 1))))
+    world.log.append([(b"r", b"")] * PIECE_RECORDS)
+    world.write(*[b"t"] * PIECE_RECORDS)
+    assert [len(piece) for piece in world.pieces()] == [PIECE_RECORDS, PIECE_RECORDS, PIECE_RECORDS, 1]
+
+
+def test_replay_is_decoded_piece_by_piece(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    No piece is decoded before it is asked for.
+    """
+    decoded = list[int]()
+
+    def counted(batch: Batch) -> Any:
+        decoded.append(batch.header.base_offset)
+        return records(batch)
+
+    monkeypatch.setattr(state_log, "records", counted)
+    world.write(*[b"k"] * (PIECE_RECORDS + 1))
+    replay = world.log.replay()
+    world.partition.reads[0]()
+    pieces = result(replay)
+    assert decoded == []
+    assert len(next(pieces)) == len(decoded) == PIECE_RECORDS
+
+
+def test_replay_leaves_out_what_is_no_state(world: World) -> None:
+    """
+    Control batches and records without a key say nothing of the state.
+    """
+    world.partition.append(batch(is_control=True), Origin.COORDINATOR)
+    world.partition.append(batch_of([Record(0, START_MS, None, b"value")]), Origin.COORDINATOR)
+    world.write(b"a")
+    assert world.keys() == [b"a"]
+
+
+def test_snapshot_waits_until_it_is_safe(world: World) -> None:
+    """
+    A snapshot is of the moment it is asked for, and is kept when all the records it knows of are safe.
+    """
+    world.log.append([(b"a", b"1"), (b"b", b"2")])
+    state: list[KeyValue] = [(b"a", b"1")]
+    taken = world.log.snapshot(state)
+    state.clear()
+    world.log.append([(b"c", b"3")])
+    world.partition.become_safe(1)
+    assert not taken.called
+    world.partition.become_safe(3)
+    result(taken)
+    assert result(world.snapshots.load()) == Snapshot(2, [(b"a", b"1")])
+
+
+def test_snapshot_that_is_not_wanted_any_more(world: World) -> None:
+    """
+    A cancelled snapshot is not kept, and nothing waits for it.
+    """
+    world.log.append([(b"a", b"1")])
+    taken = world.log.snapshot([(b"a", b"1")])
+    taken.cancel()
+    with pytest.raises(CancelledError):
+        result(taken)
+    world.partition.become_safe(1)
+    assert result(world.snapshots.load()) == Snapshot(0, [])
+
+
+def test_snapshot_of_a_lost_partition(world: World) -> None:
+    """
+    Who is the coordinator no more keeps no snapshot.
+    """
+    world.log.append([(b"a", b"1")])
+    taken = world.log.snapshot([(b"a", b"1")])
+    world.partition.lose(LOST)
+    world.partition.become_safe(1)
+    assert str(refusal(lambda: taken)) == "NOT_COORDINATOR: node 2 has it"
+    assert refusal(lambda: world.log.snapshot([])).code is ErrorCode.NOT_COORDINATOR
+    assert result(world.snapshots.load()) == Snapshot(0, [])
+
+
+def test_appends_and_replays_of_a_lost_partition(world: World) -> None:
+    """
+    What the leader of a partition may no more, its coordinator may no more: the client looks for another.
+    """
+    world.write(b"a")
+    replay = world.log.replay()
+    world.partition.lose(LOST)
+    assert str(refusal(lambda: world.log.append([(b"b", b"2")]))) == "NOT_COORDINATOR: node 2 has it"
+    assert str(refusal(world.log.replay)) == "NOT_COORDINATOR: node 2 has it"
+    assert not replay.called
+
+
+def test_appends_that_fail_later(world: World) -> None:
+    """
+    Who waits for an append hears that this is not the coordinator, where the partition says that it has no leader here.
+    """
+    appended = world.log.append([(b"a", b"1")])
+    assert appended.stored
+    assert appended.safe
+    appended.stored.errback(LOST)
+    appended.safe.errback(LOST)
+    for waited in (appended.stored, appended.safe):
+        assert str(refusal(lambda waited=waited: waited)) == "NOT_COORDINATOR: node 2 has it"  # type: ignore[misc]
+
+
+def test_other_errors_stay_what_they_are(world: World) -> None:
+    """
+    A full disk is a full disk, and a bug is a bug.
+    """
+    full = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
+    later = world.log.append([(b"a", b"1")]).safe
+    assert later
+    later.errback(full)
+    assert refusal(lambda: later).code is ErrorCode.KAFKA_STORAGE_ERROR
+    later = world.log.append([(b"a", b"1")]).safe
+    assert later
+    later.errback(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        result(later)
+    world.partition.lose(full)
+    assert refusal(lambda: world.log.append([(b"b", b"2")])).code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_loss_is_told_once(world: World) -> None:
+    """
+    A listener hears of the loss once, also if it comes too late or the partition is woken again.
+    """
+    heard: list[str] = []
+    world.log.on_lost(lambda: heard.append("early"))
+    world.log.on_lost(lambda: heard.append("cancelled"))()
+    world.write(b"a")
+    assert heard == []
+    world.partition.lose(LOST)
+    assert heard == ["early"]
+    world.log.on_lost(lambda: heard.append("late"))
+    world.partition.become_safe(1)
+    assert heard == ["early", "late"]

@@ -1,0 +1,77 @@
+"""
+A gateway without sockets or time of its own, for tests of handlers: the real broker in memory, clocks set by hand.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import Deferred, ensureDeferred, succeed
+from twisted.internet.task import Clock
+from zope.interface import implementer
+
+from kgateway.api import Handler
+from kgateway.broker.memory import MemoryBroker
+from kgateway.cluster.view import Address
+from kgateway.config.settings import Settings
+from kgateway.context import Context, GatewayParts, Session
+from kgateway.interfaces import IAuthorizer
+from kgateway.security.authorizer import AllowAll
+from kgateway.security.permissions import Operation, Resource
+from kgateway.wire.codec import decode, encode
+from kgateway.wire.schema import Message
+
+START_MS = 1_800_000_000_000
+
+
+@implementer(IAuthorizer)
+class Denying:
+    """
+    Denies what the rule says, and keeps what it was asked.
+    """
+
+    def __init__(self, rule: Callable[[Operation, Resource, str], bool] = lambda *_: True) -> None:
+        self._denies = rule
+        self.asked: list[tuple[Operation, Resource, str]] = []
+
+    def allowed(self, principal: str, operation: Operation, resource: Resource, name: str, host: str) -> bool:
+        self.asked.append((operation, resource, name))
+        return not self._denies(operation, resource, name)
+
+
+class Serving:
+    """
+    Asks handlers as a client on one connection does.
+    """
+
+    def __init__(self, authorizer: IAuthorizer | None = None, **settings: Any) -> None:
+        self.clock = Clock()
+        self.broker = MemoryBroker(node_id=1, now_ms=self.now_ms)
+        self.parts = GatewayParts(
+            broker=self.broker,
+            settings=Settings(**settings),
+            authorizer=authorizer or AllowAll(),
+            clock=self.clock,
+            now_ms=self.now_ms,
+        )
+        self.session = Session(listener="plaintext", host="127.0.0.1", local=Address("127.0.0.1", 9092))
+        self.context: Context  # of the last request
+
+    def now_ms(self) -> int:
+        return START_MS + round(self.clock.seconds() * 1000)
+
+    def ask(self, handler: Handler, request: Message, version: int) -> Deferred[Any]:
+        """
+        The response, after request and response went over the wire in this version.
+        """
+        self.context = Context(self.parts, self.session, version, "test-client")
+        sent = decode(type(request), version, encode(request, version))
+        result = handler.handle(sent, self.context)
+        if result is None or isinstance(result, Message):
+            answer: Deferred[Any] = succeed(result)
+        else:
+            answer = ensureDeferred(result)  # type: ignore[arg-type]  # an Awaitable, here a coroutine or a Deferred
+        return answer.addCallback(lambda response: response and _over_the_wire(response, version))
+
+
+def _over_the_wire(response: Message, version: int) -> Message:
+    return decode(type(response), version, encode(response, version))
