@@ -1,42 +1,84 @@
 """
 The `kgateway` command and its subcommands.
+
+A subcommand's modules are imported when it is called for, so that each one starts as fast as it can.
 """
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from kgateway import __version__
-from kgateway.cli import apis
 
-_THERE = """kgateway {version}: a Kafka-protocol server in Python on Twisted.
+_WHAT = f"kgateway {__version__}: a Kafka-protocol server in Python on Twisted."
 
-The server itself is not here yet. What is here is its wire codec: {count} Kafka APIs, every released version of each.
-"""
+# Those with a page to print have it in a module of their name, `as_text` and `as_markdown`; the others have
+# `add_arguments` and `run` there. `serve` is twistd.
+_PAGES = {
+    "options": "what can be set when a gateway starts",
+    "apis": "the Kafka APIs and versions that the wire codec knows",
+}
+_QUESTIONS = {
+    "why": "what clients of a running gateway were refused, and why",
+    "plugins": "which handler serves each API in a running gateway",
+    "loglevel": "show or set how much a running gateway logs",
+    "profile": "where a running gateway spends its time",
+}
+_SERVE = {"serve": "run a gateway in the foreground: `twistd -n kgateway`, with its options"}
+_COMMANDS = _SERVE | _QUESTIONS | _PAGES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
-    Run a subcommand; without one, say what is there.
+    Run a subcommand; without one, say what there is.
     """
-    options = _parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["serve"]:
+        return _serve(given[1:])
+    options = _parser(given).parse_args(given)
     try:
-        if options.command == "apis":
-            print(apis.as_markdown() if options.markdown else apis.as_text())
-        else:
-            print(_THERE.format(version=__version__, count=len(apis.rows())))
-            print(apis.as_text())
+        print(_text(options))
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` say, has seen enough; nothing may be flushed at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _serve(options: Sequence[str]) -> int:
+    from twisted.scripts.twistd import run
+
+    # Without a pid file two may run in one folder, and the data folder has a lock of its own.
+    sys.argv = ["kgateway serve", "-n", "--pidfile=", "kgateway", *options]
+    run()
+    return 0
+
+
+def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="kgateway", description="A Kafka-protocol server in Python on Twisted.")
     parser.add_argument("--version", action="version", version=f"kgateway {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    table = commands.add_parser("apis", help="the Kafka APIs and versions that the wire codec knows")
-    table.add_argument("--markdown", action="store_true", help="print the page docs/protocol.md")
+    for name, purpose in _COMMANDS.items():
+        command = commands.add_parser(name, help=purpose, description=purpose)
+        if name in _PAGES:
+            command.add_argument("--markdown", action="store_true", help="print the page of the documentation")
+        elif given[:1] == [name]:
+            import_module(f"kgateway.cli.{name}").add_arguments(command)
     return parser
+
+
+def _text(options: argparse.Namespace) -> str:
+    if options.command is None:
+        return _overview()
+    module = import_module(f"kgateway.cli.{options.command}")
+    if options.command in _PAGES:
+        return str(module.as_markdown() if options.markdown else module.as_text())
+    return str(module.run(options))
+
+
+def _overview() -> str:
+    commands = [f"  kgateway {name:<10} {purpose}" for name, purpose in _COMMANDS.items()]
+    return "\n".join([_WHAT, "", *commands, "", "`kgateway COMMAND --help` says more."])

@@ -5,6 +5,7 @@ The `kgateway` command.
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,14 +15,95 @@ from kgateway.cli.main import main
 ROOT = Path(__file__).parents[2]
 
 
-def test_without_a_command_it_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     """
-    Version, state and the table of APIs.
+    What it is, which version, and a line for each subcommand.
     """
     assert main([]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == f"kgateway {__version__}: a Kafka-protocol server in Python on Twisted."
+    commands = [line.split()[1] for line in shown if line.startswith("  kgateway ")]
+    assert commands == ["serve", "why", "plugins", "loglevel", "profile", "options", "apis"]
+    assert max(map(len, shown)) <= 100
+
+
+def test_the_table_of_apis_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    A line for each API, with its versions.
+    """
+    assert main(["apis"]) == 0
+    assert "  3  Metadata                     0-13      9+\n" in capsys.readouterr().out
+
+
+def test_the_settings_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    For a terminal, or as the page of the documentation.
+    """
+    page = SimpleNamespace(as_text=lambda: "a table", as_markdown=lambda: "a page")
+    monkeypatch.setitem(sys.modules, "kgateway.cli.options", page)
+    main(["options"])
+    main(["options", "--markdown"])
+    assert capsys.readouterr().out == "a table\na page\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--help"], ["--listen", "tcp:9092", "--", "-x", "serve"]])
+def test_serve_is_twistd(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    """
+    It runs in this process, in the foreground, without a pid file, and gets all options as they are.
+    """
+    given: list[list[str]] = []
+    monkeypatch.setattr("twisted.scripts.twistd.run", lambda: given.append(sys.argv))
+    monkeypatch.setattr("sys.argv", ["kgateway", "serve", *options])
+    assert main() == 0
+    assert given == [["kgateway serve", "-n", "--pidfile=", "kgateway", *options]]
+
+
+@pytest.mark.parametrize("arguments", [[], ["why"], ["plugins"], ["loglevel"], ["profile"]])
+def test_a_command_starts_fast(arguments: list[str], tmp_path: Path) -> None:
+    """
+    Neither Twisted nor the message tables are imported for what needs neither.
+    """
+    report = "print(*(name for name in sys.modules if name.startswith(('twisted', 'kgateway.messages.'))))"
+    script = (
+        f"import atexit, sys; from kgateway.cli.main import main; atexit.register(lambda: {report}); main({arguments})"
+    )
+    command = [sys.executable, "-c", script]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.stdout.splitlines()[-1] == ""
+
+
+def test_help_names_the_options_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    With what the command is for.
+    """
+    with pytest.raises(SystemExit) as end:
+        main(["why", "--help"])
+    assert end.value.code == 0
     shown = capsys.readouterr().out
-    assert f"kgateway {__version__}" in shown
-    assert "  3  Metadata                     0-13      9+" in shown
+    assert "what clients of a running gateway were refused, and why" in shown
+    assert "--control-socket PATH" in shown
+
+
+def test_no_gateway_is_an_error(tmp_path: Path) -> None:
+    """
+    One line on stderr, nothing on stdout, and exit code 1.
+    """
+    command = [sys.executable, "-c", "from kgateway.cli.main import main; main()", "loglevel"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    told = "kgateway loglevel: no gateway answers at kgateway.sock: is it running in another folder?"
+    assert (run.returncode, run.stdout, run.stderr) == (1, "", f"{told} give --control-socket\n")
+
+
+def test_who_interrupts_sees_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Ctrl-C while waiting ends with the code that shells know.
+    """
+
+    def interrupted(options: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kgateway.cli.profile.run", interrupted)
+    assert main(["profile"]) == 130
 
 
 def test_the_protocol_page_is_what_the_tables_say(capsys: pytest.CaptureFixture[str]) -> None:

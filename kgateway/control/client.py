@@ -1,0 +1,74 @@
+"""
+Asks a running gateway through its control socket; plain blocking code, for command lines that start fast.
+"""
+
+import json
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+_TICK_S = 0.2
+_CHUNK_BYTES = 64 * 1024
+
+
+class ControlError(Exception):
+    """
+    There is no answer, or it is a refusal; in words for the operator.
+    """
+
+
+def ask(
+    path: str,
+    command: str,
+    arguments: dict[str, Any],
+    patience_s: float = 10,
+    waiting: Callable[[float], None] = lambda elapsed_s: None,
+) -> Any:
+    """
+    The result of a command. `waiting` is called again and again until it comes, with the seconds gone by.
+    """
+    question = json.dumps({"command": command, **arguments}).encode() + b"\n"
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_TICK_S)
+            connection.connect(path)
+            connection.sendall(question)
+            line = _line(connection, path, patience_s, waiting)
+    except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
+        problem = f"no gateway answers at {path}: is it running in another folder? give --control-socket"
+        raise ControlError(problem) from error
+    except PermissionError as error:
+        raise ControlError(f"the gateway at {path} is another user's: ask as that user") from error
+    except OSError as error:
+        raise ControlError(f"the gateway at {path} cannot be asked: {error.strerror or error}") from error
+    return _result(line, path)
+
+
+def _line(connection: socket.socket, path: str, patience_s: float, waiting: Callable[[float], None]) -> bytes:
+    began = time.monotonic()
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        elapsed = time.monotonic() - began
+        if elapsed > patience_s:
+            raise ControlError(f"the gateway at {path} gave no answer within {patience_s:g} s")
+        waiting(elapsed)
+        try:
+            data = connection.recv(_CHUNK_BYTES)
+        except TimeoutError:
+            continue
+        if not data:
+            raise ControlError(f"the gateway at {path} hung up without an answer")
+        line += data
+    return bytes(line)
+
+
+def _result(line: bytes, path: str) -> Any:
+    try:
+        answer = json.loads(line)
+        ok, result = answer["ok"], answer["result"] if answer["ok"] else answer["error"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ControlError(f"what answers at {path} is no gateway") from error
+    if not ok:
+        raise ControlError(result)
+    return result

@@ -1,0 +1,145 @@
+"""
+The server's side of one operator: a line of JSON in, a line of JSON out, one after the other.
+
+    {"command": "why", "limit": 20}
+    {"ok": true, "result": ...}
+    {"ok": false, "error": "there is no command 'wyh'; the nearest is why"}
+
+Whatever stands beside `command` are its arguments. An answer may take its time; who leaves before it comes cancels it.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
+from twisted.internet.interfaces import IConsumer, IPushProducer, ITransport
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+LINE_BYTES = 64 * 1024
+
+Command = Callable[[dict[str, Any]], Any]  # from arguments to what JSON has a form for, or a Deferred of that
+
+
+class CommandError(Exception):
+    """
+    The command cannot be obeyed, and why, in words for the operator.
+    """
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """
+    The one of the known words that may have been meant, in whatever case.
+    """
+    words = {one.lower(): one for one in known}
+    return words[get_close_matches(word.lower(), words, n=1, cutoff=0)[0]]
+
+
+class IUnixTransport(ITransport, IConsumer):
+    """
+    A connection that says when it is full.
+    """
+
+
+@implementer(IPushProducer)
+class ControlProtocol(Protocol):
+    """
+    Obeys commands.
+    """
+
+    transport: IUnixTransport
+    _log = Logger()
+
+    def __init__(self, commands: Mapping[str, Command], connected: set["ControlProtocol"]) -> None:
+        self._commands = commands
+        self._connected = connected
+        self._received = b""
+        self._serving = succeed(None)
+        self._full = False
+
+    def connectionMade(self) -> None:
+        self._connected.add(self)
+        self.transport.registerProducer(self, True)  # it says when nobody reads the answers
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self._connected.discard(self)
+        self._serving.cancel()
+
+    def dataReceived(self, data: bytes) -> None:
+        self._received += data
+        self._serve()
+        if len(self._received) > LINE_BYTES:
+            self._refuse_line()
+
+    def pauseProducing(self) -> None:
+        self._full = True
+
+    def resumeProducing(self) -> None:
+        self._full = False
+        self._serve()
+
+    def stopProducing(self) -> None:
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """
+        Say what is said, and close the connection.
+        """
+        self.transport.unregisterProducer()  # with a producer that pauses Twisted would wait for more
+        self.transport.loseConnection()
+
+    def _serve(self) -> None:
+        if self._serving.called:
+            self._serving = Deferred.fromCoroutine(self._serve_lines())
+            self._serving.addErrback(self._ended)
+
+    def _ended(self, failure: Failure) -> None:
+        if not failure.check(CancelledError):
+            self._log.failure("A control connection failed", failure)
+        self.transport.loseConnection()
+
+    async def _serve_lines(self) -> None:
+        while b"\n" in self._received and not self._full:
+            line, _, self._received = self._received.partition(b"\n")
+            if len(line) > LINE_BYTES:
+                self._refuse_line()
+                break
+            answer = await self._answer(line)
+            self.transport.write(answer.encode() + b"\n")
+
+    def _refuse_line(self) -> None:
+        self._received = b""
+        self.transport.write(_refusal(f"a line may have {LINE_BYTES} bytes").encode() + b"\n")
+        self.hang_up()
+
+    async def _answer(self, line: bytes) -> str:
+        try:
+            command, arguments = self._read(line)
+            return json.dumps({"ok": True, "result": await maybeDeferred(command, arguments)})
+        except CommandError as error:
+            return _refusal(str(error))
+        except CancelledError:
+            raise
+        except Exception as error:
+            self._log.failure("The control command {line!r} failed", line=line)
+            return _refusal(f"the command failed, the gateway's log says where: {error!r}")
+
+    def _read(self, line: bytes) -> tuple[Command, dict[str, Any]]:
+        try:
+            asked = json.loads(line)
+        except (ValueError, RecursionError):
+            asked = None
+        if not isinstance(asked, dict) or not isinstance(asked.get("command"), str):
+            raise CommandError('a line is a JSON object such as {"command": "why", "limit": 20}')
+        name = asked.pop("command")
+        if name not in self._commands:
+            raise CommandError(f"there is no command {name!r}; the nearest is {nearest(name, self._commands)}")
+        return self._commands[name], asked
+
+
+def _refusal(error: str) -> str:
+    return json.dumps({"ok": False, "error": error})

@@ -1,0 +1,3 @@
+"""
+What a gateway can tell of itself: why it refused, how much its log says, where its time goes.
+"""

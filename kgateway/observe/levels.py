@@ -1,0 +1,51 @@
+"""
+How much the log of this process says, changeable while it runs.
+
+twistd makes the observers that write the log, and lets all levels through. When a gateway starts they are there
+already; each is taken out of Twisted's publisher and put back behind a filter, and as it was when the gateway stops.
+"""
+
+from twisted.logger import FilteringLogObserver, ILogObserver, LogLevel, LogLevelFilterPredicate, LogPublisher
+
+LEVELS = tuple(level.name for level in LogLevel.iterconstants())  # debug first, critical last
+
+
+class LogLevels:
+    """
+    The level below which nothing is written.
+    """
+
+    def __init__(self, publisher: LogPublisher, level: str = "info") -> None:
+        self._publisher = publisher
+        self._predicate = LogLevelFilterPredicate(LogLevel.levelWithName(level))
+        self._filtered: list[tuple[ILogObserver, ILogObserver]] = []  # an observer, and what stands before it
+
+    @property
+    def level(self) -> str:
+        return str(self._predicate.logLevelForNamespace("").name)
+
+    def set(self, level: str) -> None:
+        """
+        From now on write this level, one of `LEVELS`, and those above it.
+        """
+        self._predicate.setLogLevelForNamespace("", LogLevel.levelWithName(level))
+
+    def start(self) -> None:
+        """
+        Stand before the observers there are.
+        """
+        # Twisted has no public way to see them: logging begins once only, and twistd has begun it.
+        for observer in tuple(self._publisher._observers):
+            self._filtered.append((observer, FilteringLogObserver(observer, [self._predicate])))
+        for observer, filtering in self._filtered:
+            self._publisher.removeObserver(observer)
+            self._publisher.addObserver(filtering)
+
+    def stop(self) -> None:
+        """
+        Put them back.
+        """
+        for observer, filtering in self._filtered:
+            self._publisher.removeObserver(filtering)
+            self._publisher.addObserver(observer)
+        self._filtered.clear()

@@ -1,0 +1,324 @@
+"""
+The subcommands that ask a running gateway.
+"""
+
+import io
+import json
+import socketserver
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgateway.cli.main import main
+from kgateway.cli.profile import countdown
+
+REASON = {
+    "when_ms": 43_424_000,
+    "since_ms": 43_424_000,
+    "client_id": "checkout",
+    "host": "10.0.0.7",
+    "api": "Fetch",
+    "version": 13,
+    "outcome": "OFFSET_OUT_OF_RANGE",
+    "subject": "orders-3",
+    "message": "105 is past the end at 100",
+    "times": 1,
+}
+PLUGIN = {
+    "key": 3,
+    "api": "Metadata",
+    "versions": "0-13",
+    "handler": "handlers.metadata.metadata",
+    "from": "kgateway",
+    "priority": 0,
+    "filters": [],
+}
+ROW = {"own_s": 1.25, "total_s": 9.5, "calls": 1200, "function": "twisted/internet/defer.py:997 Deferred.callback"}
+
+
+class Gateway(socketserver.UnixStreamServer):
+    """
+    Answers from a table, and keeps what it was asked.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, Operator)
+        self.asked: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
+
+
+class Operator(socketserver.StreamRequestHandler):
+    """
+    One question.
+    """
+
+    server: Gateway
+
+    def handle(self) -> None:
+        self.server.asked = json.loads(self.rfile.readline())
+        result = self.server.results.get(self.server.asked["command"])
+        answer = {"ok": False, "error": "not today"} if result is None else {"ok": True, "result": result}
+        self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
+    """
+    One that runs in this folder.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KGATEWAY_CONTROL_SOCKET", raising=False)
+    with Gateway("kgateway.sock") as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def _greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """
+    The lines that a command prints.
+    """
+    assert main(arguments) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_why_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    When, who, what and which code in aligned columns; below each line what it was about, and the reason.
+    """
+    other = REASON | {"client_id": "c", "outcome": "NOT_COORDINATOR", "subject": "", "message": "broker 2 is"}
+    gateway.results["why"] = {"remembered": 2, "reasons": [REASON, other]}
+    assert shown(capsys, "why") == [
+        "TIME      TIMES  CLIENT             REQUEST    OUTCOME",
+        "12:03:44         checkout@10.0.0.7  Fetch v13  OFFSET_OUT_OF_RANGE",
+        "          orders-3: 105 is past the end at 100",
+        "12:03:44         c@10.0.0.7         Fetch v13  NOT_COORDINATOR",
+        "          broker 2 is",
+    ]
+
+
+def test_why_counts_repeated_reasons(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    With the times, and when it began.
+    """
+    repeated = REASON | {"times": 12, "since_ms": 43_364_000}
+    gateway.results["why"] = {"remembered": 1, "reasons": [repeated]}
+    _, line, story = shown(capsys, "why")
+    assert line.startswith("12:03:44  x12    checkout@10.0.0.7")
+    assert story.endswith("at 100 (first at 12:02:44)")
+
+
+def test_why_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Whatever names clients choose, no line has more than 120 columns, and the whole message is there.
+    """
+    words = " ".join(f"word{number}" for number in range(100))
+    long = {"client_id": "c" * 400, "api": "DescribeShareGroupOffsets", "message": words, "times": 1_000_000}
+    outcome = {"outcome": "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"}
+    gateway.results["why"] = {"remembered": 1, "reasons": [REASON | long | outcome]}
+    lines = shown(capsys, "why")
+    assert max(map(len, lines)) <= 120
+    assert "c…  DescribeShareGroupOffsets v13  TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in lines[1]
+    assert words in " ".join(line.strip() for line in lines[2:])
+
+
+def test_why_of_a_closed_connection(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Without a client id there is the host, without a request nothing.
+    """
+    closed = REASON | {"client_id": "", "api": "", "version": None, "outcome": "malformed"}
+    gateway.results["why"] = {"remembered": 1, "reasons": [closed]}
+    assert shown(capsys, "why")[1].split() == ["12:03:44", "10.0.0.7", "malformed"]
+
+
+def test_what_clients_chose_does_not_steer_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Control characters are shown as escapes.
+    """
+    evil = {"client_id": "\x1b[2J\n", "subject": "\x1b]0;x\x07", "message": "über \r"}
+    gateway.results["why"] = {"remembered": 1, "reasons": [REASON | evil]}
+    lines = shown(capsys, "why")
+    assert len(lines) == 3
+    assert all(line.isprintable() for line in lines)
+    assert "\\x1b[2J\\n@10.0.0.7" in lines[1]
+
+
+def test_why_without_any_reason(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Nothing happened, or nothing that fits: two different answers.
+    """
+    gateway.results["why"] = {"remembered": 0, "reasons": []}
+    assert shown(capsys, "why") == ["no client was refused since the gateway started"]
+    gateway.results["why"] = {"remembered": 7, "reasons": []}
+    assert shown(capsys, "why", "--api", "Fetch") == ["none of the 7 reasons that are remembered fits"]
+
+
+def test_why_asks_for_what_is_wanted(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Options that are not given are not asked for.
+    """
+    gateway.results["why"] = {"remembered": 0, "reasons": []}
+    shown(capsys, "why", "--client", "check*", "--api", "Fetch", "--code", "closed", "--limit", "3")
+    assert gateway.asked == {"command": "why", "client": "check*", "api": "Fetch", "code": "closed", "limit": 3}
+    shown(capsys, "why")
+    assert gateway.asked == {"command": "why", "limit": 20}
+
+
+@pytest.mark.parametrize("command", ["why", "plugins", "profile"])
+def test_json_is_the_whole_result(gateway: Gateway, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """
+    As the gateway gave it.
+    """
+    gateway.results[command] = {"some": ["result"]}
+    assert json.loads("\n".join(shown(capsys, command, "--json"))) == {"some": ["result"]}
+
+
+def test_plugins_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    A line for each handler, and one for each filter around it.
+    """
+    audited = PLUGIN | {"key": 18, "api": "ApiVersions", "priority": 10, "filters": ["audit.watch"]}
+    gateway.results["plugins"] = {"plugins": [PLUGIN, audited]}
+    assert shown(capsys, "plugins") == [
+        "KEY  API          VERSIONS  HANDLER                     FROM      PRIORITY",
+        "3    Metadata     0-13      handlers.metadata.metadata  kgateway  0",
+        "18   ApiVersions  0-13      handlers.metadata.metadata  kgateway  10",
+        "       inside audit.watch",
+    ]
+
+
+def test_plugins_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Long names are cut.
+    """
+    names = dict.fromkeys(("api", "handler", "from"), "x" * 200)
+    gateway.results["plugins"] = {"plugins": [PLUGIN | names]}
+    assert max(map(len, shown(capsys, "plugins"))) <= 120
+
+
+def test_the_level_is_shown(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    A word, and nothing is set.
+    """
+    gateway.results["loglevel"] = {"level": "info", "before": "info"}
+    assert shown(capsys, "loglevel") == ["info"]
+    assert gateway.asked == {"command": "loglevel"}
+
+
+def test_the_level_is_set(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The one before is told, so that it can be set again.
+    """
+    gateway.results["loglevel"] = {"level": "debug", "before": "info"}
+    assert shown(capsys, "loglevel", "debug") == ["debug (it was info)"]
+    assert gateway.asked == {"command": "loglevel", "level": "debug"}
+
+
+def test_profile_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    How busy the gateway was, and a line for each function.
+    """
+    gateway.results["profile"] = {"seconds": 5.0, "waiting_s": 3.5, "rows": [ROW]}
+    assert shown(capsys, "profile", "--seconds", "5") == [
+        "5.0 s, of which the reactor waited 70% for something to do",
+        "",
+        "   OWN s   TOTAL s      CALLS  FUNCTION",
+        "   1.250     9.500       1200  twisted/internet/defer.py:997 Deferred.callback",
+    ]
+    assert gateway.asked == {"command": "profile", "seconds": 5}
+
+
+def test_profile_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Long names are cut.
+    """
+    gateway.results["profile"] = {"seconds": 5.0, "waiting_s": 0, "rows": [ROW | {"function": "x" * 200}]}
+    assert max(map(len, shown(capsys, "profile"))) <= 120
+
+
+class Terminal(io.StringIO):
+    """
+    Where a person looks.
+    """
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_who_waits_for_a_profile_sees_how_long() -> None:
+    """
+    The seconds that are left, in one line that goes when they are over.
+    """
+    terminal = Terminal()
+    show = countdown(10, terminal)
+    for elapsed_s in (0, 4, 10):
+        show(elapsed_s)
+    assert terminal.getvalue() == "\rprofiling, 10 s to go \x1b[K\rprofiling, 6 s to go \x1b[K\r\x1b[K"
+
+
+def test_a_file_gets_no_countdown() -> None:
+    """
+    What is no terminal is left clean.
+    """
+    file = io.StringIO()
+    countdown(10, file)(3)
+    assert file.getvalue() == ""
+
+
+def test_the_countdown_goes_before_the_table_comes(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Nothing is left of it on the terminal's line, whether there is a result or a refusal.
+    """
+    gateway.results["profile"] = {"seconds": 5.0, "waiting_s": 0, "rows": []}
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    shown(capsys, "profile")
+    assert terminal.getvalue().endswith("to go \x1b[K\r\x1b[K")
+    del gateway.results["profile"]
+    with pytest.raises(SystemExit):
+        main(["profile"])
+    assert terminal.getvalue().endswith("to go \x1b[K\r\x1b[K")
+
+
+@pytest.mark.parametrize("command", ["why", "plugins", "loglevel", "profile"])
+def test_a_refusal_is_one_line(gateway: Gateway, command: str) -> None:
+    """
+    The command and the gateway's words; a text to exit with means code 1.
+    """
+    with pytest.raises(SystemExit) as end:
+        main([command])
+    assert end.value.code == f"kgateway {command}: not today"
+
+
+def test_another_gateway_may_be_asked(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    The option says which, else the environment; an empty one says nothing.
+    """
+    gateway.results["loglevel"] = {"level": "info"}
+    monkeypatch.setenv("KGATEWAY_CONTROL_SOCKET", "elsewhere.sock")
+    with pytest.raises(SystemExit, match=r"no gateway answers at elsewhere\.sock"):
+        main(["loglevel"])
+    with pytest.raises(SystemExit, match=r"no gateway answers at third\.sock"):
+        main(["loglevel", "--control-socket", "third.sock"])
+    assert shown(capsys, "loglevel", "--control-socket", "kgateway.sock") == ["info"]
+    monkeypatch.setenv("KGATEWAY_CONTROL_SOCKET", "")
+    assert shown(capsys, "loglevel") == ["info"]

@@ -1,0 +1,185 @@
+"""
+Asking a gateway. The tests are the gateway: they answer while the client waits.
+"""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgateway.control.client import ControlError, ask
+
+PATH = "kgateway.sock"
+
+
+class Listener:
+    """
+    The gateway's end of the socket.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(PATH)
+        self._socket.listen()
+
+    def answering(self, *pieces: bytes) -> Callable[[float], None]:
+        """
+        What answers the first question with these pieces, and hangs up, as soon as somebody waits.
+        """
+        left = [pieces]
+
+        def waiting(elapsed_s: float) -> None:
+            if left:
+                self._answer(left.pop())
+
+        return waiting
+
+    def _answer(self, pieces: tuple[bytes, ...]) -> None:
+        connection, _ = self._socket.accept()
+        with connection, connection.makefile("rb") as lines:
+            self.asked.append(json.loads(lines.readline()))
+            for piece in pieces:
+                connection.sendall(piece)
+
+    def close(self) -> None:
+        """
+        As a process does that is killed: the file stays.
+        """
+        self._socket.close()
+
+
+@pytest.fixture
+def listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
+    """
+    A gateway at PATH.
+    """
+    monkeypatch.chdir(tmp_path)
+    gateway = Listener()
+    yield gateway
+    gateway.close()
+
+
+def refusal(**how: Any) -> str:
+    """
+    Why there is no result.
+    """
+    with pytest.raises(ControlError) as failed:
+        ask(PATH, "why", {}, **how)
+    return str(failed.value)
+
+
+def test_the_result_of_a_command(listener: Listener) -> None:
+    """
+    The command and its arguments are asked, and the result is given back.
+    """
+    waiting = listener.answering(b'{"ok": true, "result": [1, 2]}\n')
+    assert ask(PATH, "why", {"limit": 20}, waiting=waiting) == [1, 2]
+    assert listener.asked == [{"command": "why", "limit": 20}]
+
+
+def test_an_answer_may_come_in_pieces(listener: Listener) -> None:
+    """
+    However long it is.
+    """
+    text = "x" * 100_000
+    waiting = listener.answering(b'{"ok": true, ', b'"result": "', text.encode(), b'"}', b"\n")
+    assert ask(PATH, "why", {}, waiting=waiting) == text
+
+
+def test_a_refusal_has_the_words_of_the_gateway(listener: Listener) -> None:
+    """
+    Its error is ours.
+    """
+    assert refusal(waiting=listener.answering(b'{"ok": false, "error": "not today"}\n')) == "not today"
+
+
+def test_who_waits_is_told_how_long(listener: Listener) -> None:
+    """
+    The seconds are counted from the question, until the answer comes.
+    """
+    seen: list[float] = []
+    answering = listener.answering(b'{"ok": true, "result": 1}\n')
+
+    def waiting(elapsed_s: float) -> None:
+        seen.append(elapsed_s)
+        if len(seen) == 3:
+            answering(elapsed_s)
+
+    ask(PATH, "why", {}, waiting=waiting)
+    assert len(seen) == 3
+    assert 0 <= seen[0] < seen[1] < seen[2]
+
+
+def test_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The message says where was asked, and how to ask elsewhere.
+    """
+    monkeypatch.chdir(tmp_path)
+    told = "no gateway answers at kgateway.sock: is it running in another folder? give --control-socket"
+    assert refusal() == told
+    Path(PATH).write_text("no socket")
+    assert refusal() == told
+
+
+def test_the_file_of_a_killed_gateway(listener: Listener) -> None:
+    """
+    Nobody answers there.
+    """
+    listener.close()
+    assert refusal().startswith("no gateway answers at kgateway.sock")
+
+
+def test_no_answer_in_time(listener: Listener) -> None:
+    """
+    Patience has an end, and the message says which.
+    """
+    assert refusal(patience_s=0) == "the gateway at kgateway.sock gave no answer within 0 s"
+
+
+def test_a_gateway_that_hangs_up(listener: Listener) -> None:
+    """
+    Half an answer is none.
+    """
+    told = "the gateway at kgateway.sock hung up without an answer"
+    assert refusal(waiting=listener.answering(b'{"ok": tr')) == told
+
+
+@pytest.mark.parametrize("line", [b"220 mail.example.org\n", b"[]\n", b"{}\n", b'{"ok": true}\n', b'{"ok": false}\n'])
+def test_something_else_answers(listener: Listener, line: bytes) -> None:
+    """
+    What is no answer of ours is not shown as one.
+    """
+    assert refusal(waiting=listener.answering(line)) == "what answers at kgateway.sock is no gateway"
+
+
+def test_a_path_too_long_for_a_socket() -> None:
+    """
+    The system's reason is passed on.
+    """
+    with pytest.raises(ControlError, match=r"cannot be asked: AF_UNIX path too long"):
+        ask("x" * 150, "why", {})
+
+
+def test_another_users_gateway(listener: Listener) -> None:
+    """
+    Who may not open the socket is told whose it is.
+    """
+    Path(PATH).chmod(0)
+    as_nobody = "os.getuid() or os.setuid(65534)"  # root may open everything
+    script = f"import os; from kgateway.control.client import ask; {as_nobody}; ask('{PATH}', 'why', {{}})"
+    asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "the gateway at kgateway.sock is another user's: ask as that user" in asked.stderr
+
+
+def test_asking_needs_no_twisted() -> None:
+    """
+    A command line that asks starts fast.
+    """
+    count = "import sys, kgateway.control.client; print(sum(name.startswith('twisted') for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", count], capture_output=True, check=True).stdout == b"0\n"

@@ -1,0 +1,198 @@
+"""
+What an operator can ask of a running gateway.
+"""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.task import Clock
+from twisted.logger import LogPublisher
+from twisted.trial.unittest import SynchronousTestCase
+
+from kgateway.control.commands import commands
+from kgateway.control.protocol import CommandError
+from kgateway.observe.levels import LogLevels
+from kgateway.observe.profile import Profiler
+from kgateway.observe.reasons import Kind, Reasons
+from kgateway.wire.errors import ErrorCode
+
+PLUGIN = {"key": 3, "api": "Metadata", "versions": "0-13", "handler": "handlers.metadata.metadata"}
+CLIENT = SimpleNamespace(listener="a", host="::1", principal="User:me", software="sarama", software_version="1.43")
+
+
+class CommandTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.reasons = Reasons(capacity=50)
+        self.levels = LogLevels(LogPublisher())
+        self.clock = Clock()
+        self.commands = commands(self.reasons, lambda: [PLUGIN], self.levels, Profiler(self.clock))
+
+    def begin(self, name: str, **arguments: Any) -> Deferred[Any]:
+        """
+        The result of a command, when it comes.
+        """
+        return maybeDeferred(self.commands[name], arguments)
+
+    def do(self, name: str, **arguments: Any) -> Any:
+        """
+        The result of a command that does not wait, as it comes out of JSON.
+        """
+        return json.loads(json.dumps(self.successResultOf(self.begin(name, **arguments))))
+
+    def refusal(self, name: str, **arguments: Any) -> str:
+        """
+        Why a command is refused.
+        """
+        return str(self.failureResultOf(self.begin(name, **arguments), CommandError).value)
+
+    def refuse(self, subject: str, **changes: Any) -> None:
+        """
+        Let a client be refused.
+        """
+        what: dict[str, Any] = {"client_id": "c", "api": "Fetch", "version": 4, "code": ErrorCode.OFFSET_OUT_OF_RANGE}
+        self.reasons.remember(1000, CLIENT, "105 is past the end", **what | {"subject": subject} | changes)
+
+    def subjects(self, **arguments: Any) -> list[str]:
+        """
+        What the reasons asked for are about.
+        """
+        return [reason["subject"] for reason in self.do("why", **arguments)["reasons"]]
+
+    def test_why_tells_all_that_is_known(self) -> None:
+        """
+        A reason comes with the names of its kind and code, and the number of those that are remembered.
+        """
+        self.refuse("orders-3")
+        reason = {"when_ms": 1000, "since_ms": 1000, "client_id": "c", "host": "::1", "listener": "a"}
+        reason |= {"principal": "User:me", "software": "sarama", "software_version": "1.43", "api": "Fetch"}
+        reason |= {"version": 4, "kind": "refused", "code": "OFFSET_OUT_OF_RANGE", "subject": "orders-3"}
+        reason |= {"message": "105 is past the end", "times": 1, "outcome": "OFFSET_OUT_OF_RANGE"}
+        assert self.do("why") == {"remembered": 1, "reasons": [reason]}
+
+    def test_why_of_a_closed_connection_has_no_code(self) -> None:
+        """
+        The kind says what happened.
+        """
+        self.refuse("", code=None, kind=Kind.MALFORMED)
+        (reason,) = self.do("why")["reasons"]
+        assert (reason["code"], reason["kind"], reason["outcome"]) == (None, "malformed", "malformed")
+
+    def test_why_gives_the_latest_twenty(self) -> None:
+        """
+        Or as many as are asked for, up to all.
+        """
+        for number in range(50):
+            self.refuse(str(number))
+        assert self.subjects() == [str(number) for number in range(30, 50)]
+        assert self.subjects(limit=2) == ["48", "49"]
+        assert len(self.subjects(limit=50)) == 50
+
+    def test_why_of_some(self) -> None:
+        """
+        Client, API and code each choose.
+        """
+        self.refuse("1", client_id="billing-1")
+        self.refuse("2", api="Produce")
+        self.refuse("3", code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.refuse("4", code=None, kind=Kind.CLOSED)
+        assert self.subjects(client="billing*") == ["1"]
+        assert self.subjects(api="produce") == ["2"]
+        assert self.subjects(code="not_leader_or_follower") == ["3"]
+        assert self.subjects(code="closed") == ["4"]
+
+    def test_why_of_an_unknown_code(self) -> None:
+        """
+        The nearest is named, for an empty list would be taken for an answer.
+        """
+        told = self.refusal("why", code="OFFSET_OUT_OF_RANG")
+        assert told == "there is no error code OFFSET_OUT_OF_RANG; the nearest is OFFSET_OUT_OF_RANGE"
+        assert self.refusal("why", code="malform").endswith("the nearest is malformed")
+
+    def test_a_limit_is_a_number_in_bounds(self) -> None:
+        """
+        From one to what is remembered at most.
+        """
+        for limit in (0, 51, "20", True, None, float("nan")):
+            assert self.refusal("why", limit=limit).startswith("limit is a number from 1 to 50, and not "), limit
+
+    def test_a_pattern_is_a_text(self) -> None:
+        """
+        Anything else is refused in words.
+        """
+        assert self.refusal("why", client=7) == "client is a text, and not 7"
+
+    def test_what_a_command_does_not_know_is_refused(self) -> None:
+        """
+        A newer client must not take an answer for what it asked.
+        """
+        for name in self.commands:
+            assert self.refusal(name, since="noon", until="one") == "the command takes no since, until"
+
+    def test_plugins_are_as_they_are_now(self) -> None:
+        """
+        The rows of the gateway.
+        """
+        assert self.do("plugins") == {"plugins": [PLUGIN]}
+
+    def test_the_level_is_shown(self) -> None:
+        """
+        Without an argument nothing changes.
+        """
+        assert self.do("loglevel") == {"level": "info", "before": "info"}
+        assert self.levels.level == "info"
+
+    def test_the_level_is_set(self) -> None:
+        """
+        In whatever case it is written; the answer has the one before.
+        """
+        assert self.do("loglevel", level="Debug") == {"level": "debug", "before": "info"}
+        assert self.levels.level == "debug"
+
+    def test_an_unknown_level_is_refused(self) -> None:
+        """
+        The nearest is named, and the level stays.
+        """
+        told = self.refusal("loglevel", level="WARNING")
+        assert told == "there is no log level WARNING; the nearest is warn"
+        assert self.levels.level == "info"
+
+    def test_a_profile_comes_when_its_seconds_are_over(self) -> None:
+        """
+        With how long it was, how long the reactor waited, and its rows.
+        """
+        result = self.begin("profile", seconds=0.1)
+        self.clock.advance(0)
+        self.assertNoResult(result)
+        self.clock.advance(0.1)
+        profile = self.successResultOf(result)
+        assert (profile["seconds"], profile["waiting_s"]) == (0.1, 0)
+        assert profile["rows"][0].keys() == {"own_s", "total_s", "calls", "function"}
+
+    def test_a_profile_takes_ten_seconds_if_nothing_is_said(self) -> None:
+        """
+        Long enough to be typical, short enough to wait for.
+        """
+        result = self.begin("profile")
+        self.clock.pump([0, 9.9])
+        self.assertNoResult(result)
+        self.clock.advance(0.1)
+        assert self.successResultOf(result)["seconds"] == 10
+
+    def test_the_seconds_of_a_profile_have_bounds(self) -> None:
+        """
+        It slows the gateway down, so it ends within a minute.
+        """
+        for seconds in (0, 0.09, 60.1, "1"):
+            assert self.refusal("profile", seconds=seconds).startswith("seconds is a number from 0.1 to 60"), seconds
+
+    def test_a_second_profile_is_refused(self) -> None:
+        """
+        In words for the operator, and the first goes on.
+        """
+        first = self.begin("profile")
+        told = self.refusal("profile")
+        assert told == "a profile is being made already: ask again when it is done"
+        self.clock.pump([0, 10])
+        self.successResultOf(first)
