@@ -1,0 +1,73 @@
+"""
+ApiVersions: which versions of which APIs this gateway serves, and which features the cluster has.
+
+ - v0: a version that is not served is answered in this form too, by the dispatcher: it has no handler
+ - v1: throttle_time_ms
+ - v3: the client says what software it is; features
+ - v4: features whose minimum is 0 are told of; older clients cannot read those (KAFKA-17492)
+"""
+
+import re
+
+from kgateway.api import Context, api
+from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgateway.messages.end_txn import EndTxnRequest
+from kgateway.security.permissions import Free
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.schema import Message
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+# The features that stand for an API: name, highest level, API.
+_FEATURES: tuple[tuple[str, int, type[Message]], ...] = (
+    ("group.version", 1, ConsumerGroupHeartbeatRequest),
+    ("transaction.version", 2, EndTxnRequest),
+)
+
+
+@api(
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    versions="0-4",
+    needs=Free("a client asks this first, before it says who it is"),
+)
+def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
+    if context.version >= 3:
+        _remember_software(request, context)
+    view = context.broker.view()
+    return ApiVersionsResponse(
+        error_code=ErrorCode.NONE,
+        api_keys=[
+            ApiVersionsResponse.ApiKey(api_key=key, min_version=versions[0], max_version=versions[-1])
+            for key, (versions, _) in context.served.items()
+        ],
+        supported_features=_supported(context) if context.version >= 4 else [],
+        finalized_features_epoch=view.epoch,
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeature(name=name, min_version_level=level, max_version_level=level)
+            for name, level in view.features.items()
+            if level  # a feature at level 0 is off
+        ],
+    )
+
+
+def _remember_software(request: ApiVersionsRequest, context: Context) -> None:
+    """
+    Keep what the client says of itself, for those who look at the connection.
+    """
+    for name in ("client_software_name", "client_software_version"):
+        value = getattr(request, name)
+        if not _SOFTWARE.fullmatch(value):
+            allowed = "it must be letters, digits, . and -, with a letter or digit at both ends"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is {value!r}: {allowed}")
+    context.session.software = request.client_software_name
+    context.session.software_version = request.client_software_version
+
+
+def _supported(context: Context) -> list[ApiVersionsResponse.SupportedFeature]:
+    return [
+        ApiVersionsResponse.SupportedFeature(name=name, min_version=0, max_version=highest)
+        for name, highest, request in _FEATURES
+        if request.__spec__.key in context.served
+    ]

@@ -1,0 +1,106 @@
+"""
+Fetch: record batches from where a consumer is in each partition, as they were produced.
+
+ - v4: read_committed
+ - v7: fetch sessions (KIP-227)
+ - v9: leader epochs are checked (KIP-320)
+ - v10: topics may be compressed with zstd (KIP-110)
+ - v12: a client says which epoch it read last, and is told where the log parted from it (KIP-595)
+ - v13: topics by id (KIP-516)
+ - v16: a refusal by who is not the leader names the leader and where it is (KIP-951)
+
+What is there is answered at once, by plain calls. Where that is less than the client waits for, a long poll follows.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from twisted.internet.defer import Deferred
+
+from kgateway.api import Context, Operation, Resource, api
+from kgateway.fetching.polling import LongPoll
+from kgateway.fetching.reading import Reader, Reading
+from kgateway.fetching.sessions import FetchSessions, Told, Turn
+from kgateway.fetching.wanted import Answer, Wanted
+from kgateway.messages.fetch import FetchRequest, FetchResponse
+from kgateway.partitions import endpoints, isolation, leader
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.uuids import Uuid
+
+_MISLED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+@api(FetchRequest, FetchResponse, versions="4-18", polls=True, needs=Operation.READ.on(Resource.TOPIC))
+def fetch(request: FetchRequest, context: Context) -> FetchResponse | Deferred[FetchResponse]:
+    try:
+        turn = context.service(FetchSessions).turn(request, by_id=context.version >= 13)
+    except KafkaError as error:
+        return _lost_session(error, context)
+    max_bytes = min(request.max_bytes, context.settings.fetch_max_bytes)
+    # Who will not wait, or has nothing to wait for, has enough.
+    min_bytes = min(request.min_bytes, max_bytes) if request.max_wait_ms > 0 and turn.wanted else 0
+    reader = Reader(context, isolation(request.isolation_level), _replica_id(request))
+
+    def look() -> Reading:
+        return Reading(reader, turn.wanted, max_bytes)
+
+    reading = look()
+    if reading.suffices(min_bytes):
+        return _response(reading.answers, turn, context)
+    poll = LongPoll(reading, look, min_bytes, request.max_wait_ms / 1000, context.clock)
+    return poll.result.addCallback(_response, turn, context)
+
+
+def _replica_id(request: FetchRequest) -> int:
+    return request.replica_state.replica_id if request.replica_state else request.replica_id
+
+
+def _response(answers: list[Answer], turn: Turn, context: Context) -> FetchResponse:
+    told: Told = list(zip(turn.wanted, answers, strict=True))
+    nodes = set(_name_leaders(told, context)) if context.refusals and context.version >= 16 else None
+    try:
+        session_id, told = turn.tell(told)
+    except KafkaError as error:
+        return _lost_session(error, context)
+    response = FetchResponse(session_id=session_id, responses=_by_topic(told))
+    if nodes:
+        response.node_endpoints = [
+            FetchResponse.NodeEndpoint(node_id=node.id, host=address.host, port=address.port, rack=node.rack)
+            for node, address in endpoints(context, nodes)
+        ]
+    return response
+
+
+def _by_topic(told: Told) -> list[FetchResponse.Response]:
+    """
+    The answers in their order, which sessions change: a topic may come more than once.
+    """
+    topics: list[FetchResponse.Response] = []
+    last: str | Uuid | None = None
+    for wanted, answer in told:
+        if wanted.topic != last:
+            last = wanted.topic
+            topics.append(_topic(last))
+        topics[-1].partitions.append(answer)
+    return topics
+
+
+def _topic(called: str | Uuid) -> FetchResponse.Response:
+    if isinstance(called, Uuid):
+        return FetchResponse.Response(topic_id=called, partitions=[])
+    return FetchResponse.Response(topic=called, partitions=[])
+
+
+def _name_leaders(told: Iterable[tuple[Wanted, Answer]], context: Context) -> Iterator[int]:
+    """
+    Say in the answers who leads partitions that are not led here, or in another epoch than the client knows.
+    """
+    topics = context.broker.view().topics
+    for wanted, answer in told:
+        now = leader(topics.get(wanted.name or ""), wanted.index) if answer.error_code in _MISLED else None
+        if now:
+            answer.current_leader = Answer.CurrentLeader(leader_id=now.leader_id, leader_epoch=now.leader_epoch)
+            yield now.leader_id
+
+
+def _lost_session(error: KafkaError, context: Context) -> FetchResponse:
+    return FetchResponse(error_code=context.refuse(error, "fetch session"), responses=[])

@@ -1,0 +1,72 @@
+"""
+FindCoordinator: which gateway looks after a group or a transactional id.
+
+ - v0: groups only
+ - v1: transactional ids too; error_message, throttle_time_ms
+ - v4: several keys at a time, each with an outcome of its own
+ - v6: share groups, which are not served
+"""
+
+from kgateway.api import Context, Operation, Resource, api
+from kgateway.cluster.view import NO_NODE, Node
+from kgateway.messages.end_txn import EndTxnRequest
+from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+_KINDS = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
+_NO_PORT = -1
+
+
+@api(
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    versions="0-6",
+    needs=(Operation.DESCRIBE.on(Resource.GROUP), Operation.DESCRIBE.on(Resource.TRANSACTIONAL_ID)),
+)
+def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
+    if context.version >= 4:
+        keys = request.coordinator_keys
+        return FindCoordinatorResponse(coordinators=[_find(request.key_type, key, context) for key in keys])
+    found = _find(request.key_type, request.key, context)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _find(key_type: int, key: str, context: Context) -> FindCoordinatorResponse.Coordinator:
+    """
+    The outcome for one key.
+    """
+    try:
+        node = _coordinator(key_type, key, context)
+    except KafkaError as error:
+        return FindCoordinatorResponse.Coordinator(
+            key=key,
+            node_id=NO_NODE,
+            host="",
+            port=_NO_PORT,
+            error_code=context.refuse(error, key),
+            error_message=error.message,
+        )
+    address = context.address(node)
+    return FindCoordinatorResponse.Coordinator(
+        key=key, node_id=node.id, host=address.host, port=address.port, error_code=ErrorCode.NONE, error_message=None
+    )
+
+
+def _coordinator(key_type: int, key: str, context: Context) -> Node:
+    kind = _KINDS.get(key_type)
+    if kind is None:
+        wanted = "0, for a group, and 1, for a transactional id, are served"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"key_type is {key_type}: {wanted}")
+    context.demand(Operation.DESCRIBE, kind, key)
+    if kind is Resource.GROUP and not key:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+    if kind is Resource.TRANSACTIONAL_ID and EndTxnRequest.__spec__.key not in context.served:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{key} has no coordinator: transactions are not served")
+    coordinator = context.broker.coordinator(kind, key)
+    return coordinator if isinstance(coordinator, Node) else Node(context.broker.node_id)

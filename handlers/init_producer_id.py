@@ -1,0 +1,68 @@
+"""
+InitProducerId: gives a producer the id and epoch it writes with.
+
+ - v3: producer_id and producer_epoch: a producer goes on after an error (KIP-360)
+ - v4: PRODUCER_FENCED
+ - v6: for two-phase commit; unstable in Kafka 4.3 (KIP-939), and not served
+
+A producer without a transactional id always gets a fresh id, whatever it had before: nobody else knows it, so there is
+nobody to fence. Transactions are not served yet.
+"""
+
+from kgateway.api import Context, Operation, Resource, api
+from kgateway.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+_NONE = -1
+_FIRST_EPOCH = 0
+
+
+@api(
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    versions="0-5",
+    needs=(
+        Operation.WRITE.on(Resource.TRANSACTIONAL_ID),
+        Operation.IDEMPOTENT_WRITE.on(Resource.CLUSTER),
+        Operation.WRITE.on(Resource.TOPIC),
+    ),
+)
+async def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
+    try:
+        _check_permission(request.transactional_id, context)
+        _check(request)
+        producer_id = await context.broker.new_producer_id()
+    except KafkaError as error:
+        code = context.refuse(error, request.transactional_id or "")
+        return InitProducerIdResponse(throttle_time_ms=0, error_code=code, producer_epoch=_NONE)
+    return InitProducerIdResponse(
+        throttle_time_ms=0, error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=_FIRST_EPOCH
+    )
+
+
+def _check_permission(transactional_id: str | None, context: Context) -> None:
+    """
+    Without a transactional id: whoever may write to some topic may be idempotent there (KIP-679).
+    """
+    if transactional_id is not None:
+        context.demand(Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id)
+        return
+    topics = context.broker.view().topics
+    if not context.allowed(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER) and not any(
+        context.allowed(Operation.WRITE, Resource.TOPIC, name) for name in topics
+    ):
+        reason = (
+            f"{context.session.principal} may neither IDEMPOTENT_WRITE CLUSTER nor WRITE any of {len(topics)} topics"
+        )
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason)
+
+
+def _check(request: InitProducerIdRequest) -> None:
+    if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
+        reason = f"producer_id is {request.producer_id} and producer_epoch {request.producer_epoch}: both or none"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
+    if request.transactional_id == "":
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+    if request.transactional_id is not None:
+        reason = f"{request.transactional_id} cannot begin: transactions are not served here"
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, reason)

@@ -1,0 +1,129 @@
+"""
+What a handler plugin is written with: `api` and `around` make plugins of functions, `Context` is what they are given.
+
+    @api(ListGroupsRequest, ListGroupsResponse, versions="0-5", needs=Operation.DESCRIBE.on(Resource.GROUP))
+    def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse: ...
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from twisted.plugin import IPlugin
+from zope.interface import implementer
+
+from kgateway.context import Context as Context
+from kgateway.interfaces import IApiFilter, IApiHandler, Proceed, Response
+from kgateway.security.permissions import Free, Need
+from kgateway.security.permissions import Operation as Operation
+from kgateway.security.permissions import Resource as Resource
+from kgateway.wire.schema import Message
+from kgateway.wire.versions import parse_versions
+
+Needs = Need | Free | Sequence[Need]
+Handle = Callable[[Any, Context], Response]
+Filter = Callable[[Any, Context, Proceed], Awaitable[Message | None]]
+
+
+@implementer(IPlugin, IApiHandler)
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """
+    A function, and what it declares.
+    """
+
+    name: str
+    request: type[Message]
+    response: type[Message]
+    versions: range
+    advertised: range
+    needs: tuple[Need | Free, ...]
+    overlaps: bool
+    polls: bool
+    replaces: bool
+    priority: int
+    function: Handle
+
+    def handle(self, request: Any, context: Any) -> Response:
+        return self.function(request, context)
+
+
+@implementer(IPlugin, IApiFilter)
+@dataclass(frozen=True, slots=True)
+class Around:
+    """
+    A function that stands around handlers, and where.
+    """
+
+    name: str
+    requests: tuple[type[Message], ...]
+    topics: tuple[str, ...]
+    listeners: tuple[str, ...]
+    principals: tuple[str, ...]
+    priority: int
+    function: Filter
+
+    def filter(self, request: Any, context: Any, proceed: Proceed) -> Awaitable[Message | None]:
+        return self.function(request, context, proceed)
+
+
+def api(
+    request: type[Message],
+    response: type[Message],
+    *,
+    versions: str,
+    needs: Needs = (),
+    advertised: str | None = None,
+    overlaps: bool = False,
+    polls: bool = False,
+    replaces: bool = False,
+    priority: int = 0,
+) -> Callable[[Handle], Handler]:
+    """
+    Make the function the handler of an API in these versions.
+
+    `needs` is what the function asks of the context before it acts, or `Free` with the reason why it asks nothing; a
+    handler that declares neither is not loaded. `advertised` names the versions clients are told of, where they are
+    others. `overlaps` lets the next request of the connection start before this one is answered. A handler that `polls`
+    waits for something to happen, for long maybe; cancelled, it answers at once. `replaces` permits to take versions
+    from another handler, of lower priority.
+    """
+
+    def plugin(function: Handle) -> Handler:
+        return Handler(
+            name=_name(function),
+            request=request,
+            response=response,
+            versions=parse_versions(versions),
+            advertised=parse_versions(advertised or versions),
+            needs=(needs,) if isinstance(needs, Need | Free) else tuple(needs),
+            overlaps=overlaps,
+            polls=polls,
+            replaces=replaces,
+            priority=priority,
+            function=function,
+        )
+
+    return plugin
+
+
+def around(
+    *requests: type[Message],
+    topics: Sequence[str] = (),
+    listeners: Sequence[str] = (),
+    principals: Sequence[str] = (),
+    priority: int = 0,
+) -> Callable[[Filter], Around]:
+    """
+    Let the function stand around the handlers of these requests: for all of them, or for those that name a topic, come
+    through a listener, are from a principal that fits one of the patterns (as in file names: `orders-*`).
+    """
+
+    def plugin(function: Filter) -> Around:
+        return Around(_name(function), requests, tuple(topics), tuple(listeners), tuple(principals), priority, function)
+
+    return plugin
+
+
+def _name(function: Callable[..., object]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"

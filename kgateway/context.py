@@ -1,0 +1,193 @@
+"""
+What a handler knows beside the request: who asks, through which connection, and the gateway it is part of.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar, cast
+
+from twisted.internet.interfaces import IReactorTime
+
+from kgateway.cluster.view import Address, Node
+from kgateway.config.settings import Settings
+from kgateway.interfaces import IAuthorizer, IBroker
+from kgateway.security.permissions import CLUSTER, OPERATIONS, Operation, Resource
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+ANONYMOUS = "User:ANONYMOUS"
+
+S = TypeVar("S", bound="Service")
+
+
+class Service(Protocol):
+    """
+    Something that all handlers of a gateway share, such as the fetch sessions: one a gateway, made when first asked for.
+    """
+
+    def __init__(self, gateway: "GatewayParts") -> None: ...
+
+
+@dataclass(slots=True)
+class GatewayParts:
+    """
+    What a gateway consists of, for its handlers.
+
+    `clock` is monotonic and for timers, `now_ms` is the wall clock and for timestamps.
+    """
+
+    broker: IBroker
+    settings: Settings
+    authorizer: IAuthorizer
+    clock: IReactorTime
+    now_ms: Callable[[], int]
+    advertised: dict[int, tuple[range, str]] = field(default_factory=dict)  # API key -> versions, name
+    services: dict[type, object] = field(default_factory=dict)
+
+    def service(self, kind: type[S]) -> S:
+        """
+        The one instance of this kind.
+        """
+        if kind not in self.services:
+            self.services[kind] = kind(self)
+        return cast(S, self.services[kind])
+
+
+@dataclass(slots=True)
+class Session:
+    """
+    One connection, as handlers see it.
+    """
+
+    listener: str
+    host: str  # of the client
+    local: Address  # of the socket that the client connected to
+    advertised: Address | None = None  # in place of that
+    principal: str = ANONYMOUS
+    software: str = "unknown"
+    software_version: str = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """
+    An error code on its way to a client, and why.
+    """
+
+    error: KafkaError
+    subject: str
+
+
+class Context:
+    """
+    What belongs to one request.
+    """
+
+    __slots__ = (
+        "_gateway",
+        "client_id",
+        "correlation_id",
+        "hang_up",
+        "refusals",
+        "session",
+        "started",
+        "throttle_ms",
+        "version",
+    )
+
+    def __init__(
+        self,
+        gateway: GatewayParts,
+        session: Session,
+        version: int,
+        client_id: str | None,
+        correlation_id: int = 0,
+        started: float = 0.0,
+    ) -> None:
+        self._gateway = gateway
+        self.session = session
+        self.version = version
+        self.client_id = client_id
+        self.correlation_id = correlation_id
+        self.started = started  # by the monotonic clock
+        self.refusals: list[Refusal] | None = None
+        self.throttle_ms = 0  # put on the answer, where its version has a place for it
+        self.hang_up: str | None = None  # why the connection is to be closed in place of an answer
+
+    @property
+    def broker(self) -> IBroker:
+        return self._gateway.broker
+
+    @property
+    def settings(self) -> Settings:
+        return self._gateway.settings
+
+    @property
+    def clock(self) -> IReactorTime:
+        return self._gateway.clock
+
+    @property
+    def now_ms(self) -> int:
+        return self._gateway.now_ms()
+
+    @property
+    def served(self) -> dict[int, tuple[range, str]]:
+        """
+        The APIs that clients are told of: versions and name by key.
+        """
+        return self._gateway.advertised
+
+    def service(self, kind: type[S]) -> S:
+        """
+        What handlers share: one instance of each kind a gateway.
+        """
+        return self._gateway.service(kind)
+
+    def allowed(self, operation: Operation, resource: Resource, name: str = CLUSTER) -> bool:
+        """
+        Whether the client may do this to the resource of this name.
+        """
+        session = self.session
+        return self._gateway.authorizer.allowed(session.principal, operation, resource, name, session.host)
+
+    def demand(self, operation: Operation, resource: Resource, name: str = CLUSTER) -> None:
+        """
+        Refuse the client that may not do this.
+        """
+        if not self.allowed(operation, resource, name):
+            wanted = f"{self.session.principal} may not {operation.name} {resource.name} {name}"
+            raise KafkaError(_DENIALS[resource], wanted)
+
+    def permitted(self, resource: Resource, name: str = CLUSTER) -> int:
+        """
+        The set of bits, one for each operation that the client may do to the resource.
+        """
+        return sum(1 << operation for operation in OPERATIONS[resource] if self.allowed(operation, resource, name))
+
+    def refuse(self, error: KafkaError, subject: str = "") -> ErrorCode:
+        """
+        The error's code, to be answered; why it is answered is remembered, with what it is about.
+        """
+        if self.refusals is None:
+            self.refusals = []
+        self.refusals.append(Refusal(error, subject))
+        return error.code
+
+    def address(self, node: Node) -> Address:
+        """
+        Where this client reaches a node, by the listener it came through.
+        """
+        session = self.session
+        known = node.addresses.get(session.listener)
+        if node.id != self._gateway.broker.node_id and known:
+            return known
+        return session.advertised or session.local
+
+
+_DENIALS = {
+    Resource.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    Resource.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    Resource.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    Resource.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Resource.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    Resource.USER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+}

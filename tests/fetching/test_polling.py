@@ -1,0 +1,277 @@
+"""
+Long polls.
+"""
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from kgateway.cluster.partition import Isolation
+from kgateway.context import Context
+from kgateway.fetching.polling import LongPoll
+from kgateway.fetching.reading import Reader, Reading
+from kgateway.fetching.wanted import Answer, Asked, Wanted
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.fetching.rigged import RiggedPartition, batch, rigged
+
+SIZE = len(batch())
+PLENTY = 1 << 20
+MAX_WAIT_S = 0.5
+
+
+class PollTestCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        serving, self.broker = rigged()
+        self.clock = serving.clock
+        self.partitions = self.broker.make(partitions=2)
+        self.reader = Reader(Context(serving.parts, serving.session, 12, "test-client"), Isolation.READ_UNCOMMITTED, -1)
+
+    def poll(self, min_bytes: int = 1) -> Deferred[list[Answer]]:
+        """
+        The answers of a client that is at the start of both partitions.
+        """
+        wanted = [
+            Wanted("orders", Asked(partition=index, fetch_offset=0, partition_max_bytes=PLENTY)) for index in (0, 1)
+        ]
+
+        def look() -> Reading:
+            return Reading(self.reader, wanted, PLENTY)
+
+        return LongPoll(look(), look, min_bytes, MAX_WAIT_S, self.clock).result
+
+    def offsets(self, result: Deferred[list[Answer]]) -> list[int]:
+        """
+        The high watermarks in the answers; nothing is left behind that waits.
+        """
+        answers = self.successResultOf(result)
+        self.assertEqual([], self.clock.getDelayedCalls())
+        self.assertEqual([0, 0], [partition.watchers for partition in self.partitions])
+        return [answer.high_watermark for answer in answers]
+
+    def looks(self, partition: RiggedPartition | None = None) -> int:
+        return len((partition or self.partitions[0]).reads)
+
+    def turn(self) -> None:
+        """
+        Let the reactor take its next turn.
+        """
+        self.clock.advance(0)
+
+
+class EndTests(PollTestCase):
+    def test_records_come(self) -> None:
+        """
+        A poll ends when there is enough, in the next turn of the reactor.
+        """
+        result = self.poll()
+        self.partitions[1].put(batch())
+        self.assertNoResult(result)
+        self.turn()
+        self.assertEqual([0, 1], self.offsets(result))
+
+    def test_time_is_up(self) -> None:
+        """
+        A poll ends when its time is up, with what there is, and without another look where nothing moved.
+        """
+        result = self.poll()
+        self.clock.advance(MAX_WAIT_S - 0.01)
+        self.assertNoResult(result)
+        self.clock.advance(0.01)
+        self.assertEqual([0, 0], self.offsets(result))
+        self.assertEqual(1, self.looks())
+
+    def test_too_little(self) -> None:
+        """
+        A poll goes on as long as all partitions together have too little, and ends with that when its time is up.
+        """
+        result = self.poll(min_bytes=2 * SIZE)
+        self.partitions[0].put(batch())
+        self.turn()
+        self.assertNoResult(result)
+        self.clock.advance(MAX_WAIT_S)
+        self.assertEqual([1, 0], self.offsets(result))
+
+    def test_enough_in_all(self) -> None:
+        """
+        What partitions have is added up.
+        """
+        result = self.poll(min_bytes=2 * SIZE)
+        for partition in self.partitions:
+            partition.put(batch())
+        self.turn()
+        self.assertEqual([1, 1], self.offsets(result))
+
+    def test_error(self) -> None:
+        """
+        An error ends a poll.
+        """
+        result = self.poll(min_bytes=PLENTY)
+        self.broker.failing[1] = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.partitions[1].move()
+        self.turn()
+        self.assertEqual([0, -1], self.offsets(result))
+
+    def test_topic_is_deleted(self) -> None:
+        """
+        The end of a topic ends a poll.
+        """
+        result = self.poll()
+        self.broker.remove()
+        self.turn()
+        self.assertEqual([-1, -1], self.offsets(result))
+
+    def test_cancelled(self) -> None:
+        """
+        To cancel a poll is to ask for what there is, as it was seen last.
+        """
+        result = self.poll(min_bytes=2 * SIZE)
+        self.partitions[0].put(batch())
+        self.turn()
+        self.partitions[1].put(batch())
+        result.cancel()
+        self.assertEqual([1, 0], self.offsets(result))
+        self.turn()
+        self.assertEqual(2, self.looks())
+
+
+class LookTests(PollTestCase):
+    def test_no_look_without_a_move(self) -> None:
+        """
+        A poll that waits does nothing.
+        """
+        self.poll()
+        self.clock.pump([0.1] * 4)
+        self.assertEqual((1, 1), (self.looks(), self.partitions[0].watchers))
+
+    def test_storm(self) -> None:
+        """
+        However much happens in one turn of the reactor, a poll looks once.
+        """
+        self.poll(min_bytes=PLENTY)
+        for _ in range(100):
+            self.partitions[0].put(batch())
+            self.partitions[1].put(batch())
+        self.assertEqual(1, self.looks())
+        self.turn()
+        self.assertEqual(2, self.looks())
+
+    def test_pauses_grow(self) -> None:
+        """
+        A poll for many bytes looks again only after a quarter of the time that it has waited.
+        """
+        self.poll(min_bytes=PLENTY)
+        self.clock.advance(0.1)
+        self.partitions[0].put(batch())
+        self.clock.advance(0.024)
+        self.assertEqual(1, self.looks())
+        self.clock.advance(0.001)
+        self.assertEqual(2, self.looks())
+
+    def test_no_pause_for_any_bytes(self) -> None:
+        """
+        A poll for anything at all looks at once, however long it has waited.
+        """
+        result = self.poll()
+        self.clock.advance(0.4)
+        self.partitions[0].put(batch())
+        self.turn()
+        self.assertEqual([1, 0], self.offsets(result))
+
+    def test_time_is_up_before_the_look(self) -> None:
+        """
+        When time is up in a pause, what moved is looked at first.
+        """
+        result = self.poll(min_bytes=PLENTY)
+        self.clock.advance(0.45)
+        self.partitions[0].put(batch())
+        self.clock.advance(0.05)
+        self.assertEqual([1, 0], self.offsets(result))
+
+    def test_false_alarm(self) -> None:
+        """
+        After a move that brought nothing a poll waits on.
+        """
+        result = self.poll()
+        for looks in (2, 3):
+            self.partitions[0].move()
+            self.turn()
+            self.assertEqual(looks, self.looks())
+        self.assertNoResult(result)
+
+
+class ColdTests(PollTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.partitions[0].cold = True
+
+    def test_first_look_takes_time(self) -> None:
+        """
+        A poll ends when the first look, which had to wait for the disk, brings enough.
+        """
+        self.partitions[0].put(batch())
+        result = self.poll()
+        self.turn()
+        self.assertNoResult(result)
+        self.partitions[0].arrive()
+        self.assertEqual([1, 0], self.offsets(result))
+
+    def test_moved_during_a_look(self) -> None:
+        """
+        What moves while a look takes its time is looked at after it, once.
+        """
+        result = self.poll()
+        self.partitions[1].put(batch())
+        self.partitions[1].move()
+        self.turn()
+        self.assertEqual(1, self.looks())
+        self.partitions[0].arrive()
+        self.turn()
+        self.assertEqual(2, self.looks())
+        self.partitions[0].arrive()
+        self.assertEqual([0, 1], self.offsets(result))
+
+    def test_nothing_moved_during_a_look(self) -> None:
+        """
+        A look that took its time and brought nothing is not repeated.
+        """
+        self.poll()
+        self.partitions[0].arrive()
+        self.turn()
+        self.assertEqual(1, self.looks())
+
+    def test_time_is_up_during_a_look(self) -> None:
+        """
+        A look that is under way when time is up is waited for: a reader of cold data would get nowhere else.
+        """
+        self.partitions[0].put(batch())
+        result = self.poll(min_bytes=PLENTY)
+        self.clock.advance(MAX_WAIT_S)
+        self.assertNoResult(result)
+        self.partitions[0].arrive()
+        self.assertEqual([1, 0], self.offsets(result))
+
+    def test_cancelled_during_a_look(self) -> None:
+        """
+        A poll that is cancelled during a look answers with the look before it; what arrives later changes nothing.
+        """
+        self.partitions[0].cold = False
+        result = self.poll(min_bytes=PLENTY)
+        self.partitions[0].put(batch())
+        self.partitions[0].cold = True
+        self.turn()
+        result.cancel()
+        self.assertEqual([0, 0], self.offsets(result))
+        self.partitions[0].arrive()
+        self.assertEqual([], self.clock.getDelayedCalls())
+
+    def test_cancelled_during_the_first_look(self) -> None:
+        """
+        A poll that is cancelled during its first look answers without what has not arrived.
+        """
+        self.partitions[0].put(batch())
+        result = self.poll()
+        result.cancel()
+        self.assertEqual([1, 0], self.offsets(result.addCallback(self.without_records)))
+
+    def without_records(self, answers: list[Answer]) -> list[Answer]:
+        self.assertEqual([b"", []], [answer.records for answer in answers])
+        return answers

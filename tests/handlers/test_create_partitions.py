@@ -1,0 +1,148 @@
+"""
+CreatePartitions.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from handlers.create_partitions import create_partitions
+from kgateway.cluster.view import NewTopic
+from kgateway.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from kgateway.security.permissions import Operation, Resource
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.serving import Denying, Serving
+
+VERSIONS = range(4)
+Asked = CreatePartitionsRequest.Topic
+
+
+def _asked(name: str, count: int, nodes: Sequence[Sequence[int]] | None = None) -> Asked:
+    assignments = None if nodes is None else [Asked.Assignment(broker_ids=list(on)) for on in nodes]
+    return Asked(name=name, count=count, assignments=assignments)
+
+
+class CreatePartitionsTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.start()
+
+    def start(self, authorizer: Denying | None = None) -> None:
+        self.serving = Serving(authorizer)
+        for name in ("a", "b"):
+            self.successResultOf(self.serving.broker.create_topic(NewTopic(name, 2)))
+
+    def sizes(self) -> dict[str, int]:
+        return {name: len(topic.partitions) for name, topic in self.serving.broker.view().topics.items()}
+
+    def send(self, *topics: Asked, version: int = 3, validate_only: bool = False, timeout_ms: int = 500) -> Any:
+        request = CreatePartitionsRequest(topics=list(topics), timeout_ms=timeout_ms, validate_only=validate_only)
+        return self.serving.ask(create_partitions, request, version)
+
+    def ask(self, *topics: Asked, **more: Any) -> list[CreatePartitionsResponse.Result]:
+        results: list[CreatePartitionsResponse.Result] = self.successResultOf(self.send(*topics, **more)).results
+        return results
+
+    def codes(self, *topics: Asked, **more: Any) -> dict[str, int]:
+        return {result.name: result.error_code for result in self.ask(*topics, **more)}
+
+    def test_versions(self) -> None:
+        """
+        The versions of Kafka 4.3 are served.
+        """
+        assert create_partitions.versions == VERSIONS
+
+    def test_more(self) -> None:
+        """
+        Topics get as many partitions as asked for, in every version.
+        """
+        for version in VERSIONS:
+            count = 3 + version
+            assert self.codes(_asked("a", count), _asked("b", 9 + version), version=version) == {"a": 0, "b": 0}
+            assert {"a": count, "b": 9 + version} == self.sizes(), version
+
+    def test_with_places(self) -> None:
+        """
+        Each new partition may have its places given.
+        """
+        assert self.codes(_asked("a", 4, [[1], [1]])) == {"a": 0}
+        assert self.sizes()["a"] == 4
+
+    def test_validated(self) -> None:
+        """
+        When asked to check only, nothing grows.
+        """
+        for version in VERSIONS:
+            codes = self.codes(_asked("a", 3), _asked("b", 1), version=version, validate_only=True)
+            assert codes == {"a": 0, "b": ErrorCode.INVALID_PARTITIONS}, version
+            assert self.sizes() == {"a": 2, "b": 2}, version
+
+    def test_refused(self) -> None:
+        """
+        A topic that cannot grow so does not hinder others, and its answer says why.
+        """
+        for version in VERSIONS:
+            self.start()
+            wrong, absent, stranger, right = self.ask(
+                _asked("a", 2), _asked("x", 3), _asked("y z", 3), _asked("b", 3), version=version
+            )
+            assert wrong.error_code == ErrorCode.INVALID_PARTITIONS, version
+            assert "2 would not be an increase" in str(wrong.error_message), version
+            for result in (absent, stranger):
+                assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, version
+            assert (right.error_code, right.error_message) == (0, None), version
+            assert self.sizes() == {"a": 2, "b": 3}, version
+
+    def test_bad_places(self) -> None:
+        """
+        Places that are not there are refused.
+        """
+        assert self.codes(_asked("a", 3, [[9]])) == {"a": ErrorCode.INVALID_REPLICA_ASSIGNMENT}
+
+    def test_duplicates(self) -> None:
+        """
+        A topic that is named twice does not grow, and is answered once.
+        """
+        for version in VERSIONS:
+            results = self.ask(_asked("a", 3), _asked("a", 4), version=version)
+            assert [result.error_code for result in results] == [ErrorCode.INVALID_REQUEST], version
+            assert self.sizes()["a"] == 2, version
+
+    def test_too_many(self) -> None:
+        """
+        A request for too many partitions makes none of them.
+        """
+        error = self.failureResultOf(self.send(_asked("a", 3), _asked("b", 10_002)), KafkaError).value
+        assert error.code == ErrorCode.POLICY_VIOLATION
+        assert self.sizes() == {"a": 2, "b": 2}
+
+    def test_denied(self) -> None:
+        """
+        Who may not alter a topic is not told whether it is there.
+        """
+        need = (Operation.ALTER, Resource.TOPIC)
+        for version in VERSIONS:
+            self.start(Denying(lambda operation, kind, name: (operation, kind) == need and name != "b"))
+            denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            codes = self.codes(_asked("a", 3), _asked("x", 3), _asked("b", 3), version=version)
+            assert {"a": denied, "x": denied, "b": 0} == codes, version
+            assert self.sizes() == {"a": 2, "b": 3}, version
+
+    def test_reason(self) -> None:
+        """
+        Why a topic was refused is remembered with its name.
+        """
+        self.ask(_asked("a", 1))
+        [refusal] = self.serving.context.refusals or []
+        assert (refusal.subject, refusal.error.code) == ("a", ErrorCode.INVALID_PARTITIONS)
+
+    def test_timeout(self) -> None:
+        """
+        A topic that grows slower than the client waits is answered as late.
+        """
+        self.patch(self.serving.broker, "add_partitions", lambda topic_id, count: Deferred())
+        answer = self.send(_asked("a", 3))
+        self.serving.clock.advance(0.5)
+        [result] = self.successResultOf(answer).results
+        assert result.error_code == ErrorCode.REQUEST_TIMED_OUT

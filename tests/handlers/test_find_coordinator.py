@@ -1,0 +1,152 @@
+"""
+Who looks after a group.
+"""
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from handlers.find_coordinator import find_coordinator
+from kgateway.cluster.view import Address, Node
+from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kgateway.security.permissions import Operation, Resource
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.serving import Denying, Serving
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+TRANSACTIONS = {26: (range(6), "EndTxn")}
+ELSEWHERE = Node(2, addresses={"plaintext": Address("two.example", 9093), "inside": Address("10.0.0.2", 9094)})
+HERE = (1, "127.0.0.1", 9092)
+NOWHERE = (-1, "", -1)
+
+
+class FindCoordinatorTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.serving = Serving()
+
+    def find(self, version: int, key: str, kind: int = GROUP) -> FindCoordinatorResponse:
+        request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
+        return self.ask(request, version)
+
+    def ask(self, request: FindCoordinatorRequest, version: int) -> FindCoordinatorResponse:
+        response: FindCoordinatorResponse = self.successResultOf(self.serving.ask(find_coordinator, request, version))
+        return response
+
+    def assert_refused(self, code: ErrorCode, version: int, key: str, kind: int) -> None:
+        """
+        In the form of its version, the answer has the code, no node, and the reason that is remembered.
+        """
+        response = self.find(version, key, kind)
+        found = response if version < 4 else response.coordinators[0]
+        assert (found.error_code, (found.node_id, found.host, found.port)) == (code, NOWHERE), version
+        [refusal] = self.serving.context.refusals or []
+        assert (refusal.error.code, refusal.subject) == (code, key)
+        assert refusal.error.message
+        if version:
+            assert found.error_message == refusal.error.message
+
+    def test_single_key(self) -> None:
+        """
+        Before v4 the answer is the coordinator of the one key.
+        """
+        for version in range(4):
+            found = self.find(version, "g")
+            assert (found.error_code, (found.node_id, found.host, found.port)) == (ErrorCode.NONE, HERE)
+
+    def test_several_keys(self) -> None:
+        """
+        From v4 on each key has a coordinator, in the order asked.
+        """
+        for version in range(4, 7):
+            response = self.ask(FindCoordinatorRequest(coordinator_keys=["b", "a"]), version)
+            found = [(c.key, c.error_code, (c.node_id, c.host, c.port)) for c in response.coordinators]
+            assert found == [("b", ErrorCode.NONE, HERE), ("a", ErrorCode.NONE, HERE)]
+
+    def test_no_keys(self) -> None:
+        """
+        Who asks for no key is answered with none.
+        """
+        assert self.ask(FindCoordinatorRequest(coordinator_keys=[]), 4).coordinators == []
+
+    def test_another_node(self) -> None:
+        """
+        The coordinator may be another node, told by the address that it has on the client's listener.
+        """
+        self.patch(self.serving.broker, "coordinator", lambda resource, key: ELSEWHERE)
+        found = self.find(3, "g")
+        assert (found.node_id, found.host, found.port) == (2, "two.example", 9093)
+
+    def test_errors_stay_with_their_key(self) -> None:
+        """
+        A key that has no coordinator does not keep the others from theirs.
+        """
+        response = self.ask(FindCoordinatorRequest(coordinator_keys=["", "g"]), 4)
+        assert [(c.key, c.error_code) for c in response.coordinators] == [
+            ("", ErrorCode.INVALID_GROUP_ID),
+            ("g", ErrorCode.NONE),
+        ]
+
+    def test_empty_group(self) -> None:
+        """
+        The empty group id is refused.
+        """
+        for version in find_coordinator.versions:
+            self.assert_refused(ErrorCode.INVALID_GROUP_ID, version, "", GROUP)
+
+    def test_broker_refuses(self) -> None:
+        """
+        What the broker says against a key is the answer to it.
+        """
+
+        def nowhere(resource: Resource, key: str) -> Node:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{key} is moving")
+
+        self.patch(self.serving.broker, "coordinator", nowhere)
+        for version in find_coordinator.versions:
+            self.assert_refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, version, "g", GROUP)
+
+    def test_no_transactions(self) -> None:
+        """
+        While transactions are not served, no transactional id has a coordinator.
+        """
+        for version in range(1, 7):
+            self.assert_refused(ErrorCode.UNSUPPORTED_VERSION, version, "t", TRANSACTION)
+
+    def test_transactions(self) -> None:
+        """
+        Once they are, a transactional id has one, in a state of its own.
+        """
+        asked: list[tuple[Resource, str]] = []
+
+        def coordinator(resource: Resource, key: str) -> Node:
+            asked.append((resource, key))
+            return ELSEWHERE
+
+        self.patch(self.serving.broker, "coordinator", coordinator)
+        self.serving.parts.advertised = TRANSACTIONS
+        assert self.find(1, "t", TRANSACTION).node_id == 2
+        assert asked == [(Resource.TRANSACTIONAL_ID, "t")]
+
+    def test_unknown_kinds(self) -> None:
+        """
+        Share groups and kinds that nobody knows are refused.
+        """
+        for version in range(1, 7):
+            for kind in (SHARE, 3, -1):
+                self.assert_refused(ErrorCode.INVALID_REQUEST, version, "g", kind)
+
+    def test_permission(self) -> None:
+        """
+        Who may not describe a group or transactional id does not learn where it is; others on the same request do.
+        """
+
+        def secret(operation: Operation, resource: Resource, name: str) -> bool:
+            return name == "secret"
+
+        authorizer = Denying(secret)
+        self.serving = Serving(authorizer)
+        self.serving.parts.advertised = TRANSACTIONS
+        for kind, resource in ((GROUP, Resource.GROUP), (TRANSACTION, Resource.TRANSACTIONAL_ID)):
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=["secret", "g"])
+            codes = [coordinator.error_code for coordinator in self.ask(request, 4).coordinators]
+            assert codes == [ErrorCode[f"{resource.name}_AUTHORIZATION_FAILED"], ErrorCode.NONE]
+            wanted = [(Operation.DESCRIBE, resource, "secret"), (Operation.DESCRIBE, resource, "g")]
+            assert authorizer.asked[-2:] == wanted
