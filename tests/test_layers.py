@@ -12,20 +12,68 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# package -> the packages of ours it may import, besides itself
+_LOGIC = {"kgateway.cluster", "kgateway.interfaces", "kgateway.messages", "kgateway.records", "kgateway.wire"}
+
+# package or module -> the packages of ours it may import, besides itself
 MAY_IMPORT = {
     "kgateway": set(),
+    "kgateway.__main__": {"kgateway.cli"},
     "kgateway.wire": set(),
     "kgateway.messages": {"kgateway.wire"},
     "kgateway.records": {"kgateway.wire"},
-    "kgateway.broker": {"kgateway.records", "kgateway.wire"},
-    "kgateway.cli": {"kgateway", "kgateway.messages", "kgateway.wire"},
+    "kgateway.config": set(),
+    "kgateway.security.permissions": set(),
+    "kgateway.cluster": {"kgateway.config", "kgateway.records", "kgateway.wire"},
+    "kgateway.broker.producers": {"kgateway.records", "kgateway.wire"},
+    "kgateway.interfaces": _LOGIC | {"kgateway.broker.producers", "kgateway.security.permissions"},
+    "kgateway.security": {"kgateway.interfaces", "kgateway.security.permissions"},
+    "kgateway.broker": _LOGIC | {"kgateway.broker.producers", "kgateway.security.permissions"},
+    "kgateway.context": _LOGIC | {"kgateway.config", "kgateway.security.permissions"},
+    "kgateway.api": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
+    "kgateway.partitions": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
+    "kgateway.fetching": _LOGIC | {"kgateway.context", "kgateway.partitions", "kgateway.security.permissions"},
+    "handlers": _LOGIC | {"kgateway.api", "kgateway.fetching", "kgateway.partitions", "kgateway.security.permissions"},
+    "kgateway.observe.reasons": {"kgateway.wire"},
+    "kgateway.observe": {"kgateway.wire"},
+    "kgateway.control.client": set(),
+    "kgateway.control": {"kgateway.observe", "kgateway.observe.reasons", "kgateway.wire"},
+    "kgateway.server": _LOGIC
+    | {
+        "kgateway",
+        "kgateway.broker",
+        "kgateway.config",
+        "kgateway.context",
+        "kgateway.control",
+        "kgateway.observe",
+        "kgateway.observe.reasons",
+        "kgateway.security",
+    },
+    "kgateway.embedded": _LOGIC | {"kgateway.server"},
+    "kgateway.testing": set(),
+    "kgateway.cli": {"kgateway", "kgateway.config", "kgateway.control.client", "kgateway.messages", "kgateway.wire"},
 }
-MAY_IMPORT_TWISTED: set[str] = set()
+_VALUES = {"twisted.internet.defer", "twisted.internet.interfaces", "twisted.logger", "twisted.python.failure"}
+
+# what may see Twisted -> how much of it; only the server sees sockets, and only one function of it the reactor
+MAY_IMPORT_TWISTED = {
+    "kgateway.cluster": _VALUES,
+    "kgateway.broker": _VALUES,
+    "kgateway.interfaces": _VALUES,
+    "kgateway.context": _VALUES,
+    "kgateway.api": {"twisted.plugin"},
+    "kgateway.partitions": _VALUES,
+    "kgateway.fetching": _VALUES,
+    "handlers": _VALUES,
+    "kgateway.observe": _VALUES | {"twisted.internet.task"},
+    "kgateway.control": {"twisted"},
+    "kgateway.server": {"twisted"},
+    "kgateway.embedded": _VALUES,
+    "kgateway.cli": {"twisted.scripts"},
+}
 
 
 def _modules() -> list[tuple[str, Path]]:
-    paths = sorted((ROOT / "kgateway").rglob("*.py"))
+    paths = [path for top in ("kgateway", "handlers") for path in sorted((ROOT / top).rglob("*.py"))]
     return [(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"), path) for path in paths]
 
 
@@ -51,6 +99,26 @@ def test_imports_go_down_the_layers(module: str, path: Path) -> None:
     package = _package(module)
     assert package != "kgateway" or module == "kgateway", f"{module} belongs to no layer: give its package a line"
     for name in _imports(path):
-        if name.split(".")[0] == "kgateway":
+        top = name.split(".")[0]
+        if top in ("kgateway", "handlers"):
             assert _package(name) in {package, *MAY_IMPORT[package]}, f"{module} imports {name}"
-        assert name.split(".")[0] != "twisted" or package in MAY_IMPORT_TWISTED, f"{module} imports {name}"
+        allowed = MAY_IMPORT_TWISTED.get(package, set())
+        assert top != "twisted" or any(f"{name}.".startswith(f"{part}.") for part in allowed), (
+            f"{module} imports {name}"
+        )
+
+
+@pytest.mark.parametrize(("module", "path"), _modules(), ids=[module for module, _ in _modules()])
+def test_handlers_do_not_know_each_other(module: str, path: Path) -> None:
+    """
+    A handler imports no handler: plugins are found by what modules hold, and one would be found twice.
+    """
+    assert not module.startswith("handlers.") or not any(name.startswith("handlers") for name in _imports(path))
+
+
+def test_only_the_service_imports_the_reactor() -> None:
+    """
+    Everything else is given one.
+    """
+    importing = [module for module, path in _modules() if "import reactor" in path.read_text()]
+    assert importing == ["kgateway.server.service"]

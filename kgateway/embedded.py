@@ -1,0 +1,116 @@
+"""
+The gateway as a Python object: topics and records without a socket, for programs that embed it.
+
+    gateway = Gateway(settings, reactor)
+    await gateway.start()
+    topics = Embedded(gateway)
+    await topics.produce("orders", [(b"key", b"value")])
+    records = await topics.fetch("orders", 0, 0)
+
+All of it runs in the reactor's thread, on the same broker that clients are served from. Handlers and the filters around
+them are not on the way.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from twisted.internet.defer import Deferred
+
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.partition import Isolation, Origin, Read
+from kgateway.cluster.view import NewTopic, Topic
+from kgateway.interfaces import IPartition
+from kgateway.records.batch import batches, read_batch
+from kgateway.records.builder import BatchBuilder
+from kgateway.records.compression import Codec
+from kgateway.records.record import Record, records
+from kgateway.server.gateway import Gateway
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+KeyValue = tuple[bytes | None, bytes | None]
+FETCH_BYTES = 1 << 20
+
+
+class Watermarks(NamedTuple):
+    """
+    The first offset that is there, the one up to which consumers read, and the one the next record gets.
+    """
+
+    log_start: int
+    high_watermark: int
+    log_end: int
+
+
+class Embedded:
+    """
+    What a program does with the gateway in its own process. Each refusal is a KafkaError.
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._broker = gateway.broker
+
+    async def create_topic(
+        self, name: str, partition_count: int | None = None, config: Mapping[str, str] | None = None
+    ) -> Topic:
+        """
+        Make a topic, with the gateway's number of partitions unless told otherwise.
+        """
+        count = partition_count or self._gateway.settings.num_partitions
+        return await self._broker.create_topic(NewTopic(name, count, TopicConfig.of(config or {})))
+
+    async def produce(
+        self,
+        topic: str,
+        values: Iterable[KeyValue],
+        *,
+        partition: int = 0,
+        timestamp_ms: int | None = None,
+        codec: Codec = Codec.NONE,
+    ) -> int:
+        """
+        Append records as one batch, and wait until they are safe; the offset of the first.
+        """
+        now = self._gateway.parts.now_ms() if timestamp_ms is None else timestamp_ms
+        builder = BatchBuilder(codec=codec)
+        for key, value in values:
+            builder.append(key, value, timestamp=now)
+        if not builder.count:
+            raise ValueError("there are no records to produce")
+        appended = self._partition(topic, partition).append(read_batch(builder.build()), Origin.CLIENT)
+        if appended.safe:
+            await appended.safe
+        return appended.base_offset
+
+    async def fetch(
+        self, topic: str, partition: int, offset: int, *, max_bytes: int = FETCH_BYTES, committed: bool = False
+    ) -> list[Record]:
+        """
+        The records from an offset on: as many as fit, and at least one where there is one.
+        """
+        isolation = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
+        read = self._partition(topic, partition).read(offset, max_bytes, isolation, at_least_one=True)
+        done: Read = await read if isinstance(read, Deferred) else read
+        found = (record for data in done.batches for batch in batches(data) for record in records(batch))
+        return [record for record in found if record.offset >= offset]
+
+    def watermarks(self, topic: str, partition: int) -> Watermarks:
+        """
+        How far the log of a partition reaches.
+        """
+        log = self._partition(topic, partition)
+        return Watermarks(log.log_start, log.high_watermark, log.log_end)
+
+    def stats(self) -> dict[str, int]:
+        """
+        How much the gateway has and does just now.
+        """
+        topics = self._broker.view().topics.values()
+        held = {"topics": len(topics), "partitions": sum(len(topic.partitions) for topic in topics)}
+        return held | self._gateway.stats()
+
+    def _partition(self, topic: str, partition: int) -> IPartition:
+        found = self._broker.view().topics.get(topic)
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic}")
+        return self._broker.partition(found.id, partition)

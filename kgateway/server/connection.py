@@ -1,0 +1,257 @@
+"""
+The reactor's side of one client: frames in, answers out, in order.
+
+One loop sends what is ready and starts what may start; it never runs inside itself, and what ends later wakes it in the
+reactor's next turn. A transport that is full stops both sides; too much that is received and not started, or a frame
+for which there is no memory yet, stops only the reading.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from twisted.internet.interfaces import IConsumer, IPushProducer, ITCPTransport
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from kgateway.context import Session
+from kgateway.server.addresses import address_of
+from kgateway.server.budget import Reservation
+from kgateway.server.clients import Clients
+from kgateway.server.frame_queue import FrameQueue
+from kgateway.server.pending import HangUp, Pending
+from kgateway.wire.frames import Framer
+from kgateway.wire.malformed import Malformed
+
+STARTED_MAX = 1_000  # requests of one connection that are started and unanswered
+
+Serve = Callable[[bytes, Session], list[bytes] | Pending]
+
+
+class IClientTransport(ITCPTransport, IConsumer, IPushProducer):
+    """
+    What a connection asks of Twisted's TCP and TLS transports.
+    """
+
+
+@implementer(IPushProducer)
+class Connection(Protocol):
+    """
+    One client.
+    """
+
+    transport: IClientTransport
+
+    def __init__(self, serve: Serve, session: Session, clients: Clients) -> None:
+        self.session = session
+        self.last_seen = clients.seconds()
+        self._serve = serve
+        self._clients = clients
+        self._framer = Framer(clients.frame_bytes_max)
+        self._frames = FrameQueue(self._reserve)
+        self._answers: deque[Pending] = deque()  # started, not sent
+        self._running = self._woken = self._full = self._paused = self._ending = self._closing = self._gone = False
+
+    def connectionMade(self) -> None:
+        self.session.local = address_of(self.transport.getHost())
+        self.transport.setTcpNoDelay(True)
+        self.transport.setTcpKeepAlive(True)
+        self.transport.registerProducer(self, True)  # it says when its buffer is full
+        self._clients.opened(self)
+
+    def dataReceived(self, data: bytes) -> None:
+        self.last_seen = self._clients.seconds()
+        frames = self._framer.feed(data)
+        if frames and not self._ending:
+            self._frames.extend(frames)
+            self._run()
+        self._listen_or_not()
+
+    @property
+    def is_idle(self) -> bool:
+        """
+        Whether nothing is asked and nothing is on its way.
+        """
+        return not (self._answers or self._frames or self._framer.declared or self._full)
+
+    @property
+    def is_stalled(self) -> bool:
+        """
+        Whether the bytes of a frame that has begun are late, though they would be read.
+        """
+        return bool(self._framer.declared) and not self._paused
+
+    def finish(self) -> None:
+        """
+        Answer what has started, without waiting for more to happen, and close.
+        """
+        for answer in self._answers:
+            answer.cut_short()
+        self._end()
+        self._wake()
+
+    def abort(self) -> None:
+        """
+        Close at once.
+        """
+        self.transport.abortConnection()
+
+    def pauseProducing(self) -> None:
+        self._full = True
+
+    def resumeProducing(self) -> None:
+        self._full = False
+        self._wake()
+
+    def stopProducing(self) -> None:
+        self._full = True
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self._gone = True
+        self._end()
+        waiting, self._answers = self._answers, deque()
+        for answer in waiting:
+            answer.cut_short()
+        self._clients.closed(self)
+
+    def _wake(self) -> None:
+        if not self._woken:
+            self._woken = True
+            self._clients.soon(self._run_again)
+
+    def _run_again(self) -> None:
+        self._woken = False
+        if not self._gone:
+            self._run()
+            self._listen_or_not()
+
+    def _run(self) -> None:
+        """
+        Send what is ready, start what may start, until neither goes on.
+        """
+        if self._running:
+            return
+        self._running = True
+        out: list[bytes] = []
+        try:
+            while not self._full and (self._send_one(out) or self._start_one(out)):
+                pass
+        finally:
+            self._running = False
+            self._flush(out)
+
+    def _send_one(self, out: list[bytes]) -> bool:
+        if not self._answers or not self._answers[0].ready:
+            return False
+        answer = self._answers.popleft()
+        if answer.hang_up:
+            self._answers.clear()
+            self._break_off(answer.hang_up)
+        else:
+            self._put(answer.buffers, out)
+        return True
+
+    def _start_one(self, out: list[bytes]) -> bool:
+        if not self._frames or not self._next_may_start():
+            return False
+        frame, reservation = self._frames.take()
+        try:
+            answer = self._serve(frame, self.session)
+        except (Malformed, HangUp) as error:
+            _release(reservation)
+            self._break_off(error)
+            return True
+        if isinstance(answer, Pending):
+            self._expect(answer, reservation or self._reserve(len(frame)))
+            return True
+        _release(reservation)
+        if self._answers:
+            self._answers.append(Pending.of(answer))
+        else:
+            self._put(answer, out)
+        return True
+
+    def _next_may_start(self) -> bool:
+        if not self._answers:
+            return True
+        last = self._answers[-1]
+        return (last.ready or last.next_may_start) and len(self._answers) < STARTED_MAX
+
+    def _expect(self, answer: Pending, reservation: Reservation) -> None:
+        """
+        Wait for an answer; till then the request may point into its frame, so its bytes stay reserved.
+        """
+
+        def ready() -> None:
+            reservation.release()
+            self._wake()
+
+        self._answers.append(answer)
+        answer.call_when_ready(ready)
+
+    def _put(self, buffers: list[bytes], out: list[bytes]) -> None:
+        """
+        Small answers are collected for one write; after a large one the transport is asked whether it is full.
+        """
+        out += buffers
+        if len(buffers) > 1:
+            self._flush(out)
+
+    def _flush(self, out: list[bytes]) -> None:
+        if out and not self._gone:
+            self.transport.writeSequence(out)
+            out.clear()
+
+    def _listen_or_not(self) -> None:
+        """
+        Read on, or pause, or close where nothing is left to do.
+        """
+        if not self._ending:
+            if self._frames or self._framer.declared:
+                self._frames.account(self._framer.declared)
+            elif self._framer.failure:
+                self._break_off(self._framer.failure)
+        if self._ending and not self._answers:
+            self._close()
+        elif self._paused != (self._ending or self._frames.is_heavy):
+            self._pause_or_resume()
+
+    def _close(self) -> None:
+        """
+        Close when all that was written has left.
+        """
+        if not self._closing and not self._gone:
+            self._closing = True
+            self.transport.unregisterProducer()  # a producer that is paused would keep the connection open
+            self.transport.loseConnection()
+
+    def _pause_or_resume(self) -> None:
+        self._paused = not self._paused
+        if self._paused:
+            self.transport.pauseProducing()
+        else:
+            self.last_seen = self._clients.seconds()
+            self.transport.resumeProducing()
+
+    def _reserve(self, size: int) -> Reservation:
+        return self._clients.memory.reserve(size, self._wake)
+
+    def _break_off(self, reason: Exception | str) -> None:
+        """
+        The client broke the protocol: nothing more is read from it.
+        """
+        if not self._ending:
+            self._clients.complain(self.session, reason)
+            self._end()
+
+    def _end(self) -> None:
+        """
+        Start no more requests; what has started is answered still.
+        """
+        self._ending = True
+        self._frames.clear()
+
+
+def _release(reservation: Reservation | None) -> None:
+    if reservation:
+        reservation.release()

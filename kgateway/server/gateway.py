@@ -1,0 +1,151 @@
+"""
+The gateway as objects: a broker, the handlers in front of it, and the clients on its listeners.
+
+It owns no process and no options; the service that twistd runs, the fixture of tests and programs that embed a gateway
+all make one of these.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+from twisted.internet.defer import maybeDeferred
+from twisted.internet.endpoints import serverFromString
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IAddress, IListeningPort, IReactorTime
+from twisted.internet.protocol import Factory
+from twisted.logger import Logger
+
+from kgateway.cluster.view import Address
+from kgateway.config.listeners import Listener
+from kgateway.config.settings import Settings, machine_memory_bytes
+from kgateway.context import GatewayParts, Session
+from kgateway.interfaces import IAuthorizer
+from kgateway.observe.reasons import Kind, Reasons
+from kgateway.security.authorizer import AllowAll
+from kgateway.server.addresses import NOWHERE, address_of
+from kgateway.server.brokers import open_broker
+from kgateway.server.budget import RequestMemory
+from kgateway.server.clients import Clients
+from kgateway.server.connection import Connection
+from kgateway.server.discovery import discover
+from kgateway.server.dispatch import Dispatcher
+from kgateway.server.registry import Plugin, Registry
+from kgateway.wire.malformed import Malformed
+
+
+class StartError(Exception):
+    """
+    The gateway cannot start; the message says why and what to do.
+    """
+
+
+def wall_clock_ms() -> int:
+    """
+    The time of day, for timestamps.
+    """
+    return time.time_ns() // 1_000_000
+
+
+class Gateway:
+    """
+    One gateway.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        settings: Settings,
+        reactor: IReactorTime,
+        *,
+        now_ms: Callable[[], int] = wall_clock_ms,
+        authorizer: IAuthorizer | None = None,
+        plugins: Iterable[Plugin] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.broker = open_broker(settings, now_ms)
+        self.reasons = Reasons()
+        self.registry = Registry(discover(settings.handlers) if plugins is None else plugins)
+        self.parts = GatewayParts(
+            broker=self.broker,
+            settings=settings,
+            authorizer=authorizer or AllowAll(),
+            clock=reactor,
+            now_ms=now_ms,
+            advertised=self.registry.advertised,
+        )
+        self.dispatcher = Dispatcher(self.parts, self.registry, self.reasons)
+        self.clients = Clients(
+            reactor,
+            RequestMemory(settings.request_budget_bytes(machine_memory_bytes()), settings.max_request_bytes),
+            frame_bytes_max=settings.max_request_bytes,
+            max_idle_seconds=settings.max_idle_ms / 1000,
+            complain=self._complain,
+        )
+        self._reactor = reactor
+        self._ports: list[IListeningPort] = []
+
+    async def start(self) -> list[Address]:
+        """
+        Open the broker, then the listeners; where they are bound.
+        """
+        await self.broker.start()
+        return [await self._listen(listener) for listener in self.settings.listen]
+
+    async def stop(self) -> None:
+        """
+        Accept no more, answer what has started, close the broker.
+        """
+        ports, self._ports = self._ports, []
+        for port in ports:
+            await maybeDeferred(port.stopListening)
+        await self.clients.finish(self.settings.stop_timeout_ms / 1000)
+        await self.broker.stop()
+
+    def stats(self) -> dict[str, int]:
+        """
+        How much is connected and held just now.
+        """
+        memory = self.clients.memory
+        return {"connections": len(self.clients), "request_bytes": memory.small.used + memory.large.used}
+
+    async def _listen(self, listener: Listener) -> Address:
+        advertised = next((a for a in self.settings.advertise if a.name == listener.name), None)
+        factory = Listening(self, listener.name, Address(advertised.host, advertised.port) if advertised else None)
+        try:
+            port = await serverFromString(self._reactor, listener.endpoint).listen(factory)
+        except CannotListenError as error:
+            raise StartError(f"listener {listener} cannot be opened: {error.socketError}") from None
+        except (ValueError, TypeError) as error:
+            raise StartError(f"listener {listener} is no endpoint that Twisted can open: {error}") from None
+        self._ports.append(port)
+        return address_of(port.getHost())
+
+    def _complain(self, session: Session, error: Exception | str) -> None:
+        """
+        Remember why a client is sent away.
+        """
+        kind = Kind.MALFORMED if isinstance(error, Malformed) else Kind.CLOSED
+        reason = str(error)
+        self.reasons.remember(self.parts.now_ms(), session, reason, kind=kind)
+        self._log.info(
+            "{host} on {listener} closed: {reason}", host=session.host, listener=session.listener, reason=reason
+        )
+
+
+class Listening(Factory):
+    """
+    Makes a connection of each client that comes through one listener.
+    """
+
+    noisy = False
+
+    def __init__(self, gateway: Gateway, listener: str, advertised: Address | None) -> None:
+        self._gateway = gateway
+        self._listener = listener
+        self._advertised = advertised
+
+    def buildProtocol(self, addr: IAddress | None) -> Connection:
+        host = address_of(addr).host if addr else ""
+        session = Session(listener=self._listener, host=host, local=NOWHERE, advertised=self._advertised)
+        return Connection(self._gateway.dispatcher.serve, session, self._gateway.clients)

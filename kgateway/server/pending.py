@@ -1,0 +1,80 @@
+"""
+An answer that is not there yet.
+"""
+
+from collections.abc import Callable
+
+from twisted.internet.defer import Deferred
+
+
+class HangUp(Exception):
+    """
+    The connection must be closed in place of an answer.
+    """
+
+
+class Pending:
+    """
+    The answer to a request that has started. `buffers` are there once it is `ready`; with `hang_up` the connection is
+    closed in its place.
+    """
+
+    __slots__ = ("_on_ready", "_polls", "_work", "buffers", "hang_up", "next_may_start", "ready")
+
+    def __init__(self, *, next_may_start: bool, polls: bool) -> None:
+        self.next_may_start = next_may_start
+        self.ready = False
+        self.buffers: list[bytes] = []
+        self.hang_up: str | None = None
+        self._on_ready: Callable[[], None] | None = None
+        self._polls = polls
+        self._work: Deferred[None] | None = None
+
+    @classmethod
+    def of(cls, buffers: list[bytes]) -> "Pending":
+        """
+        An answer that is there, and waits only for its turn.
+        """
+        pending = cls(next_may_start=True, polls=False)
+        pending.become(buffers)
+        return pending
+
+    def call_when_ready(self, listener: Callable[[], None]) -> None:
+        """
+        Call at once where it is ready.
+        """
+        self._on_ready = listener
+        if self.ready:
+            listener()
+
+    def follow(self, work: Deferred[None]) -> None:
+        """
+        What this answer comes out of; it ends by `become` or `fail`.
+        """
+        self._work = work
+
+    def become(self, buffers: list[bytes]) -> None:
+        """
+        Here it is.
+        """
+        self.buffers = buffers
+        self._end()
+
+    def fail(self, reason: str) -> None:
+        """
+        There is no answer; the connection has to go.
+        """
+        self.hang_up = reason
+        self._end()
+
+    def cut_short(self) -> None:
+        """
+        End a long poll with what there is. Anything else that has started goes on.
+        """
+        if self._polls and self._work and not self.ready:
+            self._work.cancel()
+
+    def _end(self) -> None:
+        self.ready = True
+        if self._on_ready:
+            self._on_ready()

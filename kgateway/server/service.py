@@ -1,0 +1,146 @@
+"""
+What twistd runs: a gateway, and what belongs to the process around it.
+
+Nothing is opened and no thread begins before the service starts, for twistd forks before that. What goes wrong at the
+start ends the process with a message in plain words: to the terminal where there is one, else to the parent of the
+daemon, which prints it.
+"""
+
+import gc
+import os
+import resource
+import sys
+import time
+from contextlib import suppress
+from typing import Any, NoReturn, cast
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorCore
+from twisted.logger import Logger, globalLogPublisher
+from twisted.python.failure import Failure
+
+from kgateway import __version__
+from kgateway.cluster.view import Address
+from kgateway.config.settings import Settings
+from kgateway.config.sources import SettingsError
+from kgateway.control.commands import commands
+from kgateway.control.server import ControlSocket, ControlSocketError
+from kgateway.observe.levels import LogLevels
+from kgateway.observe.profile import Profiler
+from kgateway.server.gateway import Gateway, StartError
+from kgateway.server.options import Options as Options
+from kgateway.server.plugin_rows import plugin_rows
+from kgateway.server.port_file import write_port_file
+from kgateway.server.registry import PluginError
+
+_FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError)
+
+
+def makeService(options: Options) -> Service:  # noqa: N802  # the name twistd looks for
+    """
+    The service that `twistd kgateway` runs.
+    """
+    from twisted.internet import reactor
+
+    # Timers must not follow the wall clock: a step of it would end every session. No timer has been made yet.
+    reactor.seconds = time.monotonic  # type: ignore[method-assign]
+    in_terminal = bool(options.parent and options.parent.get("nodaemon"))
+    return GatewayService(options.settings, cast(IReactorCore, reactor), in_terminal)
+
+
+class GatewayService(Service):
+    """
+    A gateway in a process of its own.
+    """
+
+    _log = Logger()
+
+    def __init__(self, settings: Settings, reactor: Any, in_terminal: bool) -> None:
+        self._settings = settings
+        self._reactor = reactor
+        self._in_terminal = in_terminal
+        self._levels = LogLevels(globalLogPublisher, settings.log_level)
+        self._gateway: Gateway | None = None
+        self._control: ControlSocket | None = None
+
+    def startService(self) -> None:
+        super().startService()
+        self._levels.start()
+        started = Deferred.fromCoroutine(self._start())
+        failures: list[Failure] = []
+        started.addErrback(failures.append)
+        if failures:  # at once, so that twistd still listens
+            self._refuse(failures[0])
+        started.addErrback(self._give_up)
+
+    def stopService(self) -> Deferred[None]:
+        super().stopService()
+        return Deferred.fromCoroutine(self._stop())
+
+    async def _start(self) -> None:
+        _allow_many_files()
+        gateway = self._gateway = Gateway(self._settings, self._reactor)
+        rows = plugin_rows(gateway.registry)
+        profiler = Profiler(self._reactor)
+        control = ControlSocket(
+            self._settings.control_socket, commands(gateway.reasons, rows, self._levels, profiler), self._reactor
+        )
+        await control.open()
+        self._control = control
+        bound = await gateway.start()
+        gc.collect()
+        gc.freeze()  # what is there now stays, and need not be looked through again
+        if self._settings.port_file:
+            write_port_file(self._settings.port_file, bound)
+        self._say_ready(gateway, bound)
+
+    def _say_ready(self, gateway: Gateway, bound: list[Address]) -> None:
+        names = [listener.name for listener in self._settings.listen]
+        where = ", ".join(f"{name} on {address}" for name, address in zip(names, bound, strict=True))
+        ready = f"kgateway {__version__} is ready: {where}; {gateway.broker.description}"
+        if self._in_terminal and sys.__stdout__:  # twistd has made a log of sys.stdout
+            print(ready, file=sys.__stdout__, flush=True)
+        else:
+            self._log.info("{ready}", ready=ready)
+
+    async def _stop(self) -> None:
+        try:
+            if self._control:
+                await self._control.close()
+            if self._gateway:
+                await self._gateway.stop()
+            if self._settings.port_file:
+                with suppress(FileNotFoundError):
+                    os.unlink(self._settings.port_file)
+        finally:
+            self._levels.stop()
+
+    def _refuse(self, failure: Failure) -> NoReturn:
+        """
+        End the process before it has really begun.
+        """
+        error = failure.value
+        if not isinstance(error, _FORESEEN):
+            failure.raiseException()
+        if self._in_terminal:
+            raise SystemExit(f"kgateway cannot start: {error}")
+        raise error
+
+    def _give_up(self, failure: Failure) -> None:
+        """
+        End the process that began to start and could not.
+        """
+        self._log.critical("kgateway cannot start: {error}", error=failure.value)
+        self._reactor.addSystemEventTrigger("after", "shutdown", os._exit, 1)
+        self._reactor.stop()
+
+
+def _allow_many_files() -> None:
+    """
+    Use as many descriptors as the system permits: clients take one each.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

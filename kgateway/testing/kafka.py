@@ -1,0 +1,159 @@
+"""
+Starts a gateway as a process of its own, on a free port, and stops it.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+from typing import Self
+
+_READY = "is ready: "
+_LOOPBACK = ("--listen", "tcp:0:interface=127.0.0.1")
+
+
+class NotStarted(Exception):
+    """
+    The gateway ended, or did not become ready in time; the message has what it said.
+    """
+
+
+class Kafka:
+    """
+    A gateway that serves while it is entered.
+
+        with Kafka() as kafka:
+            producer = Producer({"bootstrap.servers": kafka.bootstrap})
+
+    `options` are those of `kgateway serve`. Without `--listen` it listens on a free port of the loopback interface.
+    """
+
+    def __init__(self, *options: str, folder: str | os.PathLike[str] | None = None, patience_s: float = 30) -> None:
+        self._options = options
+        self._own_folder = folder is None
+        self.folder = Path(folder or tempfile.mkdtemp(prefix="kgateway-"))
+        self._patience_s = patience_s
+        self._lines: list[str] = []
+        self._ready = Event()
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: Thread | None = None
+
+    def start(self) -> Self:
+        """
+        Start, and wait until clients can connect.
+        """
+        self._ready.clear()
+        (self.folder / "port").unlink(missing_ok=True)
+        self._process = subprocess.Popen(
+            self._command(), cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self._reader = Thread(target=self._read, args=[self._process], daemon=True)
+        self._reader.start()
+        self._ready.wait(self._patience_s)
+        if not (self.folder / "port").exists():
+            self.kill()
+            raise NotStarted(f"the gateway did not become ready:\n{self.log}")
+        return self
+
+    def stop(self, patience_s: float = 30) -> int:
+        """
+        Let it answer what it has begun, and end; its exit code.
+        """
+        return self._end(signal.SIGTERM, patience_s)
+
+    def kill(self) -> int:
+        """
+        End it at once, as a crash would.
+        """
+        return self._end(signal.SIGKILL, 30)
+
+    @property
+    def addresses(self) -> list[str]:
+        """
+        HOST:PORT of each listener.
+        """
+        return (self.folder / "port").read_text().split()
+
+    @property
+    def bootstrap(self) -> str:
+        """
+        What a client's `bootstrap.servers` is to be.
+        """
+        return self.addresses[0]
+
+    @property
+    def port(self) -> int:
+        """
+        The port of the first listener.
+        """
+        return int(self.bootstrap.rpartition(":")[2])
+
+    @property
+    def control_socket(self) -> str:
+        """
+        For `kgateway why` and its like.
+        """
+        return str(self.folder / "control.sock")
+
+    @property
+    def pid(self) -> int:
+        """
+        The process.
+        """
+        assert self._process, "it was not started"
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """
+        What it has written to its log.
+        """
+        return "".join(self._lines)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._own_folder:
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _command(self) -> Sequence[str]:
+        listen = () if "--listen" in self._options else _LOOPBACK
+        files = ("--port-file", str(self.folder / "port"), "--control-socket", self.control_socket)
+        return [sys.executable, "-m", "kgateway", "serve", *listen, *files, *self._options]
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout
+        for line in process.stdout:
+            self._lines.append(line)
+            if _READY in line:
+                self._ready.set()
+        self._ready.set()  # it has ended
+
+    def _end(self, how: signal.Signals, patience_s: float) -> int:
+        process, reader = self._process, self._reader
+        assert process, "it was not started"
+        assert reader
+        if process.poll() is None:
+            process.send_signal(how)
+        try:
+            code = process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+        reader.join()
+        if process.stdout:
+            process.stdout.close()
+        return code
