@@ -1,0 +1,1 @@
+`kgateway why|plugins|loglevel|profile` ask a running gateway through its control socket.
