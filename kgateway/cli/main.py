@@ -49,6 +49,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(options: Sequence[str]) -> int:
+    from kgateway.config.settings import read_settings
+    from kgateway.config.sources import SettingsError
+
+    try:
+        if not {"--help", "--version"} & set(options):
+            read_settings(options, os.environ)  # twistd would tell of a mistake below a page of help
+    except SettingsError as mistake:
+        print(f"kgateway serve: {mistake}", file=sys.stderr)
+        return 2
     from twisted.scripts.twistd import run
 
     # Without a pid file two may run in one folder, and the data folder has a lock of its own.

@@ -115,9 +115,10 @@ class Gateway:
         try:
             port = await serverFromString(self._reactor, listener.endpoint).listen(factory)
         except CannotListenError as error:
-            raise StartError(f"listener {listener} cannot be opened: {error.socketError}") from None
+            # Of a daemon's message a hundred bytes reach the terminal: what and why come first.
+            raise StartError(f"{listener}: {_why(error.socketError)}: change --listen or free it") from None
         except (ValueError, TypeError) as error:
-            raise StartError(f"listener {listener} is no endpoint that Twisted can open: {error}") from None
+            raise StartError(f"{listener} is no endpoint that Twisted can open: {error}") from None
         self._ports.append(port)
         return address_of(port.getHost())
 
@@ -149,3 +150,7 @@ class Listening(Factory):
         host = address_of(addr).host if addr else ""
         session = Session(listener=self._listener, host=host, local=NOWHERE, advertised=self._advertised)
         return Connection(self._gateway.dispatcher.serve, session, self._gateway.clients)
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

@@ -17,6 +17,7 @@ from kgateway import __version__
 from kgateway.config.listeners import Listener
 from kgateway.config.settings import OPTIONS, Settings, read_settings
 from kgateway.config.sources import Option, SettingsError
+from kgateway.server.brokers import check_broker
 
 
 def _parameter(row: Option) -> list[str | None]:
@@ -44,6 +45,7 @@ class Options(usage.Options):
             self.opt_version()
         try:
             self.settings = read_settings(arguments, os.environ)
+            check_broker(self.settings.broker)
         except SettingsError as error:
             raise usage.UsageError(str(error)) from None
         self.postOptions()

@@ -81,19 +81,23 @@ class GatewayService(Service):
     async def _start(self) -> None:
         _allow_many_files()
         gateway = self._gateway = Gateway(self._settings, self._reactor)
-        rows = plugin_rows(gateway.registry)
-        profiler = Profiler(self._reactor)
-        control = ControlSocket(
-            self._settings.control_socket, commands(gateway.reasons, rows, self._levels, profiler), self._reactor
-        )
-        await control.open()
-        self._control = control
         bound = await gateway.start()
+        self._control = await self._open_control(gateway)
         gc.collect()
         gc.freeze()  # what is there now stays, and need not be looked through again
         if self._settings.port_file:
             write_port_file(self._settings.port_file, bound)
         self._say_ready(gateway, bound)
+
+    async def _open_control(self, gateway: Gateway) -> ControlSocket:
+        """
+        Last, for it leaves a file behind where the start fails after it.
+        """
+        rows, profiler = plugin_rows(gateway.registry), Profiler(self._reactor)
+        answers = commands(gateway.reasons, rows, self._levels, profiler)
+        control = ControlSocket(self._settings.control_socket, answers, self._reactor)
+        await control.open()
+        return control
 
     def _say_ready(self, gateway: Gateway, bound: list[Address]) -> None:
         names = [listener.name for listener in self._settings.listen]

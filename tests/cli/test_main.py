@@ -46,7 +46,7 @@ def test_the_settings_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert capsys.readouterr().out == "a table\na page\n"
 
 
-@pytest.mark.parametrize("options", [[], ["--help"], ["--listen", "tcp:9092", "--", "-x", "serve"]])
+@pytest.mark.parametrize("options", [[], ["--help"], ["--version"], ["--listen", "tcp:9092"]])
 def test_serve_is_twistd(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
     """
     It runs in this process, in the foreground, without a pid file, and gets all options as they are.
@@ -56,6 +56,14 @@ def test_serve_is_twistd(monkeypatch: pytest.MonkeyPatch, options: list[str]) ->
     monkeypatch.setattr("sys.argv", ["kgateway", "serve", *options])
     assert main() == 0
     assert given == [["kgateway serve", "-n", "--pidfile=", "kgateway", *options]]
+
+
+def test_a_mistake_in_the_options_of_serve_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Not below a page of help, as twistd tells it.
+    """
+    assert main(["serve", "--lisen", "tcp:9092"]) == 2
+    assert capsys.readouterr().err == "kgateway serve: there is no option --lisen; did you mean --listen?\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["why"], ["plugins"], ["loglevel"], ["profile"]])

@@ -3,6 +3,7 @@ The options of `twistd kgateway`, driven as twistd drives them.
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -138,3 +139,18 @@ def test_version_is_that_of_kgateway(capsys: pytest.CaptureFixture[str]) -> None
     first, second = capsys.readouterr().out.splitlines()
     assert first == f"kgateway {__version__}"
     assert second.startswith("Twisted version: ")
+
+
+@pytest.mark.parametrize(
+    ("broker", "message"),
+    [
+        ("lgo:data", "there is no broker 'lgo:data'; what there is begins with memory:"),
+        ("memory:data", "the broker is 'memory:data': memory: takes nothing behind the colon"),
+    ],
+)
+def test_a_broker_that_is_not_there_is_a_usage_error(broker: str, message: str) -> None:
+    """
+    It is told while options are parsed, before anything forks.
+    """
+    with pytest.raises(usage.UsageError, match=re.escape(message)):
+        settings("--broker", broker)
