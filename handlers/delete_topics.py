@@ -49,8 +49,8 @@ def _by_name_and_id(asked: list[DeleteTopicsRequest.Topic], context: Context) ->
     The topics that are asked for in both ways.
     """
     topics = context.broker.view().topics
-    named = {topics[topic.name].id for topic in asked if topic.name is not None and topic.name in topics}
-    return named & {topic.topic_id for topic in asked}
+    names = [topic.name for topic in asked if topic.name is not None and topic.topic_id == ZERO]
+    return {topics[name].id for name in names if name in topics} & {t.topic_id for t in asked if t.name is None}
 
 
 def _check_form(asked: DeleteTopicsRequest.Topic) -> None:

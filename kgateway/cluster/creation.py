@@ -104,10 +104,9 @@ class Rules:
         """
         Refuse a request that lets topics grow by too many partitions at once.
         """
-        growing = [
-            (self.view.topics[name], count) for name, count in partition_counts.items() if name in self.view.topics
-        ]
-        check_addition(sum(max(0, count - len(topic.partitions)) for topic, count in growing))
+        topics = self.view.topics
+        growth = [count - len(topics[name].partitions) for name, count in partition_counts.items() if name in topics]
+        check_addition(sum(max(0, added) for added in growth))
 
     def check_growth(self, topic: Topic, partition_count: int, assignments: Sequence[Sequence[int]] | None) -> None:
         """

@@ -232,7 +232,7 @@ class FirstUseTests(SynchronousTestCase):
 class GrowthTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.topic = _topic("orders", 3, (1, 2))
-        self.rules = _rules(2, [self.topic])
+        self.rules = _rules(2, [self.topic, _topic("payments", 2)])
 
     def assert_refused(self, code: ErrorCode, count: int, nodes: Sequence[Sequence[int]] | None = None) -> None:
         error = refusal(self.rules.check_growth, self.topic, count, nodes)
@@ -264,8 +264,8 @@ class GrowthTests(SynchronousTestCase):
         """
         A request adds 10,000 partitions at most; topics that are not there, or shrink, do not count.
         """
-        self.rules.check_total_growth({"orders": 3 + MOST_PARTITIONS, "absent": 5})
-        error = refusal(self.rules.check_total_growth, {"orders": 4 + MOST_PARTITIONS})
+        self.rules.check_total_growth({"orders": 3 + MOST_PARTITIONS, "absent": 5, "payments": 1})
+        error = refusal(self.rules.check_total_growth, {"orders": 4 + MOST_PARTITIONS, "payments": 1})
         assert error.code == ErrorCode.POLICY_VIOLATION
 
 

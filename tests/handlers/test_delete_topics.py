@@ -96,11 +96,11 @@ class DeletedTests(DeleteTopicsTestCase):
         """
         A topic is named in one way: not in none, and not in both.
         """
-        [made] = self.make("a")
-        told = self.told((None, ZERO), ("a", made))
+        made, other = self.make("a", "b")
+        told = self.told((None, ZERO), ("a", made), ("a", other))
         invalid = ErrorCode.INVALID_REQUEST
-        assert [(None, ZERO, invalid), ("a", made, invalid)] == told
-        assert self.left() == ["a"]
+        assert told == [(None, ZERO, invalid), ("a", made, invalid), ("a", other, invalid)]
+        assert self.left() == ["a", "b"]
 
     def test_duplicates(self) -> None:
         """
@@ -123,6 +123,14 @@ class DeletedTests(DeleteTopicsTestCase):
         told = self.told(("a", ZERO), (None, made))
         assert [code for _, _, code in told] == [ErrorCode.INVALID_REQUEST] * 2
         assert self.left() == ["a"]
+
+    def test_wrong_both_do_not_count(self) -> None:
+        """
+        A topic that was wrongly named in both ways at a time may be named rightly beside that.
+        """
+        made, other = self.make("a", "b")
+        assert [code for _, _, code in self.told(("a", other), (None, made))] == [ErrorCode.INVALID_REQUEST, 0]
+        assert self.left() == ["b"]
 
     def test_message(self) -> None:
         """
