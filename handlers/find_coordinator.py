@@ -64,8 +64,6 @@ def _coordinator(key_type: int, key: str, context: Context) -> Node:
         wanted = "0, for a group, and 1, for a transactional id, are served"
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"key_type is {key_type}: {wanted}")
     context.demand(Operation.DESCRIBE, kind, key)
-    if kind is Resource.GROUP and not key:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
     if kind is Resource.TRANSACTIONAL_ID and EndTxnRequest.__spec__.key not in context.served:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{key} has no coordinator: transactions are not served")
     coordinator = context.broker.coordinator(kind, key)

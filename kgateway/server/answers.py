@@ -80,7 +80,7 @@ def _write_search(source: Source, struct: type[Struct], variable: str, labels: l
                 source.line(f"found.append(({variable}.{field.name}, f'{'-'.join(labels)}'))")
     for field, item in _lists_with_codes(struct):
         inner = f"{variable}_item"
-        with source.block(f"for {inner} in {variable}.{field.name}:"):
+        with source.block(f"for {inner} in {variable}.{field.name}{' or ()' if field.nullable else ''}:"):
             _write_search(source, item, inner, [*labels, *_label(item, inner)])
 
 
@@ -170,10 +170,10 @@ def _form(struct: type[Struct], version: int) -> _Form:
     required = [field for field in struct.__fields__ if field.required]
     fields = [field for field in struct.__fields__ if version in field.versions]
     blanks = {field.name: _blank(field) for field in required}
-    blanks |= {field.name: -1 for field in fields if field.default == 0 and _ABSENT.fullmatch(field.name)}
+    blanks |= {field.name: -1 for field in fields if _ABSENT.fullmatch(field.name)}
     return _Form(
         version=version,
-        names=[field for field in _names(struct) if version in field.versions],
+        names=_names(struct),
         code=next((field.name for field in fields if _is_code(field)), None),
         explains=any(field.name == "error_message" for field in fields),
         mirrors=[(field.name, item) for field, item in _lists_with_codes(struct) if version in field.versions],

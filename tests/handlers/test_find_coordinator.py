@@ -78,18 +78,27 @@ class FindCoordinatorTests(SynchronousTestCase):
         """
         A key that has no coordinator does not keep the others from theirs.
         """
-        response = self.ask(FindCoordinatorRequest(coordinator_keys=["", "g"]), 4)
+
+        def some(resource: Resource, key: str) -> Node:
+            if key == "lost":
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "it is moving")
+            return ELSEWHERE
+
+        self.patch(self.serving.broker, "coordinator", some)
+        response = self.ask(FindCoordinatorRequest(coordinator_keys=["lost", "g"]), 4)
         assert [(c.key, c.error_code) for c in response.coordinators] == [
-            ("", ErrorCode.INVALID_GROUP_ID),
+            ("lost", ErrorCode.COORDINATOR_NOT_AVAILABLE),
             ("g", ErrorCode.NONE),
         ]
 
     def test_empty_group(self) -> None:
         """
-        The empty group id is refused.
+        The empty group id has a coordinator, as in Kafka: old consumers without a group commit under it.
         """
         for version in find_coordinator.versions:
-            self.assert_refused(ErrorCode.INVALID_GROUP_ID, version, "", GROUP)
+            response = self.find(version, "")
+            found = response if version < 4 else response.coordinators[0]
+            assert (found.error_code, found.node_id) == (ErrorCode.NONE, 1), version
 
     def test_broker_refuses(self) -> None:
         """

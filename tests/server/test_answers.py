@@ -18,12 +18,13 @@ from kgateway.messages.fetch import FetchRequest
 from kgateway.messages.heartbeat import HeartbeatResponse
 from kgateway.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
+from kgateway.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.server.answers import error_finder, refused, unsupported_version
 from kgateway.wire.codec import decode, encode
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.schema import Field, Message, Struct
-from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType, i16, i32
 from kgateway.wire.uuids import ZERO, Uuid
 
 M = TypeVar("M", bound=Message)
@@ -141,11 +142,13 @@ def test_every_refusal_shows_its_code(name: str) -> None:
         ("AddPartitionsToTxn", 4, {"error_code": 41, "results_by_transaction": []}),
         ("AlterShareGroupOffsets", 0, {"error_code": 41, "error_message": "ask node 2", "responses": []}),
         ("LeaveGroup", 5, {"error_code": 41, "members": []}),
+        ("JoinGroup", 6, {"error_code": 41, "generation_id": -1, "protocol_name": "", "leader": "", "member_id": "",
+            "members": []}),
     ],
 )  # fmt: skip
 def test_own_code_is_enough(name: str, version: int, expected: dict[str, Any]) -> None:
     """
-    A response that has an error code of its own has nothing else, though the request named items.
+    A response that has an error code of its own has nothing else, though the request named items, and itself.
     """
     assert answer(Sample().one_of_each(API[name].request, version), name, version) == expected
 
@@ -275,6 +278,16 @@ def test_code_stands_twice(name: str, version: int, labels: list[str]) -> None:
     assert response is not None
     found = error_finder(API[name].response)(over_the_wire(response, version))
     assert found == [(ERROR.code, label) for label in labels]
+
+
+def test_only_lists_of_the_version() -> None:
+    """
+    A list that the version lacks stays empty, though its items could have the code.
+    """
+    request = Sample().one_of_each(OffsetFetchRequest, 8)
+    response = refused(request, OffsetFetchResponse, 8, ERROR)
+    assert response is not None
+    assert (len(response.groups), response.topics) == (1, [])
 
 
 def test_forgotten_partitions_are_not_answered() -> None:
@@ -439,6 +452,27 @@ def test_every_place_is_searched() -> None:
     topics = Sample(number=3).one_of_each(CreateTopicsResponse, 7)
     topics.topics[0].topic_config_error_code = 29
     assert error_finder(CreateTopicsResponse)(topics) == [(3, "orders"), (29, "orders")]
+
+
+class Polled(Message, key=1000, versions="0"):
+    """
+    A response as a plugin may have it.
+    """
+
+    class Item(Struct):
+        number: i32
+        error_code: i16
+
+    items: list[Item] | None
+
+
+def test_list_that_is_null() -> None:
+    """
+    In a list that may be null nothing is found where it is.
+    """
+    find = error_finder(Polled)
+    assert find(Polled(items=None)) == []
+    assert find(Polled(items=[Polled.Item(number=4, error_code=3)])) == [(3, "4")]
 
 
 def test_finder_is_compiled_once() -> None:
