@@ -2,7 +2,10 @@
 How many examples Hypothesis tries: ten a property by default, `--hypothesis-profile=deep` for five hundred.
 """
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+pytest.register_assert_rewrite("tests.broker.behaviour")  # what is no test module would fail without saying how
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

@@ -30,7 +30,7 @@ from typing import NamedTuple, cast
 from crc32c import crc32c
 
 from kgateway.records.compression import Codec
-from kgateway.wire.codec import decoder, encode
+from kgateway.wire.codec import decoder, encode, encoder
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.malformed import Malformed, Place
 from kgateway.wire.schema import Message, v
@@ -43,6 +43,7 @@ CRC_START = 21  # where what the CRC covers begins
 NO_TIMESTAMP = -1
 
 _LENGTH_END = 12
+_RECORD_SIZE_MIN = 7  # length, attributes, two deltas, and the sizes of key, value and headers: a byte each
 _CODEC_BITS = 0x07
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
@@ -143,6 +144,7 @@ class Incomplete(Malformed):
 
 # A decoder is typed for bytes, which it needs for slices; a table of numbers is read from any buffer.
 _decode_header = cast(Callable[[Buffer, int], tuple[BatchHeader, int]], decoder(BatchHeader, MAGIC))
+_encode_place = encoder(BatchPlace, MAGIC)
 
 
 def _place(field: str) -> Place:
@@ -205,7 +207,7 @@ def placed(batch: Batch, base_offset: int, leader_epoch: int) -> list[Buffer]:
     place = BatchPlace(
         base_offset=base_offset, batch_length=batch.header.batch_length, partition_leader_epoch=leader_epoch
     )
-    return [encode(place, MAGIC), batch.data[PLACE_SIZE:]]
+    return [*_encode_place(place), batch.data[PLACE_SIZE:]]
 
 
 def stamped(batch: Batch, timestamp_ms: int) -> Batch:
@@ -237,11 +239,13 @@ def check_produced(batch: Batch) -> None:
         _refuse(f"the batch declares {count} records")
     if last != count - 1:
         _refuse(f"{count} records end at offset delta {count - 1}, not {last}")
+    codec = header.attributes & _CODEC_BITS
+    if codec == Codec.NONE and count * _RECORD_SIZE_MIN > header.size - HEADER_SIZE:
+        _refuse(f"{count} records do not fit into {header.size - HEADER_SIZE} bytes")
     if header.is_control:
         _refuse("control batches are written by the broker alone")
     if header.producer_id >= 0 and header.base_sequence < 0:
         _refuse(f"producer {header.producer_id} sends the sequence number {header.base_sequence}")
-    codec = header.attributes & _CODEC_BITS
     if codec > Codec.ZSTD:  # the last of them
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"there is no codec {codec}")
 

@@ -257,7 +257,8 @@ class Topics(Started):
         assert world.broker.view().topics["t"] == grown == first.topic
         assert len(grown.partitions) == 3
         assert world.broker.partition(topic.id, 0) is first
-        assert [world.broker.partition(topic.id, index).log_end for index in range(3)] == [1, 0, 0]
+        partitions = [world.broker.partition(topic.id, index) for index in range(3)]
+        assert [(partition.index, partition.log_end) for partition in partitions] == [(0, 1), (1, 0), (2, 0)]
 
     def test_topics_do_not_shrink(self, world: World) -> None:
         """
@@ -711,8 +712,9 @@ class Watchers(Started):
 
         cancels = [partition.watch(once), partition.watch(lambda: seen.append("cancelled"))]
         partition.watch(lambda: seen.append("other"))
-        appended(partition, batch())
-        assert seen == ["once", "other"]
+        with capturedLogs() as logged:
+            appended(partition, batch())
+        assert (seen, logged) == (["once", "other"], [])
         appended(partition, batch())
         assert seen[2:] == ["other", "new"]
 
@@ -804,6 +806,14 @@ class Idempotence(Started):
         appended(first, sequenced(0))
         assert appended(second, sequenced(42)).base_offset == 0
         assert list(first.producers().producers) == list(second.producers().producers) == [7]
+
+    def test_batches_without_a_producer_have_no_order(self, world: World) -> None:
+        """
+        Without a producer id, epoch and sequence number mean nothing, and nothing is remembered.
+        """
+        partition, sent = world.partition(), batch(producer_epoch=-2, base_sequence=7)
+        assert [appended(partition, sent).base_offset for _ in range(2)] == [0, 1]
+        assert not partition.producers().producers
 
     def test_silent_producers_are_forgotten(self, world: World) -> None:
         """

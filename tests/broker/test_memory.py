@@ -3,7 +3,9 @@ The broker in memory: what every broker does, and what is its own.
 """
 
 from collections.abc import Iterator
+from gc import collect
 from sys import getrefcount
+from weakref import ref
 
 import pytest
 from zope.interface.verify import verifyObject
@@ -14,7 +16,7 @@ from kgateway.cluster.partition import Appended, Found, Origin
 from kgateway.cluster.view import NewTopic, Node, PartitionState
 from kgateway.interfaces import IBroker, IPartition, IPeers, IStateLog
 from kgateway.messages.metadata import MetadataRequest
-from kgateway.records.batch import HEADER_SIZE, Batch, read_batch
+from kgateway.records.batch import HEADER_SIZE, Batch, TimestampType, read_batch
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record, records
 from kgateway.wire.varints import write_uvarint
@@ -131,9 +133,19 @@ class TestMemoryAlone(Started):
         result(world.broker.delete_topic(partition.topic.id))
         assert getrefcount(data) == holders - 1
 
+    def test_deleted_state_takes_no_memory(self, world: World) -> None:
+        """
+        The state log of a deleted topic goes, too.
+        """
+        log = ref(world.state_log())
+        result(world.broker.delete_topic(world.broker.view().topics["__consumer_offsets"].id))
+        collect()
+        assert log() is None
+
     def test_batches_are_opened_when_a_time_is_asked_for(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         """
-        Appending opens no batch, and asking for a time opens again only the batch that has the answer.
+        Appending opens no batch, and asking for a time opens again only the batch that has the answer; none is opened
+        whose time is the broker's own.
         """
         opened: list[int] = []
 
@@ -149,6 +161,10 @@ class TestMemoryAlone(Started):
         for _ in range(2):
             assert result(partition.find_time(15)) == Found(1, 20, 0)
         assert opened == [0, 1, 2, 1, 1]
+        by_append = world.partition("by append", timestamp_type=TimestampType.LOG_APPEND_TIME)
+        appended(by_append, batch())
+        assert result(by_append.find_max_time()) == Found(0, START_MS, 0)
+        assert len(opened) == 5
 
     @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
     def test_batches_that_cannot_be_read(self, codec: Codec, world: World) -> None:
@@ -157,7 +173,7 @@ class TestMemoryAlone(Started):
         """
         partition = world.partition()
         whole = at_times(10, 20, 30)
-        appended(partition, resealed(b"no records", 3, codec))
+        appended(partition, resealed(b"no records, whatever the header says", 3, codec))
         appended(partition, resealed(bytes(whole.data[HEADER_SIZE:-5]), 3, codec, base_timestamp=10))
         appended(partition, at_times(40))
         for timestamp, found in {0: (3, 10), 20: (4, 20), 21: (6, 40), -(1 << 63): (3, 10)}.items():
@@ -169,7 +185,7 @@ class TestMemoryAlone(Started):
         Where no record can be read, none is found.
         """
         partition = world.partition()
-        appended(partition, resealed(b"no records", 3))
+        appended(partition, resealed(b"no records, whatever the header says", 3))
         assert result(partition.find_time(-(1 << 63))) is None
         assert result(partition.find_max_time()) is None
 

@@ -13,7 +13,7 @@ from kgateway.broker.memory_partition import MemoryPartition
 from kgateway.broker.state_log import PIECE_RECORDS, MemorySnapshots, Snapshot, StateLog, place_of
 from kgateway.cluster.partition import Appended, Isolation, Origin, Read
 from kgateway.cluster.view import PartitionState, Topic
-from kgateway.interfaces import KeyValue
+from kgateway.interfaces import Cancel, KeyValue
 from kgateway.records.batch import Batch
 from kgateway.records.record import Record, records
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -36,12 +36,15 @@ class SlowPartition(MemoryPartition):
         self.safe_end = 0
         self.reads: list[Callable[[], None]] = []
         self.appends: list[Deferred[None]] = []
+        self.origins: set[Origin] = set()
+        self.watching = 0
 
     @property
     def high_watermark(self) -> int:
         return self.safe_end
 
     def append(self, batch: Batch, origin: Origin) -> Appended:
+        self.origins.add(origin)
         self.appends.append(Deferred())
         return super().append(batch, origin)._replace(stored=Deferred(), safe=self.appends[-1])
 
@@ -50,6 +53,16 @@ class SlowPartition(MemoryPartition):
         later: Deferred[Read] = Deferred()
         self.reads.append(lambda: later.callback(found._replace(batches=[b"".join(found.batches)])))
         return later
+
+    def watch(self, listener: Callable[[], None]) -> Cancel:
+        self.watching += 1
+        cancel = super().watch(listener)
+
+        def counted() -> None:
+            self.watching -= 1
+            cancel()
+
+        return counted
 
     def become_safe(self, end: int) -> None:
         self.safe_end = end
@@ -114,9 +127,11 @@ def test_kafkas_choice_of_the_partition(key: str, of_8: int, of_50: int) -> None
 
 def test_log_has_the_epoch_of_its_partition(world: World) -> None:
     """
-    Who coordinates does so in the leader epoch.
+    Who coordinates does so in the leader epoch, and writes as a coordinator.
     """
+    world.write(b"a")
     assert world.log.epoch == 5
+    assert world.partition.origins == {Origin.COORDINATOR}
 
 
 @pytest.mark.parametrize("read_bytes", [1, 1 << 20])
@@ -202,6 +217,7 @@ def test_snapshot_waits_until_it_is_safe(world: World) -> None:
     world.partition.become_safe(3)
     result(taken)
     assert result(world.snapshots.load()) == Snapshot(2, [(b"a", b"1")])
+    assert world.partition.watching == 1  # the log itself
 
 
 def test_snapshot_that_is_not_wanted_any_more(world: World) -> None:
@@ -213,6 +229,7 @@ def test_snapshot_that_is_not_wanted_any_more(world: World) -> None:
     taken.cancel()
     with pytest.raises(CancelledError):
         result(taken)
+    assert world.partition.watching == 1
     world.partition.become_safe(1)
     assert result(world.snapshots.load()) == Snapshot(0, [])
 
@@ -227,6 +244,7 @@ def test_snapshot_of_a_lost_partition(world: World) -> None:
     world.partition.become_safe(1)
     assert str(refusal(lambda: taken)) == "NOT_COORDINATOR: node 2 has it"
     assert refusal(lambda: world.log.snapshot([])).code is ErrorCode.NOT_COORDINATOR
+    assert world.partition.watching == 0
     assert result(world.snapshots.load()) == Snapshot(0, [])
 
 

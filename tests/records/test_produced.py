@@ -19,6 +19,10 @@ REFUSED = {
     "INVALID_RECORD: 3 records end at offset delta 2, not -1": {"last_offset_delta": -1},
     "INVALID_RECORD: 3 records end at offset delta 2, not 1": {"last_offset_delta": 1},
     "INVALID_RECORD: 4 records end at offset delta 3, not 2": {"records_count": 4},
+    "INVALID_RECORD: 2147483647 records do not fit into 57 bytes": {
+        "records_count": (1 << 31) - 1,
+        "last_offset_delta": (1 << 31) - 2,
+    },
     "INVALID_RECORD: control batches are written by the broker alone": {"attributes": 0x20},
     "INVALID_RECORD: producer 5 sends the sequence number -1": {"producer_id": 5, "producer_epoch": 0},
     "INVALID_RECORD: producer 0 sends the sequence number -2": {"producer_id": 0, "base_sequence": -2},
