@@ -4,7 +4,8 @@ Fetch: record batches from where a consumer is in each partition, as they were p
  - v4: read_committed
  - v7: fetch sessions (KIP-227)
  - v9: leader epochs are checked (KIP-320)
- - v10: topics may be compressed with zstd (KIP-110)
+ - v10: before it, Kafka refuses topics with compression.type=zstd, which do not exist here; batches that producers
+   compressed with it go to every client, there as here (KIP-110)
  - v12: a client says which epoch it read last, and is told where the log parted from it (KIP-595)
  - v13: topics by id (KIP-516)
  - v16: a refusal by who is not the leader names the leader and where it is (KIP-951)
@@ -12,17 +13,15 @@ Fetch: record batches from where a consumer is in each partition, as they were p
 What is there is answered at once, by plain calls. Where that is less than the client waits for, a long poll follows.
 """
 
-from collections.abc import Iterable, Iterator
-
 from twisted.internet.defer import Deferred
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.fetching.polling import LongPoll
 from kgateway.fetching.reading import Reader, Reading
 from kgateway.fetching.sessions import FetchSessions, Told, Turn
-from kgateway.fetching.wanted import Answer, Wanted
+from kgateway.fetching.wanted import Answer
 from kgateway.messages.fetch import FetchRequest, FetchResponse
-from kgateway.partitions import endpoints, isolation, leader
+from kgateway.partitions import isolation, name_leaders
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
@@ -55,18 +54,17 @@ def _replica_id(request: FetchRequest) -> int:
 
 
 def _response(answers: list[Answer], turn: Turn, context: Context) -> FetchResponse:
-    told: Told = list(zip(turn.wanted, answers, strict=True))
-    nodes = set(_name_leaders(told, context)) if context.refusals and context.version >= 16 else None
     try:
-        session_id, told = turn.tell(told)
+        session_id, told = turn.tell(list(zip(turn.wanted, answers, strict=True)))
     except KafkaError as error:
         return _lost_session(error, context)
     response = FetchResponse(session_id=session_id, responses=_by_topic(told))
-    if nodes:
-        response.node_endpoints = [
-            FetchResponse.NodeEndpoint(node_id=node.id, host=address.host, port=address.port, rack=node.rack)
-            for node, address in endpoints(context, nodes)
-        ]
+    if context.refusals and context.version >= 16:
+        topics = context.broker.view().topics
+        misled = (
+            (topics.get(one.name or ""), one.index, answer) for one, answer in told if answer.error_code in _MISLED
+        )
+        name_leaders(response, misled, context)
     return response
 
 
@@ -88,18 +86,6 @@ def _topic(called: str | Uuid) -> FetchResponse.Response:
     if isinstance(called, Uuid):
         return FetchResponse.Response(topic_id=called, partitions=[])
     return FetchResponse.Response(topic=called, partitions=[])
-
-
-def _name_leaders(told: Iterable[tuple[Wanted, Answer]], context: Context) -> Iterator[int]:
-    """
-    Say in the answers who leads partitions that are not led here, or in another epoch than the client knows.
-    """
-    topics = context.broker.view().topics
-    for wanted, answer in told:
-        now = leader(topics.get(wanted.name or ""), wanted.index) if answer.error_code in _MISLED else None
-        if now:
-            answer.current_leader = Answer.CurrentLeader(leader_id=now.leader_id, leader_epoch=now.leader_epoch)
-            yield now.leader_id
 
 
 def _lost_session(error: KafkaError, context: Context) -> FetchResponse:

@@ -70,7 +70,7 @@ class Search:
         self._context = context
         self._isolation = isolation(request.isolation_level)
         self._from_consumer = request.replica_id == _CONSUMER
-        self._times = Counter(
+        self._mentions = Counter(
             (topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions
         )
 
@@ -81,7 +81,7 @@ class Search:
         try:
             self._context.demand(Operation.DESCRIBE, Resource.TOPIC, asked.name)
             topic = topic_named(self._context, asked.name)
-        except KafkaError as error:
+        except Exception as error:
             return [self._refused(error, asked.name, partition) for partition in asked.partitions]
         return [self._in_partition(topic, partition) for partition in asked.partitions]
 
@@ -98,7 +98,7 @@ class Search:
         return self._answer(found, partition, asked)
 
     def _check(self, topic: Topic, asked: Asked) -> None:
-        if self._times[topic.name, asked.partition_index] > 1:
+        if self._mentions[topic.name, asked.partition_index] > 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the request names the partition more than once")
         version = self._context.version
         if asked.timestamp < 0 and version < _SINCE.get(asked.timestamp, version + 1):
@@ -161,7 +161,5 @@ def _old_style(found: Found | None, log_start: int, end: int, asked: Asked) -> l
     Offsets before which all records are older, the latest first. Kafka had the starts of segments; of those, the one
     that never changes is the start of the log.
     """
-    offsets = {log_start}
-    if asked.timestamp != EARLIEST:
-        offsets.add(found.offset if found else end)
+    offsets = {found.offset if found else end, log_start}
     return sorted(offsets, reverse=True)[: max(0, asked.max_num_offsets)]

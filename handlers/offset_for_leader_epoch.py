@@ -11,7 +11,7 @@ from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.view import Topic
 from kgateway.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kgateway.partitions import check_leader_epoch, foreseen, topic_named
-from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.errors import ErrorCode
 
 TopicAsked = OffsetForLeaderEpochRequest.Topic
 Asked = OffsetForLeaderEpochRequest.Topic.Partition
@@ -35,7 +35,7 @@ def _in_topic(asked: TopicAsked, trusted: bool, context: Context) -> TopicAnswer
         if not trusted:
             context.demand(Operation.DESCRIBE, Resource.TOPIC, asked.topic)
         topic = topic_named(context, asked.topic)
-    except KafkaError as error:
+    except Exception as error:
         answers = [_refused(error, asked.topic, partition, context) for partition in asked.partitions]
     else:
         answers = [_in_partition(topic, partition, context) for partition in asked.partitions]

@@ -20,17 +20,17 @@ from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.partition import Appended, Origin
 from kgateway.cluster.view import ClusterView, Topic
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
-from kgateway.partitions import endpoints, foreseen, leader, topic_named, topic_of_id
-from kgateway.records.batch import MAGIC, Batch, Incomplete, read_batch
+from kgateway.partitions import foreseen, name_leaders, topic_named, topic_of_id
+from kgateway.records.batch import MAGIC, TRANSACTIONAL_BIT, Batch, Incomplete, read_batch
 from kgateway.records.compression import Codec
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.malformed import Malformed
 from kgateway.wire.types import Buffer
 
 TopicData = ProduceRequest.TopicData
-PartitionData = ProduceRequest.TopicData.PartitionData
+PartitionData = TopicData.PartitionData
 TopicAnswer = ProduceResponse.Response
-Answer = ProduceResponse.Response.PartitionResponse
+Answer = TopicAnswer.PartitionResponse
 
 WRITE_TOPIC = Operation.WRITE.on(Resource.TOPIC)
 WRITE_TRANSACTIONAL_ID = Operation.WRITE.on(Resource.TRANSACTIONAL_ID)
@@ -52,7 +52,7 @@ class Unsettled(NamedTuple):
     """
 
     answer: Answer
-    topic: Topic
+    subject: str
     acknowledged: Deferred[None]
 
 
@@ -73,7 +73,9 @@ def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Defe
         context.refuse(error)
         return _unanswered(context)
     unsettled: list[Unsettled] = []
-    answers = [_write_topic(data, request, context, unsettled) for data in request.topic_data]
+    answers: list[TopicAnswer] = []
+    for data in request.topic_data:  # a comprehension is a call more, in Python 3.11; so below, too
+        answers.append(_write_topic(data, request, context, unsettled))
     if request.acks == NO_ACKS:
         return _unanswered(context)
     response = ProduceResponse(responses=answers)
@@ -99,13 +101,16 @@ def _unanswered(context: Context) -> ProduceResponse | None:
 
 
 def _write_topic(data: TopicData, request: ProduceRequest, context: Context, unsettled: list[Unsettled]) -> TopicAnswer:
+    answers: list[Answer] = []
     try:
         topic = _writable(data, context)
-    except KafkaError as error:
+    except Exception as error:
         name = data.name or str(data.topic_id)
-        answers = [_refused(error, name, partition.index, context) for partition in data.partition_data]
+        told = foreseen(error, name)
+        answers += [_refused(told, name, partition.index, context) for partition in data.partition_data]
     else:
-        answers = [_write(topic, partition, request, context, unsettled) for partition in data.partition_data]
+        for partition in data.partition_data:
+            answers.append(_write(topic, partition, request, context, unsettled))
     return TopicAnswer(name=data.name, topic_id=data.topic_id, partition_responses=answers)
 
 
@@ -129,12 +134,13 @@ def _write(
         partition = context.broker.partition(topic.id, data.index)
         log_start = partition.log_start
         batch = _the_batch(cast("Buffer | None", data.records), context.version)
-        if batch.header.is_transactional and request.transactional_id is None:
+        if batch.header.attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
             reason = "the batch is transactional, and the request names no transactional id"
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason)
         appended = partition.append(batch, _FROM_CLIENT)
     except Exception as error:
-        return _refused(foreseen(error, f"{topic.name}-{data.index}"), topic.name, data.index, context, log_start)
+        told = foreseen(error, f"{topic.name}-{data.index}")
+        return _refused(told, topic.name, data.index, context, log_start)
     answer = Answer(
         index=data.index,
         error_code=_NO_ERROR,
@@ -145,7 +151,7 @@ def _write(
     if appended.stored is not None or appended.safe is not None:
         acknowledged = _acknowledged(appended, request.acks)
         if acknowledged is not None:
-            unsettled.append(Unsettled(answer, topic, acknowledged))
+            unsettled.append(Unsettled(answer, f"{topic.name}-{data.index}", acknowledged))
     return answer
 
 
@@ -201,34 +207,27 @@ class Acknowledgement:
         self.result: Deferred[ProduceResponse] = Deferred(lambda _: self._end())
         self._response = response
         self._unsettled = dict(enumerate(unsettled))
-        self._timeout_ms = timeout_ms
         self._context = context
-        self._timer = context.clock.callLater(max(timeout_ms, 0) / 1000, self._time_out)
+        self._timer = context.clock.callLater(max(timeout_ms, 0) / 1000, self._time_out, timeout_ms)
         for key, append in enumerate(unsettled):
-            append.acknowledged.addCallbacks(self._succeeded, self._failed, callbackArgs=(key,), errbackArgs=(key,))
-
-    def _succeeded(self, _: None, key: int) -> None:
-        self._settle(key)
+            append.acknowledged.addCallbacks(self._settle, self._failed, callbackArgs=(key,), errbackArgs=(key,))
 
     def _failed(self, failure: Failure, key: int) -> None:
-        append = self._unsettled.get(key)
-        if append:
-            subject = f"{append.topic.name}-{append.answer.index}"
-            self._refuse(append.answer, foreseen(failure.value, subject), subject)
-            self._settle(key)
+        if key in self._unsettled:
+            self._refuse(key, foreseen(failure.value, self._unsettled[key].subject))
 
-    def _time_out(self) -> None:
-        for key, append in list(self._unsettled.items()):
-            why = f"not acknowledged within {self._timeout_ms} ms, and may be yet"
-            subject = f"{append.topic.name}-{append.answer.index}"
-            self._refuse(append.answer, KafkaError(ErrorCode.REQUEST_TIMED_OUT, why), subject)
-            self._settle(key)
+    def _time_out(self, timeout_ms: int) -> None:
+        late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"not acknowledged within {timeout_ms} ms, and may be yet")
+        for key in list(self._unsettled):
+            self._refuse(key, late)
 
-    def _refuse(self, answer: Answer, error: KafkaError, subject: str) -> None:
+    def _refuse(self, key: int, error: KafkaError) -> None:
+        answer, subject, _ = self._unsettled[key]
         answer.error_code = self._context.refuse(error, subject)
         answer.error_message = error.message
+        self._settle(None, key)
 
-    def _settle(self, key: int) -> None:
+    def _settle(self, _: None, key: int) -> None:
         if self._unsettled.pop(key, None) and not self._unsettled:
             self._end()
             self.result.callback(_finished(self._response, self._context))
@@ -244,19 +243,13 @@ def _finished(response: ProduceResponse, context: Context) -> ProduceResponse:
     The response, which says of partitions that are not led here where they are.
     """
     if context.refusals:
-        leaders = set(_name_leaders(response, context.broker.view()))
-        response.node_endpoints = [
-            ProduceResponse.NodeEndpoint(node_id=node.id, host=address.host, port=address.port, rack=node.rack)
-            for node, address in endpoints(context, leaders)
-        ]
+        name_leaders(response, _misled(response, context.broker.view()), context)
     return response
 
 
-def _name_leaders(response: ProduceResponse, view: ClusterView) -> Iterator[int]:
-    for topic in response.responses:
-        known = view.topics_by_id.get(topic.topic_id) or view.topics.get(topic.name)
-        for answer in topic.partition_responses:
-            now = leader(known, answer.index)
-            if now and answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                answer.current_leader = Answer.CurrentLeader(leader_id=now.leader_id, leader_epoch=now.leader_epoch)
-                yield now.leader_id
+def _misled(response: ProduceResponse, view: ClusterView) -> Iterator[tuple[Topic | None, int, Answer]]:
+    for told in response.responses:
+        topic = view.topics_by_id.get(told.topic_id) or view.topics.get(told.name)
+        for answer in told.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                yield topic, answer.index, answer

@@ -4,12 +4,13 @@ checked, what becomes of an error that concerns one partition alone, and where c
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from kgateway.cluster.partition import Isolation
-from kgateway.cluster.view import Address, Node, PartitionState, Topic
+from kgateway.cluster.view import Address, Node, Topic
 from kgateway.context import Context
 from kgateway.interfaces import IPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -67,13 +68,6 @@ def foreseen(error: BaseException | None, subject: str) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}; the gateway's log has more")
 
 
-def leader(topic: Topic | None, index: int) -> PartitionState | None:
-    """
-    Who leads the partition, if there is one.
-    """
-    return topic.partitions[index] if topic and 0 <= index < len(topic.partitions) else None
-
-
 def endpoints(context: Context, node_ids: Iterable[int]) -> Iterator[tuple[Node, Address]]:
     """
     Where the client reaches those of the nodes that are in the cluster.
@@ -83,3 +77,20 @@ def endpoints(context: Context, node_ids: Iterable[int]) -> Iterator[tuple[Node,
         node = view.node(node_id)
         if node:
             yield node, context.address(node)
+
+
+def name_leaders(response: Any, misled: Iterable[tuple[Topic | None, int, Any]], context: Context) -> None:
+    """
+    Say in answers to clients that asked the wrong node who leads their partitions, and in the response where those
+    nodes are (KIP-951). Responses differ in what they are, and are alike in how they say this.
+    """
+    leaders: dict[int, None] = {}  # in the order in which they were named
+    for topic, index, answer in misled:
+        if topic and 0 <= index < len(topic.partitions):
+            state = topic.partitions[index]
+            answer.current_leader = answer.CurrentLeader(leader_id=state.leader_id, leader_epoch=state.leader_epoch)
+            leaders[state.leader_id] = None
+    response.node_endpoints = [
+        response.NodeEndpoint(node_id=node.id, host=address.host, port=address.port, rack=node.rack)
+        for node, address in endpoints(context, leaders)
+    ]

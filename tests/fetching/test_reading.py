@@ -152,10 +152,12 @@ class ColdTests(ReadingTestCase):
         """
         Where reads that had to wait bring nothing, the others get what was kept for them.
         """
-        reading = self.start(want(0, 2), want(2))
-        self.assertEqual([0, 0], sizes(reading))
-        self.partitions[0].arrive()
-        self.assertEqual(([0, 2 * SIZE], ["end"]), (sizes(reading), self.ends))
+        for more, expected in ((PLENTY, 2 * SIZE), (1, SIZE)):
+            reading = self.start(want(0, 2), want(2, max_bytes=more))
+            self.assertEqual([0, 0], sizes(reading))
+            self.partitions[0].arrive()
+            self.assertEqual([0, expected], sizes(reading), more)
+        self.assertEqual(["end", "end"], self.ends)
 
     def test_nothing_after_all_but_cold(self) -> None:
         """
@@ -187,7 +189,7 @@ class ColdTests(ReadingTestCase):
         """
         As long as reads are outstanding there is no answer, however much is there.
         """
-        reading = self.start(want(0), want(2))
-        self.assertFalse(reading.suffices(1))
+        reading = self.start(want(0, max_bytes=2 * SIZE), want(2))
+        self.assertEqual((2 * SIZE, False), (reading.size, reading.suffices(1)))
         self.partitions[0].arrive()
         self.assertTrue(reading.suffices(1))

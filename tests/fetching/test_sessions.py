@@ -69,7 +69,8 @@ class SessionsTestCase(SynchronousTestCase):
     def code(self, *args: Any, **more: Any) -> ErrorCode:
         with self.assertRaises(KafkaError) as caught:
             self.turn(*args, **more)
-        return caught.exception.code
+        code: ErrorCode = caught.exception.code
+        return code
 
     def gone(self, session_id: int) -> bool:
         try:
@@ -89,7 +90,7 @@ class OpeningTests(SessionsTestCase):
         A fetch with epoch -1 has no session: it is about what it names, and is told all of it.
         """
         turn = self.turn(epoch=FINAL_EPOCH, asked=[ask(3, index=1, epoch=7, max_bytes=9), ask(index=0)])
-        [first, second] = turn.wanted
+        first = turn.wanted[0]
         self.assertEqual([("orders", 1), ("orders", 0)], keys(turn))
         self.assertEqual((3, 7, 9), (first.offset, first.leader_epoch, first.max_bytes))
         self.assertEqual((NO_SESSION, [1, 0]), self.tell(turn))
@@ -218,7 +219,7 @@ class PartitionsTests(SessionsTestCase):
 class TellingTests(SessionsTestCase):
     def setUp(self) -> None:
         super().setUp()
-        self.id = self.open(2)
+        self.session = self.open(2)
         self.epoch = 0
 
     def next(self, **more: Any) -> list[int]:
@@ -226,10 +227,10 @@ class TellingTests(SessionsTestCase):
         The partitions that the next answer holds, where partition 0 is answered so, and 1 as before.
         """
         self.epoch += 1
-        turn = self.turn(self.id, self.epoch)
-        told = [(wanted, answer(wanted, **(more if wanted.index == 0 else {}))) for wanted in turn.wanted]
-        session_id, told = turn.tell(told)
-        self.assertEqual(self.id, session_id)
+        turn = self.turn(self.session, self.epoch)
+        answers = [(wanted, answer(wanted, **(more if wanted.index == 0 else {}))) for wanted in turn.wanted]
+        session_id, told = turn.tell(answers)
+        self.assertEqual(self.session, session_id)
         return [one.partition_index for _, one in told]
 
     def test_nothing_new(self) -> None:
@@ -275,10 +276,10 @@ class TellingTests(SessionsTestCase):
         A partition that brought records is served last the next time; one with other news keeps its place.
         """
         self.next(high_watermark=7)
-        self.assertEqual([0, 1], [wanted.index for wanted in self.turn(self.id, 2).wanted])
+        self.assertEqual([0, 1], [wanted.index for wanted in self.turn(self.session, 2).wanted])
         self.epoch = 2
         self.next(records=[b"batch"])
-        self.assertEqual([1, 0], [wanted.index for wanted in self.turn(self.id, 4).wanted])
+        self.assertEqual([1, 0], [wanted.index for wanted in self.turn(self.session, 4).wanted])
 
 
 class RoomTests(SessionsTestCase):

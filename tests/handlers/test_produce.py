@@ -77,7 +77,8 @@ class ProduceTestCase(SynchronousTestCase):
     def refused_whole(self, request: ProduceRequest, version: int = 13) -> ErrorCode:
         with self.assertRaises(KafkaError) as caught:
             self.start(request, version)
-        return caught.exception.code
+        code: ErrorCode = caught.exception.code
+        return code
 
     def stored(self, index: int = 0) -> list[bytes]:
         found = MemoryPartition.read(self.partitions[index], 0, PLENTY, Isolation.READ_UNCOMMITTED, True)
@@ -206,6 +207,14 @@ class FindingTests(ProduceTestCase):
         assert answer.current_leader
         self.assertEqual((9, []), (answer.current_leader.leader_id, response.node_endpoints))
 
+    def test_partition_is_unknown_here(self) -> None:
+        """
+        Of a partition that is not in view yet, no leader is named.
+        """
+        for index in (2, -1):
+            self.broker.failing[index] = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "it is new")
+            self.assertIsNone(self.ask(self.request(batch(), first=index))[0].current_leader)
+
 
 class PermissionTests(ProduceTestCase):
     def test_write_is_asked_once_a_topic(self) -> None:
@@ -325,6 +334,17 @@ class RecordsTests(ProduceTestCase):
         self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
         self.assertNotIn("a bug", answers[0].error_message or "")
 
+    def test_authorizer_fails(self) -> None:
+        """
+        Where the authorizer fails for one topic, what was written to another is still answered.
+        """
+        topics = self.request(batch()).topic_data + self.request(batch(), name="x" * 9).topic_data
+        self.serving.parts.authorizer = Denying(lambda _, __, name: 1 // (name == "orders") < 1)
+        response = self.successResultOf(self.start(self.request(topic_data=topics), 12))
+        codes = [topic.partition_responses[0].error_code for topic in response.responses]
+        self.assertEqual([ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR], codes)
+        self.assertEqual(1, len(self.flushLoggedErrors(ZeroDivisionError)))
+
     def test_reason_is_remembered(self) -> None:
         """
         Why a partition was refused is remembered with its name.
@@ -415,8 +435,18 @@ class AcksTests(ProduceTestCase):
         self.serving.clock.advance(0.1)
         answers = [(answer.error_code, answer.base_offset) for answer in self.answers(result)]
         self.assertEqual([(ErrorCode.REQUEST_TIMED_OUT, 0), (ErrorCode.NONE, 0)], answers)
-        self.fail_late(self.partitions[0].safe)
-        self.assertEqual([1, 1], [partition.log_end for partition in self.partitions])
+        self.errback(self.partitions[0].safe, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        self.assertEqual([None, 1], [self.left(self.partitions[0].safe), self.partitions[0].log_end])
+
+    def test_acknowledged_too_late(self) -> None:
+        """
+        Nor is it of interest that a batch became safe when its time was up.
+        """
+        result = self.start(self.request(batch(), timeout_ms=3_000))
+        self.serving.clock.advance(3)
+        self.settle(self.partitions[0].safe)
+        self.assertEqual(ErrorCode.REQUEST_TIMED_OUT, self.answers(result)[0].error_code)
+        self.assertIsNone(self.left(self.partitions[0].safe))
 
     def test_no_time_at_all(self) -> None:
         """
@@ -424,6 +454,7 @@ class AcksTests(ProduceTestCase):
         """
         for timeout_ms in (0, -1):
             result = self.start(self.request(batch(), timeout_ms=timeout_ms))
+            self.assertEqual([0], [call.getTime() for call in self.serving.clock.getDelayedCalls()])
             self.serving.clock.advance(0)
             self.assertEqual(ErrorCode.REQUEST_TIMED_OUT, self.answers(result)[0].error_code)
 
@@ -467,9 +498,7 @@ class AcksTests(ProduceTestCase):
             self.start(self.request(batch(), acks=acks))
             for promised in (partition.stored, partition.safe):
                 self.errback(promised, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-                left: list[object] = []
-                promised.addBoth(left.append)
-                self.assertEqual([None], left, acks)
+                self.assertIsNone(self.left(promised), acks)
 
     def test_client_goes(self) -> None:
         """
@@ -489,5 +518,12 @@ class AcksTests(ProduceTestCase):
         assert promised
         promised.errback(error)
 
-    def fail_late(self, promised: Deferred[None] | None) -> None:
-        self.errback(promised, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    def left(self, promised: Deferred[None] | None) -> object:
+        """
+        What is left of a promise that was kept or broken, after everybody has heard of it.
+        """
+        assert promised
+        results: list[object] = []
+        promised.addBoth(results.append)
+        [result] = results
+        return result
