@@ -45,7 +45,8 @@ def makeService(options: Options) -> Service:  # noqa: N802  # the name twistd l
 
     # Timers must not follow the wall clock: a step of it would end every session. No timer has been made yet.
     reactor.seconds = time.monotonic  # type: ignore[method-assign]
-    in_terminal = bool(options.parent and options.parent.get("nodaemon"))
+    # `twistd` says so, and `twist` knows no other way.
+    in_terminal = bool(options.parent and options.parent.get("nodaemon", True))
     return GatewayService(options.settings, cast(IReactorCore, reactor), in_terminal)
 
 
@@ -66,7 +67,7 @@ class GatewayService(Service):
 
     def startService(self) -> None:
         super().startService()
-        self._levels.start()
+        self._reactor.callWhenRunning(self._levels.start)  # under `twist` there are no logs before
         started = Deferred.fromCoroutine(self._start())
         failures: list[Failure] = []
         started.addErrback(failures.append)

@@ -1,0 +1,34 @@
+"""
+The gateway as Twisted's own programs run it.
+"""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_RUN = {
+    "twist": "from twisted.application.twist import Twist; Twist.main()",
+    "twistd": "from twisted.scripts.twistd import run; run()",
+}
+_LISTEN = ("kgateway", "--listen", "tcp:0:interface=127.0.0.1", "--port-file", "port")
+
+
+@pytest.mark.parametrize("program", [["twist"], ["twistd", "-n"], ["twistd", "-n", "-l", "file.log"]], ids=" ".join)
+def test_one_line_on_stdout_says_ready(program: list[str], tmp_path: Path) -> None:
+    """
+    Where, and with which data; the port file has the address by then, and is gone with the gateway.
+    """
+    name, *arguments = program
+    command = [sys.executable, "-c", _RUN[name], *arguments, *_LISTEN]
+    with subprocess.Popen(command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+        assert run.stdout
+        ready = next(line for line in run.stdout if " is ready: " in line)
+        address = (tmp_path / "port").read_text().strip()
+        run.send_signal(signal.SIGTERM)
+        rest = run.stdout.read()
+    assert f"plaintext on {address}; records in memory" in ready
+    assert " is ready: " not in rest
+    assert not (tmp_path / "port").exists()
