@@ -21,7 +21,7 @@ S = TypeVar("S", bound="Service")
 
 class Service(Protocol):
     """
-    Something that all handlers of a gateway share, such as the fetch sessions: one a gateway, made when first asked for.
+    Something that all handlers of a gateway share, such as the fetch sessions: there is one, made when first asked for.
     """
 
     def __init__(self, gateway: "GatewayParts") -> None: ...

@@ -52,12 +52,12 @@ class IPartition(Interface):
         does not fit. A Deferred only when disk or network is needed; a KafkaError where the offset is out of range.
         """
 
-    def find_time(timestamp: int) -> Found | None | Deferred[Found | None]:
+    def find_time(timestamp: int) -> Found | Deferred[Found | None] | None:
         """
         The first record with this timestamp or a later one, as far as the high watermark.
         """
 
-    def find_max_time() -> Found | None | Deferred[Found | None]:
+    def find_max_time() -> Found | Deferred[Found | None] | None:
         """
         The first of the records that have the largest timestamp.
         """

@@ -59,7 +59,7 @@ class Topic:
     id: Uuid
     name: str
     partitions: tuple[PartitionState, ...]
-    config: TopicConfig = TopicConfig()
+    config: TopicConfig = field(default_factory=TopicConfig)
     internal: bool = False
 
 
@@ -71,7 +71,7 @@ class NewTopic:
 
     name: str
     partition_count: int
-    config: TopicConfig = TopicConfig()
+    config: TopicConfig = field(default_factory=TopicConfig)
     internal: bool = False
 
 

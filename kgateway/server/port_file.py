@@ -4,15 +4,33 @@ The file that tells other programs where the gateway listens: a line HOST:PORT f
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 
 from kgateway.cluster.view import Address
 
 
-def write_port_file(path: str, addresses: Iterable[Address]) -> None:
+class PortFile:
     """
-    Put the addresses there, all or nothing: whoever sees the file sees them whole.
+    Written beside its place first, where a folder that is missing or a full disk still stop the start, and put there
+    when clients can connect: whoever sees the file sees it whole.
     """
-    unfinished = f"{path}.{os.getpid()}"
-    with open(unfinished, "w") as file:
-        file.writelines(f"{address}\n" for address in addresses)
-    os.replace(unfinished, path)
+
+    def __init__(self, path: str, addresses: Iterable[Address]) -> None:
+        self._path = path
+        self._prepared = f"{path}.{os.getpid()}"
+        with open(self._prepared, "w") as file:
+            file.writelines(f"{address}\n" for address in addresses)
+
+    def publish(self) -> None:
+        """
+        Put it in its place.
+        """
+        os.replace(self._prepared, self._path)
+
+    def remove(self) -> None:
+        """
+        Take it away, wherever it is.
+        """
+        for path in (self._prepared, self._path):
+            with suppress(FileNotFoundError):
+                os.unlink(path)

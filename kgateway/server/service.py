@@ -31,13 +31,13 @@ from kgateway.observe.profile import Profiler
 from kgateway.server.gateway import Gateway, StartError
 from kgateway.server.options import Options as Options
 from kgateway.server.plugin_rows import plugin_rows
-from kgateway.server.port_file import write_port_file
+from kgateway.server.port_file import PortFile
 from kgateway.server.registry import PluginError
 
 _FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError)
 
 
-def makeService(options: Options) -> Service:  # noqa: N802  # the name twistd looks for
+def makeService(options: Options) -> Service:
     """
     The service that `twistd kgateway` runs.
     """
@@ -64,6 +64,7 @@ class GatewayService(Service):
         self._levels = LogLevels(globalLogPublisher, settings.log_level)
         self._gateway: Gateway | None = None
         self._control: ControlSocket | None = None
+        self._port_file: PortFile | None = None
 
     def startService(self) -> None:
         super().startService()
@@ -83,12 +84,18 @@ class GatewayService(Service):
         _allow_many_files()
         gateway = self._gateway = Gateway(self._settings, self._reactor)
         bound = await gateway.start()
+        self._port_file = self._prepare_port_file(bound)
         self._control = await self._open_control(gateway)
         gc.collect()
         gc.freeze()  # what is there now stays, and need not be looked through again
-        if self._settings.port_file:
-            write_port_file(self._settings.port_file, bound)
-        self._say_ready(gateway, bound)
+        self._reactor.callWhenRunning(self._say_ready, gateway, bound)  # from then on it can be told to stop, too
+
+    def _prepare_port_file(self, bound: list[Address]) -> PortFile | None:
+        path = self._settings.port_file
+        try:
+            return PortFile(path, bound) if path else None
+        except OSError as error:
+            raise StartError(f"--port-file {path} cannot be written: {error.strerror}") from None
 
     async def _open_control(self, gateway: Gateway) -> ControlSocket:
         """
@@ -101,6 +108,8 @@ class GatewayService(Service):
         return control
 
     def _say_ready(self, gateway: Gateway, bound: list[Address]) -> None:
+        if self._port_file:
+            self._port_file.publish()
         names = [listener.name for listener in self._settings.listen]
         where = ", ".join(f"{name} on {address}" for name, address in zip(names, bound, strict=True))
         ready = f"kgateway {__version__} is ready: {where}; {gateway.broker.description}"
@@ -115,9 +124,8 @@ class GatewayService(Service):
                 await self._control.close()
             if self._gateway:
                 await self._gateway.stop()
-            if self._settings.port_file:
-                with suppress(FileNotFoundError):
-                    os.unlink(self._settings.port_file)
+            if self._port_file:
+                self._port_file.remove()
         finally:
             self._levels.stop()
 

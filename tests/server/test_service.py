@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 _RUN = {
-    "twist": "from twisted.application.twist import Twist; Twist.main()",
+    "twist": "from twisted.application.twist._twist import Twist; Twist.main()",
     "twistd": "from twisted.scripts.twistd import run; run()",
 }
 _LISTEN = ("kgateway", "--listen", "tcp:0:interface=127.0.0.1", "--port-file", "port")
@@ -32,3 +32,14 @@ def test_one_line_on_stdout_says_ready(program: list[str], tmp_path: Path) -> No
     assert f"plaintext on {address}; records in memory" in ready
     assert " is ready: " not in rest
     assert not (tmp_path / "port").exists()
+
+
+def test_a_port_file_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
+    """
+    Whoever waits for it would wait for ever.
+    """
+    command = [sys.executable, "-m", "kgateway", "serve", *_LISTEN[1:3], "--port-file", "nowhere/port"]
+    run = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False)
+    assert run.returncode == 1
+    assert "kgateway cannot start: --port-file nowhere/port cannot be written: No such file or directory" in run.stdout
+    assert list(tmp_path.iterdir()) == []
