@@ -13,7 +13,8 @@ README = (ROOT / "README.md").read_text()
 
 
 def _blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    return [text for written, text in fenced if written == language]
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

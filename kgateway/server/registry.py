@@ -10,6 +10,7 @@ from zope.interface.exceptions import Invalid
 from zope.interface.verify import verifyObject
 
 from kgateway.interfaces import IApiFilter, IApiHandler
+from kgateway.wire.schema import Message
 from kgateway.wire.versions import show_versions
 
 
@@ -60,29 +61,31 @@ class Registry:
         self.advertised = dict(sorted(self._advertised()))
         self._check_filters()
 
-    def filters(self, request: type) -> list[IApiFilter]:
+    def filters(self, request: type[Message]) -> list[IApiFilter]:
         """
-        What stands around the handler of a request, the outermost first.
+        What stands around the handlers of an API, the outermost first. A handler that reads the request by a table of
+        its own is no way round them.
         """
-        fitting = [plugin.value for plugin in self._filters if request in plugin.value.requests]
+        key = request.__spec__.key
+        fitting = [plugin.value for plugin in self._filters if key in _keys(plugin.value.requests)]
         return sorted(fitting, key=lambda value: -value.priority)
 
     def rows(self) -> list[Row]:
         """
         The active handlers, by key and version.
         """
-        served: dict[tuple[int, str], list[int]] = {}
-        plugins = {plugin.value.name: plugin for plugin in self._handlers}
-        for (key, version), plugin in self.active.items():
-            served.setdefault((key, plugin.value.name), []).append(version)
-        return [self._row(key, plugins[name], sorted(versions)) for (key, name), versions in sorted(served.items())]
+        served: dict[int, tuple[Plugin, list[int]]] = {}
+        for key, version in sorted(self.active):
+            plugin = self.active[key, version]
+            served.setdefault(id(plugin), (plugin, []))[1].append(version)
+        return [self._row(plugin, versions) for plugin, versions in served.values()]
 
-    def _row(self, key: int, plugin: Plugin, versions: list[int]) -> Row:
+    def _row(self, plugin: Plugin, versions: list[int]) -> Row:
         handler = plugin.value
         return Row(
-            key=key,
+            key=handler.request.__spec__.key,
             api=api_name(handler.request),
-            versions=show_versions(range(versions[0], versions[-1] + 1)),
+            versions=_shown(versions),
             handler=handler.name,
             module=plugin.module,
             priority=handler.priority,
@@ -100,7 +103,7 @@ class Registry:
             if taken is not plugin and not (taken.value.replaces and taken.value.priority > handler.priority):
                 raise PluginError(
                     f"{_title(taken)} and {_title(plugin)} both serve {api_name(handler.request)} v{version}: the one "
-                    f"that is meant to needs replaces=True and a priority above the other's"
+                    f"that is meant to needs replaces=True and a priority above {handler.priority}, the other's"
                 )
 
     def _advertised(self) -> Iterator[tuple[int, tuple[range, str]]]:
@@ -109,21 +112,25 @@ class Registry:
         """
         keys = {key for key, _ in self.active}
         for key in keys:
-            plugins = {plugin.value.name: plugin for (other, _), plugin in self.active.items() if other == key}
+            plugins = {id(plugin): plugin for (other, _), plugin in self.active.items() if other == key}
             versions = {version for plugin in plugins.values() for version in plugin.value.advertised}
             name = api_name(next(iter(plugins.values())).value.request)
             if versions != set(range(min(versions), max(versions) + 1)):
+                whose = ", ".join(_title(plugin) for plugin in plugins.values())
                 raise PluginError(
-                    f"the versions of {name} have a gap: {sorted(versions)}; clients take them for a range"
+                    f"the versions of {name} have a gap, and clients take them for a range: serve those that are "
+                    f"missing from {_shown(versions)} too, which are of {whose}"
                 )
             yield key, (range(min(versions), max(versions) + 1), name)
 
     def _check_filters(self) -> None:
-        served = {plugin.value.request for plugin in self.active.values()}
         for plugin in self._filters:
             for request in plugin.value.requests:
-                if request not in served:
-                    raise PluginError(f"{_title(plugin)} stands around {request.__name__}, which nothing here serves")
+                if request.__spec__.key not in self.advertised:
+                    raise PluginError(
+                        f"{_title(plugin)} stands around {api_name(request)}, which nothing here serves: install a "
+                        f"handler of it, or take it off the filter"
+                    )
 
 
 def api_name(request: type) -> str:
@@ -139,11 +146,11 @@ def _checked(plugin: Plugin) -> Plugin:
     try:
         verifyObject(interface, value)
     except Invalid as wrong:
-        raise PluginError(f"{plugin.module} has a plugin that is not whole: {wrong}") from None
+        raise PluginError(f"{plugin.module} has a plugin that is not whole; `api` makes whole ones: {wrong}") from None
     if interface is IApiHandler:
         _check_handler(plugin)
     elif not value.requests:
-        raise PluginError(f"{_title(plugin)} names no request to stand around")
+        raise PluginError(f"{_title(plugin)} stands around nothing: name requests, as in @around(ProduceRequest)")
     return plugin
 
 
@@ -151,15 +158,39 @@ def _check_handler(plugin: Plugin) -> None:
     handler = plugin.value
     request, response = handler.request.__spec__, handler.response.__spec__
     if not handler.needs:
-        raise PluginError(f"{_title(plugin)} declares nothing it needs: give needs=, or Free with the reason why")
-    if request.key is None or request.key != response.key:
-        raise PluginError(f"{_title(plugin)}: {request.name} and {response.name} are not of one API key")
-    if not handler.versions or not set(handler.versions) <= set(request.versions) & set(response.versions):
         raise PluginError(
-            f"{_title(plugin)} serves versions {show_versions(handler.versions)}, and the tables have "
-            f"{show_versions(request.versions)}"
+            f"{_title(plugin)} declares nothing that it needs of its clients: give needs=Operation.READ.on(...) or its "
+            f"like, or needs=Free(...) with the reason why everybody may"
+        )
+    if request.key is None or request.key != response.key:
+        raise PluginError(
+            f"{_title(plugin)} takes {request.name}, key {request.key}, and answers {response.name}, key "
+            f"{response.key}: give both the key of one API"
+        )
+    known = set(request.versions) & set(response.versions)
+    if not handler.versions or not set(handler.versions) <= known:
+        raise PluginError(
+            f"{_title(plugin)} serves the versions {show_versions(handler.versions)}: name some that its tables have, "
+            f"{_shown(known)}"
         )
 
 
 def _title(plugin: Plugin) -> str:
     return f"{plugin.value.name} ({plugin.module})"
+
+
+def _keys(requests: Iterable[type[Message]]) -> set[int | None]:
+    return {request.__spec__.key for request in requests}
+
+
+def _shown(versions: Iterable[int]) -> str:
+    """
+    The versions with their gaps: `0-3, 5`.
+    """
+    ranges: list[range] = []
+    for version in sorted(versions):
+        if ranges and ranges[-1].stop == version:
+            ranges[-1] = range(ranges[-1].start, version + 1)
+        else:
+            ranges.append(range(version, version + 1))
+    return ", ".join(map(show_versions, ranges)) or "none"

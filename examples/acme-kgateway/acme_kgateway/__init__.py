@@ -1,0 +1,3 @@
+"""
+What Acme adds to kgateway.
+"""

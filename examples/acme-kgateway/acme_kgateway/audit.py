@@ -1,0 +1,65 @@
+"""
+Topics called `audit-*` are written through the listener `internal` alone.
+
+What else is in the same request goes on to the handler. So both are changed: the request loses what is refused, the
+response gets the refusals back, and who tried is told to wait a second.
+"""
+
+from fnmatch import fnmatchcase
+
+from kgateway.api import Context, around
+from kgateway.interfaces import Proceed
+from kgateway.messages.produce import ProduceRequest, ProduceResponse
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.schema import Message
+
+TOPICS = "audit-*"
+LISTENER = "internal"
+PAUSE_MS = 1000
+
+TopicData = ProduceRequest.TopicData
+TopicAnswer = ProduceResponse.Response
+
+
+@around(ProduceRequest, topics=[TOPICS], priority=5)
+async def seal_audit(request: ProduceRequest, context: Context, proceed: Proceed) -> Message | None:
+    if context.session.listener == LISTENER:
+        return await proceed(request)
+    everything, request.topic_data = request.topic_data, []
+    refusals = []
+    for data in everything:
+        name = _name(data, context)
+        if fnmatchcase(name, TOPICS):
+            refusals.append(_refused(data, name, context))
+        else:
+            request.topic_data.append(data)
+    response = await proceed(request)
+    if not isinstance(response, ProduceResponse):  # it wants no answer: acks=0
+        context.hang_up = "a Produce with acks=0 was for audit topics"
+        return None
+    response.responses += refusals
+    context.throttle_ms = PAUSE_MS
+    return response
+
+
+def _name(data: TopicData, context: Context) -> str:
+    """
+    The name of the topic, which newer clients give by its id.
+    """
+    topic = context.broker.view().topics_by_id.get(data.topic_id)
+    return topic.name if topic else data.name
+
+
+def _refused(data: TopicData, name: str, context: Context) -> TopicAnswer:
+    error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"{name} is written through the listener {LISTENER} alone")
+    code = context.refuse(error, name)
+    return TopicAnswer(
+        name=data.name,
+        topic_id=data.topic_id,
+        partition_responses=[
+            TopicAnswer.PartitionResponse(
+                index=partition.index, error_code=code, error_message=error.message, base_offset=-1
+            )
+            for partition in data.partition_data
+        ],
+    )

@@ -1,0 +1,38 @@
+"""
+A gateway inside a program, which writes and reads without a socket, while Kafka clients may come through one.
+"""
+
+import time
+from typing import Any
+
+from twisted.internet.task import react
+
+from kgateway.config.listeners import parse_listener
+from kgateway.config.settings import Settings
+from kgateway.embedded import Embedded
+from kgateway.server.gateway import Gateway
+
+
+async def main(reactor: Any) -> None:
+    reactor.seconds = time.monotonic  # a step of the wall clock shall end no session
+    gateway = Gateway(Settings(listen=(parse_listener("tcp:0:interface=127.0.0.1"),)), reactor)
+    try:
+        [address] = await gateway.start()  # where clients connect
+        assert address.port
+        await write_and_read(Embedded(gateway))
+    finally:
+        await gateway.stop()
+
+
+async def write_and_read(topics: Embedded) -> None:
+    await topics.create_topic("orders", partition_count=1, config={"retention.ms": "60000"})
+    first = await topics.produce("orders", [(b"key", b"one"), (None, b"two")])
+    one, two = await topics.fetch("orders", partition=0, offset=first)
+    assert (one.offset, one.key, one.value) == (0, b"key", b"one")
+    assert (two.offset, two.key, two.value) == (1, None, b"two")
+    assert topics.watermarks("orders", 0).high_watermark == 2
+    assert topics.stats()["topics"] == 1
+
+
+if __name__ == "__main__":
+    react(main)

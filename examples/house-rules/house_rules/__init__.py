@@ -1,0 +1,3 @@
+"""
+What this house asks of its topics.
+"""

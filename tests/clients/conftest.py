@@ -1,0 +1,71 @@
+"""
+A gateway that clients of all kinds talk to, and topics on it.
+
+The tests of a client need the client, so they run when they are named, as `tox -e NAME` does.
+"""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from kgateway.testing.kafka import Kafka
+from tests.clients.raw import Raw
+
+collect_ignore_glob = ["test_*.py"]
+
+pytest.register_assert_rewrite("tests.clients.behaviour")
+
+
+@pytest.fixture(autouse=True)
+def no_traceback(request: pytest.FixtureRequest) -> Iterator[None]:
+    """
+    Whatever a client does, the gateway meets with no accident.
+    """
+    kafka = request.getfixturevalue("shared_kafka") if "shared_kafka" in request.fixturenames else None
+    yield
+    assert not kafka or "Traceback" not in kafka.log, kafka.log
+
+
+@pytest.fixture
+def raw(shared_kafka: Kafka) -> Iterator[Raw]:
+    """
+    A look at what is stored.
+    """
+    with Raw(shared_kafka.bootstrap) as raw:
+        yield raw
+
+
+@pytest.fixture
+def name() -> str:
+    """
+    A name that no topic has.
+    """
+    return f"t-{uuid4()}"
+
+
+@pytest.fixture
+def topic(raw: Raw, name: str) -> str:
+    """
+    An empty topic with one partition.
+    """
+    raw.create(name)
+    return name
+
+
+@pytest.fixture
+def wide_topic(raw: Raw, name: str) -> str:
+    """
+    An empty topic with four partitions.
+    """
+    raw.create(name, 4)
+    return name
+
+
+@pytest.fixture(scope="session")
+def strict_kafka() -> Iterator[Kafka]:
+    """
+    A gateway that creates no topic unasked.
+    """
+    with Kafka("--auto-create-topics", "no") as kafka:
+        yield kafka

@@ -1,0 +1,27 @@
+"""
+Installs the Debian packages named, where the commands of the same name are missing: `python debian.py kcat`.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+
+def install(packages: list[str]) -> None:
+    """
+    Have apt-get do it.
+    """
+    apt_get = shutil.which("apt-get")
+    if not apt_get:
+        sys.exit(f"{' and '.join(packages)} must be there, and only Debian's apt-get is known here to install it")
+    unasking = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for task in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *packages]):
+        done = subprocess.run([apt_get, *task], env=unasking, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"apt-get cannot install {' and '.join(packages)}; its last words:\n{done.stderr[-1000:]}")
+
+
+missing = [name for name in sys.argv[1:] if not shutil.which(name)]
+if missing:
+    install(missing)

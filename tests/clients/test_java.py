@@ -1,0 +1,143 @@
+"""
+Kafka's own clients in Java, driven by `java/Client.java`, and its command line tools.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kgateway.records.compression import Codec
+from kgateway.testing.kafka import Kafka
+from kgateway.wire.errors import ErrorCode
+from tests.clients.behaviour import Behaviour, rows
+from tests.clients.client import PATIENCE_S, Connect
+from tests.clients.program import Program
+from tests.clients.raw import Raw
+
+SOURCES = Path(__file__).parent / "java"
+
+
+def java(program: str, *arguments: str) -> list[str]:
+    """
+    The command that runs a class, or a source file, beside Kafka's jars.
+    """
+    return [
+        "java",
+        "-Xshare:auto",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        f"{os.environ['KAFKA_JARS']}/*",
+        program,
+        *arguments,
+    ]
+
+
+@pytest.fixture(scope="module")
+def connect() -> Iterator[Connect]:
+    """
+    Clients of the program.
+    """
+    with Program(java(str(SOURCES / "Client.java"))) as program:
+        yield program.connect
+
+
+class TestJava(Behaviour):
+    """
+    What every client does.
+    """
+
+    unknown_topic = ErrorCode.REQUEST_TIMED_OUT  # it waits for the topic to come
+
+
+def tool(name: str, kafka: Kafka, *arguments: str, text: str = "") -> str:
+    """
+    What one of Kafka's command line tools prints, when all goes well.
+    """
+    command = java(f"org.apache.kafka.tools.{name}", *arguments, "--bootstrap-server", kafka.bootstrap)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+class TestTools:
+    """
+    Kafka's command line.
+    """
+
+    def test_topics(self, shared_kafka: Kafka, name: str) -> None:
+        """
+        kafka-topics creates, describes, widens, lists and deletes a topic.
+        """
+        named = ("--topic", name)
+        tool("TopicCommand", shared_kafka, "--create", *named, "--partitions", "3", "--config", "retention.ms=1000000")
+        described = tool("TopicCommand", shared_kafka, "--describe", *named)
+        assert re.search(r"PartitionCount: 3\tReplicationFactor: 1\tConfigs: retention.ms=1000000$", described, re.M)
+        assert re.findall(r"Partition: (\d)\tLeader: 1\tReplicas: 1\tIsr: 1", described) == ["0", "1", "2"]
+        tool("TopicCommand", shared_kafka, "--alter", *named, "--partitions", "5")
+        assert "PartitionCount: 5" in tool("TopicCommand", shared_kafka, "--describe", *named)
+        assert name in tool("TopicCommand", shared_kafka, "--list").splitlines()
+        tool("TopicCommand", shared_kafka, "--delete", *named)
+        assert name not in tool("TopicCommand", shared_kafka, "--list").splitlines()
+
+    def test_api_versions(self, shared_kafka: Kafka) -> None:
+        """
+        kafka-broker-api-versions finds a version of each API that both sides speak, and the newest of the main ones.
+        """
+        told = tool("BrokerApiVersionsCommand", shared_kafka)
+        assert "UNKNOWN" not in told
+        newest = dict(re.findall(r"(\w+)\(\d+\): .*\[usable: (\d+)\]", told))
+        assert (newest["Produce"], newest["Fetch"], newest["Metadata"]) == ("13", "18", "13")
+
+    def test_producer_performance(self, shared_kafka: Kafka, raw: Raw, wide_topic: str) -> None:
+        """
+        kafka-producer-perf-test has each of its records stored, by one idempotent producer.
+        """
+        told = tool(
+            "ProducerPerformance",
+            shared_kafka,
+            *("--topic", wide_topic, "--num-records", "20000", "--record-size", "500", "--throughput", "-1"),
+            *("--command-property", "acks=all", "compression.type=lz4"),
+        )
+        assert "20000 records sent" in told
+        headers = [batch.header for index in range(4) for batch in raw.batches(wide_topic, index)]
+        assert sum(header.records_count for header in headers) == 20_000
+        assert {header.codec for header in headers} == {Codec.LZ4}
+        assert len({header.producer_id for header in headers}) == 1
+
+    def test_offsets(self, shared_kafka: Kafka, raw: Raw, wide_topic: str) -> None:
+        """
+        kafka-get-offsets tells both ends of each partition, and where the largest timestamp is.
+        """
+        raw.append(wide_topic, rows(7), 2)
+        for time, offset in [("latest", 7), ("earliest", 0), ("max-timestamp", 6)]:
+            told = tool("GetOffsetShell", shared_kafka, "--topic-partitions", f"{wide_topic}:2", "--time", time)
+            assert told == f"{wide_topic}:2:{offset}\n"
+
+    def test_console(self, shared_kafka: Kafka, topic: str) -> None:
+        """
+        What kafka-console-producer is given, kafka-console-consumer shows.
+        """
+        tool(
+            "ConsoleProducer",
+            shared_kafka,
+            *("--topic", topic, "--reader-property", "parse.key=true", "--reader-property", "parse.headers=true"),
+            text="h:1,i:2\tkey 1\tvalue 1\nh:3\tkey 2\tvalue 2\n",
+        )
+        shown = tool(
+            "consumer.ConsoleConsumer",
+            shared_kafka,
+            *("--topic", topic, "--partition", "0", "--offset", "earliest", "--max-messages", "2"),
+            *("--formatter-property", "print.key=true", "--formatter-property", "print.headers=true"),
+        )
+        assert shown == "h:1,i:2\tkey 1\tvalue 1\nh:3\tkey 2\tvalue 2\n"
+
+    def test_cluster(self, shared_kafka: Kafka) -> None:
+        """
+        kafka-cluster tells where the gateway is.
+        """
+        (broker,) = tool("ClusterTool", shared_kafka, "list-endpoints").splitlines()[1:]
+        assert broker.split()[:3] == ["1", "127.0.0.1", str(shared_kafka.port)]

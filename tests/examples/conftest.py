@@ -1,0 +1,17 @@
+"""
+Where the examples are.
+"""
+
+from pathlib import Path
+
+import pytest
+
+pytest.register_assert_rewrite("tests.examples.acme", "tests.examples.client")
+
+
+@pytest.fixture(scope="session")
+def examples() -> Path:
+    """
+    The folder of the examples.
+    """
+    return Path(__file__).parents[2] / "examples"

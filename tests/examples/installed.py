@@ -1,0 +1,168 @@
+"""
+The example as its users have it: built, installed into a fresh environment beside kgateway, and removed again.
+
+Not among the default tests, for pip fetches what the two need: `tox -e plugin` runs it.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgateway import __version__
+from kgateway.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kgateway.testing.kafka import Kafka
+from kgateway.wire.errors import ErrorCode
+from tests.examples.acme import LISTENERS, PUBLIC, Acme
+from tests.examples.client import Client
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("kgateway", "handlers", "twisted")
+FILES = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+LEFT_BY_OTHERS = shutil.ignore_patterns("__pycache__", "dropin.cache", "*.egg-info", "build")
+
+
+class Environment:
+    """
+    A virtual environment.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        venv.create(folder, with_pip=True)
+        self.python = folder / "bin" / "python"
+
+    def pip(self, *arguments: str | Path) -> None:
+        """
+        Run pip, which is to succeed.
+        """
+        self.run("-m", "pip", "--disable-pip-version-check", *arguments)
+
+    def run(self, *arguments: str | Path) -> str:
+        """
+        What a run of Python prints, out of sight of this checkout.
+        """
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        command = [self.python, *arguments]
+        run = subprocess.run(
+            command, cwd=self.python.parent, env=environment, capture_output=True, text=True, check=False
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+        return run.stdout
+
+    @contextmanager
+    def kafka(self, *options: str) -> Iterator[Kafka]:
+        """
+        A gateway of this environment.
+        """
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "executable", str(self.python))
+            patch.delenv("PYTHONPATH", raising=False)
+            with Kafka(*options) as kafka:
+                yield kafka
+
+    def plugins(self, kafka: Kafka) -> list[dict[str, Any]]:
+        """
+        What its `kgateway plugins` lists of a gateway.
+        """
+        answer = self.run("-m", "kgateway", "plugins", "--json", "--control-socket", kafka.control_socket)
+        rows: list[dict[str, Any]] = json.loads(answer)["plugins"]
+        return rows
+
+
+@pytest.fixture(scope="session")
+def sources(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """
+    Copies of both, for what builds them leaves files beside the sources.
+    """
+    folder = tmp_path_factory.mktemp("sources")
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, folder / "kgateway" / name, ignore=LEFT_BY_OTHERS)
+    for name in FILES:
+        shutil.copy(ROOT / name, folder / "kgateway" / name)
+    shutil.copytree(examples / "acme-kgateway", folder / "acme-kgateway", ignore=LEFT_BY_OTHERS)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def environment(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """
+    A fresh one, with kgateway as a wheel.
+    """
+    environment = Environment(tmp_path_factory.mktemp("environment"))
+    environment.pip(
+        "wheel", "--no-deps", "--wheel-dir", sources / "dist", sources / "kgateway", sources / "acme-kgateway"
+    )
+    environment.pip("install", *(sources / "dist").glob("kgateway-*.whl"))
+    return environment
+
+
+@pytest.fixture(scope="class")
+def acme(environment: Environment, sources: Path) -> Iterator[Kafka]:
+    """
+    A gateway beside which the example is installed.
+    """
+    environment.pip("install", *(sources / "dist").glob("acme_kgateway-*.whl"))
+    with environment.kafka(*LISTENERS) as kafka:
+        yield kafka
+    environment.pip("uninstall", "--yes", "acme-kgateway")
+
+
+class TestInstalled(Acme):
+    """
+    acme-kgateway is active because it is installed.
+    """
+
+    def test_they_are_listed_with_their_distribution(self, acme: Kafka, environment: Environment) -> None:
+        """
+        Each handler with whose it is and its priority, the built-in ones too; the filter with what it stands around.
+        """
+        rows = environment.plugins(acme)
+        assert [(row["versions"], row["from"], row["priority"]) for row in rows if row["key"] in (20, 20_000)] == [
+            ("1-4", "acme-kgateway 1.0", 10),
+            ("5-6", f"kgateway {__version__}", 0),
+            ("0-1", "acme-kgateway 1.0", 0),
+        ]
+        [around] = [str(row["filters"]) for row in rows if row["filters"]]
+        assert "acme_kgateway.audit.seal_audit" in around
+
+    def test_the_list_is_that_of_the_page(self, acme: Kafka, environment: Environment) -> None:
+        """
+        What docs/plugins.md shows of `kgateway plugins` is there, but for the width of columns.
+        """
+        shown = (ROOT / "docs" / "plugins.md").read_text().partition("$ kgateway plugins\n")[2].partition("```")[0]
+        said = environment.run("-m", "kgateway", "plugins", "--control-socket", acme.control_socket)
+        lines = [line.split() for line in said.splitlines()]
+        assert [line for line in shown.splitlines() if line != "..." and line.split() not in lines] == []
+
+
+def test_what_is_removed_is_gone(environment: Environment) -> None:
+    """
+    After the next start the gateway is as it was: nobody else's handler, no filter, and old clients delete topics.
+    """
+    with environment.kafka() as kafka, Client(kafka.addresses[PUBLIC]) as client:
+        rows = environment.plugins(kafka)
+        assert {row["from"] for row in rows} == {f"kgateway {__version__}"}
+        assert [row for row in rows if row["filters"]] == []
+        client.create("audit-old.topic")
+        request = DeleteTopicsRequest(topic_names=["audit-old.topic"], timeout_ms=10_000)
+        [answer] = client.ask(request, DeleteTopicsResponse, 4).responses
+        assert answer.error_code == ErrorCode.NONE
+
+
+def test_an_editable_install_is_active(environment: Environment, sources: Path) -> None:
+    """
+    Who writes a plugin sees it at the next start, by its module: the distribution has only a note where that is.
+    """
+    environment.pip("install", "--no-deps", "--editable", sources / "acme-kgateway")
+    with environment.kafka() as kafka:
+        [count] = [row for row in environment.plugins(kafka) if row["key"] == 20_000]
+    assert count["from"] == "twisted.plugins.acme_kgateway"
+    environment.pip("uninstall", "--yes", "acme-kgateway")

@@ -1,0 +1,114 @@
+"""
+The two examples of plugins, each in a folder on PYTHONPATH: a distribution that is not installed, a package that is
+named.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgateway.cli.main import main
+from kgateway.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kgateway.testing.kafka import Kafka
+from kgateway.wire.errors import ErrorCode
+from tests.examples.acme import LISTENERS, PUBLIC, Acme
+from tests.examples.client import Client
+
+
+@pytest.fixture(scope="module")
+def acme(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """
+    A gateway with both of them.
+    """
+    copies = tmp_path_factory.mktemp("examples")  # Twisted and Python leave files beside what they import
+    folders = [shutil.copytree(examples / name, copies / name) for name in ("acme-kgateway", "house-rules")]
+    path = os.pathsep.join([*map(str, folders), str(examples.parent)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", path)
+        with Kafka(*LISTENERS, "--handlers", "house_rules") as kafka:
+            yield kafka
+
+
+class TestAcme(Acme):
+    """
+    acme-kgateway is found by its folder in `twisted/plugins`.
+    """
+
+
+@pytest.fixture
+def plugins(acme: Kafka, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """
+    What `kgateway plugins` lists.
+    """
+    main(["plugins", "--json", "--control-socket", acme.control_socket])
+    rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["plugins"]
+    return rows
+
+
+def test_handlers_are_listed(plugins: list[dict[str, Any]]) -> None:
+    """
+    The added one and the one that replaces, with the versions that are left to the built-in one.
+    """
+    rows = [(row["versions"], row["handler"], row["priority"]) for row in plugins if row["key"] in (20, 20_000)]
+    assert rows == [
+        ("1-4", "acme_kgateway.delete_topics.delete_topics", 10),
+        ("5-6", "handlers.delete_topics.delete_topics", 0),
+        ("0-1", "acme_kgateway.count_records.count_records", 0),
+    ]
+
+
+def test_where_they_are_from_is_listed(plugins: list[dict[str, Any]]) -> None:
+    """
+    A module, for no distribution brought it.
+    """
+    [count] = [row for row in plugins if row["api"] == "CountRecords"]
+    assert (count["from"], count["module"]) == ("twisted.plugins.acme_kgateway", "twisted.plugins.acme_kgateway")
+
+
+def test_filters_are_listed(plugins: list[dict[str, Any]]) -> None:
+    """
+    With the handlers that they stand around.
+    """
+    around = {row["api"]: str(row["filters"]) for row in plugins if row["filters"]}
+    assert set(around) == {"Produce", "CreateTopics"}
+    assert "acme_kgateway.audit.seal_audit" in around["Produce"]
+    assert "house_rules.topic_names.check_names" in around["CreateTopics"]
+
+
+def test_house_rules_refuse_a_request(acme: Kafka) -> None:
+    """
+    As a whole, with the reason.
+    """
+    topics = [
+        CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
+        for name in ("billing.invoices", "invoices")
+    ]
+    with Client(acme.addresses[PUBLIC]) as client:
+        response = client.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), CreateTopicsResponse, 7)
+        assert [(topic.error_code, topic.error_message) for topic in response.topics] == [
+            (ErrorCode.POLICY_VIOLATION, "invoices is not called TEAM.SUBJECT")
+        ] * 2
+        assert client.create("billing.invoices") == [ErrorCode.NONE]
+
+
+def test_why_is_known(acme: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    `kgateway why` has what a plugin refused, in its own words.
+    """
+    with Client(acme.addresses[PUBLIC]) as client:
+        client.create("nameless")
+    main(["why", "--client", "example", "--api", "CreateTopics", "--control-socket", acme.control_socket])
+    assert "nameless is not called TEAM.SUBJECT" in capsys.readouterr().out
+
+
+def test_without_them_there_is_none_of_it(shared_kafka: Kafka) -> None:
+    """
+    A gateway that does not find the examples is as it was.
+    """
+    with Client(shared_kafka.bootstrap) as client:
+        assert client.create("invoices") == [ErrorCode.NONE]

@@ -1,0 +1,130 @@
+"""
+Plugins that do not work: the gateway says so in plain words, and does not start.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 60
+DROPPED = "twisted/plugins/acme.py"
+CALM = """
+    from kgateway.api import api, around
+    from kgateway.interfaces import IApiHandler
+    from kgateway.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+    from kgateway.messages.add_raft_voter import AddRaftVoterRequest
+    from kgateway.security.permissions import Free
+    from zope.interface import implementer
+"""
+
+
+class Broken(NamedTuple):
+    """
+    A file, and what is said of it: which, what is wrong, and what to do.
+    """
+
+    name: str
+    file: str
+    text: str
+    said: tuple[str, ...]
+
+
+PLUGINS = [
+    Broken(
+        "syntax",
+        DROPPED,
+        "from kgateway.api import api\ndef handle(:\n",
+        ("twisted.plugins.acme cannot be imported: SyntaxError: invalid syntax", "mend it", 'acme.py", line 2'),
+    ),
+    Broken(
+        "import",
+        DROPPED,
+        f"{CALM}    raise RuntimeError('no licence')",
+        ("twisted.plugins.acme cannot be imported: RuntimeError: no licence", "mend it", 'acme.py", line 8'),
+    ),
+    Broken(
+        "needs",
+        "acme/handle.py",
+        f"""{CALM}
+    @api(DeleteTopicsRequest, DeleteTopicsResponse, versions="1-6", replaces=True, priority=1)
+    def handle(request, context): ...
+    """,
+        ("acme.handle.handle (acme.handle) declares nothing that it needs", "give needs="),
+    ),
+    Broken(
+        "conflict",
+        DROPPED,
+        f"""{CALM}
+    @api(DeleteTopicsRequest, DeleteTopicsResponse, versions="4-6", needs=Free("a test"), priority=1)
+    def handle(request, context): ...
+    """,
+        (
+            "twisted.plugins.acme.handle (twisted.plugins.acme)",
+            "handlers.delete_topics.delete_topics (handlers.delete_topics)",
+            "both serve DeleteTopics v4",
+            "replaces=True and a priority above 0",
+        ),
+    ),
+    Broken(
+        "class",
+        "acme/handle.py",
+        f"""{CALM}
+    @implementer(IApiHandler)
+    class Handle: ...
+    """,
+        ("acme.handle.Handle is a class", "put `handle = Handle()` below it"),
+    ),
+    Broken("missing", "akme/handle.py", "", ("there is no package acme", "PYTHONPATH")),
+    Broken("none", "acme/handle.py", CALM, ("acme has no plugin", "put `@api(...)` or `@around(...)`")),
+    Broken(
+        "around nothing",
+        "acme/handle.py",
+        f"""{CALM}
+    @around(AddRaftVoterRequest)
+    async def watch(request, context, proceed): ...
+    """,
+        ("acme.handle.watch (acme.handle) stands around AddRaftVoter, which nothing here serves", "install a handler"),
+    ),
+]
+
+
+@pytest.mark.parametrize("broken", PLUGINS, ids=lambda broken: broken.name)
+def test_a_broken_plugin_stops_the_start(tmp_path: Path, broken: Broken) -> None:
+    """
+    Which it is, what is wrong and what to do are said; the exit code is not 0, and nothing is left behind.
+    """
+    file = tmp_path / broken.file
+    file.parent.mkdir(parents=True)
+    file.write_text(dedent(broken.text))
+    named = [] if broken.file == DROPPED else ["--handlers", "acme"]
+    options = [
+        "--listen",
+        "tcp:0:interface=127.0.0.1",
+        "--port-file",
+        "port",
+        "--control-socket",
+        "control.sock",
+        *named,
+    ]
+    run = subprocess.run(
+        [sys.executable, "-m", "kgateway", "serve", *options],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    told = run.stdout + run.stderr
+    assert run.returncode == 1
+    assert "kgateway cannot start: " in told
+    assert "is ready" not in told
+    for part in broken.said:
+        assert part in told
+    assert not list(tmp_path.glob("port")) + list(tmp_path.glob("control.sock"))

@@ -1,0 +1,70 @@
+"""
+The pages about plugins and embedding say what the examples do.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLUGINS, EMBEDDING = ROOT / "docs" / "plugins.md", ROOT / "docs" / "embedding.md"
+SHOWN = re.compile(r"^`(examples/[^`]+)`:\n\n```\w+\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def shown(page: Path) -> dict[str, str]:
+    """
+    The files that a page shows.
+    """
+    return dict(SHOWN.findall(page.read_text()))
+
+
+def run(folder: Path, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    """
+    A run of Python in a folder of its own.
+    """
+    command, environment = [sys.executable, *arguments], {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("page", [PLUGINS, EMBEDDING], ids=lambda page: page.name)
+def test_what_a_page_shows_is_the_example(page: Path) -> None:
+    """
+    Letter by letter.
+    """
+    for path, text in shown(page).items():
+        assert text == (ROOT / path).read_text(), path
+
+
+def test_every_plugin_is_shown() -> None:
+    """
+    The modules of the examples, what drops them in and what installs them.
+    """
+    modules = [path for path in (ROOT / "examples").glob("*/**/*.py") if path.name != "__init__.py"]
+    files = [*modules, *(ROOT / "examples").glob("*/pyproject.toml")]
+    assert set(shown(PLUGINS)) == {str(path.relative_to(ROOT)) for path in files}
+    assert set(shown(EMBEDDING)) == {"examples/embedded.py"}
+
+
+def test_the_embedded_example_runs(examples: Path, tmp_path: Path) -> None:
+    """
+    It checks what it reads, and ends.
+    """
+    ended = run(tmp_path, examples / "embedded.py")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
+    """
+    As pytest runs them where kgateway is installed.
+    """
+    [text] = [
+        text for text in re.findall(r"```python\n(.*?)```", EMBEDDING.read_text(), re.DOTALL) if "def test_" in text
+    ]
+    (tmp_path / "test_page.py").write_text(text)
+    ended = run(tmp_path, "-m", "pytest", "-p", "kgateway.testing.pytest_plugin", "-p", "no:cacheprovider", "-q")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "3 passed" in ended.stdout

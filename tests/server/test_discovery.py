@@ -1,0 +1,356 @@
+"""
+Where plugins are found, and what is said of those that do not work.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module, invalidate_caches
+from pathlib import Path
+from pkgutil import iter_modules
+from textwrap import dedent
+
+import pytest
+
+import handlers
+import twisted.plugins
+from kgateway import __version__
+from kgateway.server import discovery
+from kgateway.server.discovery import discover, provider
+from kgateway.server.registry import PluginError
+
+HANDLER = """
+    from kgateway.api import api
+    from kgateway.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+    from kgateway.security.permissions import Free
+
+    @api(HeartbeatRequest, HeartbeatResponse, versions="0-4", needs=Free("a test"))
+    def heartbeat(request, context): ...
+
+"""
+CLASS = """
+    from zope.interface import implementer
+    from kgateway.interfaces import IApiHandler
+
+    @implementer(IApiHandler)
+    class Beat:
+        name = "by hand"
+"""
+COMMAND = """
+    # kgateway, as a command of Acme's own
+    from twisted.application.service import ServiceMaker
+
+    acme = ServiceMaker("acme", "acme.service", "Acme's gateway", "acme")
+"""
+BROKEN = [
+    ("x = 1\ndef heartbeat(:", "SyntaxError: invalid syntax", 2),
+    ("\n\nraise RuntimeError('no licence')", "RuntimeError: no licence", 3),
+    ("1 / 0", "ZeroDivisionError: division by zero", 1),
+    ("import sys\nsys.exit('bye')", "SystemExit: bye", 2),
+    ("from kgateway.api import apy", "ImportError: cannot import name 'apy' from 'kgateway.api'", 1),
+]
+DROPPED = "twisted/plugins/acme"
+Write = Callable[[Mapping[str, str]], None]
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """
+    Writes modules where Python finds them, and Twisted its plugins; what was imported from there is forgotten again.
+    """
+    before, names = set(sys.modules), set(vars(twisted.plugins))
+    monkeypatch.setattr(twisted.plugins, "__path__", [*twisted.plugins.__path__, str(tmp_path / "twisted/plugins")])
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write(modules: Mapping[str, str]) -> None:
+        for name, text in modules.items():
+            path = tmp_path / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(dedent(text))
+        invalidate_caches()
+
+    yield write
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+    for name in set(vars(twisted.plugins)) - names:
+        delattr(twisted.plugins, name)
+
+
+@pytest.fixture
+def install(tmp_path: Path, write: Write) -> Iterator[Install]:
+    """
+    Notes which distribution has which files, as pip does.
+    """
+
+    def install(name: str, version: str, *paths: str) -> None:
+        notes = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        notes.mkdir()
+        (notes / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (notes / "RECORD").write_text("".join(f"{path},,\n" for path in paths))
+        invalidate_caches()
+
+    discovery._distributions.cache_clear()
+    yield install
+    discovery._distributions.cache_clear()
+
+
+def found(*packages: str) -> list[tuple[str, str]]:
+    """
+    The plugins beside the built-in ones: name and module.
+    """
+    plugins = [(plugin.value.name, plugin.module) for plugin in discover(packages)]
+    return [(name, module) for name, module in plugins if not name.startswith("handlers.")]
+
+
+def refusal(*packages: str) -> str:
+    """
+    Why the gateway would not start.
+    """
+    with pytest.raises(PluginError) as caught:
+        discover(packages)
+    return str(caught.value)
+
+
+def test_the_built_in_handlers_are_found() -> None:
+    """
+    One of each module, by the module it is written in.
+    """
+    modules = sorted(f"handlers.{module.name}" for module in iter_modules(handlers.__path__))
+    assert sorted(plugin.module for plugin in discover(())) == modules
+
+
+def test_a_folder_that_hides_the_built_in_handlers_is_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A gateway without handlers would start, and serve nobody.
+    """
+    built_in = str(Path(handlers.__file__ or "").parent)
+    monkeypatch.delitem(sys.modules, "handlers")
+    write({"handlers/__init__": ""})
+    text = refusal()
+    assert "hides the built-in handlers" in text
+    assert built_in in text
+
+
+def test_all_modules_of_a_package_are_looked_at(write: Write) -> None:
+    """
+    The package itself, its modules, and those of its packages.
+    """
+    write({"acme/__init__": HANDLER, "acme/one": HANDLER, "acme/deep/__init__": "", "acme/deep/two": HANDLER})
+    assert found("acme") == [
+        ("acme.heartbeat", "acme"),
+        ("acme.deep.two.heartbeat", "acme.deep.two"),
+        ("acme.one.heartbeat", "acme.one"),
+    ]
+
+
+def test_programs_of_a_package_are_not_run(write: Write) -> None:
+    """
+    What stands in `__main__.py` is for `python -m`.
+    """
+    write({"acme/__init__": HANDLER, "acme/__main__": "raise SystemExit('it ran')"})
+    assert found("acme") == [("acme.heartbeat", "acme")]
+
+
+def test_a_package_may_be_a_module(write: Write) -> None:
+    """
+    One file is enough.
+    """
+    write({"acme": HANDLER})
+    assert found("acme") == [("acme.heartbeat", "acme")]
+
+
+def test_a_package_may_be_inside_another(write: Write) -> None:
+    """
+    Then what is beside it is not looked at.
+    """
+    write({"acme/__init__": "", "acme/kafka/__init__": HANDLER, "acme/broken": "1 / 0"})
+    assert found("acme.kafka") == [("acme.kafka.heartbeat", "acme.kafka")]
+
+
+def test_a_dropped_in_module_is_found(write: Write) -> None:
+    """
+    By nothing but its place.
+    """
+    write({DROPPED: HANDLER})
+    assert found() == [("twisted.plugins.acme.heartbeat", "twisted.plugins.acme")]
+
+
+def test_a_dropped_in_module_may_only_name_plugins(write: Write) -> None:
+    """
+    They are written in the distribution's own package; the module they were found in is the dropped-in one.
+    """
+    write({"acme_kgateway": HANDLER, DROPPED: "from acme_kgateway import heartbeat"})
+    assert found() == [("acme_kgateway.heartbeat", "twisted.plugins.acme")]
+
+
+def test_a_dropped_in_module_that_does_not_mention_kgateway_is_not_imported(write: Write) -> None:
+    """
+    It is somebody else's, and whether it works is none of our business.
+    """
+    write({DROPPED: "raise RuntimeError('imported')"})
+    assert found() == []
+
+
+def test_a_dropped_in_module_may_be_there_for_something_else(write: Write) -> None:
+    """
+    A command of twistd that mentions kgateway brings no handler, and is no mistake.
+    """
+    write({DROPPED: COMMAND})
+    assert found() == []
+
+
+def test_our_own_command_of_twistd_is_not_taken_for_a_handler() -> None:
+    """
+    `twisted/plugins/kgateway_plugin.py` mentions kgateway, too.
+    """
+    assert import_module("twisted.plugins.kgateway_plugin")
+    assert found() == []
+
+
+def test_a_plugin_counts_once(write: Write) -> None:
+    """
+    It is where it was found first, however many modules import it.
+    """
+    again = "from acme.one import heartbeat  # for kgateway"
+    write({"acme/__init__": again, "acme/one": HANDLER, DROPPED: again})
+    assert found("acme") == [("acme.one.heartbeat", "twisted.plugins.acme")]
+
+
+def test_a_built_in_handler_stays_what_it_is(write: Write) -> None:
+    """
+    Who imports one, to call it, does not come to be its provider.
+    """
+    write({"acme": f"{HANDLER}    from handlers.metadata import metadata"})
+    assert found("acme") == [("acme.heartbeat", "acme")]
+    [module] = [plugin.module for plugin in discover(["acme"]) if plugin.value.name == "handlers.metadata.metadata"]
+    assert module == "handlers.metadata"
+
+
+@pytest.mark.parametrize("name", ["acme", "acme.handlers", "kgateway.acme"])
+def test_a_package_that_is_not_there(name: str) -> None:
+    """
+    The message says what to do.
+    """
+    where = "install it where kgateway is installed, or put its folder on PYTHONPATH"
+    assert refusal(name) == f"there is no package {name}: {where}"
+
+
+def test_a_module_that_a_package_lacks_is_named(write: Write) -> None:
+    """
+    It is not the package that is missing.
+    """
+    write({"acme": "import acme_missing"})
+    text = refusal("acme")
+    assert "the plugin module acme cannot be imported: ModuleNotFoundError: No module named 'acme_missing'" in text
+
+
+@pytest.mark.parametrize("text", ["", "from kgateway.api import api, around, Handler"], ids=["empty", "imports"])
+def test_a_package_without_a_plugin_is_refused(write: Write, text: str) -> None:
+    """
+    Who names it expects something of it.
+    """
+    write({"acme": text})
+    assert refusal("acme").startswith("acme has no plugin: write a function and put `@api(...)`")
+
+
+def test_a_dropped_in_module_without_a_plugin_is_refused(write: Write) -> None:
+    """
+    It mentions kgateway and has nothing that Twisted or the gateway would find.
+    """
+    write({DROPPED: "from kgateway.api import api"})
+    assert refusal().startswith("twisted.plugins.acme has no plugin: ")
+
+
+@pytest.mark.parametrize("place", ["acme", DROPPED])
+def test_a_class_is_no_plugin(write: Write, place: str) -> None:
+    """
+    It would be skipped in silence; the message shows the line that is missing.
+    """
+    write({place: CLASS})
+    module = place.replace("/", ".")
+    told = f"{module}.Beat is a class, and a plugin is an instance: put `beat = Beat()` below it"
+    assert refusal(*[] if place == DROPPED else [place]) == told
+
+
+def test_a_class_with_an_instance_is_a_plugin(write: Write) -> None:
+    """
+    Whoever writes one by hand writes both, the instance in another module if he likes.
+    """
+    write({"acme/__init__": "", "acme/beats": CLASS, "acme/made": "from acme.beats import Beat; beat = Beat()"})
+    assert found("acme") == [("by hand", "acme.made")]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken[1].partition(":")[0])
+@pytest.mark.parametrize("place", ["acme/__init__", "acme/deep/beat", DROPPED])
+def test_a_module_that_cannot_be_imported(
+    write: Write, tmp_path: Path, place: str, broken: tuple[str, str, int]
+) -> None:
+    """
+    The message begins with which it is, what is wrong and what to do, and ends with the place, without the machinery
+    that imports.
+    """
+    text, error, line = broken
+    write({"acme/__init__": "", "acme/deep/__init__": "", place: f"{text}  # kgateway"})
+    told = refusal(*[] if place == DROPPED else ["acme"])
+    head, *tail = told.splitlines()
+    module = place.removesuffix("/__init__").replace("/", ".")
+    assert head.startswith(f"the plugin module {module} cannot be imported: {error}")
+    assert head.endswith("; mend it, or start without it")
+    assert f'File "{tmp_path / place}.py", line {line}' in told
+    assert "importlib" not in told
+    assert "discovery" not in told
+    assert tail[-1].startswith(error)
+
+
+def test_the_provider_of_a_built_in_handler() -> None:
+    """
+    It comes with the gateway.
+    """
+    assert provider("handlers.metadata") == f"kgateway {__version__}"
+
+
+def test_the_provider_of_a_package(install: Install) -> None:
+    """
+    The distribution that has it, with its version.
+    """
+    install("acme-kgateway", "1.2", "acme_kgateway/__init__.py", "acme_kgateway/one.py")
+    assert provider("acme_kgateway.one") == "acme-kgateway 1.2"
+
+
+def test_the_provider_of_a_dropped_in_module(install: Install) -> None:
+    """
+    Twisted's folder belongs to many: it is the one that has the file.
+    """
+    install("acme-kgateway", "1.2", "twisted/plugins/acme.py")
+    install("other", "3", "twisted/plugins/other.py")
+    assert provider("twisted.plugins.acme") == "acme-kgateway 1.2"
+
+
+def test_the_provider_in_a_shared_namespace(install: Install) -> None:
+    """
+    Distributions of one house may share a name; it is the one that has the file, of a package its `__init__.py`.
+    """
+    install("acme-kgateway", "1.2", "acme/kafka/__init__.py", "acme/kafka/one.py")
+    install("acme-core", "3", "acme/core.py")
+    assert provider("acme.kafka") == provider("acme.kafka.one") == "acme-kgateway 1.2"
+    assert provider("acme.core") == "acme-core 3"
+
+
+@pytest.mark.usefixtures("install")
+@pytest.mark.parametrize("module", ["acme.one", "twisted.plugins.acme"])
+def test_without_a_provider_there_is_the_module(module: str) -> None:
+    """
+    A folder on PYTHONPATH is of no distribution.
+    """
+    assert provider(module) == module
+
+
+@pytest.mark.usefixtures("install")
+def test_providers_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    All that is installed is gone through once, not once a module: the reactor waits meanwhile.
+    """
+    looks = iter([{"handlers": ["kgateway"]}])
+    monkeypatch.setattr(discovery, "packages_distributions", lambda: next(looks))
+    for module in ("handlers.metadata", "handlers.produce", "handlers.fetch"):
+        assert provider(module).startswith("kgateway ")

@@ -1,0 +1,377 @@
+"""
+A gateway as objects: what it opens and closes, in which order, and what its listeners make of clients.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IAddress, IListeningPort
+from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import capturedLogs, eventAsText
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface import implementer
+
+from handlers.api_versions import api_versions
+from kgateway.api import Context, api
+from kgateway.broker.memory import MemoryBroker
+from kgateway.cluster.view import Address
+from kgateway.config.listeners import Advertised, Listener
+from kgateway.config.settings import Settings
+from kgateway.config.sources import SettingsError
+from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kgateway.observe.reasons import Kind
+from kgateway.security.authorizer import AllowAll
+from kgateway.security.permissions import Free
+from kgateway.server import gateway as module
+from kgateway.server.connection import Connection
+from kgateway.server.gateway import Gateway, Listening, StartError
+from kgateway.server.registry import Plugin, PluginError
+from kgateway.wire.codec import decode
+from kgateway.wire.headers import request_frame
+from tests.server.dispatching import CLIENT_ID, CountRequest, CountResponse, count, plugins, read
+from tests.server.test_connection import Transport
+from tests.serving import START_MS, Denying
+
+CLIENT = IPv4Address("TCP", "10.0.0.7", 40_000)
+
+
+@implementer(IListeningPort)
+class Port:
+    """
+    A listening port that notes when it is closed.
+    """
+
+    def __init__(self, address: IAddress, events: list[str]) -> None:
+        self._address = address
+        self._events = events
+
+    def startListening(self) -> None: ...
+
+    def stopListening(self) -> Deferred[None]:
+        self._events.append(f"closed {self._address.port}")  # type: ignore[attr-defined]  # of a TCP address
+        return succeed(None)
+
+    def getHost(self) -> IAddress:
+        return self._address
+
+
+class Reactor(MemoryReactorClock):
+    """
+    A reactor whose ports are noted; some are taken.
+    """
+
+    def __init__(self, events: list[str]) -> None:
+        super().__init__()
+        self.events = events
+        self.taken: dict[int, OSError] = {}
+        self.factories: list[Listening] = []
+
+    def listenTCP(self, port: int, factory: Listening, backlog: int = 50, interface: str = "") -> IListeningPort:
+        if port in self.taken:
+            raise CannotListenError(interface, port, self.taken[port])
+        self.factories.append(factory)
+        self.events.append(f"opened {port}")
+        return Port(IPv4Address("TCP", interface or "0.0.0.0", port or 50_000), self.events)
+
+
+class Broker(MemoryBroker):
+    """
+    One that notes when it is opened and closed.
+    """
+
+    def __init__(self, events: list[str]) -> None:
+        super().__init__(node_id=1, now_ms=lambda: START_MS)
+        self._events = events
+
+    def start(self) -> Deferred[None]:
+        self._events.append("broker started")
+        return super().start()
+
+    def stop(self) -> Deferred[None]:
+        self._events.append("broker stopped")
+        return super().stop()
+
+
+def listeners(*endpoints: str) -> tuple[Listener, ...]:
+    """
+    Listeners called a, b, ...
+    """
+    return tuple(Listener(name, endpoint) for name, endpoint in zip("abc", endpoints, strict=False))
+
+
+class GatewayTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.events: list[str] = []
+        self.reactor = Reactor(self.events)
+        self.patch(module, "open_broker", lambda settings, now_ms: Broker(self.events))
+
+    def gateway(self, found: Iterable[Plugin] = (), **settings: Any) -> Gateway:
+        """
+        One with these plugins, that listens on port 9092 unless told otherwise.
+        """
+        given = {"listen": listeners("tcp:9092:interface=127.0.0.1")} | settings
+        return Gateway(Settings(**given), self.reactor, now_ms=lambda: START_MS, plugins=found)
+
+    def started(self, found: Iterable[Plugin] = (), **settings: Any) -> Gateway:
+        gateway = self.gateway(found, **settings)
+        self.successResultOf(Deferred.fromCoroutine(gateway.start()))
+        return gateway
+
+    def connect(self, address: IAddress | None = CLIENT, listener: int = 0) -> tuple[Connection, Transport]:
+        """
+        A client that comes through a listener.
+        """
+        connection = self.reactor.factories[listener].buildProtocol(address)
+        transport = Transport(hostAddress=IPv4Address("TCP", "10.0.0.1", 9092))
+        transport.protocol = connection
+        connection.makeConnection(transport)
+        return connection, transport
+
+    def stop(self, gateway: Gateway) -> Deferred[None]:
+        return Deferred.fromCoroutine(gateway.stop())
+
+    def test_nothing_is_opened_before_the_start(self) -> None:
+        """
+        Neither broker nor port: a daemon forks between the two.
+        """
+        self.gateway()
+        assert self.events == []
+
+    def test_the_broker_is_there_before_clients_are(self) -> None:
+        """
+        Listeners open after it in the order given, and the start tells where.
+        """
+        gateway = self.gateway(listen=listeners("tcp:9092:interface=127.0.0.1", "tcp:0"))
+        bound = self.successResultOf(Deferred.fromCoroutine(gateway.start()))
+        assert self.events == ["broker started", "opened 9092", "opened 0"]
+        assert bound == [Address("127.0.0.1", 9092), Address("0.0.0.0", 50_000)]
+
+    def test_it_stops_in_the_reverse_order(self) -> None:
+        """
+        No new clients; those that are there go; then the broker closes.
+        """
+        gateway = self.started(listen=listeners("tcp:9092", "tcp:9093"))
+        connection, transport = self.connect()
+        self.events.clear()
+        stopped = self.stop(gateway)
+        self.reactor.advance(0)
+        assert transport.disconnecting
+        assert self.events == ["closed 9092", "closed 9093"]
+        connection.connectionLost()
+        self.successResultOf(stopped)
+        assert self.events == ["closed 9092", "closed 9093", "broker stopped"]
+
+    def test_what_has_started_is_answered_before_it_stops(self) -> None:
+        """
+        The client gets its answer, and the gateway waits for that.
+        """
+        wait: Deferred[CountResponse] = Deferred()
+        handler = api(CountRequest, CountResponse, versions="0-3", needs=Free("a test"))(lambda *_: wait)
+        gateway = self.started(plugins(handler))
+        connection, transport = self.connect()
+        connection.dataReceived(b"".join(request_frame(count("orders"), 1, 7, CLIENT_ID)))
+        stopped = self.stop(gateway)
+        self.reactor.advance(0)
+        assert not transport.disconnecting
+        wait.callback(CountResponse(topics=[CountResponse.Topic(name="orders", count=1)]))
+        self.reactor.advance(0)
+        assert read(CountResponse, 1, transport.value()).topics[0].count == 1
+        self.assertNoResult(stopped)
+        connection.connectionLost()
+        self.successResultOf(stopped)
+
+    def test_who_takes_too_long_is_closed_by_force(self) -> None:
+        """
+        After the time that the settings give it.
+        """
+        handler = api(CountRequest, CountResponse, versions="0-3", needs=Free("a test"))(lambda *_: Deferred())
+        gateway = self.started(plugins(handler), stop_timeout_ms=4_000)
+        connection, transport = self.connect()
+        connection.dataReceived(b"".join(request_frame(count("orders"), 1, 7, CLIENT_ID)))
+        stopped = self.stop(gateway)
+        self.reactor.advance(3.9)
+        self.assertNoResult(stopped)
+        self.reactor.advance(0.2)
+        self.successResultOf(stopped)
+        assert transport.aborted
+        assert self.events[-1] == "broker stopped"
+
+    def test_it_may_stop_twice_and_unstarted(self) -> None:
+        """
+        A program that embeds one stops it in any case.
+        """
+        gateway = self.gateway()
+        self.successResultOf(self.stop(gateway))
+        self.successResultOf(self.stop(gateway))
+        assert self.reactor.getDelayedCalls() == []
+
+    def test_a_port_that_is_taken(self) -> None:
+        """
+        The start fails with which listener it was and why; a stop closes what was open by then.
+        """
+        self.reactor.taken[9093] = OSError(98, "Address already in use")
+        gateway = self.gateway(listen=listeners("tcp:9092", "tcp:9093"))
+        failure = self.failureResultOf(Deferred.fromCoroutine(gateway.start()), StartError)
+        text = str(failure.value)
+        assert "b=tcp:9093" in text
+        assert "Address already in use" in text
+        self.successResultOf(self.stop(gateway))
+        assert self.events == ["broker started", "opened 9092", "closed 9092", "broker stopped"]
+
+    def test_an_endpoint_that_twisted_cannot_open(self) -> None:
+        """
+        The start fails with the text that was given.
+        """
+        for endpoint in ("nosuch:9092", "tcp", "tcp:9092:color=red", "tcp:port"):
+            gateway = self.gateway(listen=listeners(endpoint))
+            failure = self.failureResultOf(Deferred.fromCoroutine(gateway.start()), StartError)
+            assert f"a={endpoint} is no endpoint that Twisted can open" in str(failure.value), endpoint
+
+    def test_a_client_is_served(self) -> None:
+        """
+        What comes through a listener is answered by the handlers.
+        """
+        self.started(plugins(api_versions))
+        connection, transport = self.connect()
+        connection.dataReceived(b"".join(request_frame(ApiVersionsRequest(), 0, 7, CLIENT_ID)))
+        [own] = decode(ApiVersionsResponse, 0, transport.value()[8:]).api_keys
+        assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)
+
+    def test_a_connection_knows_where_it_came_from(self) -> None:
+        """
+        Through which listener, from which host, to which address of ours, and which one is advertised there.
+        """
+        self.started(
+            listen=listeners("tcp:9092", "tcp:9093"), advertise=(Advertised("b", "kafka.example.org", 19_093),)
+        )
+        [inside, outside] = [self.connect(listener=listener)[0].session for listener in (0, 1)]
+        assert (inside.listener, inside.host, inside.local) == ("a", "10.0.0.7", Address("10.0.0.1", 9092))
+        assert inside.advertised is None
+        assert (outside.listener, outside.advertised) == ("b", Address("kafka.example.org", 19_093))
+        assert inside.principal == "User:ANONYMOUS"
+
+    def test_clients_of_all_kinds_of_sockets(self) -> None:
+        """
+        An IPv6 client has its host; one of a Unix socket may have no address at all.
+        """
+        self.started()
+        assert self.connect(IPv6Address("TCP", "::1", 1))[0].session.host == "::1"
+        for address in (UNIXAddress(b"/tmp/client"), None):
+            assert self.connect(address)[0].session.listener == "a"
+
+    def test_how_much_goes_on(self) -> None:
+        """
+        The connections, and the bytes of requests that are held for them.
+        """
+        gateway = self.started()
+        connection, _ = self.connect()
+        self.connect()
+        connection.dataReceived((100).to_bytes(4, "big") + b"half")
+        assert gateway.stats() == {"connections": 2, "request_bytes": 100}
+        connection.connectionLost()
+        assert gateway.stats() == {"connections": 1, "request_bytes": 0}
+
+    def test_why_a_client_is_sent_away(self) -> None:
+        """
+        It is logged, and remembered: bytes that are not Kafka's, or a request that is not served.
+        """
+        gateway = self.started()
+        with capturedLogs() as logged:
+            for data in (b"\0\0\0\2xx", b"".join(request_frame(count("orders"), 1, 7, CLIENT_ID))):
+                connection, transport = self.connect()
+                connection.dataReceived(data)
+                assert transport.disconnecting
+        malformed, closed = gateway.reasons.latest(10)
+        assert (malformed.kind, closed.kind) == (Kind.MALFORMED, Kind.CLOSED)
+        assert closed.message == "the API with key 30000 is not served here"
+        assert (closed.host, closed.listener, closed.when_ms) == ("10.0.0.7", "a", START_MS)
+        texts = [eventAsText(event) for event in logged]
+        for reason in (malformed, closed):
+            assert any(f"10.0.0.7 on a closed: {reason.message}" in text for text in texts)
+
+    def test_limits_come_from_the_settings(self) -> None:
+        """
+        A frame above the largest request ends its connection.
+        """
+        self.started(max_request_bytes=1000, request_memory_bytes=5000)
+        for size, ends in ((1000, False), (1001, True)):
+            connection, transport = self.connect()
+            connection.dataReceived(size.to_bytes(4, "big") + b"...")
+            assert transport.disconnecting is ends, size
+
+    def test_a_silent_client_is_closed(self) -> None:
+        """
+        After the time that the settings give it.
+        """
+        self.started(max_idle_ms=60_000)
+        _, transport = self.connect()
+        self.reactor.pump([5] * 11)
+        assert not transport.aborted
+        self.reactor.pump([5] * 3)
+        assert transport.aborted
+
+    def test_handlers_know_the_gateway(self) -> None:
+        """
+        Its settings, its clocks, its authorizer, and the versions that clients are told of.
+        """
+        contexts: list[Context] = []
+
+        @api(CountRequest, CountResponse, versions="0-3", needs=Free("a test"))
+        def look(request: CountRequest, context: Context) -> CountResponse:
+            contexts.append(context)
+            return CountResponse()
+
+        self.started(plugins(look), num_partitions=7)
+        self.connect()[0].dataReceived(b"".join(request_frame(count(), 1, 7, CLIENT_ID)))
+        [context] = contexts
+        assert context.settings.num_partitions == 7
+        assert context.clock is self.reactor
+        assert context.now_ms == START_MS
+        assert context.served == {30_000: (range(4), "Count")}
+
+    def test_who_may_do_what_is_the_authorizers_word(self) -> None:
+        """
+        Without one, everybody may everything.
+        """
+        assert isinstance(self.gateway().parts.authorizer, AllowAll)
+        authorizer = Denying()
+        gateway = Gateway(Settings(), self.reactor, authorizer=authorizer, plugins=())
+        assert gateway.parts.authorizer is authorizer
+
+    def test_plugins_are_discovered_unless_given(self) -> None:
+        """
+        With the packages that the settings name.
+        """
+        asked: list[tuple[str, ...]] = []
+
+        def discover(packages: tuple[str, ...]) -> list[Plugin]:
+            asked.append(packages)
+            return plugins(api_versions)
+
+        self.patch(module, "discover", discover)
+        gateway = Gateway(Settings(handlers=("acme", "house_rules")), self.reactor)
+        assert asked == [("acme", "house_rules")]
+        assert [row.api for row in gateway.registry.rows()] == ["ApiVersions"]
+        Gateway(Settings(), self.reactor, plugins=())
+        assert len(asked) == 1
+
+    def test_plugins_that_do_not_fit_make_no_gateway(self) -> None:
+        """
+        It is said before anything is opened.
+        """
+        mine = api(ApiVersionsRequest, ApiVersionsResponse, versions="0", needs=Free("a test"))(lambda *_: None)
+        with pytest.raises(PluginError, match="both serve ApiVersions v0"):
+            self.gateway(plugins(api_versions, mine))
+        assert self.events == []
+
+
+def test_a_broker_that_there_is_not_makes_no_gateway() -> None:
+    """
+    The message names those there are.
+    """
+    with pytest.raises(SettingsError, match="begins with memory:"):
+        Gateway(Settings(broker="nosuch:x"), Reactor([]), plugins=())

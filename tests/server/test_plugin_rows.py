@@ -1,0 +1,81 @@
+"""
+The table of `kgateway plugins`.
+"""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from kgateway.api import Context, Handler, api, around
+from kgateway.interfaces import Proceed
+from kgateway.security.permissions import Free
+from kgateway.server import plugin_rows as module
+from kgateway.server.plugin_rows import plugin_rows
+from kgateway.server.registry import Registry
+from kgateway.wire.schema import Message
+from tests.server.dispatching import CountRequest, CountResponse, plugins
+
+Provider = Callable[[str], str]
+
+
+def _handle(request: CountRequest, context: Context) -> None: ...
+
+
+@around(CountRequest)
+async def _watch(request: CountRequest, context: Context, proceed: Proceed) -> Message | None:
+    return await proceed(request)
+
+
+def handler(versions: str, **options: int) -> Handler:
+    """
+    A handler of Count.
+    """
+    return api(CountRequest, CountResponse, versions=versions, needs=Free("a test"), **options)(_handle)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """
+    The modules whose provider was looked up.
+    """
+    modules: list[str] = []
+
+    def provider(name: str) -> str:
+        modules.append(name)
+        return f"{name}-dist 1.0"
+
+    monkeypatch.setattr(module, "provider", provider)
+    return modules
+
+
+def test_a_row_has_what_an_operator_wants_to_know(asked: list[str]) -> None:
+    """
+    The API, the versions, the handler, whose it is, its priority and the filters around it.
+    """
+    found = [*plugins(handler("0-2", priority=3), module="acme"), *plugins(_watch)]
+    [row] = plugin_rows(Registry(found))()
+    assert row["from"] == "acme-dist 1.0"
+    assert (row["key"], row["api"], row["versions"], row["priority"]) == (30_000, "Count", "0-2", 3)
+    assert row["handler"] == "tests.server.test_plugin_rows._handle"
+    assert "tests.server.test_plugin_rows._watch" in str(row["filters"])
+
+
+def test_rows_travel_as_json(asked: list[str]) -> None:
+    """
+    They go through the control socket.
+    """
+    rows = plugin_rows(Registry(plugins(handler("0-2"), _watch)))()
+    assert json.loads(json.dumps(rows)) == rows
+
+
+def test_providers_are_looked_up_when_first_asked_for(asked: list[str]) -> None:
+    """
+    Once a module, and not at the start of the gateway.
+    """
+    found = [*plugins(handler("0"), handler("1"), module="acme"), *plugins(handler("2"), module="other")]
+    rows = plugin_rows(Registry(found))
+    assert asked == []
+    assert [row["from"] for row in rows()] == ["acme-dist 1.0", "acme-dist 1.0", "other-dist 1.0"]
+    assert rows() == rows()
+    assert asked == ["acme", "other"]

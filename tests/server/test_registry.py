@@ -1,0 +1,331 @@
+"""
+Which handler serves which version, what stands around it, and which plugins do not go together.
+"""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from zope.interface import Interface, directlyProvides
+
+from kgateway.api import Around, Context, Handler, Operation, Resource, api, around
+from kgateway.interfaces import IApiFilter, IApiHandler, Proceed
+from kgateway.records.batch import BatchHeader
+from kgateway.security.permissions import Free
+from kgateway.server.registry import Plugin, PluginError, Registry, Row
+from kgateway.wire.schema import Message, v
+from kgateway.wire.types import i16
+from tests.server.dispatching import CountRequest, CountResponse, PingRequest, PingResponse, plugins
+
+EVERYBODY = Free("a test")
+FILTERS = "tests.server.test_registry._pass_on"
+
+
+class WiderCountRequest(Message, key=30_000, versions="0-9"):
+    """
+    A table for Count that somebody made for himself.
+    """
+
+
+class WiderCountResponse(Message, key=30_000, versions="0-9"):
+    """
+    The same.
+    """
+
+    error_code: i16 = v()
+
+
+def _handle(request: Any, context: Context) -> None: ...
+
+
+async def _pass_on(request: Any, context: Context, proceed: Proceed) -> Message | None:
+    return await proceed(request)
+
+
+def handler(versions: str = "0-3", **options: Any) -> Handler:
+    """
+    A handler of Count.
+    """
+    return api(CountRequest, CountResponse, versions=versions, **{"needs": EVERYBODY} | options)(_handle)
+
+
+def replacing(versions: str, **options: Any) -> Handler:
+    """
+    One that may take versions from others.
+    """
+    return handler(versions, **{"replaces": True, "priority": 1} | options)
+
+
+def standing(*requests: type[Message], **options: Any) -> Around:
+    """
+    A filter around these.
+    """
+    return around(*requests, **options)(_pass_on)
+
+
+def ping() -> Handler:
+    """
+    A handler of Ping.
+    """
+    return api(PingRequest, PingResponse, versions="0", needs=EVERYBODY)(_handle)
+
+
+def refusal(*found: Plugin) -> str:
+    """
+    Why these plugins cannot be served.
+    """
+    with pytest.raises(PluginError) as caught:
+        Registry(found)
+    return str(caught.value)
+
+
+def refused(*values: Handler | Around) -> str:
+    """
+    The same, of plugins that were found in a module called tests.
+    """
+    return refusal(*plugins(*values))
+
+
+def served(*values: Handler) -> list[Handler]:
+    """
+    Which of them serves each version of Count, from 0 on.
+    """
+    active = Registry(plugins(*values)).active
+    return [active[30_000, version].value for version in range(len(active))]
+
+
+def test_a_handler_serves_the_versions_it_declares() -> None:
+    """
+    Those, and none beside them.
+    """
+    value = handler("1-2")
+    registry = Registry(plugins(value))
+    assert {place: plugin.value for place, plugin in registry.active.items()} == {
+        (30_000, 1): value,
+        (30_000, 2): value,
+    }
+
+
+def test_two_handlers_share_the_versions_of_an_api() -> None:
+    """
+    As long as each has its own.
+    """
+    old, new = handler("0-1"), handler("2-3")
+    assert served(old, new) == [old, old, new, new]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+def test_a_handler_that_may_replaces_a_range_of_another(first: bool) -> None:
+    """
+    The other goes on serving what is left, whichever was found first.
+    """
+    built_in, better = handler("0-3"), replacing("1-2")
+    assert served(*([better, built_in] if first else [built_in, better])) == [built_in, better, better, built_in]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"replaces": False, "priority": 1},
+        {"replaces": True, "priority": 0},
+        {"replaces": True, "priority": -1},
+        {"replaces": False, "priority": 0},
+    ],
+    ids=str,
+)
+def test_two_handlers_of_a_version_are_refused(options: dict[str, Any]) -> None:
+    """
+    Nobody replaces anybody by accident: it takes the permission and the higher priority, and the message says so.
+    """
+    text = refused(handler(), replacing("2", **options))
+    assert text.count("tests.server.test_registry._handle (tests)") == 2
+    assert "both serve Count v2" in text
+    assert "replaces=True and a priority above" in text
+
+
+def test_the_highest_of_several_replacements_serves() -> None:
+    """
+    One replacement may be replaced.
+    """
+    low, high = replacing("0-3"), replacing("2-3", priority=2)
+    assert served(handler(), low, high) == [low, low, high, high]
+    assert "both serve Count v0" in refused(handler(), low, replacing("0"))
+
+
+def test_what_is_advertised_is_the_range_of_all_handlers() -> None:
+    """
+    By key, with the name of the API; what was replaced wholly advertises nothing.
+    """
+    registry = Registry(plugins(handler("0-1", advertised="0-1"), handler("2"), ping()))
+    assert registry.advertised == {30_000: (range(3), "Count"), 30_001: (range(1), "Ping")}
+    registry = Registry(plugins(handler("1-2", advertised="0-2"), replacing("1-2")))
+    assert registry.advertised == {30_000: (range(1, 3), "Count")}
+
+
+def test_more_may_be_advertised_than_is_served() -> None:
+    """
+    Where clients need to be told so.
+    """
+    registry = Registry(plugins(handler("2-3", advertised="0-3")))
+    assert registry.advertised == {30_000: (range(4), "Count")}
+    assert (30_000, 0) not in registry.active
+
+
+def test_a_gap_is_refused() -> None:
+    """
+    Clients take the smallest and the largest version for a range: the message says which there are, and whose.
+    """
+    text = refused(handler("0"), handler("2-3"))
+    assert "the versions of Count have a gap" in text
+    assert "missing from 0, 2-3" in text
+    assert text.count("tests.server.test_registry._handle (tests)") == 2
+
+
+def test_the_filter_of_higher_priority_is_the_outermost() -> None:
+    """
+    Those of the same priority are in the order they were found.
+    """
+    low, high, other = standing(CountRequest), standing(CountRequest, priority=1), standing(PingRequest)
+    also = standing(PingRequest, CountRequest)
+    registry = Registry(plugins(handler(), ping(), low, high, other, also))
+    assert registry.filters(CountRequest) == [high, low, also]
+    assert registry.filters(PingRequest) == [other, also]
+
+
+def test_a_table_of_ones_own_is_no_way_round_a_filter() -> None:
+    """
+    A filter stands around an API, also where a handler reads its requests by another table.
+    """
+    wider = api(WiderCountRequest, WiderCountResponse, versions="4-9", needs=EVERYBODY)(_handle)
+    guard = standing(CountRequest)
+    registry = Registry(plugins(handler(), wider, guard))
+    assert registry.filters(WiderCountRequest) == [guard]
+
+
+def test_a_filter_around_nothing_that_is_served_is_refused() -> None:
+    """
+    What it was to guard or change would not be, and nobody would notice.
+    """
+    text = refused(handler(), standing(CountRequest, PingRequest))
+    assert text.startswith(f"{FILTERS} (tests) stands around Ping, which nothing here serves: install")
+
+
+def test_a_filter_without_a_request_is_refused() -> None:
+    """
+    The message shows how to name one.
+    """
+    text = refused(handler(), standing())
+    assert text == f"{FILTERS} (tests) stands around nothing: name requests, as in @around(ProduceRequest)"
+
+
+def test_a_handler_must_say_what_it_needs() -> None:
+    """
+    Forgotten permissions would open an API to everybody.
+    """
+    text = refused(handler(needs=()))
+    assert text.startswith("tests.server.test_registry._handle (tests) declares nothing that it needs")
+    assert "needs=" in text
+    assert "Free(" in text
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        EVERYBODY,
+        Operation.READ.on(Resource.TOPIC),
+        [Operation.READ.on(Resource.TOPIC), Operation.ALTER.on(Resource.GROUP)],
+    ],
+    ids=["nothing", "one", "several"],
+)
+def test_needs_may_be_one_or_several_or_none_with_a_reason(needs: Any) -> None:
+    """
+    Each is a declaration.
+    """
+    assert Registry(plugins(handler(needs=needs))).active
+
+
+def test_request_and_response_are_of_one_api() -> None:
+    """
+    The message has both names and keys.
+    """
+    mixed = api(CountRequest, PingResponse, versions="0", needs=EVERYBODY)(_handle)
+    assert "takes CountRequest, key 30000, and answers PingResponse, key 30001" in refused(mixed)
+
+
+def test_a_message_without_a_key_is_no_request() -> None:
+    """
+    There is no API that it could be of.
+    """
+    keyless = api(BatchHeader, BatchHeader, versions="2", needs=EVERYBODY)(_handle)
+    assert "BatchHeader, key None" in refused(keyless)
+
+
+@pytest.mark.parametrize("versions", ["0-4", "none"])
+def test_versions_must_be_in_the_tables(versions: str) -> None:
+    """
+    The message has those that are.
+    """
+    text = refused(handler(versions, advertised="0"))
+    assert text.endswith(f"serves the versions {versions}: name some that its tables have, 0-3")
+
+
+def test_both_tables_must_have_a_version() -> None:
+    """
+    A request that can be read and not be answered is no use.
+    """
+    lopsided = api(WiderCountRequest, CountResponse, versions="0-4", needs=EVERYBODY)(_handle)
+    assert refused(lopsided).endswith("name some that its tables have, 0-3")
+
+
+@pytest.mark.parametrize("interface", [IApiHandler, IApiFilter])
+def test_a_plugin_that_is_not_whole_is_refused(interface: Interface) -> None:
+    """
+    One written by hand must have what the interface names.
+    """
+    half = SimpleNamespace(name="half")
+    directlyProvides(half, interface)
+    text = refusal(Plugin(half, "acme.half"))
+    assert text.startswith("acme.half has a plugin that is not whole")
+    assert "priority" in text
+
+
+def test_a_row_tells_of_a_handler() -> None:
+    """
+    What it serves, what it is called, where it was found, its priority, and what stands around it, the outermost first.
+    """
+    around_it = [replace(standing(CountRequest, priority=priority), name=f"of {priority}") for priority in (1, 2)]
+    found = [*plugins(handler(priority=7), module="acme.count"), *plugins(*around_it)]
+    assert Registry(found).rows() == [
+        Row(
+            key=30_000,
+            api="Count",
+            versions="0-3",
+            handler="tests.server.test_registry._handle",
+            module="acme.count",
+            priority=7,
+            filters=["of 2", "of 1"],
+        )
+    ]
+
+
+def test_rows_are_by_key_and_version() -> None:
+    """
+    A handler of which another took the middle says what is left to it; one that has nothing left has no row.
+    """
+    found = [
+        *plugins(ping(), module="ping"),
+        *plugins(handler(), module="built in"),
+        *plugins(replacing("1"), module="better"),
+        *plugins(handler("1", priority=-1), module="worse"),
+    ]
+    rows = [(row.api, row.versions, row.module) for row in Registry(found).rows()]
+    assert rows == [("Count", "0, 2-3", "built in"), ("Count", "1", "better"), ("Ping", "0", "ping")]
+
+
+def test_two_handlers_of_one_name_have_rows_of_their_own() -> None:
+    """
+    Functions made by another function are called the same.
+    """
+    rows = Registry([*plugins(handler("0-1"), module="one"), *plugins(handler("2-3"), module="two")]).rows()
+    assert [(row.versions, row.module) for row in rows] == [("0-1", "one"), ("2-3", "two")]

@@ -1,0 +1,189 @@
+"""
+Which filters a request concerns.
+"""
+
+from typing import Any
+
+import pytest
+
+from kgateway.api import Around, around
+from kgateway.cluster.view import NewTopic
+from kgateway.context import Context
+from kgateway.interfaces import Proceed
+from kgateway.messages.create_partitions import CreatePartitionsRequest
+from kgateway.messages.create_topics import CreateTopicsRequest
+from kgateway.messages.delete_topics import DeleteTopicsRequest
+from kgateway.messages.fetch import FetchRequest
+from kgateway.messages.list_offsets import ListOffsetsRequest
+from kgateway.messages.metadata import MetadataRequest
+from kgateway.messages.offset_commit import OffsetCommitRequest
+from kgateway.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kgateway.messages.produce import ProduceRequest
+from kgateway.server.scope import concerns, topics_of
+from kgateway.wire.schema import Message
+from kgateway.wire.uuids import ZERO, Uuid
+from tests.serving import Serving
+
+STRANGE = Uuid.random()
+Asked = MetadataRequest.Topic
+
+
+async def _pass_on(request: Message, context: Context, proceed: Proceed) -> Message | None:
+    return await proceed(request)
+
+
+def scoped(**scope: Any) -> Around:
+    """
+    A filter of that scope.
+    """
+    return around(MetadataRequest, **scope)(_pass_on)
+
+
+class Asking(Serving):
+    """
+    A client of a gateway that has one topic, orders.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broker.create_topic(NewTopic("orders", 1))
+        self.orders_id = self.broker.view().topics["orders"].id
+
+    def fits(self, value: Around, *names: str, topic_id: Uuid = ZERO) -> bool:
+        """
+        Whether the filter concerns a request for the metadata of these topics, or the one of the id.
+        """
+        asked = [Asked(name=name) for name in names] or [Asked(name=None, topic_id=topic_id)]
+        context = Context(self.parts, self.session, 12, "client")
+        return concerns([value], MetadataRequest(topics=asked), context) == [value]
+
+
+def test_without_a_scope_every_request_fits() -> None:
+    """
+    Also one that names nothing.
+    """
+    asking = Asking()
+    assert asking.fits(scoped(), "orders")
+    assert concerns([scoped()], MetadataRequest(topics=None), Context(asking.parts, asking.session, 12, "client"))
+
+
+def test_topics_are_fitted_as_file_names_are() -> None:
+    """
+    Case counts; one topic of the request and one pattern of the filter are enough.
+    """
+    asking, audit = Asking(), scoped(topics=["audit-*", "log"])
+    assert asking.fits(audit, "audit-orders")
+    assert asking.fits(audit, "orders", "log")
+    assert not asking.fits(audit, "orders", "logs", "Audit-orders", "my-audit-orders")
+
+
+def test_topics_by_id_fit_by_their_name() -> None:
+    """
+    An id that is not known fits nothing.
+    """
+    asking, orders = Asking(), scoped(topics=["ord*"])
+    assert asking.fits(orders, topic_id=asking.orders_id)
+    assert not asking.fits(orders, topic_id=STRANGE)
+    assert not asking.fits(scoped(topics=["*"]), topic_id=STRANGE)
+
+
+def test_all_topics_are_none_that_is_named() -> None:
+    """
+    A request for all there are fits no pattern.
+    """
+    asking = Asking()
+    context = Context(asking.parts, asking.session, 12, "client")
+    assert concerns([scoped(topics=["*"])], MetadataRequest(topics=None), context) == []
+
+
+def test_listeners() -> None:
+    """
+    A request fits by the listener that its connection came through.
+    """
+    asking = Asking()
+    assert asking.fits(scoped(listeners=["internal", "plain*"]), "orders")
+    assert not asking.fits(scoped(listeners=["internal"]), "orders")
+
+
+def test_principals() -> None:
+    """
+    A request fits by who sent it, whatever that was when the connection began.
+    """
+    asking, alice = Asking(), scoped(principals=["User:alice"])
+    assert not asking.fits(alice, "orders")
+    asking.session.principal = "User:alice"
+    assert asking.fits(alice, "orders")
+
+
+def test_all_parts_of_a_scope_must_fit() -> None:
+    """
+    A topic of the pattern through another listener is none of the filter's business.
+    """
+    asking = Asking()
+    assert asking.fits(scoped(topics=["orders"], listeners=["plaintext"], principals=["User:*"]), "orders")
+    for part in ({"topics": ["x"]}, {"listeners": ["x"]}, {"principals": ["x"]}):
+        scope = {"topics": ["orders"], "listeners": ["plaintext"], "principals": ["User:*"]} | part
+        assert not asking.fits(scoped(**scope), "orders"), part
+
+
+def test_those_that_fit_keep_their_order() -> None:
+    """
+    The outermost first, as they were given.
+    """
+    first, second, third = scoped(), scoped(topics=["none"]), scoped(listeners=["plaintext"])
+    asking = Asking()
+    context = Context(asking.parts, asking.session, 12, "client")
+    assert concerns([third, second, first], MetadataRequest(topics=[]), context) == [third, first]
+
+
+BY_NAME: list[Message] = [
+    CreatePartitionsRequest(
+        topics=[CreatePartitionsRequest.Topic(name="orders", count=2, assignments=None)],
+        timeout_ms=0,
+        validate_only=True,
+    ),
+    CreateTopicsRequest(
+        topics=[
+            CreateTopicsRequest.Topic(
+                name="orders",
+                num_partitions=1,
+                replication_factor=1,
+                assignments=[],
+                configs=[CreateTopicsRequest.Topic.Config(name="cleanup.policy", value="compact")],
+            )
+        ],
+        timeout_ms=0,
+    ),
+    DeleteTopicsRequest(topic_names=["orders"], timeout_ms=0),
+    DeleteTopicsRequest(topics=[DeleteTopicsRequest.Topic(name="orders", topic_id=ZERO)], timeout_ms=0),
+    FetchRequest(
+        max_wait_ms=0, min_bytes=0, topics=[FetchRequest.Topic(topic="orders", partitions=[])], forgotten_topics_data=[]
+    ),
+    ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsRequest.Topic(name="orders", partitions=[])]),
+    MetadataRequest(topics=[Asked(name="orders")]),
+    OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequest.Topic(name="orders", partitions=[])]),
+    OffsetForLeaderEpochRequest(topics=[OffsetForLeaderEpochRequest.Topic(topic="orders", partitions=[])]),
+    ProduceRequest(acks=1, timeout_ms=0, topic_data=[ProduceRequest.TopicData(name="orders", partition_data=[])]),
+]
+
+
+@pytest.mark.parametrize("request_", BY_NAME, ids=lambda request: type(request).__name__)
+def test_topics_are_found_wherever_a_request_has_them(request_: Message) -> None:
+    """
+    Under whatever name its table has for them, and nothing else of it is taken for one.
+    """
+    assert list(topics_of(request_, Asking().broker.view())) == ["orders"]
+
+
+def test_topics_are_found_by_id_in_what_carries_records() -> None:
+    """
+    Produce and Fetch of newer clients.
+    """
+    asking = Asking()
+    data = ProduceRequest.TopicData(topic_id=asking.orders_id, partition_data=[])
+    topic = FetchRequest.Topic(topic_id=asking.orders_id, partitions=[])
+    for request in (
+        ProduceRequest(acks=1, timeout_ms=0, topic_data=[data]),
+        FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic], forgotten_topics_data=[]),
+    ):
+        assert list(topics_of(request, asking.broker.view())) == ["orders"]
