@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from twisted.internet.interfaces import IConsumer, IPushProducer, ITCPTransport
 from twisted.internet.protocol import Protocol, connectionDone
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -41,6 +42,7 @@ class Connection(Protocol):
     """
 
     transport: IClientTransport
+    _log = Logger()
 
     def __init__(self, serve: Serve, session: Session, clients: Clients) -> None:
         self.session = session
@@ -120,10 +122,18 @@ class Connection(Protocol):
             self._clients.soon(self._run_again)
 
     def _run_again(self) -> None:
+        """
+        Go on. Twisted closes a connection whose `dataReceived` fails; here that is for us to do.
+        """
         self._woken = False
-        if not self._gone:
+        if self._gone:
+            return
+        try:
             self._run()
             self._listen_or_not()
+        except Exception:
+            self._log.failure("a connection from {host} failed", host=self.session.host)
+            self.abort()
 
     def _run(self) -> None:
         """

@@ -1,5 +1,5 @@
 """
-aiokafka.
+aiokafka: what every client is asked, in its words.
 """
 
 from asyncio import Runner, gather

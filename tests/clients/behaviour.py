@@ -1,5 +1,5 @@
 """
-What every Python client can do with a gateway: the tests that each of them passes.
+What every client can do with a gateway: the tests that each of them passes.
 
 The tests of a client are a fixture `connect`, which says how it is made, and a class that inherits them all:
 

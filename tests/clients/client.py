@@ -1,5 +1,5 @@
 """
-What every Python client is asked, in one way: an adapter says it in the words of its library.
+What every client is asked, in one way: an adapter says it in the words of its library.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,5 @@
 """
-confluent-kafka, and so librdkafka.
+confluent-kafka, and so librdkafka: what every client is asked, in its words.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,5 +1,5 @@
 """
-kafka-python.
+kafka-python: what every client is asked, in its words.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
+from twisted.logger import capturedLogs
 from twisted.python.failure import Failure
 
 from kgateway.cluster.view import Address
@@ -370,6 +371,25 @@ def test_an_append_that_has_started_goes_on_without_its_client() -> None:
     client.turn()
     assert cancelled == []
     assert client.transport.value() == b""
+
+
+def test_a_failure_of_ours_closes_its_connection_alone() -> None:
+    """
+    A connection that cannot go on is closed rather than silent, and the others of the same turn go on.
+    """
+    broken, sound = _later(), _later()
+    client = Client(broken, sound)
+    client.sends(b"a")
+    other_transport, other = client.connect()
+    other.dataReceived(b"\0\0\0\1b")
+    client.transport.writeSequence = lambda data: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+    broken.become([b"A"])
+    sound.become([b"B"])
+    with capturedLogs() as events:
+        client.turn()
+    assert client.transport.aborted
+    assert other_transport.value() == b"B"
+    assert [event["log_failure"].type for event in events if "log_failure" in event] == [ZeroDivisionError]
 
 
 def test_finishing_answers_what_has_started() -> None:
