@@ -464,6 +464,16 @@ def test_a_code_with_a_reason_is_not_remembered_again_without() -> None:
     ]
 
 
+def test_of_many_refusals_a_few_are_remembered() -> None:
+    """
+    A request may name a thousand partitions, and others are to be remembered, too.
+    """
+    response = CountResponse(topics=[Topic(name=f"topic-{i}", error_code=3) for i in range(1000)])
+    dispatching = Dispatching(counting(lambda *_: response))
+    dispatching.send(count(), 1)
+    assert [reason[4] for reason in dispatching.remembered()] == [f"topic-{i}" for i in range(10)]
+
+
 def test_a_throttle_time_is_put_on_any_answer() -> None:
     """
     Where the version has a place for it.

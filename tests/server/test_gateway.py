@@ -260,8 +260,8 @@ class GatewayTests(SynchronousTestCase):
         """
         self.started()
         assert self.connect(IPv6Address("TCP", "::1", 1))[0].session.host == "::1"
-        for address in (UNIXAddress(b"/tmp/client"), None):
-            assert self.connect(address)[0].session.listener == "a"
+        assert self.connect(UNIXAddress(b"/tmp/client"))[0].session.host == "localhost"
+        assert self.connect(None)[0].session.host == ""
 
     def test_how_much_goes_on(self) -> None:
         """

@@ -243,3 +243,10 @@ def test_a_request_that_no_filter_fits_goes_straight_to_the_handler() -> None:
         "a in",
         "a out",
     ]
+
+
+def test_a_request_passes_the_filters_that_fit_it_alone() -> None:
+    """
+    Those of other topics are not on its way.
+    """
+    assert names(Dispatching(counted, adding("a", topics=["pay*"]), adding("b"))) == ["orders", "b in", "b out"]

@@ -75,7 +75,7 @@ def test_the_log_is_at_hand(kafka: Kafka) -> None:
 
 def test_it_stops(tmp_path: Path) -> None:
     """
-    In good order, by the signal that it is sent, and may be started again; a folder that was given is left.
+    In good order, by the signal that it is sent, and may be started again.
     """
     kafka = Kafka(folder=tmp_path).start()
     first = kafka.bootstrap
@@ -84,7 +84,6 @@ def test_it_stops(tmp_path: Path) -> None:
     assert not serves(first)
     assert serves(kafka.start().bootstrap)
     assert kafka.stop() == -SIGTERM
-    assert tmp_path.exists()
 
 
 def test_it_leaves_nothing_behind() -> None:
@@ -105,14 +104,28 @@ def test_it_crashes_when_told_to(tmp_path: Path) -> None:
     assert not serves(f"127.0.0.1:{kafka.port}")
 
 
+def test_one_that_crashed_may_be_broken(tmp_path: Path) -> None:
+    """
+    Then it does not start, though the file with the port is still there.
+    """
+    config = tmp_path / "gateway.toml"
+    config.write_text("num_partitions = 2")
+    kafka = Kafka("--config", str(config), folder=tmp_path).start()
+    kafka.kill()
+    config.write_text("num_partitions = true")
+    with pytest.raises(NotStarted):
+        kafka.start()
+
+
 def test_listeners_are_as_they_are_given(tmp_path: Path) -> None:
     """
-    In place of the free port.
+    In place of the free port; and the folder that was given is left.
     """
     listen = ["--listen", "one=tcp:0:interface=127.0.0.1", "--listen", "two=tcp:0:interface=127.0.0.1"]
     with Kafka(*listen, folder=tmp_path) as kafka:
         assert len(set(kafka.addresses)) == 2
         assert all(map(serves, kafka.addresses))
+    assert tmp_path.exists()
 
 
 @pytest.mark.parametrize(
