@@ -382,7 +382,7 @@ def test_a_failure_of_ours_closes_its_connection_alone() -> None:
     client.sends(b"a")
     other_transport, other = client.connect()
     other.dataReceived(b"\0\0\0\1b")
-    client.transport.writeSequence = lambda data: 1 / 0  # type: ignore[method-assign, return-value]
+    client.transport.writeSequence = lambda data: 1 / 0  # type: ignore[method-assign]
     broken.become([b"A"])
     sound.become([b"B"])
     with capturedLogs() as events:
