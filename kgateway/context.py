@@ -87,10 +87,12 @@ class Context:
         "client_id",
         "correlation_id",
         "hang_up",
+        "held",
         "refusals",
         "session",
         "started",
         "throttle_ms",
+        "unanswered",
         "version",
     )
 
@@ -112,6 +114,8 @@ class Context:
         self.refusals: list[Refusal] | None = None
         self.throttle_ms = 0  # put on the answer, where its version has a place for it
         self.hang_up: str | None = None  # why the connection is to be closed in place of an answer
+        self.unanswered = False  # whether the client waits for no answer
+        self.held = False  # whether a filter has the request, and the handler has not begun
 
     @property
     def broker(self) -> IBroker:

@@ -47,6 +47,7 @@ MAY_IMPORT = {
         "kgateway.observe",
         "kgateway.observe.reasons",
         "kgateway.security",
+        "kgateway.security.permissions",
     },
     "kgateway.embedded": _LOGIC | {"kgateway.server"},
     "kgateway.testing": set(),

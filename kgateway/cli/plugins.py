@@ -5,7 +5,7 @@
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from kgateway.cli.control import add_json, add_socket, answer, as_json, printable, table
+from kgateway.cli.control import WIDTH, add_json, add_socket, answer, as_json, printable, table
 
 _HEADINGS = ("KEY", "API", "VERSIONS", "HANDLER", "FROM", "PRIORITY")
 _LIMITS = (5, 28, 8, 38, 22, 8)
@@ -39,4 +39,9 @@ def _row(plugin: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _filters(plugin: dict[str, Any]) -> list[str]:
-    return [printable(f"       inside {name}") for name in plugin["filters"]]
+    return [printable(f"       inside {_filter(row)}")[:WIDTH] for row in plugin["filters"]]
+
+
+def _filter(row: dict[str, Any]) -> str:
+    scope = [f"{name} {' '.join(row[name])}" for name in ("topics", "listeners", "principals") if row[name]]
+    return ", ".join([row["filter"], f"from {row['from']}", f"priority {row['priority']}", *scope])

@@ -12,14 +12,17 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from kgateway.context import Context, GatewayParts, Session
+from kgateway.context import Context, GatewayParts, Refusal, Session
+from kgateway.messages.api_versions import ApiVersionsRequest
+from kgateway.messages.produce import ProduceRequest
 from kgateway.observe.reasons import Kind, Reasons
 from kgateway.server.answers import refused, unsupported_version
 from kgateway.server.pending import HangUp, Pending
 from kgateway.server.registry import Registry
 from kgateway.server.route import Route
+from kgateway.wire.codec import decoder
 from kgateway.wire.errors import ErrorCode, KafkaError
-from kgateway.wire.headers import peek, response_frame
+from kgateway.wire.headers import RequestHeader, peek, request_header_version, response_frame
 from kgateway.wire.schema import Message
 
 _API_VERSIONS = 18
@@ -48,17 +51,16 @@ class Dispatcher:
         key, version, correlation_id = peek(frame)
         route = self.routes.get((key, version)) or self._new_route(key, version)
         if route is None:
-            return self._unserved(key, version, correlation_id, session)
+            return self._unserved(frame, session)
         header, start = route.read_header(frame, 0)
         request, _ = route.read(frame, start)
         context = Context(self._gateway, session, version, header.client_id, correlation_id, self._seconds())
+        context.unanswered = isinstance(request, ProduceRequest) and request.acks == 0
         try:
             response = route.handle(request, context)
             if response is None or isinstance(response, Message):
-                return self._answer(route, request, response, context)
+                return self._answer(route, response, context)
             work = _deferred(response)
-        except HangUp:
-            raise
         except Exception:
             return self._answer_failure(route, request, Failure(), context)
         return self._wait(route, request, work, context)
@@ -71,17 +73,19 @@ class Dispatcher:
         route = self.routes[key, version] = Route(handler, self._registry.filters(handler.request), version)
         return route
 
-    def _unserved(self, key: int, version: int, correlation_id: int, session: Session) -> list[bytes]:
+    def _unserved(self, frame: bytes, session: Session) -> list[bytes]:
         """
         Kafka closes the connection of a client that asks for what it was not offered; ApiVersions alone is answered,
         in the form that every client reads, so that it can try again (KIP-511).
         """
+        key, version, correlation_id = peek(frame)
         served = self._registry.advertised
         if key != _API_VERSIONS or key not in served:
             what = f"{served[key][1]} v{version}" if key in served else f"the API with key {key}"
             raise HangUp(f"{what} is not served here")
         reason = f"ApiVersions v{version} is not served here"
-        context = Context(self._gateway, session, 0, None)
+        header, _ = decoder(RequestHeader, request_header_version(ApiVersionsRequest, version))(frame, 0)
+        context = Context(self._gateway, session, 0, header.client_id)
         context.refuse(KafkaError(ErrorCode.UNSUPPORTED_VERSION, reason))
         self._remember("ApiVersions", version, context, [])
         return [b"".join(response_frame(unsupported_version(served), 0, correlation_id))]
@@ -92,45 +96,44 @@ class Dispatcher:
         """
         The answer that comes out of a Deferred.
         """
-        pending = Pending(next_may_start=route.overlaps, polls=route.polls)
+        # Records must not overtake a request that a filter still has.
+        pending = Pending(next_may_start=route.overlaps and not context.held, polls=route.polls)
 
-        def succeeded(response: Message | None) -> None:
-            pending.become(self._answer(route, request, response, context))
+        def succeeded(response: Message | None) -> list[bytes]:
+            return self._answer(route, response, context)
 
-        def failed(failure: Failure) -> None:
-            pending.become(self._answer_failure(route, request, failure, context))
+        def failed(failure: Failure) -> list[bytes]:
+            return self._answer_failure(route, request, failure, context)
 
-        def hang_up(failure: Failure) -> None:
-            failure.trap(HangUp)
+        def ended(failure: Failure) -> None:
+            if not failure.check(HangUp):
+                self._log.failure("{api} v{version} cannot be answered", failure, api=route.api, version=route.version)
             pending.fail(str(failure.value))
 
-        answered = work.addCallbacks(succeeded, failed)
-        answered.addErrback(hang_up)
+        answered = work.addCallback(succeeded).addErrback(failed).addCallbacks(pending.become, ended)
         answered.addErrback(lambda failure: self._log.failure("an answer was lost", failure))
         pending.follow(answered)
         return pending.buffers if pending.ready and not pending.hang_up else pending
 
-    def _answer(self, route: Route, request: Message, response: Message | None, context: Context) -> list[bytes]:
+    def _answer(self, route: Route, response: Message | None, context: Context) -> list[bytes]:
         """
         The response as bytes; what it says of errors is remembered.
         """
-        route.calls += 1
-        route.seconds += self._seconds() - context.started
-        if context.hang_up is not None:
-            self._remember(route.api, route.version, context, [])
-            raise HangUp(context.hang_up)
-        if response is None:
+        if response is None or context.hang_up is not None:
+            self._account(route, context, [])
+            if context.hang_up is not None:
+                raise HangUp(context.hang_up)
             return []
-        if context.throttle_ms:
-            response.throttle_time_ms = context.throttle_ms  # type: ignore[attr-defined]  # all that clients send have it
+        if context.throttle_ms and route.throttles:
+            response.throttle_time_ms = context.throttle_ms  # type: ignore[attr-defined]  # the route has looked
+        buffers = route.frame(response, context.correlation_id)
         errors = route.find_errors(response)
-        if errors or context.refusals:
-            route.errors += 1
-            self._remember(route.api, route.version, context, errors)
-        try:
-            return route.frame(response, context.correlation_id)
-        except Exception:
-            return self._answer_failure(route, request, Failure(), context)
+        self._account(route, context, errors)
+        if not context.unanswered:
+            return buffers
+        if errors:
+            raise HangUp(f"{route.api} v{route.version} failed, and its client waits for no answer")
+        return []
 
     def _answer_failure(self, route: Route, request: Message, failure: Failure, context: Context) -> list[bytes]:
         """
@@ -152,13 +155,26 @@ class Dispatcher:
                 client=context.client_id,
             )
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, _OURS)
-        context.refuse(error)
-        route.errors += 1
-        self._remember(route.api, route.version, context, [], kind)
+        context.refusals = [Refusal(error, "")]  # it stands for all that was to be answered
+        self._account(route, context, [], kind)
+        if context.unanswered:
+            raise HangUp(f"{route.api} v{route.version} failed, and its client waits for no answer: {error}")
         response = refused(request, route.response, route.version, error)
         if response is None:
             raise HangUp(f"{route.api} v{route.version} has no place for {error}")
         return route.frame(response, context.correlation_id)
+
+    def _account(
+        self, route: Route, context: Context, errors: list[tuple[int, str]], kind: Kind = Kind.REFUSED
+    ) -> None:
+        """
+        Count the request, and remember of what it was refused.
+        """
+        route.calls += 1
+        route.seconds += self._seconds() - context.started
+        if errors or context.refusals:
+            route.errors += 1
+            self._remember(route.api, route.version, context, errors, kind)
 
     def _remember(
         self, api: str, version: int, context: Context, errors: list[tuple[int, str]], kind: Kind = Kind.REFUSED
@@ -168,7 +184,7 @@ class Dispatcher:
         """
         refusals = [(refusal.error, refusal.subject) for refusal in context.refusals or ()]
         told = {error.code for error, _ in refusals}
-        bare = [(KafkaError(ErrorCode(code)), subject) for code, subject in errors if code not in told]
+        bare = [(_meaning(code), subject) for code, subject in errors if code not in told]
         for error, subject in [*refusals, *bare][:_REFUSALS_MAX]:
             self._reasons.remember(
                 self._gateway.now_ms(),
@@ -181,6 +197,16 @@ class Dispatcher:
                 code=error.code,
                 subject=subject,
             )
+
+
+def _meaning(code: int) -> KafkaError:
+    """
+    An error code without a reason; a client takes one that it does not know for UNKNOWN_SERVER_ERROR.
+    """
+    try:
+        return KafkaError(ErrorCode(code))
+    except ValueError:
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{code} was answered, which is no error code of Kafka's")
 
 
 def _deferred(response: Awaitable[Message | None]) -> Deferred[Message | None]:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from kgateway.server.discovery import provider
-from kgateway.server.registry import Registry
+from kgateway.server.registry import FilterRow, Registry, Row
 
 
 def plugin_rows(registry: Registry) -> Callable[[], list[dict[str, Any]]]:
@@ -20,7 +20,10 @@ def plugin_rows(registry: Registry) -> Callable[[], list[dict[str, Any]]]:
     def known(module: str) -> str:
         return provider(module)
 
+    def told(row: Row | FilterRow) -> dict[str, Any]:
+        return asdict(row) | {"from": known(row.module)}
+
     def rows() -> list[dict[str, Any]]:
-        return [asdict(row) | {"from": known(row.module)} for row in registry.rows()]
+        return [told(row) | {"filters": [told(one) for one in row.filters]} for row in registry.rows()]
 
     return rows

@@ -31,6 +31,20 @@ class Plugin:
 
 
 @dataclass(frozen=True, slots=True)
+class FilterRow:
+    """
+    A filter around it.
+    """
+
+    filter: str
+    module: str
+    priority: int
+    topics: tuple[str, ...]
+    listeners: tuple[str, ...]
+    principals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """
     An active handler, as people see it.
@@ -42,7 +56,7 @@ class Row:
     handler: str
     module: str  # in which it was found
     priority: int
-    filters: list[str]
+    filters: list[FilterRow]  # the outermost first
 
 
 class Registry:
@@ -66,9 +80,12 @@ class Registry:
         What stands around the handlers of an API, the outermost first. A handler that reads the request by a table of
         its own is no way round them.
         """
+        return [plugin.value for plugin in self._around(request)]
+
+    def _around(self, request: type[Message]) -> list[Plugin]:
         key = request.__spec__.key
-        fitting = [plugin.value for plugin in self._filters if key in _keys(plugin.value.requests)]
-        return sorted(fitting, key=lambda value: -value.priority)
+        fitting = [plugin for plugin in self._filters if key in _keys(plugin.value.requests)]
+        return sorted(fitting, key=lambda plugin: -plugin.value.priority)
 
     def rows(self) -> list[Row]:
         """
@@ -89,7 +106,7 @@ class Registry:
             handler=handler.name,
             module=plugin.module,
             priority=handler.priority,
-            filters=[value.name for value in self.filters(handler.request)],
+            filters=[_filter_row(plugin) for plugin in self._around(handler.request)],
         )
 
     def _claim(self, plugin: Plugin) -> None:
@@ -177,6 +194,11 @@ def _check_handler(plugin: Plugin) -> None:
 
 def _title(plugin: Plugin) -> str:
     return f"{plugin.value.name} ({plugin.module})"
+
+
+def _filter_row(plugin: Plugin) -> FilterRow:
+    value = plugin.value
+    return FilterRow(value.name, plugin.module, value.priority, value.topics, value.listeners, value.principals)
 
 
 def _keys(requests: Iterable[type[Message]]) -> set[int | None]:

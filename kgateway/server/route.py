@@ -31,6 +31,7 @@ class Route:
         self.response = handler.response
         self.overlaps = handler.overlaps
         self.polls = handler.polls
+        self.throttles = any(field.name == "throttle_time_ms" for field in handler.response.__fields__)
         self.calls = 0
         self.errors = 0
         self.seconds = 0.0
@@ -64,7 +65,10 @@ def _filtered(handler: IApiHandler, filters: Sequence[IApiFilter]) -> Callable[[
 
     def handle(request: Message, context: Context) -> Response:
         fitting = concerns(filters, request, context)
-        return _through(fitting, handler, request, context) if fitting else handler.handle(request, context)
+        if not fitting:
+            return handler.handle(request, context)
+        context.held = True
+        return _through(fitting, handler, request, context)
 
     return handle
 
@@ -73,6 +77,7 @@ async def _through(
     filters: Sequence[IApiFilter], handler: IApiHandler, request: Message, context: Context
 ) -> Message | None:
     if not filters:
+        context.held = False
         answer = handler.handle(request, context)
         return answer if answer is None or isinstance(answer, Message) else await answer
     outermost, *inner = filters

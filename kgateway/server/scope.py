@@ -4,17 +4,19 @@ Which filters a request concerns: by the topics it names, the listener it came t
 
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Any
 
 from kgateway.cluster.view import ClusterView
 from kgateway.context import Context
 from kgateway.interfaces import IApiFilter
-from kgateway.wire.schema import Field, Message, Struct
+from kgateway.security.permissions import Resource
+from kgateway.wire.schema import Message, Struct
 from kgateway.wire.types import ListOf, StructOf, Text
 from kgateway.wire.uuids import ZERO
 
-_LISTS = ("topics", "topic_data", "topic_names", "topics_to_add", "resources")
-_NAMES = ("name", "topic", "topic_name")
+# What requests call a list of names, a list of structs that are about a topic each, and the name in such a struct.
+_TEXTS = ("topics", "topic_names", "subscribed_topic_names")
+_LISTS = ("topics", "topic_data", "topic_partitions", "v3_and_below_topics", "resources")
+_NAMES = ("name", "topic", "topic_name", "resource_name")
 
 
 def concerns(filters: Iterable[IApiFilter], request: Message, context: Context) -> list[IApiFilter]:
@@ -37,26 +39,22 @@ def _fits(patterns: tuple[str, ...], names: Iterable[str]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
-def topics_of(request: Message, view: ClusterView) -> Iterator[str]:
+def topics_of(request: Struct, view: ClusterView) -> Iterator[str]:
     """
-    The names of the topics in a request; those it gives by id are looked up.
+    The names of the topics in a request, however deep; those it gives by id are looked up.
     """
-    for field in type(request).__fields__:
-        if field.name in _LISTS:
-            for item in getattr(request, field.name) or ():
-                yield from _name(field, item, view)
+    for field in request.__fields__:
+        match field.type:
+            case ListOf(Text()) if field.name in _TEXTS:
+                yield from getattr(request, field.name) or ()
+            case ListOf(StructOf()):
+                for item in getattr(request, field.name) or ():
+                    yield from _names(item, view) if field.name in _LISTS else topics_of(item, view)
 
 
-def _name(field: Field, item: Any, view: ClusterView) -> Iterator[str]:
-    match field.type:
-        case ListOf(Text()):
-            yield item
-        case ListOf(StructOf()):
-            yield from _name_in(item, view)
-
-
-def _name_in(item: Struct, view: ClusterView) -> Iterator[str]:
+def _names(item: Struct, view: ClusterView) -> Iterator[str]:
     topic_id = getattr(item, "topic_id", ZERO)
     if topic_id != ZERO and topic_id in view.topics_by_id:
         yield view.topics_by_id[topic_id].name
-    yield from (name for name in (getattr(item, known, "") for known in _NAMES) if name)
+    if getattr(item, "resource_type", Resource.TOPIC) == Resource.TOPIC:
+        yield from (name for name in (getattr(item, known, "") for known in _NAMES) if name)

@@ -69,12 +69,19 @@ class GatewayService(Service):
     def startService(self) -> None:
         super().startService()
         self._reactor.callWhenRunning(self._levels.start)  # under `twist` there are no logs before
-        started = Deferred.fromCoroutine(self._start())
         failures: list[Failure] = []
-        started.addErrback(failures.append)
-        if failures:  # at once, so that twistd still listens
+        at_once = True
+
+        def failed(failure: Failure) -> None:
+            if at_once:
+                failures.append(failure)
+            else:
+                self._give_up(failure)
+
+        Deferred.fromCoroutine(self._start()).addErrback(failed)
+        at_once = False
+        if failures:  # twistd still listens
             self._refuse(failures[0])
-        started.addErrback(self._give_up)
 
     def stopService(self) -> Deferred[None]:
         super().stopService()
@@ -137,7 +144,8 @@ class GatewayService(Service):
         if not isinstance(error, _FORESEEN):
             failure.raiseException()
         if self._in_terminal:
-            raise SystemExit(f"kgateway cannot start: {error}")
+            self._complain(error)
+            raise SystemExit(1)
         raise error
 
     def _give_up(self, failure: Failure) -> None:
@@ -145,8 +153,14 @@ class GatewayService(Service):
         End the process that began to start and could not.
         """
         self._log.critical("kgateway cannot start: {error}", error=failure.value)
+        if self._in_terminal:
+            self._complain(failure.value)
         self._reactor.addSystemEventTrigger("after", "shutdown", os._exit, 1)
         self._reactor.stop()
+
+    def _complain(self, error: BaseException | None) -> None:
+        if sys.__stderr__:  # twistd has made a log of sys.stderr
+            print(f"kgateway cannot start: {error}", file=sys.__stderr__, flush=True)
 
 
 def _allow_many_files() -> None:

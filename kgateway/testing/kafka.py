@@ -117,7 +117,11 @@ class Kafka:
         return "".join(self._lines)
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self._remove_own_folder()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -125,8 +129,11 @@ class Kafka:
         try:
             self.stop()
         finally:
-            if self._own_folder:
-                shutil.rmtree(self.folder, ignore_errors=True)
+            self._remove_own_folder()
+
+    def _remove_own_folder(self) -> None:
+        if self._own_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _command(self) -> Sequence[str]:
         listen = () if "--listen" in self._options else _LOOPBACK

@@ -192,13 +192,15 @@ def test_plugins_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]
     """
     A line for each handler, and one for each filter around it.
     """
-    audited = PLUGIN | {"key": 18, "api": "ApiVersions", "priority": 10, "filters": ["audit.watch"]}
+    watch = {"filter": "audit.watch", "from": "audit 1.0", "priority": 5, "topics": ["a", "b*"]}
+    around = [watch | {"listeners": ["outside"], "principals": []}]
+    audited = PLUGIN | {"key": 18, "api": "ApiVersions", "priority": 10, "filters": around}
     gateway.results["plugins"] = {"plugins": [PLUGIN, audited]}
     assert shown(capsys, "plugins") == [
         "KEY  API          VERSIONS  HANDLER                     FROM      PRIORITY",
         "3    Metadata     0-13      handlers.metadata.metadata  kgateway  0",
         "18   ApiVersions  0-13      handlers.metadata.metadata  kgateway  10",
-        "       inside audit.watch",
+        "       inside audit.watch, from audit 1.0, priority 5, topics a b*, listeners outside",
     ]
 
 
@@ -206,7 +208,8 @@ def test_plugins_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixtu
     """
     Long names are cut.
     """
-    names = dict.fromkeys(("api", "handler", "from"), "x" * 200)
+    scope = dict.fromkeys(("filter", "from"), "x" * 200) | {key: ["y"] for key in ("topics", "listeners", "principals")}
+    names = dict.fromkeys(("api", "handler", "from"), "x" * 200) | {"filters": [scope | {"priority": 0}]}
     gateway.results["plugins"] = {"plugins": [PLUGIN | names]}
     assert max(map(len, shown(capsys, "plugins"))) <= 120
 

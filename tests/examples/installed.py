@@ -130,8 +130,9 @@ class TestInstalled(Acme):
             ("5-6", f"kgateway {__version__}", 0),
             ("0-1", "acme-kgateway 1.0", 0),
         ]
-        [around] = [str(row["filters"]) for row in rows if row["filters"]]
-        assert "acme_kgateway.audit.seal_audit" in around
+        [[around]] = [row["filters"] for row in rows if row["filters"]]
+        seal = ("acme_kgateway.audit.seal_audit", "acme-kgateway 1.0", 5)
+        assert (around["filter"], around["from"], around["priority"]) == seal
 
     def test_the_list_is_that_of_the_page(self, acme: Kafka, environment: Environment) -> None:
         """

@@ -74,10 +74,18 @@ def test_filters_are_listed(plugins: list[dict[str, Any]]) -> None:
     """
     With the handlers that they stand around.
     """
-    around = {row["api"]: str(row["filters"]) for row in plugins if row["filters"]}
-    assert set(around) == {"Produce", "CreateTopics"}
-    assert "acme_kgateway.audit.seal_audit" in around["Produce"]
-    assert "house_rules.topic_names.check_names" in around["CreateTopics"]
+    around = {row["api"]: [told(one) for one in row["filters"]] for row in plugins if row["filters"]}
+    assert around == {
+        "Produce": [("acme_kgateway.audit.seal_audit", "twisted.plugins.acme_kgateway", 5, ["audit-*"])],
+        "CreateTopics": [("house_rules.topic_names.check_names", "house_rules.topic_names", 0, [])],
+    }
+
+
+def told(row: dict[str, Any]) -> tuple[Any, ...]:
+    """
+    What is said of a filter.
+    """
+    return row["filter"], row["from"], row["priority"], row["topics"]
 
 
 def test_house_rules_refuse_a_request(acme: Kafka) -> None:

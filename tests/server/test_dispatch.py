@@ -12,6 +12,7 @@ from twisted.logger import LogEvent, capturedLogs, eventAsText
 from handlers.api_versions import api_versions
 from kgateway.api import Context, Handler, api
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.observe.reasons import Kind
 from kgateway.security.permissions import Free
 from kgateway.server.pending import HangUp, Pending
@@ -226,12 +227,87 @@ def test_a_response_that_cannot_be_encoded_is_a_failure(late: bool, logged: Sequ
     assert "CountResponse v0: topics.count" in eventAsText(event)
 
 
-def test_a_plain_handler_that_answers_with_something_else_is_a_failure(logged: Sequence[LogEvent]) -> None:
+@pytest.mark.parametrize("answer", [{"topics": []}, CountResponse(topics=None)], ids=["dict", "null"])  # type: ignore[arg-type]
+@pytest.mark.parametrize("late", [False, True], ids=["plain", "async"])
+def test_what_is_no_response_is_a_failure(answer: Any, late: bool, logged: Sequence[LogEvent]) -> None:
     """
-    A response is a message, or can be awaited.
+    Whatever a handler returns, its client is answered.
     """
-    assert Dispatching(counting(lambda *_: {"topics": []})).codes() == [UNKNOWN]
+    assert Dispatching(waiting(succeed(answer)) if late else counting(lambda *_: answer)).codes() == [UNKNOWN]
     assert len(logged) == 1
+
+
+def test_an_answer_that_cannot_be_made_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch, logged: Sequence[LogEvent]
+) -> None:
+    """
+    Nothing waits for ever, though not even a failure could be told.
+    """
+    monkeypatch.setattr("kgateway.server.dispatch.refused", broken)
+    wait: Deferred[CountResponse] = Deferred()
+    answer = Dispatching(waiting(wait)).send(count("orders"), 1)
+    wait.errback(KafkaError(ErrorCode.INVALID_REQUEST))
+    assert isinstance(answer, Pending)
+    assert answer.hang_up
+    assert len(logged) == 1
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["plain", "async"])
+def test_a_code_that_kafka_does_not_have_is_answered(late: bool) -> None:
+    """
+    As it is, and remembered with its number.
+    """
+    response = CountResponse(topics=[Topic(name="orders", error_code=9999)])
+    dispatching = Dispatching(waiting(succeed(response)) if late else counting(lambda *_: response))
+    assert dispatching.codes() == [9999]
+    told = "9999 was answered, which is no error code of Kafka's"
+    assert dispatching.remembered() == [(CLIENT_ID, "Count", 0, "UNKNOWN_SERVER_ERROR", "orders", told)]
+
+
+def test_what_was_not_answered_is_not_remembered() -> None:
+    """
+    A handler that refuses some items and then fails: the failure stands for all of them.
+    """
+
+    def refuse_and_fail(request: CountRequest, context: Context) -> NoReturn:
+        context.refuse(KafkaError(ErrorCode.INVALID_REQUEST), "orders")
+        raise ZeroDivisionError
+
+    dispatching = Dispatching(counting(refuse_and_fail))
+    assert dispatching.codes() == [UNKNOWN]
+    assert dispatching.remembered() == [(CLIENT_ID, "Count", 0, "UNKNOWN_SERVER_ERROR", "", OURS)]
+
+
+def producing(answer: Callable[..., Any]) -> Dispatching:
+    """
+    A gateway with such a handler of Produce.
+    """
+    return Dispatching(api(ProduceRequest, ProduceResponse, versions="3-12", needs=EVERYBODY)(answer))
+
+
+def test_a_produce_without_acks_gets_no_answer() -> None:
+    """
+    Its client would take one for that of its next request.
+    """
+    dispatching = producing(lambda *_: ProduceResponse(responses=[]))
+    assert dispatching.send(ProduceRequest(acks=0, timeout_ms=0, topic_data=[]), 9) == b""
+    assert dispatching.remembered() == []
+
+
+@pytest.mark.parametrize("answer", [lambda *_: ProduceResponse(responses=[_refused_produce()]), refusing, broken])
+def test_a_produce_without_acks_that_fails_ends_the_connection(answer: Callable[..., Any]) -> None:
+    """
+    So its client hears that something is wrong, and the operator what.
+    """
+    dispatching = producing(answer)
+    with pytest.raises(HangUp, match="waits for no answer"):
+        dispatching.send(ProduceRequest(acks=0, timeout_ms=0, topic_data=[]), 9)
+    assert len(dispatching.remembered()) == 1
+
+
+def _refused_produce() -> ProduceResponse.Response:
+    answer = ProduceResponse.Response.PartitionResponse(index=0, error_code=3, base_offset=-1)
+    return ProduceResponse.Response(name="orders", partition_responses=[answer])
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["Deferred", "async"])
@@ -405,8 +481,8 @@ def test_api_versions_of_the_future_is_answered() -> None:
     response = decode(ApiVersionsResponse, 0, said[8:])
     own = ApiVersionsResponse.ApiKey(api_key=18, min_version=0, max_version=4)
     assert response == ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
-    [(_, *reason)] = dispatching.remembered()
-    assert reason == ["ApiVersions", 99, "UNSUPPORTED_VERSION", "", "ApiVersions v99 is not served here"]
+    why = "ApiVersions v99 is not served here"
+    assert dispatching.remembered() == [(CLIENT_ID, "ApiVersions", 99, "UNSUPPORTED_VERSION", "", why)]
 
 
 @pytest.mark.parametrize("cut", [3, 12, -1])
@@ -488,6 +564,20 @@ def test_a_throttle_time_is_put_on_any_answer() -> None:
     assert told == [0, 250, 250]
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["plain", "async"])
+def test_a_response_without_a_throttle_time_stays_without(late: bool) -> None:
+    """
+    Its table has no place for one.
+    """
+
+    def throttle(request: PingRequest, context: Context) -> Any:
+        context.throttle_ms = 250
+        return succeed(PingResponse(pongs=1)) if late else PingResponse(pongs=1)
+
+    dispatching = Dispatching(api(PingRequest, PingResponse, versions="0", needs=EVERYBODY)(throttle))
+    assert dispatching.said(PingResponse, 0, PingRequest()).pongs == 1
+
+
 def test_without_a_throttle_time_the_handlers_own_stays() -> None:
     """
     The context says nothing unless it is told to.
@@ -517,7 +607,7 @@ def test_errors_are_counted(handler: Callable[..., Any]) -> None:
     """
     dispatching = Dispatching(counting(handler))
     dispatching.send(count("orders", "payments"), 0)
-    assert route(dispatching).errors == 1
+    assert (route(dispatching).errors, route(dispatching).calls) == (1, 1)
 
 
 def test_versions_of_different_handlers_go_different_ways() -> None:

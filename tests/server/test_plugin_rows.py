@@ -22,7 +22,7 @@ Provider = Callable[[str], str]
 def _handle(request: CountRequest, context: Context) -> None: ...
 
 
-@around(CountRequest)
+@around(CountRequest, topics=["orders-*"], priority=4)
 async def _watch(request: CountRequest, context: Context, proceed: Proceed) -> Message | None:
     return await proceed(request)
 
@@ -58,7 +58,9 @@ def test_a_row_has_what_an_operator_wants_to_know(asked: list[str]) -> None:
     assert row["from"] == "acme-dist 1.0"
     assert (row["key"], row["api"], row["versions"], row["priority"]) == (30_000, "Count", "0-2", 3)
     assert row["handler"] == "tests.server.test_plugin_rows._handle"
-    assert "tests.server.test_plugin_rows._watch" in str(row["filters"])
+    [around] = row["filters"]
+    assert (around["filter"], around["from"]) == ("tests.server.test_plugin_rows._watch", "tests-dist 1.0")
+    assert (around["priority"], around["topics"]) == (4, ("orders-*",))
 
 
 def test_rows_travel_as_json(asked: list[str]) -> None:
@@ -66,7 +68,8 @@ def test_rows_travel_as_json(asked: list[str]) -> None:
     They go through the control socket.
     """
     rows = plugin_rows(Registry(plugins(handler("0-2"), _watch)))()
-    assert json.loads(json.dumps(rows)) == rows
+    [row] = json.loads(json.dumps(rows))
+    assert row["filters"][0]["topics"] == ["orders-*"]
 
 
 def test_providers_are_looked_up_when_first_asked_for(asked: list[str]) -> None:

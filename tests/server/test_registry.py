@@ -2,7 +2,6 @@
 Which handler serves which version, what stands around it, and which plugins do not go together.
 """
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +12,7 @@ from kgateway.api import Around, Context, Handler, Operation, Resource, api, aro
 from kgateway.interfaces import IApiFilter, IApiHandler, Proceed
 from kgateway.records.batch import BatchHeader
 from kgateway.security.permissions import Free
-from kgateway.server.registry import Plugin, PluginError, Registry, Row
+from kgateway.server.registry import FilterRow, Plugin, PluginError, Registry, Row
 from kgateway.wire.schema import Message, v
 from kgateway.wire.types import i16
 from tests.server.dispatching import CountRequest, CountResponse, PingRequest, PingResponse, plugins
@@ -294,8 +293,8 @@ def test_a_row_tells_of_a_handler() -> None:
     """
     What it serves, what it is called, where it was found, its priority, and what stands around it, the outermost first.
     """
-    around_it = [replace(standing(CountRequest, priority=priority), name=f"of {priority}") for priority in (1, 2)]
-    found = [*plugins(handler(priority=7), module="acme.count"), *plugins(*around_it)]
+    low, high = standing(CountRequest, priority=1), standing(CountRequest, priority=2, topics=["orders"])
+    found = [*plugins(handler(priority=7), module="acme.count"), *plugins(low, module="low"), *plugins(high)]
     assert Registry(found).rows() == [
         Row(
             key=30_000,
@@ -304,7 +303,10 @@ def test_a_row_tells_of_a_handler() -> None:
             handler="tests.server.test_registry._handle",
             module="acme.count",
             priority=7,
-            filters=["of 2", "of 1"],
+            filters=[
+                FilterRow(FILTERS, "tests", 2, topics=("orders",), listeners=(), principals=()),
+                FilterRow(FILTERS, "low", 1, topics=(), listeners=(), principals=()),
+            ],
         )
     ]
 

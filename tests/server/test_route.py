@@ -250,3 +250,33 @@ def test_a_request_passes_the_filters_that_fit_it_alone() -> None:
     Those of other topics are not on its way.
     """
     assert names(Dispatching(counted, adding("a", topics=["pay*"]), adding("b"))) == ["orders", "b in", "b out"]
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["waits", "goes on"])
+def test_a_request_that_a_filter_holds_is_not_overtaken(waits: bool) -> None:
+    """
+    The next one may start before this one is answered, but not before its handler has begun: records keep their order.
+    """
+    look_up: Deferred[None] = Deferred()
+
+    @around(CountRequest)
+    async def wait(request: CountRequest, context: Context, proceed: Proceed) -> Message | None:
+        if waits:
+            await look_up
+        return await proceed(request)
+
+    acknowledged: Deferred[CountResponse] = Deferred()
+    answer = Dispatching(counting(lambda *_: acknowledged, overlaps=True), wait).send(count("orders"), 1)
+    assert isinstance(answer, Pending)
+    assert answer.next_may_start is not waits
+
+
+def test_a_filter_of_others_lets_requests_overlap() -> None:
+    """
+    A request that it does not concern has nothing to wait for.
+    """
+    acknowledged: Deferred[CountResponse] = Deferred()
+    dispatching = Dispatching(counting(lambda *_: acknowledged, overlaps=True), adding("a", topics=["none"]))
+    answer = dispatching.send(count("orders"), 1)
+    assert isinstance(answer, Pending)
+    assert answer.next_may_start

@@ -10,13 +10,18 @@ from kgateway.api import Around, around
 from kgateway.cluster.view import NewTopic
 from kgateway.context import Context
 from kgateway.interfaces import Proceed
+from kgateway.messages import add_partitions_to_txn
+from kgateway.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kgateway.messages.create_partitions import CreatePartitionsRequest
 from kgateway.messages.create_topics import CreateTopicsRequest
 from kgateway.messages.delete_topics import DeleteTopicsRequest
+from kgateway.messages.describe_configs import DescribeConfigsRequest
+from kgateway.messages.elect_leaders import ElectLeadersRequest
 from kgateway.messages.fetch import FetchRequest
 from kgateway.messages.list_offsets import ListOffsetsRequest
 from kgateway.messages.metadata import MetadataRequest
 from kgateway.messages.offset_commit import OffsetCommitRequest
+from kgateway.messages.offset_fetch import OffsetFetchRequest
 from kgateway.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kgateway.messages.produce import ProduceRequest
 from kgateway.server.scope import concerns, topics_of
@@ -164,6 +169,23 @@ BY_NAME: list[Message] = [
     OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequest.Topic(name="orders", partitions=[])]),
     OffsetForLeaderEpochRequest(topics=[OffsetForLeaderEpochRequest.Topic(topic="orders", partitions=[])]),
     ProduceRequest(acks=1, timeout_ms=0, topic_data=[ProduceRequest.TopicData(name="orders", partition_data=[])]),
+    DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsRequest.Resource(resource_type=kind, resource_name=name, configuration_keys=["retention.ms"])
+            for kind, name in ((2, "orders"), (4, "1"))
+        ]
+    ),
+    OffsetFetchRequest(
+        groups=[
+            OffsetFetchRequest.Group(
+                group_id="g", topics=[OffsetFetchRequest.Group.Topic(name="orders", partition_indexes=[0])]
+            )
+        ]
+    ),
+    ElectLeadersRequest(
+        topic_partitions=[ElectLeadersRequest.TopicPartition(topic="orders", partitions=[0])], timeout_ms=0
+    ),
+    AddPartitionsToTxnRequest(v3_and_below_topics=[add_partitions_to_txn.Topic(name="orders", partitions=[0])]),
 ]
 
 

@@ -6,8 +6,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred
+from twisted.internet.testing import MemoryReactorClock
+
+from kgateway.config.settings import Settings
+from kgateway.server import service as module
+from kgateway.server.gateway import Gateway, StartError
+from kgateway.server.service import GatewayService
 
 _RUN = {
     "twist": "from twisted.application.twist._twist import Twist; Twist.main()",
@@ -41,5 +49,23 @@ def test_a_port_file_that_cannot_be_written_stops_the_start(tmp_path: Path) -> N
     command = [sys.executable, "-m", "kgateway", "serve", *_LISTEN[1:3], "--port-file", "nowhere/port"]
     run = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False)
     assert run.returncode == 1
-    assert "kgateway cannot start: --port-file nowhere/port cannot be written: No such file or directory" in run.stdout
+    assert "kgateway cannot start: --port-file nowhere/port cannot be written: No such file or directory" in run.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_start_that_fails_later_ends_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Nothing stays that serves nobody, and the terminal has the reason.
+    """
+    start: Deferred[list[Any]] = Deferred()
+    monkeypatch.setattr(Gateway, "start", lambda gateway: start)
+    monkeypatch.setattr(module, "_allow_many_files", lambda: None)
+    reactor = MemoryReactorClock()
+    service = GatewayService(Settings(listen=(), control_socket=str(tmp_path / "s")), reactor, in_terminal=True)
+    service.startService()
+    start.errback(StartError("the disk is gone"))
+    assert reactor.hasStopped
+    assert capfd.readouterr().err == "kgateway cannot start: the disk is gone\n"
+    service.stopService()

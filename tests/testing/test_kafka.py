@@ -95,6 +95,16 @@ def test_it_leaves_nothing_behind() -> None:
     assert not kafka.folder.exists()
 
 
+def test_it_leaves_nothing_behind_where_it_does_not_start() -> None:
+    """
+    Its folder goes then, too.
+    """
+    kafka = Kafka("--num-partitions", "many")
+    with pytest.raises(NotStarted), kafka:
+        pass
+    assert not kafka.folder.exists()
+
+
 def test_it_crashes_when_told_to(tmp_path: Path) -> None:
     """
     At once; the exit code says by what.
