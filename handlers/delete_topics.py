@@ -96,7 +96,7 @@ def _refused(asked: DeleteTopicsRequest.Topic, error: KafkaError, context: Conte
     topic = context.broker.view().topics_by_id.get(asked.topic_id)
     seen = topic.name if topic and context.allowed(Operation.DESCRIBE, Resource.TOPIC, topic.name) else None
     return DeleteTopicsResponse.Response(
-        name=asked.name or seen,
+        name=seen if asked.name is None else asked.name,
         topic_id=asked.topic_id,
         error_code=context.refuse(error, asked.name or str(asked.topic_id)),
         error_message=error.message,

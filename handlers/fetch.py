@@ -30,6 +30,7 @@ _MISLED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 @api(FetchRequest, FetchResponse, versions="4-18", polls=True, needs=Operation.READ.on(Resource.TOPIC))
 def fetch(request: FetchRequest, context: Context) -> FetchResponse | Deferred[FetchResponse]:
+    reads = isolation(request.isolation_level)
     try:
         turn = context.service(FetchSessions).turn(request, by_id=context.version >= 13)
     except KafkaError as error:
@@ -37,7 +38,7 @@ def fetch(request: FetchRequest, context: Context) -> FetchResponse | Deferred[F
     max_bytes = min(request.max_bytes, context.settings.fetch_max_bytes)
     # Who will not wait, or has nothing to wait for, has enough.
     min_bytes = min(request.min_bytes, max_bytes) if request.max_wait_ms > 0 and turn.wanted else 0
-    reader = Reader(context, isolation(request.isolation_level), _replica_id(request))
+    reader = Reader(context, reads, _replica_id(request))
 
     def look() -> Reading:
         return Reading(reader, turn.wanted, max_bytes)
@@ -54,6 +55,8 @@ def _replica_id(request: FetchRequest) -> int:
 
 
 def _response(answers: list[Answer], turn: Turn, context: Context) -> FetchResponse:
+    if not context.session.connected:
+        return FetchResponse(responses=[])  # to nobody, and a session for nobody would take another's place
     try:
         session_id, told = turn.tell(list(zip(turn.wanted, answers, strict=True)))
     except KafkaError as error:

@@ -62,6 +62,7 @@ class Session:
     host: str  # of the client
     local: Address  # of the socket that the client connected to
     advertised: Address | None = None  # in place of that
+    connected: bool = True
     principal: str = ANONYMOUS
     software: str = "unknown"
     software_version: str = "unknown"
@@ -173,6 +174,8 @@ class Context:
         """
         if self.refusals is None:
             self.refusals = []
+        # What raised it is of no use any more, and its traceback holds on to the request and its whole frame.
+        error.__traceback__ = error.__context__ = None
         self.refusals.append(Refusal(error, subject))
         return error.code
 

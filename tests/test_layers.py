@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "kgateway.partitions": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
     "kgateway.fetching": _LOGIC | {"kgateway.context", "kgateway.partitions", "kgateway.security.permissions"},
     "handlers": _LOGIC | {"kgateway.api", "kgateway.fetching", "kgateway.partitions", "kgateway.security.permissions"},
+    "kgateway.observe.plain": set(),
     "kgateway.observe.reasons": {"kgateway.wire"},
     "kgateway.observe": {"kgateway.wire"},
     "kgateway.control.client": set(),
@@ -45,13 +46,21 @@ MAY_IMPORT = {
         "kgateway.context",
         "kgateway.control",
         "kgateway.observe",
+        "kgateway.observe.plain",
         "kgateway.observe.reasons",
         "kgateway.security",
         "kgateway.security.permissions",
     },
     "kgateway.embedded": _LOGIC | {"kgateway.server"},
     "kgateway.testing": set(),
-    "kgateway.cli": {"kgateway", "kgateway.config", "kgateway.control.client", "kgateway.messages", "kgateway.wire"},
+    "kgateway.cli": {
+        "kgateway",
+        "kgateway.config",
+        "kgateway.control.client",
+        "kgateway.messages",
+        "kgateway.observe.plain",
+        "kgateway.wire",
+    },
 }
 _VALUES = {"twisted.internet.defer", "twisted.internet.interfaces", "twisted.logger", "twisted.python.failure"}
 

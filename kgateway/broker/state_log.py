@@ -5,6 +5,7 @@ A batch is what was appended at once. A snapshot is the state after the records 
 and once it is, a replay needs only what the partition has from that offset on.
 """
 
+from codecs import getencoder
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from struct import iter_unpack
@@ -29,6 +30,8 @@ STATE_TOPICS = {Resource.GROUP: "__consumer_offsets", Resource.TRANSACTIONAL_ID:
 PIECE_RECORDS = 500  # a millisecond or two to decode
 _READ_BYTES = 1 << 20
 
+# Looked up now: a daemon that has given up its rights may not be able to read Python's modules any more.
+_as_java_has_it = getencoder("utf-16-le")
 _NOT_OURS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
@@ -163,7 +166,8 @@ def place_of(key: str, partition_count: int) -> int:
     Which partition has the state of a group or transactional id: Kafka's choice, by the hash that strings have in Java.
     """
     hashed = 0
-    for (unit,) in iter_unpack("<H", key.encode("utf-16-le", "surrogatepass")):
+    units, _ = _as_java_has_it(key, "surrogatepass")
+    for (unit,) in iter_unpack("<H", units):
         hashed = (31 * hashed + unit) & 0xFFFFFFFF
     if hashed == 1 << 31:  # the number without an absolute value, for which Kafka takes 0
         return 0

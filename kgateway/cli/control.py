@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kgateway.control.client import ControlError, ask
+from kgateway.observe.plain import printable
 
 WIDTH = 120
 _GAP = "  "
@@ -60,13 +61,6 @@ def table(headings: Sequence[str], limits: Sequence[int], rows: Sequence[Sequenc
     cells = [[_cell(text, limit) for text, limit in zip(row, limits, strict=True)] for row in [headings, *rows]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-
-
-def printable(text: str) -> str:
-    """
-    A text that a client chose, with nothing in it that a terminal would obey.
-    """
-    return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
 def clock(when_ms: int) -> str:

@@ -5,7 +5,8 @@
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from kgateway.cli.control import WIDTH, add_json, add_socket, answer, as_json, printable, table
+from kgateway.cli.control import WIDTH, add_json, add_socket, answer, as_json, table
+from kgateway.observe.plain import printable
 
 _HEADINGS = ("KEY", "API", "VERSIONS", "HANDLER", "FROM", "PRIORITY")
 _LIMITS = (5, 28, 8, 38, 22, 8)

@@ -6,7 +6,8 @@ from argparse import ArgumentParser, Namespace
 from textwrap import wrap
 from typing import Any
 
-from kgateway.cli.control import WIDTH, add_json, add_socket, answer, as_json, clock, printable, table
+from kgateway.cli.control import WIDTH, add_json, add_socket, answer, as_json, clock, table
+from kgateway.observe.plain import printable
 
 _HEADINGS = ("TIME", "TIMES", "CLIENT", "REQUEST", "OUTCOME")
 _LIMITS = (8, 7, 28, 30, 39)

@@ -8,7 +8,9 @@ before the default. `--help` and docs/configuration.md are written from the same
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TypeVar
 
 from kgateway.config.kinds import Kind, boolean, choice, duration, matching, number, path, size
@@ -24,6 +26,8 @@ from kgateway.config.sources import (
 )
 
 D = TypeVar("D")
+# Of control groups, version 2 and 1, as a container sees its own.
+_CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _I16_MAX = (1 << 15) - 1
 
 
@@ -121,9 +125,13 @@ OPTIONS = {row.name: Option(row.name, row.default, **row.metadata) for row in fi
 
 def machine_memory_bytes() -> int:
     """
-    The memory of this machine.
+    The memory of this machine, or of the container that this is.
     """
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for file_name in _CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):  # no such file, or the word `max`
+            limits.append(int(Path(file_name).read_text()))
+    return min(limits)
 
 
 def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:

@@ -25,6 +25,8 @@ from kgateway.wire.frames import Framer
 from kgateway.wire.malformed import Malformed
 
 STARTED_MAX = 1_000  # requests of one connection that are started and unanswered
+WRITE_BYTES = 64 << 10  # of small answers that are collected for one write
+TURN_SECONDS = 0.01  # of one connection, then the others have theirs
 
 Serve = Callable[[bytes, Session], list[bytes] | Pending]
 
@@ -50,8 +52,10 @@ class Connection(Protocol):
         self._serve = serve
         self._clients = clients
         self._framer = Framer(clients.frame_bytes_max)
-        self._frames = FrameQueue(self._reserve)
+        self._frames = FrameQueue()
         self._answers: deque[Pending] = deque()  # started, not sent
+        self._outbox: deque[bytes] = deque()  # answered, not written
+        self._outbox_bytes = 0
         self._running = self._woken = self._full = self._paused = self._ending = self._closing = self._gone = False
 
     def connectionMade(self) -> None:
@@ -72,9 +76,9 @@ class Connection(Protocol):
     @property
     def is_idle(self) -> bool:
         """
-        Whether nothing is asked and nothing is on its way.
+        Whether nothing is asked, or the client does not read what is answered.
         """
-        return not (self._answers or self._frames or self._framer.declared or self._full)
+        return self._full or not (self._answers or self._frames)
 
     @property
     def is_stalled(self) -> bool:
@@ -103,6 +107,7 @@ class Connection(Protocol):
 
     def resumeProducing(self) -> None:
         self._full = False
+        self.last_seen = self._clients.seconds()
         self._wake()
 
     def stopProducing(self) -> None:
@@ -110,7 +115,9 @@ class Connection(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self._gone = True
+        self.session.connected = False
         self._end()
+        self._outbox.clear()
         waiting, self._answers = self._answers, deque()
         for answer in waiting:
             answer.cut_short()
@@ -137,20 +144,25 @@ class Connection(Protocol):
 
     def _run(self) -> None:
         """
-        Send what is ready, start what may start, until neither goes on.
+        Send what is ready, start what may start, until neither goes on or the turn is over.
         """
         if self._running:
             return
         self._running = True
-        out: list[bytes] = []
+        turn_ends = self._clients.seconds() + TURN_SECONDS
         try:
-            while not self._full and (self._send_one(out) or self._start_one(out)):
-                pass
+            self._write()
+            while not self._full and (self._send_one() or self._start_one()):
+                if self._outbox_bytes >= WRITE_BYTES:
+                    self._write()
+                if self._clients.seconds() > turn_ends:
+                    self._wake()
+                    break
         finally:
             self._running = False
-            self._flush(out)
+            self._write()
 
-    def _send_one(self, out: list[bytes]) -> bool:
+    def _send_one(self) -> bool:
         if not self._answers or not self._answers[0].ready:
             return False
         answer = self._answers.popleft()
@@ -158,10 +170,10 @@ class Connection(Protocol):
             self._answers.clear()
             self._break_off(answer.hang_up)
         else:
-            self._put(answer.buffers, out)
+            self._put(answer.buffers)
         return True
 
-    def _start_one(self, out: list[bytes]) -> bool:
+    def _start_one(self) -> bool:
         if not self._frames or not self._next_may_start():
             return False
         frame, reservation = self._frames.take()
@@ -171,14 +183,17 @@ class Connection(Protocol):
             _release(reservation)
             self._break_off(error)
             return True
-        if isinstance(answer, Pending):
+        if isinstance(answer, Pending) and not answer.polls:
             self._expect(answer, reservation or self._reserve(len(frame)))
             return True
         _release(reservation)
-        if self._answers:
+        if isinstance(answer, Pending):
+            self._answers.append(answer)
+            answer.call_when_ready(self._wake)
+        elif self._answers:
             self._answers.append(Pending.of(answer))
         else:
-            self._put(answer, out)
+            self._put(answer)
         return True
 
     def _next_may_start(self) -> bool:
@@ -189,7 +204,8 @@ class Connection(Protocol):
 
     def _expect(self, answer: Pending, reservation: Reservation) -> None:
         """
-        Wait for an answer; till then the request may point into its frame, so its bytes stay reserved.
+        Wait for an answer; till then the request may point into its frame, so its bytes stay reserved. One that polls
+        is about no records.
         """
 
         def ready() -> None:
@@ -199,18 +215,23 @@ class Connection(Protocol):
         self._answers.append(answer)
         answer.call_when_ready(ready)
 
-    def _put(self, buffers: list[bytes], out: list[bytes]) -> None:
-        """
-        Small answers are collected for one write; after a large one the transport is asked whether it is full.
-        """
-        out += buffers
-        if len(buffers) > 1:
-            self._flush(out)
+    def _put(self, buffers: list[bytes]) -> None:
+        self._outbox += buffers
+        for buffer in buffers:
+            self._outbox_bytes += len(buffer)
 
-    def _flush(self, out: list[bytes]) -> None:
-        if out and not self._gone:
-            self.transport.writeSequence(out)
-            out.clear()
+    def _write(self) -> None:
+        """
+        Write the small answers together and a large one piece by piece, as far as the transport takes them: what it
+        takes it copies.
+        """
+        while self._outbox and not (self._full or self._gone):
+            part, size = [], 0
+            while self._outbox and size < WRITE_BYTES:
+                part.append(self._outbox.popleft())
+                size += len(part[-1])
+            self._outbox_bytes -= size
+            self.transport.writeSequence(part)
 
     def _listen_or_not(self) -> None:
         """
@@ -218,10 +239,10 @@ class Connection(Protocol):
         """
         if not self._ending:
             if self._frames or self._framer.declared:
-                self._frames.account(self._framer.declared)
+                self._frames.account(self._framer.declared, self._reserve)
             elif self._framer.failure:
                 self._break_off(self._framer.failure)
-        if self._ending and not self._answers:
+        if self._ending and not (self._answers or self._outbox):
             self._close()
         elif self._paused != (self._ending or self._frames.is_heavy):
             self._pause_or_resume()
@@ -238,6 +259,9 @@ class Connection(Protocol):
     def _pause_or_resume(self) -> None:
         self._paused = not self._paused
         if self._paused:
+            # That the client goes will not be seen now; and who sends so much behind a poll does not wait for it.
+            for answer in self._answers:
+                answer.cut_short()
             self.transport.pauseProducing()
         else:
             self.last_seen = self._clients.seconds()

@@ -15,6 +15,7 @@ from twisted.python.failure import Failure
 from kgateway.context import Context, GatewayParts, Refusal, Session
 from kgateway.messages.api_versions import ApiVersionsRequest
 from kgateway.messages.produce import ProduceRequest
+from kgateway.observe.plain import printable
 from kgateway.observe.reasons import Kind, Reasons
 from kgateway.server.answers import refused, unsupported_version
 from kgateway.server.pending import HangUp, Pending
@@ -152,7 +153,7 @@ class Dispatcher:
                 failure,
                 api=route.api,
                 version=route.version,
-                client=context.client_id,
+                client=printable(context.client_id or "a client without a name"),
             )
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, _OURS)
         context.refusals = [Refusal(error, "")]  # it stands for all that was to be answered

@@ -21,11 +21,10 @@ class FrameQueue:
     First in, first out.
     """
 
-    __slots__ = ("_bytes", "_frames", "_reserve", "beginning")
+    __slots__ = ("_bytes", "_frames", "beginning")
 
-    def __init__(self, reserve: Reserve) -> None:
+    def __init__(self) -> None:
         self.beginning: Reservation | None = None  # for the frame that has begun
-        self._reserve = reserve
         self._frames: deque[QueuedFrame] = deque()
         self._bytes = 0
 
@@ -49,17 +48,17 @@ class FrameQueue:
         self._bytes -= len(queued[0])
         return queued
 
-    def account(self, declared: int) -> None:
+    def account(self, declared: int, reserve: Reserve) -> None:
         """
         Reserve memory for what waits here, and for the size declared by a frame that has begun.
         """
         if declared and not self.beginning:
-            self.beginning = self._reserve(declared)
+            self.beginning = reserve(declared)
         for place in range(len(self._frames) - 1, -1, -1):
             frame, reservation = self._frames[place]
             if reservation:
                 break  # those before it are accounted for
-            self._frames[place] = frame, self._reserve(len(frame))
+            self._frames[place] = frame, reserve(len(frame))
 
     @property
     def is_heavy(self) -> bool:

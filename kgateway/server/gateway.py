@@ -20,6 +20,7 @@ from kgateway.config.listeners import Listener
 from kgateway.config.settings import Settings, machine_memory_bytes
 from kgateway.context import GatewayParts, Session
 from kgateway.interfaces import IAuthorizer
+from kgateway.observe.plain import printable
 from kgateway.observe.reasons import Kind, Reasons
 from kgateway.security.authorizer import AllowAll
 from kgateway.server.addresses import NOWHERE, address_of
@@ -130,7 +131,10 @@ class Gateway:
         reason = str(error)
         self.reasons.remember(self.parts.now_ms(), session, reason, kind=kind)
         self._log.info(
-            "{host} on {listener} closed: {reason}", host=session.host, listener=session.listener, reason=reason
+            "{host} on {listener} closed: {reason}",
+            host=session.host,
+            listener=session.listener,
+            reason=printable(reason),
         )
 
 

@@ -19,7 +19,7 @@ class Pending:
     closed in its place.
     """
 
-    __slots__ = ("_on_ready", "_polls", "_work", "buffers", "hang_up", "next_may_start", "ready")
+    __slots__ = ("_on_ready", "_work", "buffers", "hang_up", "next_may_start", "polls", "ready")
 
     def __init__(self, *, next_may_start: bool, polls: bool) -> None:
         self.next_may_start = next_may_start
@@ -27,7 +27,7 @@ class Pending:
         self.buffers: list[bytes] = []
         self.hang_up: str | None = None
         self._on_ready: Callable[[], None] | None = None
-        self._polls = polls
+        self.polls = polls
         self._work: Deferred[None] | None = None
 
     @classmethod
@@ -71,7 +71,7 @@ class Pending:
         """
         End a long poll with what there is. Anything else that has started goes on.
         """
-        if self._polls and self._work and not self.ready:
+        if self.polls and self._work and not self.ready:
             self._work.cancel()
 
     def _end(self) -> None:

@@ -20,6 +20,7 @@ class PortFile:
         self._prepared = f"{path}.{os.getpid()}"
         with open(self._prepared, "w") as file:
             file.writelines(f"{address}\n" for address in addresses)
+        os.chmod(self._prepared, 0o644)  # other users' programs read it; twistd gives new files to their owner alone
 
     def publish(self) -> None:
         """

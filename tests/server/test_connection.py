@@ -2,7 +2,10 @@
 One client: order, overlap, bounds, and what happens when it leaves.
 """
 
+import gc
+from collections.abc import Sequence
 from typing import Any
+from weakref import ref
 
 import pytest
 from twisted.internet.defer import Deferred
@@ -16,7 +19,7 @@ from kgateway.cluster.view import Address
 from kgateway.context import Session
 from kgateway.server.budget import RequestMemory
 from kgateway.server.clients import STALL_SECONDS, Clients
-from kgateway.server.connection import STARTED_MAX, Connection
+from kgateway.server.connection import STARTED_MAX, TURN_SECONDS, WRITE_BYTES, Connection
 from kgateway.server.frame_queue import QUEUED_BYTES_MAX
 from kgateway.server.pending import HangUp, Pending
 from kgateway.wire.malformed import Malformed, Place
@@ -192,18 +195,64 @@ def test_a_full_transport_stops_the_starting_of_requests() -> None:
 
 def test_a_transport_that_fills_up_while_answering_stops_there() -> None:
     """
-    After an answer with records the transport is asked before the next one starts.
+    No more is started or written than it takes, however large the answers; the rest goes when it has room.
     """
-    client = Client()
-    client.serving.script = [b"A", b"B"]
+    client = Client(b"A" * WRITE_BYTES, b"B")
+    whole = client.transport.writeSequence
 
-    def full(data: Any) -> None:
+    def fill(data: Sequence[bytes]) -> None:
+        whole(data)
         client.connection.pauseProducing()
 
-    client.transport.writeSequence = full  # type: ignore[method-assign]
-    client.connection._serve = lambda frame, session: [client.serving(frame, session), b"records"]  # type: ignore
+    client.transport.writeSequence = fill  # type: ignore[method-assign]
     client.sends(b"a", b"b")
     assert client.serving.started == [b"a"]
+    client.connection.resumeProducing()
+    client.turn()
+    assert client.transport.value() == b"A" * WRITE_BYTES + b"B"
+
+
+def test_a_large_answer_is_written_piece_by_piece() -> None:
+    """
+    What a transport takes it copies: of an answer of many batches it holds one more than it wanted.
+    """
+    client = Client()
+    batches = [bytes([number]) * WRITE_BYTES for number in range(5)]
+    client.connection._serve = lambda frame, session: list(batches)
+    whole, written = client.transport.writeSequence, list[int]()
+
+    def fill(data: Sequence[bytes]) -> None:
+        whole(data)
+        written.append(sum(map(len, data)))
+        client.connection.pauseProducing()
+
+    client.transport.writeSequence = fill  # type: ignore[method-assign]
+    client.sends(b"fetch")
+    for _ in batches:
+        assert not client.clients.finish(10).called
+        client.connection.resumeProducing()
+        client.turn()
+    assert written == [WRITE_BYTES] * 5
+    assert client.transport.value() == b"".join(batches)
+    assert client.transport.disconnecting
+
+
+def test_a_client_with_much_to_ask_gives_others_their_turn() -> None:
+    """
+    After some milliseconds the rest waits for the reactor's next turn.
+    """
+    client = Client()
+
+    def serve(frame: bytes, session: Session) -> list[bytes]:
+        client.clock.rightNow += TURN_SECONDS / 2
+        return client.serving(frame, session)  # type: ignore[return-value]
+
+    client.connection._serve = serve
+    client.sends(*[b"x"] * 10)
+    assert len(client.serving.started) == 3
+    assert client.transport.value() == b"XXX"
+    client.turn()
+    assert client.transport.value() == b"X" * 10
 
 
 def test_what_is_started_and_unanswered_is_bounded() -> None:
@@ -269,6 +318,52 @@ def test_the_bytes_of_a_frame_are_held_until_it_is_answered() -> None:
     assert client.memory.large.used == 100_000
     answer.become([b"done"])
     assert client.memory.large.used == 0
+
+
+def test_a_poll_holds_no_memory() -> None:
+    """
+    It points into no frame, and there may be many that wait for long.
+    """
+    client = Client(_later(polls=True))
+    client.sends(b"poll")
+    assert client.memory.small.used == 0
+
+
+def test_a_poll_ends_when_reading_pauses_behind_it() -> None:
+    """
+    A client that is not read could leave unseen; and it has asked for a megabyte of other things meanwhile.
+    """
+    poll = _later(polls=True)
+    client = Client(poll)
+    work = Deferred[None](lambda _: poll.become([b"P"]))
+    work.addErrback(lambda failure: None)
+    poll.follow(work)
+    client.sends(b"poll", b"x" * QUEUED_BYTES_MAX, b"y")
+    client.turn()
+    assert client.transport.value().startswith(b"P")
+    assert client.transport.producerState == "producing"
+
+
+def test_a_connection_that_is_gone_leaves_nothing_behind() -> None:
+    """
+    It goes with its last reference, and with it all it had received and not sent: no collector of cycles is needed.
+    """
+    client = Client(_later(polls=True))
+    client.sends(b"poll", b"queued")
+    client.connection.dataReceived(b"\0\0\0\7half")
+    client.connection._outbox.append(b"never read")
+    gone = ref(client.connection)
+    gc.disable()
+    try:
+        client.leaves()
+        client.turn()
+        assert not client.connection._outbox
+        assert not client.connection.session.connected
+        del client.transport.producer, client.transport.protocol  # as those of Twisted do
+        del client.connection, client.transport
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_a_small_frame_that_must_wait_is_accounted_for() -> None:
@@ -457,18 +552,30 @@ def test_an_idle_connection_is_closed() -> None:
     assert client.complaints == []
 
 
-@pytest.mark.parametrize("busy", ["waits for an answer", "does not read its answers"])
-def test_a_connection_with_something_to_come_is_not_idle(busy: str) -> None:
+def test_a_client_that_waits_for_an_answer_is_not_idle() -> None:
     """
-    A client that waits for an answer, or for its answers to arrive, keeps its connection.
+    It keeps its connection as long as the answer takes.
     """
     client = Client(_later())
-    if busy == "waits for an answer":
-        client.sends(b"a")
-    else:
-        client.connection.pauseProducing()
+    client.sends(b"a")
     _wait(client, 700)
     assert not client.transport.aborted
+
+
+def test_a_client_that_does_not_read_is_idle() -> None:
+    """
+    What it was answered is not held for ever; as soon as it reads again, its time starts anew.
+    """
+    client = Client()
+    client.connection.pauseProducing()
+    client.sends(b"a")
+    _wait(client, 500)
+    client.connection.resumeProducing()
+    client.connection.pauseProducing()
+    _wait(client, 590)
+    assert not client.transport.aborted
+    _wait(client, 20)
+    assert client.transport.aborted
 
 
 def test_a_frame_that_stalls_closes_its_connection() -> None:

@@ -1,0 +1,87 @@
+"""
+How fast one consumer is served: `python -m bench.fetch`.
+
+confluent-kafka makes an object of each record and is the limit itself, so beside it a client asks that only counts
+bytes: what it gets is what the server can do.
+"""
+
+from functools import partial
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from bench.produce import PARTITIONS, RECORD_BYTES, RECORDS, TOPIC, fill
+from bench.work import HEADING, costs, row
+from kgateway.messages.fetch import FetchRequest
+from kgateway.testing.kafka import Kafka
+from tests.faults.client import Client
+
+_VERSION = 12
+_FETCH_BYTES = 8 << 20
+
+
+def consume(kafka: Kafka) -> None:
+    """
+    Read all records with confluent-kafka.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap,
+            "group.id": "measured",
+            "enable.auto.commit": False,
+            "queued.max.messages.kbytes": 256 << 10,
+            "fetch.message.max.bytes": _FETCH_BYTES,
+            "log_level": 0,
+        }
+    )
+    consumer.assign([TopicPartition(TOPIC, index, OFFSET_BEGINNING) for index in range(PARTITIONS)])
+    count = 0
+    while count < RECORDS:
+        count += len(consumer.consume(10_000, timeout=30))
+    consumer.close()
+
+
+def count_bytes(kafka: Kafka) -> None:
+    """
+    Read all batches, and look at their headers alone.
+    """
+    with Client(kafka.port) as client:
+        for index in range(PARTITIONS):
+            offset = 0
+            while True:
+                wanted = FetchRequest.Topic.Partition(
+                    partition=index, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES
+                )
+                topic = FetchRequest.Topic(topic=TOPIC, partitions=[wanted])
+                asked = FetchRequest(max_wait_ms=0, min_bytes=1, topics=[topic])
+                data = client.ask(asked, _VERSION).responses[0].partitions[0].records
+                if not data:
+                    break
+                offset = _end(data)
+
+
+def _end(data: memoryview) -> int:
+    """
+    The offset behind the last batch.
+    """
+    end = pos = 0
+    while pos < len(data):
+        base, size = (int.from_bytes(data[pos + start : pos + stop], "big") for start, stop in ((0, 8), (8, 12)))
+        end = base + int.from_bytes(data[pos + 23 : pos + 27], "big") + 1
+        pos += 12 + size
+    return end
+
+
+def main() -> None:
+    """
+    Print the table.
+    """
+    print(HEADING)
+    with Kafka("--log-level", "warn") as kafka:
+        fill(kafka)
+        for name, read in (("confluent-kafka", consume), ("a client that counts", count_bytes)):
+            found = costs(kafka, partial(read, kafka))
+            print(row(f"fetch, {name}", "MB/s", RECORDS * RECORD_BYTES / 1e6, found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""
+How fast one producer is served: `python -m bench.produce`.
+
+The producer is confluent-kafka. With one record a request the server's work for a request is what counts, so no request
+waits for another, unless it says five in flight; with batches of 1 MB what counts is how often bytes are touched.
+"""
+
+from functools import partial
+from typing import Any
+
+from confluent_kafka import Producer
+
+from bench.work import HEADING, costs, row
+from kgateway.testing.kafka import Kafka
+
+TOPIC = "measured"
+REQUESTS = 100_000
+SMALL_BYTES = 100
+RECORDS = 400_000
+RECORD_BYTES = 1_000
+PARTITIONS = 4
+_FLUSH_S = 120
+_ONE_RECORD = {"linger.ms": 0, "batch.num.messages": 1}
+_LARGE = {"linger.ms": 5, "batch.size": 1 << 20, "batch.num.messages": 100_000, "message.max.bytes": 1_048_588}
+
+
+def producer(kafka: Kafka, **settings: Any) -> Producer:
+    """
+    One that has found its topic.
+    """
+    made = Producer(
+        {
+            "bootstrap.servers": kafka.bootstrap,
+            "acks": "all",
+            "queue.buffering.max.messages": 1_000_000,
+            "queue.buffering.max.kbytes": 1 << 20,
+            "log_level": 0,
+            **settings,
+        }
+    )
+    made.produce(TOPIC, b"first", partition=0)
+    assert made.flush(_FLUSH_S) == 0
+    return made
+
+
+def one_record(kafka: Kafka, **settings: Any) -> Producer:
+    """
+    One that sends each record in a request of its own.
+    """
+    return producer(kafka, **_ONE_RECORD, **settings)
+
+
+def send(producer: Producer, count: int, value: bytes, partitions: int) -> None:
+    """
+    Have so many records acknowledged.
+    """
+    for number in range(count):
+        producer.produce(TOPIC, value, partition=number % partitions)
+    assert producer.flush(_FLUSH_S) == 0
+
+
+def fill(kafka: Kafka, count: int = RECORDS) -> None:
+    """
+    Large batches for those who read.
+    """
+    send(producer(kafka, **_LARGE), count, bytes(RECORD_BYTES), PARTITIONS)
+
+
+def main() -> None:
+    """
+    Print the table.
+    """
+    print(HEADING)
+    for name, settings in (("", {}), (", five in flight", {"max.in.flight": 5})):
+        with Kafka("--log-level", "warn") as kafka:
+            found = costs(kafka, partial(send, one_record(kafka, **settings), REQUESTS, bytes(SMALL_BYTES), 1))
+            print(row(f"produce one record{name}", "requests/s", REQUESTS, found), flush=True)
+    with Kafka("--log-level", "warn") as kafka:
+        found = costs(kafka, partial(send, producer(kafka, **_LARGE), RECORDS, bytes(RECORD_BYTES), PARTITIONS))
+        print(row("produce batches of 1 MB", "MB/s", RECORDS * RECORD_BYTES / 1e6, found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""
+What the system says of a process.
+"""
+
+import os
+from pathlib import Path
+
+MIB = 1 << 20
+_TICKS = os.sysconf("SC_CLK_TCK")  # a second
+
+
+def resident_bytes(pid: int) -> int:
+    """
+    The memory it has now.
+    """
+    return _status_kib(pid, "VmRSS") * 1024
+
+
+def peak_resident_bytes(pid: int) -> int:
+    """
+    The most memory it ever had.
+    """
+    return _status_kib(pid, "VmHWM") * 1024
+
+
+def started_at(pid: int) -> str:
+    """
+    When it started: tells it from another that got its number.
+    """
+    return _stat(pid)[19]
+
+
+def cpu_seconds(pid: int) -> float:
+    """
+    How long it has been computing, in itself and in the system for it.
+    """
+    return (int(_stat(pid)[11]) + int(_stat(pid)[12])) / _TICKS
+
+
+def _stat(pid: int) -> list[str]:
+    """
+    What stands behind its name, which may contain anything.
+    """
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def _status_kib(pid: int, name: str) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))

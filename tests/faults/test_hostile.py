@@ -1,0 +1,171 @@
+"""
+A real gateway among clients that send it damaged frames, of all its APIs in all versions, through many connections.
+
+The environment decides how much: HOSTILE_FRAMES is their number, HOSTILE_SEED makes others, HOSTILE_ROUND is the round
+to begin with. What a round sends follows from the seed and its number, and a failure names both.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from kgateway.messages.api_versions import ApiVersionsRequest
+from kgateway.messages.create_topics import CreateTopicsRequest
+from kgateway.messages.delete_topics import DeleteTopicsRequest
+from kgateway.messages.metadata import MetadataRequest
+from kgateway.testing.kafka import Kafka
+from kgateway.wire.uuids import Uuid
+from tests.faults.client import Client
+from tests.faults.frames import LASTING, Frames
+from tests.faults.process import MIB, peak_resident_bytes, resident_bytes, started_at
+from tests.faults.swarm import Swarm
+from tests.faults.witness import WAIT_S, Witness
+
+FRAMES = int(os.environ.get("HOSTILE_FRAMES", "20_000"))
+SEED = int(os.environ.get("HOSTILE_SEED", "1"))
+FIRST_ROUND = int(os.environ.get("HOSTILE_ROUND", "0"))
+ROUND_FRAMES = 20_000
+
+# What a round may add to the memory of an idle gateway, however many there were before it. The functions of the codec,
+# written when the first request of their kind comes: some 20 MiB. What 64 connections may hold: requests are small, so
+# this is far below their 256 KiB each, 16 MiB. A round's topics and records, which are deleted after it: some 20 MiB.
+# The rest is for what Python does not give back at once.
+GROWTH_BYTES_MAX = 96 * MIB
+
+WITNESSED = "witnessed"
+_CREATE_VERSION = 7
+_DELETE_VERSION = 5
+_METADATA_VERSION = 9
+
+_FORESEEN = re.compile(
+    r"""\S+\ \[( -\]\ .*                                                       # listeners open and close
+       | (twisted\.scripts|twisted\.internet\.base)\S*\#info\]\ .*                 # the process begins and ends
+       | kgateway\.server\.gateway\.Gateway\#info\]\ 127\.0\.0\.1\ on\ plaintext\ closed:\ .*
+       | kgateway\.cluster\.creation\.Plan\#warn\]\ topic\ .*                      # gets fewer replicas than it wants
+       )
+       | kgateway\ \S+\ is\ ready:\ .*""",
+    re.VERBOSE,
+)
+
+
+def unforeseen(log: str) -> dict[str, str]:
+    """
+    What a log has beside lines that tell of clients sent away: each kind of failure once, by what it ends with.
+    """
+    entries = re.split(r"\n(?!\t)", log.strip("\n"))  # a traceback is lines that begin with a tab
+    failures = [entry for entry in entries if not _FORESEEN.fullmatch(entry)]
+    return {re.sub(r"\d+", "N", entry.strip().rpartition("\n\t")[2]): entry for entry in failures}
+
+
+def test_hostile_frames() -> None:
+    """
+    Whatever clients send, the process stays and its memory bounded, others are served in time, what was acknowledged is
+    there, each answer is to its request, and no failure is unforeseen.
+    """
+    with Kafka() as kafka:
+        began, idle_bytes = started_at(kafka.pid), peak_resident_bytes(kafka.pid)
+        create(kafka.port, WITNESSED)
+        with Witness(kafka.port, WITNESSED) as witness:
+            for number, count in rounds():
+                hint = f"HOSTILE_SEED={SEED} HOSTILE_ROUND={number} makes these frames again"
+                frames = Frames(f"{SEED} {number}", served(kafka.port), create(kafka.port, LASTING))
+                swarm = Swarm(kafka.port, (frames[i] for i in range(count)), Random(f"{SEED} {number}"))
+                swarm.run()
+                assert witness.failure is None, f"{hint}: {witness.failure!r}, to be served within {WAIT_S} s"
+                assert not swarm.wrong, f"{hint}: {swarm.wrong[:3]}"
+                assert started_at(kafka.pid) == began, hint
+                check_log(kafka.log, frames, hint)
+                grown = peak_resident_bytes(kafka.pid) - idle_bytes
+                assert grown < GROWTH_BYTES_MAX, f"{hint}: memory has grown by {grown / MIB:.0f} MiB"
+                delete_others(kafka.port)
+                print(
+                    f"round {number}: {dict(swarm.outcomes)}, memory {resident_bytes(kafka.pid) / MIB:.0f} MiB,",
+                    end=" ",
+                )
+                print(f"at most + {grown / MIB:.0f} MiB,", end=" ")
+                print(f"{len(witness.acknowledged)} records, at most {witness.longest_wait_s * 1000:.0f} ms a turn")
+                assert swarm.outcomes["answered"] > count / 10, "most of the frames test nothing"
+        assert witness.acknowledged
+        assert witness.read_back() == witness.acknowledged
+    check_log(kafka.log, frames, hint)
+
+
+def rounds() -> Iterator[tuple[int, int]]:
+    """
+    The number of each round, and how many frames it sends.
+    """
+    left, number = FRAMES, FIRST_ROUND
+    while left > 0:
+        yield number, min(left, ROUND_FRAMES)
+        left, number = left - ROUND_FRAMES, number + 1
+
+
+def check_log(log: str, frames: Frames, hint: str) -> None:
+    """
+    Fail with each kind of unforeseen failure, and a frame that leads to it.
+    """
+    told = []
+    for entry in unforeseen(log).values():
+        named = re.search(r"frame-(\d+)", entry)
+        told.append(f"{entry}\n{frames[int(named[1])].data.hex()}" if named else entry)
+    assert not told, "\n\n".join([hint, *told])
+
+
+def served(port: int) -> dict[int, range]:
+    """
+    The versions of each API.
+    """
+    with Client(port) as client:
+        answer = client.ask(ApiVersionsRequest(), 0)
+    return {api.api_key: range(api.min_version, api.max_version + 1) for api in answer.api_keys}
+
+
+def create(port: int, name: str) -> Uuid:
+    """
+    Make a topic; its id.
+    """
+    wanted = CreateTopicsRequest.Topic(name=name, num_partitions=2, replication_factor=1, assignments=[], configs=[])
+    with Client(port) as client:
+        [topic] = client.ask(CreateTopicsRequest(topics=[wanted]), _CREATE_VERSION).topics
+    assert topic.error_code == 0
+    return Uuid(topic.topic_id)
+
+
+def delete_others(port: int) -> None:
+    """
+    Delete all topics but that of the witness.
+    """
+    with Client(port) as client:
+        topics = client.ask(MetadataRequest(topics=None), _METADATA_VERSION).topics
+        names = [topic.name for topic in topics if topic.name != WITNESSED and not topic.is_internal]
+        deleted = client.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=30_000), _DELETE_VERSION).responses
+    assert [topic.error_code for topic in deleted] == [0] * len(names)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-11-21T14:00:00+0000 [kgateway.server.gateway.Gateway#info] 127.0.0.1 on plaintext closed: Frame: size",
+        "2026-11-21T14:00:00+0000 [-] (TCP Port 9092 Closed)",
+        "2026-11-21T14:00:00+0000 [twisted.internet.base#info] Main loop terminated.",
+    ],
+)
+def test_foreseen_lines(line: str) -> None:
+    """
+    Clients that are sent away, and the start and end of the process, are in order.
+    """
+    assert unforeseen(f"{line}\n") == {}
+
+
+def test_unforeseen_lines() -> None:
+    """
+    A traceback is found once, whichever frame it is of.
+    """
+    failure = "2026-11-21T14:00:00+0000 [kgateway.server.dispatch.Dispatcher#critical] X of frame-%d failed\n\t%s\n"
+    log = "".join(failure % (number, f"Traceback\n\tKeyError: {number}") for number in range(3))
+    assert list(unforeseen(log)) == ["KeyError: N"]
+    assert len(unforeseen(log + failure % (1, "ValueError"))) == 2
+    assert unforeseen("Unhandled error in Deferred:\n")

@@ -1,0 +1,297 @@
+"""
+The gateway as a process: how it starts, refuses to, and ends.
+"""
+
+import os
+import pwd
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from time import monotonic
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from kgateway.messages.fetch import FetchRequest
+from kgateway.messages.metadata import MetadataRequest
+from kgateway.messages.produce import ProduceRequest
+from kgateway.testing.kafka import Kafka
+from kgateway.wire.errors import ErrorCode
+from tests.faults.client import (
+    FETCH_VERSION,
+    PRODUCE_VERSION,
+    Client,
+    batch_of,
+    fetch_request,
+    frame_of,
+    produce_request,
+    produced,
+)
+
+AT_ONCE_S = 5  # on a busy machine; nothing here has anything to wait for
+PATIENCE_S = 30
+# twistd passes on the signal that it was ended by, once all is closed; a gateway that says so in numbers says 0.
+ENDED_AS_ASKED = {0, -signal.SIGTERM}
+_CLOSED = "Main loop terminated."
+_TWISTD = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()"]
+_LOOPBACK = ["--listen", "tcp:0:interface=127.0.0.1"]
+
+
+def metadata(port: int, topic: str) -> Any:
+    """
+    What a client learns of a topic, which is made if need be.
+    """
+    with Client(port) as client:
+        return client.ask(MetadataRequest(topics=[MetadataRequest.Topic(name=topic)]), 9)
+
+
+def test_stopping_answers_who_waits() -> None:
+    """
+    A fetch that waits for records is answered when the gateway stops, long before its time is up, and the process ends.
+    """
+    with Kafka() as kafka, Client(kafka.port) as waiting:
+        metadata(kafka.port, "empty")
+        asked = waiting.send(fetch_request("empty", max_wait_ms=300_000), FETCH_VERSION)
+        metadata(kafka.port, "empty")  # by then the fetch waits
+        began = monotonic()
+        stopping = Thread(target=lambda: codes.append(kafka.stop()))
+        codes: list[int] = []
+        stopping.start()
+        answer = waiting.answer(FetchRequest, FETCH_VERSION, asked)
+        assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
+        assert waiting.receive() is None
+        stopping.join()
+        assert monotonic() - began < AT_ONCE_S
+        assert codes[0] in ENDED_AS_ASKED
+        assert _CLOSED in kafka.log
+
+
+def test_stopping_amid_requests() -> None:
+    """
+    A producer that sends on and on while the gateway stops gets whole answers, in order, and then the end.
+    """
+    with Kafka() as kafka, Client(kafka.port) as producer:
+        metadata(kafka.port, "orders")
+        batch = batch_of(bytes(1_000))
+        frames = [frame_of(produce_request("orders", batch), PRODUCE_VERSION, number) for number in range(1, 2_001)]
+        sending = Thread(target=send_until_closed, args=[producer, frames])
+        sending.start()
+        answered = produced(producer.answer(ProduceRequest, PRODUCE_VERSION, 1)).base_offset
+        assert answered == 0
+        os.kill(kafka.pid, signal.SIGTERM)
+        answers = list(iter(producer.receive, None))
+        assert [int.from_bytes(frame[:4], "big") for frame in answers] == list(range(2, 2 + len(answers)))
+        sending.join()
+        assert kafka.stop() in ENDED_AS_ASKED
+        assert "Traceback" not in kafka.log
+
+
+def send_until_closed(client: Client, frames: list[bytes]) -> None:
+    """
+    Send as many as the other side takes.
+    """
+    try:
+        for frame in frames:
+            client.socket.sendall(frame)
+    except OSError:
+        pass
+
+
+def test_stopping_removes_what_it_made(tmp_path: Path) -> None:
+    """
+    The port file and the control socket go with the gateway.
+    """
+    with Kafka(folder=tmp_path) as kafka:
+        metadata(kafka.port, "orders")
+        assert {"port", "control.sock"} <= set(os.listdir(tmp_path))
+        kafka.stop()
+        assert not {"port", "control.sock"} & set(os.listdir(tmp_path))
+
+
+def test_stopping_at_once() -> None:
+    """
+    Who says that it is ready can be stopped properly, there is no moment in which a signal kills it.
+    """
+    for _ in range(3):
+        with Kafka() as kafka:
+            kafka.stop()
+        assert _CLOSED in kafka.log
+
+
+def test_a_taken_port(tmp_path: Path) -> None:
+    """
+    A second gateway on a port says so in one plain line, and ends with a code that is not 0.
+    """
+    with Kafka() as kafka:
+        taken = f"tcp:{kafka.port}:interface=127.0.0.1"
+        options = ["--listen", taken, "--control-socket", str(tmp_path / "control.sock")]
+        second = run([sys.executable, "-m", "kgateway", "serve", *options], tmp_path)
+    assert second.returncode not in ENDED_AS_ASKED
+    [reason] = [line for line in second.stdout.splitlines() if "cannot start" in line]
+    assert taken in reason
+    assert "in use" in reason
+    assert "Traceback" not in second.stdout
+
+
+def run(command: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
+    """
+    A command that ends by itself, and all that it said.
+    """
+    return subprocess.run(
+        command,
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+class Daemon:
+    """
+    A gateway that twistd has put into the background.
+    """
+
+    def __init__(self, folder: Path, *options: str, listen: str = "tcp:0:interface=127.0.0.1") -> None:
+        self.folder = folder
+        twistd = [f"--pidfile={folder / 'pid'}", f"--logfile={folder / 'log'}", *options]
+        files = ["--port-file", str(folder / "port"), "--control-socket", str(folder / "control.sock")]
+        self.start = run([*_TWISTD, *twistd, "kgateway", "--listen", listen, *files], folder)
+
+    @property
+    def port(self) -> int:
+        return int((self.folder / "port").read_text().rpartition(":")[2])
+
+    @property
+    def pid(self) -> int:
+        return int((self.folder / "pid").read_text())
+
+    def stop(self) -> None:
+        """
+        End it, and wait until it is gone.
+        """
+        process = os.pidfd_open(self.pid)
+        try:
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+            ended, _, _ = select.select([process], [], [], PATIENCE_S)
+            assert ended, "the daemon did not end"
+        finally:
+            os.close(process)
+
+    def kill(self) -> None:
+        """
+        Leave nothing behind.
+        """
+        if (self.folder / "pid").exists():
+            os.kill(self.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """
+    A folder that every user can reach; the control socket's path has to be short, too.
+    """
+    with tempfile.TemporaryDirectory(prefix="kgateway-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def daemon(folder: Path) -> Iterator[Daemon]:
+    """
+    One that runs.
+    """
+    daemon = Daemon(folder)
+    try:
+        assert daemon.start.returncode == 0, daemon.start.stdout
+        yield daemon
+    finally:
+        daemon.kill()
+
+
+def test_a_daemon_is_ready(daemon: Daemon) -> None:
+    """
+    When twistd returns to the shell clients are served, without waiting, and the log tells where.
+    """
+    assert metadata(daemon.port, "orders").topics[0].error_code == ErrorCode.NONE
+    assert "is ready: plaintext on 127.0.0.1:" in (daemon.folder / "log").read_text()
+
+
+def test_a_daemon_stops(daemon: Daemon) -> None:
+    """
+    A daemon ends when it is told to, and removes its pid file, its port file and its control socket.
+    """
+    metadata(daemon.port, "orders")
+    daemon.stop()
+    assert os.listdir(daemon.folder) == ["log"]
+    assert "Traceback" not in (daemon.folder / "log").read_text()
+
+
+def test_a_daemon_on_a_taken_port(folder: Path) -> None:
+    """
+    A daemon that cannot start says why where it was started, ends with a code that is not 0, and leaves no pid file.
+    """
+    with Kafka() as kafka:
+        taken = f"tcp:{kafka.port}:interface=127.0.0.1"
+        second = Daemon(folder, listen=taken)
+    second.kill()
+    assert second.start.returncode not in ENDED_AS_ASKED
+    assert taken in second.start.stdout
+    assert "Traceback" not in second.start.stdout
+    assert "pid" not in os.listdir(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_another_user(folder: Path) -> None:
+    """
+    A gateway that root starts as somebody else runs, writes its files as that user, and serves.
+    """
+    user = pwd.getpwnam("nobody")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    daemon = Daemon(folder, f"--uid={user.pw_uid}", f"--gid={user.pw_gid}")
+    try:
+        assert daemon.start.returncode == 0, daemon.start.stdout
+        assert os.stat(f"/proc/{daemon.pid}").st_uid == user.pw_uid
+        owners = {name: (folder / name).stat().st_uid for name in ("port", "control.sock")}
+        assert owners == {"port": user.pw_uid, "control.sock": user.pw_uid}
+        check_round_trip(f"127.0.0.1:{daemon.port}")
+        daemon.stop()
+        assert os.listdir(folder) == ["log"]
+    finally:
+        daemon.kill()
+
+
+def check_round_trip(bootstrap: str) -> None:
+    """
+    A client gets back the record it produces.
+    """
+    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4"})
+    producer.produce("trip", b"value", partition=0)
+    assert producer.flush(PATIENCE_S) == 0
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+    try:
+        consumer.assign([TopicPartition("trip", 0, 0)])
+        message = consumer.poll(PATIENCE_S)
+        assert message
+        assert message.value() == b"value"
+    finally:
+        consumer.close()
+
+
+def test_listeners_and_what_they_advertise() -> None:
+    """
+    Each of two listeners gets a free port of its own; through the one clients are told where they connected, through
+    the other what is advertised for it.
+    """
+    listen = ["--listen", "inside=tcp:0:interface=127.0.0.1", "--listen", "outside=tcp:0:interface=127.0.0.1"]
+    with Kafka(*listen, "--advertise", "outside=kafka.example.org:443") as kafka:
+        inside, outside = (int(address.rpartition(":")[2]) for address in kafka.addresses)
+        assert inside != outside
+        told = [(broker.host, broker.port) for port in (inside, outside) for broker in metadata(port, "t").brokers]
+    assert told == [("127.0.0.1", inside), ("kafka.example.org", 443)]
