@@ -444,3 +444,17 @@ def test_the_machine_has_memory() -> None:
     It is counted in bytes.
     """
     assert machine_memory_bytes() > 64 << 20
+
+
+@pytest.mark.parametrize(("written", "limited"), [(str(32 << 20), True), ("max", False), (None, False)])
+def test_the_memory_of_a_container_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str | None, limited: bool
+) -> None:
+    """
+    Where a control group has a limit, what the machine has beyond it is not ours.
+    """
+    limit = tmp_path / "memory.max"
+    if written:
+        limit.write_text(written)
+    monkeypatch.setattr("kgateway.config.settings._CONTAINER_LIMITS", (str(limit),))
+    assert (machine_memory_bytes() == 32 << 20) is limited

@@ -522,6 +522,27 @@ class SessionTests(FetchTestCase):
         self.serving.clock.advance(0)
         self.assertEqual([1], self.told(self.successResultOf(result)))
 
+    def test_nobody_left(self) -> None:
+        """
+        Where the client has gone while its first fetch waited, no session takes the place of another's.
+        """
+        self.serve(fetch_sessions=1)
+        result = self.start(self.request(0, session_epoch=0))
+        self.serving.session.connected = False
+        result.cancel()
+        self.assertEqual(0, self.successResultOf(result).session_id)
+        self.serving.session.connected = True
+        self.open(0)
+
+    def test_refused_isolation(self) -> None:
+        """
+        A fetch that is refused as a whole leaves its session where it was.
+        """
+        session_id = self.open(0)
+        wrong = self.request(session_id=session_id, session_epoch=1, isolation_level=5)
+        self.assertRaises(KafkaError, self.start, wrong)
+        self.assertEqual(ErrorCode.NONE, self.next(session_id, 1).error_code)
+
     def test_rotation(self) -> None:
         """
         A partition that brought records comes last the next time, so that none starves.

@@ -35,6 +35,7 @@ def test_one_line_on_stdout_says_ready(program: list[str], tmp_path: Path) -> No
         assert run.stdout
         ready = next(line for line in run.stdout if " is ready: " in line)
         address = (tmp_path / "port").read_text().strip()
+        assert (tmp_path / "port").stat().st_mode & 0o777 == 0o644, "for other users' programs"
         run.send_signal(signal.SIGTERM)
         rest = run.stdout.read()
     assert f"plaintext on {address}; records in memory" in ready
