@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from kgateway.control.client import ask
 from kgateway.messages.fetch import FetchRequest
 from kgateway.messages.metadata import MetadataRequest
 from kgateway.messages.produce import ProduceRequest
@@ -164,6 +165,8 @@ class Daemon:
         twistd = [f"--pidfile={folder / 'pid'}", f"--logfile={folder / 'log'}", *options]
         files = ["--port-file", str(folder / "port"), "--control-socket", str(folder / "control.sock")]
         self.start = run([*_TWISTD, *twistd, "kgateway", "--listen", listen, *files], folder)
+        if self.start.returncode == 0:
+            ask(str(folder / "control.sock"), "loglevel", {})  # twistd returns before the daemon's reactor runs
 
     @property
     def port(self) -> int:
