@@ -131,7 +131,7 @@ class Rules:
         if name in self.view.topics:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists")
         check_name(name)
-        check_collision(name, self.view.topics)
+        check_collision(name, self.view.blurred_names)
 
     def _partitions(self, wish: Wish) -> int:
         if wish.assignments:

@@ -3,7 +3,7 @@ What a topic may be called, and which names Kafka keeps for itself.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -23,19 +23,24 @@ def check_name(name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
-def check_collision(name: str, others: Iterable[str]) -> None:
+def check_collision(name: str, taken: Mapping[str, str]) -> None:
     """
-    Refuse a name that differs from another only in having `.` for `_`: the metrics of the two would be one.
+    Refuse a name that differs from another only in having `.` for `_`: the metrics of the two would be one. `taken` has
+    the names there are by their `blurred` form.
     """
-    if "." not in name and "_" not in name:
-        return
-    blurred = _blurred(name)
-    twin = next((other for other in others if _blurred(other) == blurred), None)
-    if twin is not None:
+    twin = taken.get(blurred(name), name)
+    if twin != name:
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"Topic '{name}' collides with existing topic '{twin}': they differ only in '.' and '_'",
         )
+
+
+def blurred(name: str) -> str:
+    """
+    What is the same for names that collide.
+    """
+    return name.replace(".", "_")
 
 
 def no_such_topic(name: str) -> KafkaError:
@@ -66,7 +71,3 @@ def _illegal(name: str) -> str | None:
     if not _LEGAL.fullmatch(name):
         return f"'{name}' has characters other than ASCII letters, digits, '.', '_' and '-'"
     return None
-
-
-def _blurred(name: str) -> str:
-    return name.replace(".", "_")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.names import blurred
 from kgateway.wire.uuids import Uuid
 
 NO_NODE = -1
@@ -86,6 +87,7 @@ class ClusterView:
     controller_id: int
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topics_by_id: Mapping[Uuid, Topic] = field(default_factory=dict)
+    blurred_names: Mapping[str, str] = field(default_factory=dict)  # which two topics may not share
     features: Mapping[str, int] = field(default_factory=dict)  # finalized, and their levels
     epoch: int = 0  # of the metadata; grows with each change
 
@@ -103,6 +105,7 @@ class ClusterView:
             self,
             topics={**self.topics, topic.name: topic},
             topics_by_id={**self.topics_by_id, topic.id: topic},
+            blurred_names={**self.blurred_names, blurred(topic.name): topic.name},
             epoch=self.epoch + 1,
         )
 
@@ -114,5 +117,6 @@ class ClusterView:
             self,
             topics={name: other for name, other in self.topics.items() if other.id != topic.id},
             topics_by_id={key: other for key, other in self.topics_by_id.items() if key != topic.id},
+            blurred_names={key: name for key, name in self.blurred_names.items() if name != topic.name},
             epoch=self.epoch + 1,
         )
