@@ -76,6 +76,8 @@ def meant(theirs: ErrorCode, batch: Batch) -> ErrorCode:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE  # Kafka does not foresee a codec that there is not
         case ErrorCode.UNKNOWN_SERVER_ERROR if not opened(batch):
             return ErrorCode.NONE  # Kafka fails to decompress; we judge the header
+        case ErrorCode.INVALID_RECORD if header.attributes & 7 == Codec.NONE and 7 * header.records_count > header.size:
+            return theirs  # so many records cannot be
         case ErrorCode.INVALID_RECORD if header.records_count == header.last_offset_delta + 1 > 0 and not opened(batch):
             return ErrorCode.NONE  # Kafka finds another number of records than is declared; the same
         case ErrorCode.INVALID_TIMESTAMP if header.attributes & LOG_APPEND_TIME_BIT:
