@@ -5,6 +5,9 @@ It sleeps until a partition moves, then looks once for all that moved in that tu
 for many bytes would have them read anew with each append, so between two looks it pauses for a quarter of the time it
 has waited: all looks together then cost a few times the last one.
 
+Clients that wait for half a second are many, and mostly nothing comes. So the ends of waits fall together on a grid of
+time, a little early rather than late: one turn of the reactor then answers many of them.
+
 It ends with enough bytes, with something the client has to hear at once, or when its time is up. To cancel it is to
 say: answer now, with what is there.
 """
@@ -18,6 +21,9 @@ from kgateway.fetching.reading import Reading
 from kgateway.fetching.wanted import Answer
 
 _PAUSE = 0.25
+GRID_S = 0.1  # for waits that are some times as long
+_GRID_TIMES = 4
+_EPSILON = 1e-6  # sums of floats fall a little short of the grid
 
 
 class LongPoll:
@@ -37,7 +43,7 @@ class LongPoll:
         self._moved_meanwhile = False
         self._ended = False
         self._next: IDelayedCall | None = None
-        self._end = clock.callLater(max_wait_s, self._time_is_up)
+        self._end = clock.callLater(_on_grid(self._started, max_wait_s), self._time_is_up)
         self._cancels = [partition.watch(self._moved) for partition in reading.partitions]
         if reading.outstanding:
             reading.call_at_end(self._looked)
@@ -82,3 +88,12 @@ class LongPoll:
             if call and call.active():
                 call.cancel()
         self.result.callback(self._seen.answers)
+
+
+def _on_grid(now: float, wait_s: float) -> float:
+    """
+    The wait, cut so that it ends where others end.
+    """
+    if wait_s < _GRID_TIMES * GRID_S:
+        return wait_s
+    return wait_s - (now + wait_s + _EPSILON) % GRID_S + _EPSILON

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from kgateway.cluster.partition import Isolation
 from kgateway.context import Context
-from kgateway.fetching.polling import LongPoll
+from kgateway.fetching.polling import LongPoll, _on_grid
 from kgateway.fetching.reading import Reader, Reading
 from kgateway.fetching.wanted import Answer, Asked, Wanted
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -276,3 +276,35 @@ class ColdTests(PollTestCase):
     def without_records(self, answers: list[Answer]) -> list[Answer]:
         self.assertEqual([b"", []], [answer.records for answer in answers])
         return answers
+
+
+class GridTests(PollTestCase):
+    def test_ends_fall_together(self) -> None:
+        """
+        Waits that began at different moments end in one turn of the reactor, a little early and never late.
+        """
+        ended: list[float] = []
+        for began_s in (0.01, 0.03, 0.09):
+            self.clock.advance(began_s - self.clock.seconds())
+            self.poll().addCallback(lambda _: ended.append(self.clock.seconds()))
+        [at] = {round(call.getTime(), 3) for call in self.clock.getDelayedCalls()}
+        self.assertTrue(0.41 <= at <= 0.51, at)
+        self.clock.advance(at + 0.001 - self.clock.seconds())
+        self.assertEqual([self.clock.seconds()] * 3, ended)
+
+    def test_a_wait_that_ends_on_the_grid_is_whole(self) -> None:
+        """
+        Those who begin where others ended wait as long as they asked for.
+        """
+        for _ in range(7):
+            began = self.clock.seconds()
+            self.poll()
+            [call] = self.clock.getDelayedCalls()
+            self.assertAlmostEqual(MAX_WAIT_S, call.getTime() - began, places=4)
+            self.clock.advance(call.getTime() - began)
+
+    def test_short_waits_are_as_asked(self) -> None:
+        """
+        Little time is not cut.
+        """
+        self.assertEqual(0.39, _on_grid(0.05, 0.39))
