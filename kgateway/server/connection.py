@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IConsumer, IPushProducer, ITCPTransport
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from zope.interface import implementer
+from zope.interface import Attribute, implementer
 
 from kgateway.context import Session
 from kgateway.server.addresses import address_of
@@ -26,6 +26,7 @@ from kgateway.wire.malformed import Malformed
 
 STARTED_MAX = 1_000  # requests of one connection that are started and unanswered
 WRITE_BYTES = 64 << 10  # of small answers that are collected for one write
+SEND_BYTES = 1 << 20  # that the socket may take at once; Twisted gives it 128 KiB, and then asks whether it may go on
 TURN_SECONDS = 0.01  # of one connection, then the others have theirs
 
 Serve = Callable[[bytes, Session], list[bytes] | Pending]
@@ -35,6 +36,8 @@ class IClientTransport(ITCPTransport, IConsumer, IPushProducer):
     """
     What a connection asks of Twisted's TCP and TLS transports.
     """
+
+    SEND_LIMIT: int = Attribute("how many bytes a socket is given at once")
 
 
 @implementer(IPushProducer)
@@ -63,6 +66,7 @@ class Connection(Protocol):
         self.transport.setTcpNoDelay(True)
         self.transport.setTcpKeepAlive(True)
         self.transport.registerProducer(self, True)  # it says when its buffer is full
+        self.transport.SEND_LIMIT = SEND_BYTES
         self._clients.opened(self)
 
     def dataReceived(self, data: bytes) -> None:
@@ -108,7 +112,9 @@ class Connection(Protocol):
     def resumeProducing(self) -> None:
         self._full = False
         self.last_seen = self._clients.seconds()
-        self._wake()
+        self._write()
+        if not self._full:
+            self._wake()
 
     def stopProducing(self) -> None:
         self._full = True

@@ -33,6 +33,8 @@ from kgateway.server.dispatch import Dispatcher
 from kgateway.server.registry import Plugin, Registry
 from kgateway.wire.malformed import Malformed
 
+_LOGGED_CHARS = 400  # clients choose names, and long ones
+
 
 class StartError(Exception):
     """
@@ -134,7 +136,7 @@ class Gateway:
             "{host} on {listener} closed: {reason}",
             host=session.host,
             listener=session.listener,
-            reason=printable(reason),
+            reason=printable(reason[:_LOGGED_CHARS]),
         )
 
 
