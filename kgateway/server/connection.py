@@ -20,12 +20,12 @@ from kgateway.server.addresses import address_of
 from kgateway.server.budget import Reservation
 from kgateway.server.clients import Clients
 from kgateway.server.frame_queue import FrameQueue
+from kgateway.server.outbox import WRITE_BYTES, Outbox
 from kgateway.server.pending import HangUp, Pending
 from kgateway.wire.frames import Framer
 from kgateway.wire.malformed import Malformed
 
 STARTED_MAX = 1_000  # requests of one connection that are started and unanswered
-WRITE_BYTES = 64 << 10  # of small answers that are collected for one write
 SEND_BYTES = 1 << 20  # that the socket may take at once; Twisted gives it 128 KiB, and then asks whether it may go on
 TURN_SECONDS = 0.01  # of one connection, then the others have theirs
 
@@ -57,8 +57,7 @@ class Connection(Protocol):
         self._framer = Framer(clients.frame_bytes_max)
         self._frames = FrameQueue()
         self._answers: deque[Pending] = deque()  # started, not sent
-        self._outbox: deque[bytes] = deque()  # answered, not written
-        self._outbox_bytes = 0
+        self._outbox = Outbox()  # answered, not written
         self._running = self._woken = self._full = self._paused = self._ending = self._closing = self._gone = False
 
     def connectionMade(self) -> None:
@@ -159,7 +158,7 @@ class Connection(Protocol):
         try:
             self._write()
             while not self._full and (self._send_one() or self._start_one()):
-                if self._outbox_bytes >= WRITE_BYTES:
+                if self._outbox.size >= WRITE_BYTES:
                     self._write()
                 if self._clients.seconds() > turn_ends:
                     self._wake()
@@ -176,7 +175,7 @@ class Connection(Protocol):
             self._answers.clear()
             self._break_off(answer.hang_up)
         else:
-            self._put(answer.buffers)
+            self._outbox.put(answer.buffers)
         return True
 
     def _start_one(self) -> bool:
@@ -199,7 +198,7 @@ class Connection(Protocol):
         elif self._answers:
             self._answers.append(Pending.of(answer))
         else:
-            self._put(answer)
+            self._outbox.put(answer)
         return True
 
     def _next_may_start(self) -> bool:
@@ -221,23 +220,12 @@ class Connection(Protocol):
         self._answers.append(answer)
         answer.call_when_ready(ready)
 
-    def _put(self, buffers: list[bytes]) -> None:
-        self._outbox += buffers
-        for buffer in buffers:
-            self._outbox_bytes += len(buffer)
-
     def _write(self) -> None:
         """
-        Write the small answers together and a large one piece by piece, as far as the transport takes them: what it
-        takes it copies.
+        Write as far as the transport takes it.
         """
         while self._outbox and not (self._full or self._gone):
-            part, size = [], 0
-            while self._outbox and size < WRITE_BYTES:
-                part.append(self._outbox.popleft())
-                size += len(part[-1])
-            self._outbox_bytes -= size
-            self.transport.writeSequence(part)
+            self.transport.writeSequence(self._outbox.take())
 
     def _listen_or_not(self) -> None:
         """

@@ -19,8 +19,9 @@ from kgateway.cluster.view import Address
 from kgateway.context import Session
 from kgateway.server.budget import RequestMemory
 from kgateway.server.clients import STALL_SECONDS, Clients
-from kgateway.server.connection import STARTED_MAX, TURN_SECONDS, WRITE_BYTES, Connection
+from kgateway.server.connection import STARTED_MAX, TURN_SECONDS, Connection
 from kgateway.server.frame_queue import QUEUED_BYTES_MAX
+from kgateway.server.outbox import WRITE_BYTES
 from kgateway.server.pending import HangUp, Pending
 from kgateway.wire.malformed import Malformed, Place
 
@@ -351,7 +352,7 @@ def test_a_connection_that_is_gone_leaves_nothing_behind() -> None:
     client = Client(_later(polls=True))
     client.sends(b"poll", b"queued")
     client.connection.dataReceived(b"\0\0\0\7half")
-    client.connection._outbox.append(b"never read")
+    client.connection._outbox.put([b"never read"])
     gone = ref(client.connection)
     gc.disable()
     try:

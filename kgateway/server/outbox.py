@@ -1,0 +1,49 @@
+"""
+Answers of a connection that are made and not written.
+"""
+
+from collections import deque
+
+WRITE_BYTES = 64 << 10  # of small answers that leave together
+
+
+class Outbox:
+    """
+    Gives small answers out together and a large one piece by piece: what a transport takes it copies.
+    """
+
+    __slots__ = ("_buffers", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._buffers: deque[bytes] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._buffers)
+
+    def put(self, buffers: list[bytes]) -> None:
+        """
+        Keep an answer.
+        """
+        self._buffers += buffers
+        for buffer in buffers:
+            self.size += len(buffer)
+
+    def take(self) -> list[bytes]:
+        """
+        What is to be written next.
+        """
+        part: list[bytes] = []
+        left = WRITE_BYTES
+        while self._buffers and left > 0:
+            part.append(self._buffers.popleft())
+            left -= len(part[-1])
+        self.size -= WRITE_BYTES - left
+        return part
+
+    def clear(self) -> None:
+        """
+        Forget them all.
+        """
+        self._buffers.clear()
+        self.size = 0
