@@ -410,6 +410,20 @@ def test_an_answer_that_hangs_up_closes_the_connection() -> None:
     assert client.complaints == ["no records for acks=0"]
 
 
+def test_nothing_is_answered_after_an_answer_that_hangs_up() -> None:
+    """
+    The answers behind it would be taken for its own.
+    """
+    broken, behind = _later(next_may_start=True), _later(next_may_start=True)
+    client = Client(broken, behind)
+    client.sends(b"a", b"b")
+    behind.become([b"B"])
+    broken.fail("no records for acks=0")
+    client.turn()
+    assert client.transport.value() == b""
+    assert client.transport.disconnecting
+
+
 @pytest.mark.parametrize("size", [FRAME_MAX + 1, (1 << 32) - 1])
 def test_an_impossible_size_closes_the_connection(size: int) -> None:
     """

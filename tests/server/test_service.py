@@ -70,3 +70,16 @@ def test_a_start_that_fails_later_ends_the_process(
     assert reactor.hasStopped
     assert capfd.readouterr().err == "kgateway cannot start: the disk is gone\n"
     service.stopService()
+
+
+def test_timers_do_not_follow_the_wall_clock(tmp_path: Path) -> None:
+    """
+    A correction of the system's time would end every session.
+    """
+    script = (
+        "import time; from kgateway.server.service import Options, makeService\n"
+        "options = Options(); options.parseOptions([]); makeService(options)\n"
+        "from twisted.internet import reactor; print(reactor.seconds is time.monotonic)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, text=True, capture_output=True, check=True)
+    assert run.stdout == "True\n"
