@@ -15,7 +15,7 @@ from kgateway.server.gateway import Gateway
 
 async def main(reactor: Any) -> None:
     reactor.seconds = time.monotonic  # a step of the wall clock shall end no session
-    gateway = Gateway(Settings(listen=(parse_listener("tcp:0:interface=127.0.0.1"),)), reactor)
+    gateway = Gateway(Settings(broker="memory:", listen=(parse_listener("tcp:0:interface=127.0.0.1"),)), reactor)
     try:
         [address] = await gateway.start()  # where clients connect
         assert address.port

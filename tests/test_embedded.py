@@ -44,7 +44,7 @@ class Later:
 
 class EmbeddedTests(SynchronousTestCase):
     def setUp(self) -> None:
-        settings = Settings(listen=(), num_partitions=3)
+        settings = Settings(listen=(), broker="memory:", num_partitions=3)
         self.gateway = Gateway(settings, MemoryReactorClock(), now_ms=lambda: START_MS, plugins=())
         self.topics = Embedded(self.gateway)
 

@@ -5,56 +5,39 @@ What it does is what each broker must do. The shared tests say so of every one, 
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 
-from twisted.internet.defer import Deferred, execute, fail, succeed
+from twisted.internet.defer import Deferred, execute, succeed
 from zope.interface import implementer
 
+from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, deleted, no_partition, unknown
 from kgateway.broker.memory_partition import MemoryPartition
 from kgateway.broker.producers import EXPIRY_MS
 from kgateway.broker.state_log import STATE_TOPICS, MemorySnapshots, StateLog, place_of
-from kgateway.broker.waiters import Waiters
-from kgateway.cluster.view import ClusterView, NewTopic, Node, PartitionState, Topic
-from kgateway.interfaces import Cancel, IBroker, IPeers
+from kgateway.cluster.view import NewTopic, Topic
+from kgateway.interfaces import IBroker
 from kgateway.security.permissions import Resource
-from kgateway.wire.errors import ErrorCode, KafkaError
-from kgateway.wire.schema import Message
 from kgateway.wire.uuids import Uuid
 
-STATE_PARTITIONS = 8
 _FIRST_EPOCH = 0
 
 
-@implementer(IPeers)
-class NoPeers:
-    """
-    The peers of a lone gateway.
-    """
-
-    def ask(self, node: Node, request: Message, version: int) -> Deferred[Message]:
-        return fail(KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no node {node.id}: this gateway is alone"))
-
-
 @implementer(IBroker)
-class MemoryBroker:
+class MemoryBroker(LoneBroker):
     """
-    Has each partition itself, in its first and only leader epoch.
+    Has each partition in its first and only leader epoch.
     """
 
     description = "records in memory, gone when this process ends"
     folder: str | None = None
 
     def __init__(self, *, node_id: int = 1, now_ms: Callable[[], int], producer_expiry_ms: int = EXPIRY_MS) -> None:
-        self.node_id = node_id
-        self.peers = NoPeers()
+        super().__init__(node_id, str(Uuid.random()))
         self._now_ms = now_ms
         self._producer_expiry_ms = producer_expiry_ms
-        self._view = ClusterView(cluster_id=str(Uuid.random()), nodes=(Node(node_id),), controller_id=node_id)
         self._partitions: dict[Uuid, list[MemoryPartition]] = {}
         self._state_logs: dict[tuple[Uuid, int], StateLog] = {}
         self._producer_ids = count()
-        self._waiters = Waiters()
 
     def start(self) -> Deferred[None]:
         return succeed(None)
@@ -62,20 +45,12 @@ class MemoryBroker:
     def stop(self) -> Deferred[None]:
         return succeed(None)
 
-    def view(self) -> ClusterView:
-        return self._view
-
-    def watch(self, listener: Callable[[], None]) -> Cancel:
-        return self._waiters.add(listener)
-
     def partition(self, topic_id: Uuid, index: int) -> MemoryPartition:
         partitions = self._partitions.get(topic_id)
         if partitions is None:
-            raise _unknown(topic_id)
+            raise unknown(topic_id)
         if not 0 <= index < len(partitions):
-            topic = partitions[0].topic
-            reason = f"topic {topic.name} has no partition {index}, but {len(partitions)} from 0 on"
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
+            raise no_partition(partitions[0].topic, index)
         return partitions[index]
 
     def coordinator(self, resource: Resource, key: str) -> StateLog:
@@ -101,39 +76,20 @@ class MemoryBroker:
         return succeed(next(self._producer_ids))
 
     def _create(self, new: NewTopic) -> Topic:
-        if new.name in self._view.topics:
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic {new.name} already")
-        if new.partition_count < 1:
-            reason = f"a topic has one partition at least, and {new.name} should get {new.partition_count}"
-            raise KafkaError(ErrorCode.INVALID_PARTITIONS, reason)
-        partitions = self._led(new.partition_count)
-        return self._become(Topic(Uuid.random(), new.name, partitions, new.config, new.internal))
+        return self._become(self._new_topic(new, _FIRST_EPOCH))
 
     def _grow(self, topic_id: Uuid, partition_count: int) -> Topic:
-        topic = self._topic(topic_id)
-        if partition_count <= len(topic.partitions):
-            reason = f"topic {topic.name} has {len(topic.partitions)} partitions; {partition_count} are not more"
-            raise KafkaError(ErrorCode.INVALID_PARTITIONS, reason)
-        return self._become(replace(topic, partitions=self._led(partition_count)))
+        return self._become(self._grown(topic_id, partition_count))
 
     def _delete(self, topic_id: Uuid) -> None:
         topic = self._topic(topic_id)
-        self._view = self._view.without_topic(topic)
         for index in range(len(topic.partitions)):
             self._state_logs.pop((topic_id, index), None)
-        gone = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name} was deleted")
-        for partition in self._partitions.pop(topic_id):
-            partition.lose(gone)
+        partitions = self._partitions.pop(topic_id)
+        self._view = self._view.without_topic(topic)
+        for partition in partitions:
+            partition.lose(deleted(topic))
         self._waiters.wake()
-
-    def _topic(self, topic_id: Uuid) -> Topic:
-        topic = self._view.topics_by_id.get(topic_id)
-        if topic is None:
-            raise _unknown(topic_id)
-        return topic
-
-    def _led(self, partition_count: int) -> tuple[PartitionState, ...]:
-        return (PartitionState(self.node_id, _FIRST_EPOCH, (self.node_id,), (self.node_id,)),) * partition_count
 
     def _become(self, topic: Topic) -> Topic:
         """
@@ -145,10 +101,5 @@ class MemoryBroker:
         for index in range(len(partitions), len(topic.partitions)):
             made = MemoryPartition(topic, index, now_ms=self._now_ms, producer_expiry_ms=self._producer_expiry_ms)
             partitions.append(made)
-        self._view = self._view.with_topic(topic)
-        self._waiters.wake()
+        self._show(self._view.with_topic(topic))
         return topic
-
-
-def _unknown(topic_id: Uuid) -> KafkaError:
-    return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {topic_id}")

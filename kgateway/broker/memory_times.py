@@ -6,15 +6,13 @@ to know better; here batches are opened only when somebody asks for a time, and 
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from kgateway.broker.timestamps import timestamps
 from kgateway.cluster.partition import Found
-from kgateway.records.batch import NO_TIMESTAMP, Batch, TimestampType, read_batch
-from kgateway.records.record import records
-from kgateway.wire.malformed import Malformed
+from kgateway.records.batch import NO_TIMESTAMP, read_batch
 from kgateway.wire.types import Buffer
 
-_LARGEST = (1 << 63) - 1
 _NONE_YET = -(1 << 63) - 1  # before any timestamp there can be
 
 
@@ -42,7 +40,7 @@ class TimeIndex:
         batch = read_batch(self._batches[position])
         base_offset, leader_epoch = batch.header.base_offset, batch.header.partition_leader_epoch
         # A record is where it stands. What it says of its own offset is the producer's word as well.
-        found = ((base_offset + index, time) for index, time in enumerate(_timestamps(batch)) if time >= timestamp)
+        found = ((base_offset + index, time) for index, time in enumerate(timestamps(batch)) if time >= timestamp)
         return Found(*next(found), leader_epoch)
 
     def find_max(self) -> Found | None:
@@ -56,20 +54,5 @@ class TimeIndex:
     def _catch_up(self) -> None:
         highest = self._highest[-1] if self._highest else _NONE_YET
         for position in range(len(self._highest), len(self._batches)):
-            highest = max(highest, max(_timestamps(read_batch(self._batches[position])), default=_NONE_YET))
+            highest = max(highest, max(timestamps(read_batch(self._batches[position])), default=_NONE_YET))
             self._highest.append(highest)
-
-
-def _timestamps(batch: Batch) -> Iterator[int]:
-    """
-    Of record after record, as far as they can be read; with LogAppendTime that of the first, which all have.
-    """
-    if batch.header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        yield batch.header.max_timestamp
-        return
-    try:
-        for record in records(batch):
-            # Base and delta may add up to more than a timestamp can be.
-            yield record.timestamp if record.timestamp <= _LARGEST else NO_TIMESTAMP
-    except Malformed:
-        return  # the producer wrote no records, or not these; consumers cannot read on either

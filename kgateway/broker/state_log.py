@@ -41,7 +41,7 @@ class Snapshot(NamedTuple):
     """
 
     offset: int
-    state: list[KeyValue]
+    state: Iterable[KeyValue]
 
 
 class Snapshots(Protocol):

@@ -28,6 +28,12 @@ class TopicConfig:
     timestamp_before_max_ms: int = _DEFAULTS["message.timestamp.before.max.ms"]
     timestamp_after_max_ms: int = _DEFAULTS["message.timestamp.after.max.ms"]
     min_insync_replicas: int = _DEFAULTS["min.insync.replicas"]
+    segment_bytes: int = _DEFAULTS["segment.bytes"]
+    segment_ms: int = _DEFAULTS["segment.ms"]
+    index_interval_bytes: int = _DEFAULTS["index.interval.bytes"]
+    flush_messages: int = _DEFAULTS["flush.messages"]
+    flush_ms: int = _DEFAULTS["flush.ms"]
+    acks_fsync: bool = _DEFAULTS["kgateway.acks.fsync"]
     overrides: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
 
     @classmethod
@@ -46,6 +52,12 @@ class TopicConfig:
             timestamp_before_max_ms=read["message.timestamp.before.max.ms"],
             timestamp_after_max_ms=read["message.timestamp.after.max.ms"],
             min_insync_replicas=read["min.insync.replicas"],
+            segment_bytes=read["segment.bytes"],
+            segment_ms=read["segment.ms"],
+            index_interval_bytes=read["index.interval.bytes"],
+            flush_messages=read["flush.messages"],
+            flush_ms=read["flush.ms"],
+            acks_fsync=read["kgateway.acks.fsync"],
             overrides=MappingProxyType(dict(overrides)),
         )
 

@@ -22,7 +22,8 @@ _AS_PRODUCED = "records are kept as the producer compressed them"
 _NO_COMPACTION = "nothing is compacted yet"
 _NO_COPIES = "gateways do not copy records from one another"
 _NO_RETENTION = "records stay until their topic is deleted; there is no retention yet"
-_NO_SEGMENTS = "logs are not cut into segment files yet"
+_AS_WRITTEN = "files grow as they are written"
+_NO_JITTER = "segments begin when they must"
 _NO_TIERS = "there is no tiered storage"
 
 
@@ -82,7 +83,7 @@ _ROWS = (
         "60000",
         "How long the file of a deleted segment stays on disk.",
         "log.segment.delete.delay.ms",
-        _NO_SEGMENTS,
+        _NO_RETENTION,
     ),
     Row(
         "flush.messages",
@@ -90,7 +91,6 @@ _ROWS = (
         str(LONG_MAX),
         "After how many records the log is forced to disk.",
         "log.flush.interval.messages",
-        _NO_SEGMENTS,
     ),
     Row(
         "flush.ms",
@@ -98,7 +98,6 @@ _ROWS = (
         str(LONG_MAX),
         "After how long the log is forced to disk.",
         "log.flush.interval.ms",
-        _NO_SEGMENTS,
     ),
     Row(
         "follower.replication.throttled.replicas",
@@ -113,7 +112,13 @@ _ROWS = (
         "4096",
         "How many bytes of records lie between two entries of a segment's index.",
         "log.index.interval.bytes",
-        _NO_SEGMENTS,
+    ),
+    Row(
+        "kgateway.acks.fsync",
+        boolean(),
+        "false",
+        "Whether acks=all waits until records would outlast the machine, and consumers do not see them before.",
+        "kgateway.acks.fsync",
     ),
     Row(
         "leader.replication.throttled.replicas",
@@ -204,7 +209,7 @@ _ROWS = (
         "false",
         "Whether the file of a new segment gets its full size at once.",
         "log.preallocate",
-        _NO_SEGMENTS,
+        _AS_WRITTEN,
     ),
     Row(
         "remote.log.copy.disable",
@@ -250,7 +255,6 @@ _ROWS = (
         "1073741824",
         "How large a segment becomes before the next one is begun.",
         "log.segment.bytes",
-        _NO_SEGMENTS,
     ),
     Row(
         "segment.index.bytes",
@@ -258,7 +262,7 @@ _ROWS = (
         "10485760",
         "How large the index of a segment may become.",
         "log.index.size.max.bytes",
-        _NO_SEGMENTS,
+        _AS_WRITTEN,
     ),
     Row(
         "segment.jitter.ms",
@@ -266,7 +270,7 @@ _ROWS = (
         "0",
         "By how much at most segment.ms is shortened at random, so that logs do not all begin a segment at once.",
         "log.roll.jitter.ms",
-        _NO_SEGMENTS,
+        _NO_JITTER,
     ),
     Row(
         "segment.ms",
@@ -274,7 +278,6 @@ _ROWS = (
         "604800000",
         "How long a segment is written to before the next one is begun, full or not.",
         "log.roll.ms",
-        _NO_SEGMENTS,
     ),
     Row(
         "unclean.leader.election.enable",

@@ -29,6 +29,7 @@ D = TypeVar("D")
 # Of control groups, version 2 and 1, as a container sees its own.
 _CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _I16_MAX = (1 << 15) - 1
+_NEVER = (1 << 63) - 1  # as Kafka writes it
 
 
 def option(default: D, meaning: str, kind: Kind, kafka: str = "", *, repeats: bool = False) -> D:
@@ -59,9 +60,9 @@ class Settings:
         repeats=True,
     )
     broker: str = option(
-        "memory:",
-        "where topics and their records are kept",
-        matching("SCHEME:REST", "SCHEME:REST, such as memory:", r"(?s)[a-z][a-z0-9+.-]*:.*"),
+        "log:./kgateway-data",
+        "where topics and their records are kept: log:FOLDER on disk, memory: until the gateway stops",
+        matching("SCHEME:REST", "SCHEME:REST, such as log:FOLDER or memory:", r"(?s)[a-z][a-z0-9+.-]*:.*"),
     )
     config: str | None = option(None, "a TOML file with further settings", path())
     port_file: str | None = option(None, "a file that gets the bound address as soon as clients can connect", path())
@@ -105,6 +106,24 @@ class Settings:
         choice("clamp", "strict"),
     )
     message_max_bytes: int = option(1_048_588, "the largest record batch", size(0), "message.max.bytes")
+    acks_fsync: bool = option(
+        False,
+        "whether acks=all waits until records would outlast the machine; a topic can set kgateway.acks.fsync itself",
+        boolean(),
+        "kgateway.acks.fsync",
+    )
+    flush_messages: int = option(
+        _NEVER,
+        "after how many records a log is synced, with nobody waiting",
+        number(1, _NEVER),
+        "log.flush.interval.messages",
+    )
+    flush_ms: int = option(
+        _NEVER, "after how long a log is synced, with nobody waiting", duration(0, _NEVER), "log.flush.interval.ms"
+    )
+    segment_bytes: int = option(
+        1 << 30, "the size at which a log begins a new file", size(1 << 20), "log.segment.bytes"
+    )
     fetch_max_bytes: int = option(55 << 20, "the most a fetch response holds", size(1024), "fetch.max.bytes")
     fetch_sessions: int = option(
         1000, "how many incremental fetch sessions are kept", number(0), "max.incremental.fetch.session.cache.slots"

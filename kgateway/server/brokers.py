@@ -2,23 +2,35 @@
 The brokers there are, by the scheme of the text that names one: `memory:`, `log:DIR`, ...
 """
 
+import resource
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+from twisted.internet.task import Cooperator
+from twisted.internet.threads import deferToThreadPool
+
+from kgateway.broker.log.broker import LogBroker
+from kgateway.broker.log.disk import LocalDisk
 from kgateway.broker.memory import MemoryBroker
+from kgateway.cluster.described import topic_defaults
 from kgateway.config.settings import Settings
 from kgateway.config.sources import SettingsError
 from kgateway.interfaces import IBroker
 
 NowMs = Callable[[], int]
 
+_OPEN_FILES = range(64, 4_096)
 
-def open_broker(settings: Settings, now_ms: NowMs) -> IBroker:
+
+def open_broker(settings: Settings, now_ms: NowMs, reactor: Any) -> IBroker:
     """
     The broker that the settings name; nothing is opened yet.
     """
     check_broker(settings.broker)
     scheme, _, rest = settings.broker.partition(":")
-    return _SCHEMES[scheme](settings, rest, now_ms)
+    return _SCHEMES[scheme](settings, rest, now_ms, reactor)
 
 
 def check_broker(text: str) -> None:
@@ -31,10 +43,36 @@ def check_broker(text: str) -> None:
         raise SettingsError(f"there is no broker {text!r}; what there is begins with {known}")
     if scheme == "memory" and rest:
         raise SettingsError(f"the broker is {text!r}: memory: takes nothing behind the colon")
+    if scheme == "log" and not rest:
+        raise SettingsError(f"the broker is {text!r}: behind log: comes a folder, as in log:kgateway-data")
 
 
-def _memory(settings: Settings, rest: str, now_ms: NowMs) -> IBroker:
+def _memory(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
     return MemoryBroker(node_id=settings.node_id, now_ms=now_ms, producer_expiry_ms=settings.producer_id_expiration_ms)
 
 
-_SCHEMES = {"memory": _memory}
+def _log(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
+    by_turns = Cooperator(scheduler=partial(reactor.callLater, 0))
+    return LogBroker(
+        Path(rest),
+        node_id=settings.node_id,
+        now_ms=now_ms,
+        clock=reactor,
+        in_thread=lambda call: deferToThreadPool(reactor, reactor.getThreadPool(), call),
+        in_turns=lambda steps: by_turns.coiterate(steps),  # noqa: PLW0108  # it takes more than is asked of it
+        disk=LocalDisk(),
+        producer_expiry_ms=settings.producer_id_expiration_ms,
+        topic_defaults=topic_defaults(settings),
+        open_files_max=_open_files_max(),
+    )
+
+
+def _open_files_max() -> int:
+    """
+    A quarter of the descriptors that this process may have; clients need the others.
+    """
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(max(allowed // 4, _OPEN_FILES.start), _OPEN_FILES.stop)
+
+
+_SCHEMES = {"memory": _memory, "log": _log}

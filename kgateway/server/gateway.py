@@ -66,7 +66,7 @@ class Gateway:
         plugins: Iterable[Plugin] | None = None,
     ) -> None:
         self.settings = settings
-        self.broker = open_broker(settings, now_ms)
+        self.broker = open_broker(settings, now_ms, reactor)
         self.reasons = Reasons()
         self.registry = Registry(discover(settings.handlers) if plugins is None else plugins)
         self.parts = GatewayParts(

@@ -9,6 +9,7 @@ daemon, which prints it.
 import gc
 import os
 import resource
+import signal
 import sys
 import time
 from contextlib import suppress
@@ -21,6 +22,7 @@ from twisted.logger import Logger, globalLogPublisher
 from twisted.python.failure import Failure
 
 from kgateway import __version__
+from kgateway.broker.log.folder_error import FolderError
 from kgateway.cluster.view import Address
 from kgateway.config.settings import Settings
 from kgateway.config.sources import SettingsError
@@ -34,7 +36,7 @@ from kgateway.server.plugin_rows import plugin_rows
 from kgateway.server.port_file import PortFile
 from kgateway.server.registry import PluginError
 
-_FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError)
+_FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, FolderError)
 
 
 def makeService(options: Options) -> Service:
@@ -85,6 +87,7 @@ class GatewayService(Service):
 
     def stopService(self) -> Deferred[None]:
         super().stopService()
+        self._hear_no_more()
         return Deferred.fromCoroutine(self._stop())
 
     async def _start(self) -> None:
@@ -135,6 +138,14 @@ class GatewayService(Service):
                 self._port_file.remove()
         finally:
             self._levels.stop()
+
+    def _hear_no_more(self) -> None:
+        """
+        To be told again to stop changes nothing; Twisted would take it for an error.
+        """
+        for number, name in ((signal.SIGINT, "sigInt"), (signal.SIGTERM, "sigTerm")):
+            if signal.getsignal(number) == getattr(self._reactor, name, None):
+                signal.signal(number, lambda *_: self._log.info("The gateway is about to stop; only a kill is faster."))
 
     def _refuse(self, failure: Failure) -> NoReturn:
         """

@@ -10,7 +10,7 @@ from weakref import ref
 import pytest
 from zope.interface.verify import verifyObject
 
-from kgateway.broker import memory_times
+from kgateway.broker import timestamps
 from kgateway.broker.memory import MemoryBroker
 from kgateway.cluster.partition import Appended, Found, Origin
 from kgateway.cluster.view import NewTopic, Node, PartitionState
@@ -153,7 +153,7 @@ class TestMemoryAlone(Started):
             opened.append(batch.header.base_offset)
             return records(batch)
 
-        monkeypatch.setattr(memory_times, "records", counted)
+        monkeypatch.setattr(timestamps, "records", counted)
         partition = world.partition()
         for timestamp in (10, 20, 30):
             appended(partition, batch(timestamp=timestamp))

@@ -86,7 +86,8 @@ class TableTests(SynchronousTestCase):
             assert re.search(r"^[A-Z].*\.$", row.meaning), name
         acted_on = {name for name, row in TOPIC_CONFIGS.items() if not row.without_effect}
         timestamps = {f"message.timestamp.{what}" for what in ("type", "before.max.ms", "after.max.ms")}
-        assert {"max.message.bytes", *timestamps} == acted_on
+        files = {"segment.bytes", "segment.ms", "index.interval.bytes", "flush.messages", "flush.ms"}
+        assert {"max.message.bytes", "kgateway.acks.fsync", *timestamps, *files} == acted_on
 
     def test_no_false_promises(self) -> None:
         """

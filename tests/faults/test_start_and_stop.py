@@ -232,7 +232,7 @@ def test_a_daemon_stops(daemon: Daemon) -> None:
     """
     metadata(daemon.port, "orders")
     daemon.stop()
-    assert os.listdir(daemon.folder) == ["log"]
+    assert sorted(os.listdir(daemon.folder)) == ["kgateway-data", "log"]
     assert "Traceback" not in (daemon.folder / "log").read_text()
 
 
@@ -265,7 +265,7 @@ def test_another_user(folder: Path) -> None:
         assert owners == {"port": user.pw_uid, "control.sock": user.pw_uid}
         check_round_trip(f"127.0.0.1:{daemon.port}")
         daemon.stop()
-        assert os.listdir(folder) == ["log"]
+        assert sorted(os.listdir(folder)) == ["kgateway-data", "log"]
     finally:
         daemon.kill()
 

@@ -107,13 +107,13 @@ class GatewayTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.events: list[str] = []
         self.reactor = Reactor(self.events)
-        self.patch(module, "open_broker", lambda settings, now_ms: Broker(self.events))
+        self.patch(module, "open_broker", lambda settings, now_ms, reactor: Broker(self.events))
 
     def gateway(self, found: Iterable[Plugin] = (), **settings: Any) -> Gateway:
         """
         One with these plugins, that listens on port 9092 unless told otherwise.
         """
-        given = {"listen": listeners("tcp:9092:interface=127.0.0.1")} | settings
+        given = {"listen": listeners("tcp:9092:interface=127.0.0.1"), "broker": "memory:"} | settings
         return Gateway(Settings(**given), self.reactor, now_ms=lambda: START_MS, plugins=found)
 
     def started(self, found: Iterable[Plugin] = (), **settings: Any) -> Gateway:
@@ -339,7 +339,7 @@ class GatewayTests(SynchronousTestCase):
         """
         assert isinstance(self.gateway().parts.authorizer, AllowAll)
         authorizer = Denying()
-        gateway = Gateway(Settings(), self.reactor, authorizer=authorizer, plugins=())
+        gateway = Gateway(Settings(broker="memory:"), self.reactor, authorizer=authorizer, plugins=())
         assert gateway.parts.authorizer is authorizer
 
     def test_plugins_are_discovered_unless_given(self) -> None:
@@ -353,10 +353,10 @@ class GatewayTests(SynchronousTestCase):
             return plugins(api_versions)
 
         self.patch(module, "discover", discover)
-        gateway = Gateway(Settings(handlers=("acme", "house_rules")), self.reactor)
+        gateway = Gateway(Settings(broker="memory:", handlers=("acme", "house_rules")), self.reactor)
         assert asked == [("acme", "house_rules")]
         assert [row.api for row in gateway.registry.rows()] == ["ApiVersions"]
-        Gateway(Settings(), self.reactor, plugins=())
+        Gateway(Settings(broker="memory:"), self.reactor, plugins=())
         assert len(asked) == 1
 
     def test_plugins_that_do_not_fit_make_no_gateway(self) -> None:

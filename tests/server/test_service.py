@@ -38,7 +38,7 @@ def test_one_line_on_stdout_says_ready(program: list[str], tmp_path: Path) -> No
         assert (tmp_path / "port").stat().st_mode & 0o777 == 0o644, "for other users' programs"
         run.send_signal(signal.SIGTERM)
         rest = run.stdout.read()
-    assert f"plaintext on {address}; records in memory" in ready
+    assert f"plaintext on {address}; data in kgateway-data (0 topics)" in ready
     assert " is ready: " not in rest
     assert not (tmp_path / "port").exists()
 
@@ -51,7 +51,7 @@ def test_a_port_file_that_cannot_be_written_stops_the_start(tmp_path: Path) -> N
     run = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False)
     assert run.returncode == 1
     assert "kgateway cannot start: --port-file nowhere/port cannot be written: No such file or directory" in run.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["kgateway-data"], "which is opened before"
 
 
 def test_a_start_that_fails_later_ends_the_process(
@@ -64,7 +64,8 @@ def test_a_start_that_fails_later_ends_the_process(
     monkeypatch.setattr(Gateway, "start", lambda gateway: start)
     monkeypatch.setattr(module, "_allow_many_files", lambda: None)
     reactor = MemoryReactorClock()
-    service = GatewayService(Settings(listen=(), control_socket=str(tmp_path / "s")), reactor, in_terminal=True)
+    settings = Settings(listen=(), broker="memory:", control_socket=str(tmp_path / "s"))
+    service = GatewayService(settings, reactor, in_terminal=True)
     service.startService()
     start.errback(StartError("the disk is gone"))
     assert reactor.hasStopped

@@ -1,0 +1,241 @@
+"""
+The broker whose topics are files in a folder of this machine: the embedded log.
+
+    kgateway.topics                     which topics there are (topic_journal.py)
+    TOPIC-INDEX/                        a partition (partition_folder.py, recovery.py, segment.py)
+    recovery-point-offset-checkpoint    how far they are known to be good (checkpoints.py)
+    kgateway.producer-ids               which ids were given (producer_ids.py)
+    meta.properties, .lock, ...         whose folder it is (folder.py)
+
+What decides is written before it is shown: a topic is in its journal before anybody sees it. All the rest can be made
+up from the segments, and is written now and then so that this need not be done.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from twisted.internet.defer import Deferred, DeferredLock, succeed
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from kgateway.broker.log.checkpoints import Checkpoints
+from kgateway.broker.log.disk import Disk
+from kgateway.broker.log.folder import DataFolder
+from kgateway.broker.log.open_files import OpenFiles
+from kgateway.broker.log.opening import Openings
+from kgateway.broker.log.partition import LogPartition
+from kgateway.broker.log.partition_folder import folder_of, put_strays_aside
+from kgateway.broker.log.parts import InThread, InTurns, LogParts, plain
+from kgateway.broker.log.producer_ids import PRODUCER_IDS, ProducerIds
+from kgateway.broker.log.settling import Settling
+from kgateway.broker.log.state_snapshots import FileSnapshots
+from kgateway.broker.log.stored_topics import with_stored
+from kgateway.broker.log.topic_changes import TopicChanges
+from kgateway.broker.log.topic_journal import TOPICS, TopicJournal
+from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, deleted, no_partition
+from kgateway.broker.producers import EXPIRY_MS
+from kgateway.broker.state_log import STATE_TOPICS, StateLog, place_of
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.view import NewTopic, Topic
+from kgateway.interfaces import IBroker
+from kgateway.security.permissions import Resource
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.uuids import Uuid
+
+OPEN_FILES_MAX = 2_000
+_FIRST_EPOCH = 0
+_STOPPING = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the gateway stops")
+
+
+@implementer(IBroker)
+class LogBroker(LoneBroker):
+    """
+    One node, with its data in one folder.
+    """
+
+    _log = Logger()
+    _journal: TopicJournal
+    _data: DataFolder
+    _ids: ProducerIds
+    _openings: Openings
+    _changes: TopicChanges
+    _settling: Settling
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        node_id: int,
+        now_ms: Callable[[], int],
+        clock: IReactorTime,
+        in_thread: InThread,
+        in_turns: InTurns,
+        disk: Disk,
+        open_folder: Callable[[Path, Disk, int], DataFolder] = DataFolder.open,
+        producer_expiry_ms: int = EXPIRY_MS,
+        topic_defaults: Mapping[str, str] | None = None,
+        open_files_max: int = OPEN_FILES_MAX,
+    ) -> None:
+        super().__init__(node_id, "")
+        self._path = path
+        self._disk = disk
+        self._parts = LogParts(OpenFiles(disk, open_files_max), now_ms, clock, in_thread, in_turns)
+        self._open_folder = open_folder
+        self._producer_expiry_ms = producer_expiry_ms
+        self._topic_defaults = topic_defaults or {}
+        self._reserving = DeferredLock()
+        self._state_logs: dict[tuple[Uuid, int], StateLog] = {}
+
+    @property
+    def description(self) -> str:
+        count = len(self._view.topics)
+        return f"data in {self._path} ({count} topic{'' if count == 1 else 's'})"
+
+    @property
+    def folder(self) -> str | None:
+        return str(self._path)
+
+    def start(self) -> Deferred[None]:
+        return Deferred.fromCoroutine(self._start())
+
+    async def _start(self) -> None:
+        data = self._open_folder(self._path, self._disk, self.node_id)
+        try:
+            self._open(data)
+        except BaseException:
+            data.close()
+            raise
+
+    def _open(self, data: DataFolder) -> None:
+        self._data = data
+        self._journal = TopicJournal.open(self._path / TOPICS, self._disk)
+        self._ids = ProducerIds.open(self._path / PRODUCER_IDS, self._disk)
+        whole = data.was_clean or data.same_boot
+        checkpoints = Checkpoints(self._path, self._disk, trust_settled=whole)
+        checkpoints.save(sync=True)
+        if not whole:
+            data.mark_recovered()  # what the checkpoints say now holds whatever happens
+        self._view = with_stored(self._view, data, self._journal.topics.values(), self._topic_defaults)
+        self._openings = Openings(self._path, self._parts, checkpoints, self._producer_expiry_ms, self._current)
+        self._changes = TopicChanges(self._path, self._journal, data.start_number, self._parts)
+        self._settling = Settling(self._openings, checkpoints, self._parts)
+        for name in put_strays_aside(self._disk, self._path, self._view.topics.values()):
+            self._log.warn("{folder} belongs to no topic; remove it if nobody misses it", folder=self._path / name)
+        self._changes.remove_deleted()
+        if not data.was_clean:
+            self._parts.in_turns(self._openings.open_all(self._written())).addErrback(self._complain)
+
+    def _written(self) -> list[tuple[Topic, int]]:
+        """
+        The partitions that have a folder.
+        """
+        names, topics = self._disk.names(self._path), self._view.topics.values()
+        places = ((topic, index) for topic in topics for index in range(len(topic.partitions)))
+        return [(topic, index) for topic, index in places if folder_of(self._path, topic, index).name in names]
+
+    def _complain(self, failure: Failure) -> None:
+        self._log.failure("not all partitions could be opened", failure)
+
+    def _current(self, topic_id: Uuid) -> Topic | None:
+        return self._view.topics_by_id.get(topic_id)
+
+    def stop(self) -> Deferred[None]:
+        return Deferred.fromCoroutine(self._stop())
+
+    async def _stop(self) -> None:
+        if await self._settling.finish():
+            self._data.mark_clean()
+        for partition in self._openings.open.values():
+            partition.lose(_STOPPING)
+        self._parts.files.close_all()
+        self._journal.close()
+        self._data.close()
+
+    def partition(self, topic_id: Uuid, index: int) -> LogPartition:
+        found = self._openings.open.get((topic_id, index))
+        if found is None:
+            topic = self._topic(topic_id)
+            if not 0 <= index < len(topic.partitions):
+                raise no_partition(topic, index)
+            found = self._openings.partition(topic, index)
+        return found
+
+    def coordinator(self, resource: Resource, key: str) -> StateLog:
+        topic = self._view.topics.get(STATE_TOPICS[resource]) or self._create_state_topic(resource)
+        index = place_of(key, len(topic.partitions))
+        found = self._state_logs.get((topic.id, index))
+        if found is None:
+            partition = self.partition(topic.id, index)
+            found = StateLog(partition, FileSnapshots(partition.folder, self._parts), self._parts.now_ms)
+            self._state_logs[topic.id, index] = found
+        return found
+
+    def _create_state_topic(self, resource: Resource) -> Topic:
+        """
+        Once in the life of a folder everybody waits for it.
+        """
+        config = TopicConfig.of({}, self._topic_defaults)
+        topic = self._new_topic(NewTopic(STATE_TOPICS[resource], STATE_PARTITIONS, config, internal=True), _FIRST_EPOCH)
+        with self._changes.one_at_a_time(topic.name):
+            self._changes.keep_now(topic)
+        self._show(self._view.with_topic(topic))
+        return topic
+
+    def create_topic(self, new: NewTopic) -> Deferred[Topic]:
+        return Deferred.fromCoroutine(self._create(new))
+
+    def delete_topic(self, topic_id: Uuid) -> Deferred[None]:
+        return Deferred.fromCoroutine(self._delete(topic_id))
+
+    def add_partitions(self, topic_id: Uuid, partition_count: int) -> Deferred[Topic]:
+        return Deferred.fromCoroutine(self._grow(topic_id, partition_count))
+
+    async def _create(self, new: NewTopic) -> Topic:
+        topic = self._new_topic(new, _FIRST_EPOCH)
+        with self._changes.one_at_a_time(new.name):
+            await self._changes.keep(topic)
+            self._show(self._view.with_topic(topic))
+        return topic
+
+    async def _grow(self, topic_id: Uuid, partition_count: int) -> Topic:
+        topic = self._grown(topic_id, partition_count)
+        with self._changes.one_at_a_time(topic.name):
+            await self._changes.keep(topic)
+            for index in range(partition_count):
+                if (topic_id, index) in self._openings.open:
+                    self._openings.open[topic_id, index].become(topic)
+            self._show(self._view.with_topic(topic))
+        return topic
+
+    async def _delete(self, topic_id: Uuid) -> None:
+        topic = self._topic(topic_id)
+        with self._changes.one_at_a_time(topic.name):
+            await self._changes.forget(topic)
+            self._view = self._view.without_topic(topic)
+            for index in range(len(topic.partitions)):
+                self._let_go(topic, index)
+            self._waiters.wake()
+            await self._changes.clear(topic)
+
+    def _let_go(self, topic: Topic, index: int) -> None:
+        self._state_logs.pop((topic.id, index), None)
+        partition = self._openings.forget(topic, index)
+        if partition:
+            partition.lose(deleted(topic))
+            partition.close()
+
+    def new_producer_id(self) -> Deferred[int]:
+        if self._ids.needs_block:
+            return self._reserving.run(lambda: Deferred.fromCoroutine(self._reserve()))
+        return succeed(self._ids.next())
+
+    async def _reserve(self) -> int:
+        try:
+            if self._ids.needs_block:
+                await self._parts.in_thread(self._ids.reserve)
+        except OSError as error:
+            self._parts.storage.failed("Reserving producer ids", error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no producer id can be given: {plain(error)}") from None
+        return self._ids.next()

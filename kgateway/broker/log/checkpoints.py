@@ -1,0 +1,67 @@
+"""
+How far the logs of all partitions are known to be good, in two files of Kafka's form: a version, how many lines follow,
+and lines of a topic, a partition and an offset.
+
+    recovery-point-offset-checkpoint    what is before it was synced: the death of the machine does not touch it
+    kgateway.settled                    what is before it was written, and the files beside it tell of it: the death of
+                                        the process does not touch it. Partitions that were not opened since the
+                                        machine was started are not in it.
+
+Both are written every few seconds, and when the gateway stops. They may be behind the truth, never ahead of it.
+"""
+
+from pathlib import Path
+
+from kgateway.broker.log.disk import Disk
+
+SYNCED = "recovery-point-offset-checkpoint"
+SETTLED = "kgateway.settled"
+_VERSION = "0"
+
+Place = tuple[str, int]  # topic, partition
+
+
+class Checkpoints:
+    """
+    The two files of a data folder.
+    """
+
+    def __init__(self, folder: Path, disk: Disk, *, trust_settled: bool) -> None:
+        self._folder = folder
+        self._disk = disk
+        self.synced = self._read(SYNCED)
+        self.settled = self._read(SETTLED) if trust_settled else {}
+
+    def forget(self, place: Place) -> None:
+        """
+        There is no such partition any more.
+        """
+        self.synced.pop(place, None)
+        self.settled.pop(place, None)
+
+    def save(self, *, sync: bool = False) -> None:
+        """
+        Write both files.
+        """
+        self._disk.write(self._folder / SYNCED, _written(self.synced), sync=sync)
+        self._disk.write(self._folder / SETTLED, _written(self.settled), sync=sync)
+
+    def _read(self, name: str) -> dict[Place, int]:
+        """
+        What a file tells; nothing where it is damaged, which costs only time.
+        """
+        try:
+            version, count, *rows = self._disk.read(self._folder / name).decode().split("\n")
+        except (FileNotFoundError, ValueError):
+            return {}
+        fields = [row.rsplit(" ", 2) for row in rows if row]
+        numbers = [number for row in fields for number in row[1:]]
+        whole = version == _VERSION and count == str(len(fields)) and all(len(row) == 3 for row in fields)
+        if not whole or not all(number.isdecimal() for number in numbers):
+            return {}
+        return {(topic, int(index)): int(offset) for topic, index, offset in fields}
+
+
+def _written(offsets: dict[Place, int]) -> bytes:
+    rows = [f"{topic} {index} {offset}\n" for (topic, index), offset in offsets.items()]
+    return f"{_VERSION}\n{len(rows)}\n{''.join(rows)}".encode()

@@ -1,0 +1,83 @@
+"""
+The two sparse indexes of a segment, as Kafka writes them: one entry for every few thousand bytes of batches.
+
+    .index       4  the last offset of a batch, counted from the segment's base
+                 4  where in the file the batch begins
+
+    .timeindex   8  the largest timestamp so far
+                 4  the last offset of the batch that has it, counted from the segment's base
+
+Both fields grow from entry to entry. In memory an index is what it is in its file; what the file lacks is appended to
+it now and then. An index is never needed, only fast: it is made again from the batches where it is missing or damaged.
+"""
+
+import struct
+from bisect import bisect_right
+from itertools import pairwise
+
+OFFSETS = struct.Struct(">ii")
+TIMES = struct.Struct(">qi")
+FIRST, SECOND = 0, 1  # field of an entry
+
+
+class Index:
+    """
+    Entries of two growing numbers.
+    """
+
+    __slots__ = ("_data", "_entry", "is_saved", "saved")
+
+    def __init__(self, entry: struct.Struct, data: bytes = b"") -> None:
+        self._entry = entry
+        self._data = bytearray(data[: len(data) - len(data) % entry.size])
+        self.saved = len(self._data)  # bytes that the file has
+        self.is_saved = bool(self._data)  # whether it has these and no others
+
+    def __len__(self) -> int:
+        return len(self._data) // self._entry.size
+
+    def append(self, first: int, second: int) -> None:
+        """
+        Add an entry behind the others.
+        """
+        self._data += self._entry.pack(first, second)
+        self.is_saved = False
+
+    def entry(self, number: int) -> tuple[int, int]:
+        """
+        An entry by its number; -1 is the last.
+        """
+        size = self._entry.size
+        first, second = self._entry.unpack_from(self._data, (number % len(self)) * size)
+        return first, second
+
+    def at_most(self, field: int, value: int) -> tuple[int, int]:
+        """
+        The last entry whose field is not larger; zeros where there is none.
+        """
+        unpack, data, size = self._entry.unpack_from, self._data, self._entry.size
+        number = bisect_right(range(len(self)), value, key=lambda n: unpack(data, n * size)[field])
+        return self.entry(number - 1) if number else (0, 0)
+
+    def unsaved(self) -> bytes:
+        """
+        What the file lacks.
+        """
+        return bytes(self._data[self.saved :])
+
+    def cut(self, field: int, value: int) -> None:
+        """
+        Drop the entries whose field is this or larger.
+        """
+        unpack, data, size = self._entry.unpack_from, self._data, self._entry.size
+        keep = bisect_right(range(len(self)), value - 1, key=lambda n: unpack(data, n * size)[field])
+        del data[keep * size :]
+        if len(data) < self.saved:
+            self.saved, self.is_saved = len(data), False
+
+    def grows(self) -> bool:
+        """
+        Whether it is what an index can be.
+        """
+        rows = list(self._entry.iter_unpack(self._data))
+        return all(a <= c and b < d for (a, b), (c, d) in pairwise(rows)) and (not rows or min(rows[0]) >= 0)

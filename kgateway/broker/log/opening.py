@@ -1,0 +1,146 @@
+"""
+Opens partitions when they are first asked for.
+
+Mostly that is done at once. Where much has to be looked through after a crash it goes on by turns, and until it is done
+clients are told to come again; then the operator is told what was found.
+"""
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from kgateway.broker.log.checkpoints import Checkpoints
+from kgateway.broker.log.partition import LogPartition
+from kgateway.broker.log.partition_folder import prepare
+from kgateway.broker.log.parts import LogParts, plain
+from kgateway.broker.log.recovery import Recovered, Recovery, Trust
+from kgateway.broker.producers import ProducerTable
+from kgateway.cluster.view import Topic
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.uuids import Uuid
+
+AT_ONCE_S = 0.02
+
+Key = tuple[Uuid, int]
+Steps = Generator[None, None, Recovered]
+
+
+class Openings:
+    """
+    The partitions that are open, and those on their way.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        data: Path,
+        parts: LogParts,
+        checkpoints: Checkpoints,
+        producer_expiry_ms: int,
+        current: Callable[[Uuid], Topic | None],
+    ) -> None:
+        self.open: dict[Key, LogPartition] = {}
+        self.changed: list[LogPartition] = []  # since they were settled
+        self._data = data
+        self._parts = parts
+        self._checkpoints = checkpoints
+        self._producer_expiry_ms = producer_expiry_ms
+        self._current = current  # the topic as it is by now
+        self._recovering: dict[Key, Steps] = {}
+
+    def partition(self, topic: Topic, index: int) -> LogPartition:
+        """
+        The partition; a KafkaError that tells clients to come again where it cannot be opened at once.
+        """
+        key = topic.id, index
+        if key in self._recovering:
+            raise _not_yet(topic, index)
+        steps = self._begin(topic, index)
+        ends = self._parts.clock.seconds() + AT_ONCE_S
+        try:
+            while self._parts.clock.seconds() <= ends:
+                next(steps)
+        except StopIteration as done:
+            return self._opened(topic, index, done.value)
+        except OSError as error:
+            raise self._unreadable(topic, index, error) from None
+        self._go_on(topic, index, steps)
+        raise _not_yet(topic, index)
+
+    def open_all(self, places: Iterable[tuple[Topic, int]]) -> Generator[None, None, None]:
+        """
+        Open these partitions one after the other, as far as they are still there.
+        """
+        for topic, index in places:
+            yield
+            now = self._current(topic.id)
+            if now and (topic.id, index) not in self.open:
+                with suppress(KafkaError):  # it goes on by turns, or the log has the reason
+                    self.partition(now, index)
+
+    def forget(self, topic: Topic, index: int) -> LogPartition | None:
+        """
+        The partition is there no more.
+        """
+        self._checkpoints.forget((topic.name, index))
+        self._recovering.pop((topic.id, index), None)
+        return self.open.pop((topic.id, index), None)
+
+    def _begin(self, topic: Topic, index: int) -> Steps:
+        place = topic.name, index
+        checkpoints = self._checkpoints
+        synced = checkpoints.synced.get(place, 0)
+        trust = Trust(synced, checkpoints.settled.get(place, synced), place in checkpoints.settled)
+        producers = ProducerTable(self._producer_expiry_ms)
+        try:
+            folder = prepare(self._parts.files.disk, self._data, topic, index)
+        except OSError as error:
+            raise self._unreadable(topic, index, error) from None
+        return Recovery(self._parts.files, folder, trust, producers, self._parts.now_ms(), topic.config).run()
+
+    def _go_on(self, topic: Topic, index: int, steps: Steps) -> None:
+        key = topic.id, index
+        self._recovering[key] = steps
+        self._log.info("{topic}-{index} is looked through after a crash", topic=topic.name, index=index)
+
+        def by_turns() -> Generator[None, None, None]:
+            recovered = yield from steps
+            if self._recovering.get(key) is steps:
+                self._opened(topic, index, recovered)
+
+        def failed(failure: Failure) -> None:
+            error = failure.value
+            if isinstance(error, OSError):
+                self._unreadable(topic, index, error)
+            else:
+                self._log.failure("{topic}-{index} cannot be opened", failure, topic=topic.name, index=index)
+
+        def ended(_: object) -> None:
+            if self._recovering.get(key) is steps:
+                del self._recovering[key]
+
+        self._parts.in_turns(by_turns()).addErrback(failed).addCallback(ended)
+
+    def _opened(self, topic: Topic, index: int, recovered: Recovered) -> LogPartition:
+        for fault in recovered.faults:
+            self._log.warn("{fault}", fault=fault)
+        now = self._current(topic.id) or topic
+        partition = LogPartition(now, index, recovered, self._parts, self.changed.append)
+        if not partition.settled:
+            self.changed.append(partition)
+        self.open[topic.id, index] = partition
+        return partition
+
+    def _unreadable(self, topic: Topic, index: int, error: OSError) -> KafkaError:
+        reason = f"{topic.name}-{index} cannot be opened: {plain(error)}"
+        self._log.error("{reason}", reason=reason)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+
+
+def _not_yet(topic: Topic, index: int) -> KafkaError:
+    reason = f"{topic.name}-{index} is being looked through after a crash; it will be there soon"
+    return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, reason)

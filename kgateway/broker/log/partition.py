@@ -1,0 +1,291 @@
+"""
+A partition whose log is files.
+
+What is appended is in the page cache when the append returns: it survives the end of the process, and is safe as Kafka
+means it. Where the topic has `kgateway.acks.fsync` it is safe once it would survive the end of the machine, and only
+then can it be read.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from kgateway.broker.log import producer_snapshots
+from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker.log.partition_log import End, Limits
+from kgateway.broker.log.parts import LogParts, plain
+from kgateway.broker.log.producer_snapshots import SNAPSHOT
+from kgateway.broker.log.reading import Reader
+from kgateway.broker.log.recovery import Recovered
+from kgateway.broker.log.segment import file_name
+from kgateway.broker.log.syncing import Syncing, files_beside
+from kgateway.broker.log.time_search import TimeSearch
+from kgateway.broker.owned import OwnedPartition
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_rows import LONG_MAX
+from kgateway.cluster.partition import Aborted, EpochEnd, Found, Isolation, Read
+from kgateway.cluster.view import Topic
+from kgateway.interfaces import IPartition
+from kgateway.records.batch import Batch, placed
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.types import Buffer
+
+EARLY_BYTES = 8 << 20  # the disk begins to write after so many; left to the kernel, writers wait for it later
+
+
+@implementer(IPartition)
+class LogPartition(OwnedPartition):
+    """
+    One partition, open.
+    """
+
+    _logger = Logger()
+
+    def __init__(
+        self, topic: Topic, index: int, recovered: Recovered, parts: LogParts, changed: Callable[["LogPartition"], None]
+    ) -> None:
+        super().__init__(topic, index, parts.now_ms, recovered.producers)
+        self._log = recovered.log
+        self._parts = parts
+        self._changed = changed
+        self._epochs = recovered.epochs
+        self.log_start, self.log_end = self._log.start_offset, self._log.end_offset
+        self.high_watermark = self.log_end
+        self.offline = False
+        # Whether the files beside the segments tell of all that is in them.
+        self.settled = recovered.snapshot == self.log_end and not recovered.faults
+        self.synced_offset = recovered.synced  # what is before it will outlast the machine
+        self._safe_end = self._log.end  # where the high watermark is while it is behind the end
+        self._syncing = Syncing(self._log, parts, self._outlasts, self._go_offline, recovered.synced)
+        self._reader = Reader(self._log, parts)
+        self._unsafe: deque[tuple[int, Deferred[None]]] = deque()
+        self._unflushed = 0  # records since the last sync was asked for
+        self._flush: IDelayedCall | None = None
+        self._snapshot: Path | None = self._snapshot_at(recovered.snapshot)
+        self._writing_early = False
+        self._beside: list[Path] = []  # files that were settled, and may not outlast the machine
+        self._epochs.assign(self.leader_epoch, self.log_end)
+        self.become(topic)
+
+    def become(self, topic: Topic) -> None:
+        """
+        The topic has another config, or more partitions.
+        """
+        self.topic = topic
+        if self.high_watermark == self.log_end:
+            self._safe_end = self._log.end
+        config = topic.config
+        self._limits = Limits(config.segment_bytes, config.segment_ms, config.index_interval_bytes)
+
+    @property
+    def last_stable(self) -> int:
+        return self.high_watermark
+
+    def all_synced(self) -> Deferred[None]:
+        """
+        Sync what was written since the partition was opened, with the files beside it, and fire when that is done, or
+        the partition offline.
+        """
+        if not self._beside:
+            return succeed(None)
+        return self._syncing.finish(self._beside)
+
+    @property
+    def folder(self) -> Path:
+        return self._log.folder
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """
+        What checkpoints call it.
+        """
+        return self.topic.name, self.index
+
+    def _keep(self, batch: Batch) -> None:
+        header, offset = batch.header, self.log_end
+        try:
+            if self._log.is_full_for(header, self._limits):
+                self._roll()
+            self._log.append(placed(batch, offset, self.leader_epoch), header, offset, self._limits)
+        except OSError as error:
+            self._parts.storage.failed(f"Writing to {self.folder.name}", error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log cannot be written: {plain(error)}") from None
+        if self._parts.storage.failing:
+            self._parts.storage.worked()
+        self.log_end = offset + header.last_offset_delta + 1
+        if self.settled:
+            self.settled = False
+            self._changed(self)
+        config = self.topic.config
+        if config.acks_fsync:
+            self._syncing.request()
+        else:
+            self.high_watermark = self.log_end
+            self._flush_as(config, header.records_count)
+            self._write_early()
+
+    def _flush_as(self, config: TopicConfig, count: int) -> None:
+        """
+        Sync without anybody waiting for it, as often as `flush.messages` and `flush.ms` say.
+        """
+        self._unflushed += count
+        if self._unflushed >= config.flush_messages:
+            self.sync()
+        elif self._flush is None and config.flush_ms < LONG_MAX:
+            self._flush = self._parts.clock.callLater(config.flush_ms / 1000, self.sync)
+
+    def _write_early(self) -> None:
+        """
+        Let the disk work before there is so much to write that writers have to wait.
+        """
+        segment = self._log.segments[-1]
+        part = None if self._writing_early else segment.early(EARLY_BYTES)
+        if part:
+            self._writing_early = True
+            file = self._parts.files.hold(segment.path)
+
+            def done(_: object) -> None:
+                self._writing_early = False
+                self._parts.files.let_go(file)
+
+            self._parts.in_thread(lambda: file.write_early(*part)).addBoth(done)
+
+    def sync(self) -> None:
+        """
+        Begin to sync what is written.
+        """
+        self._unflushed = 0
+        if self._flush:
+            if self._flush.active():
+                self._flush.cancel()
+            self._flush = None
+        if self.lost is None:
+            self._syncing.request()
+
+    def _roll(self) -> None:
+        """
+        Begin a new segment, and sync the one that ends, with what lies beside it.
+        """
+        snapshot = self._write_beside()
+        sealed = self._log.roll().path
+        if self._snapshot == snapshot:
+            self._snapshot = None  # at the border of a segment it stays
+        self._syncing.note(sealed, *files_beside(sealed, self.log_end))
+        self.sync()
+
+    def _outlasts(self, end: End) -> None:
+        """
+        All before this end will outlast the machine.
+        """
+        self.synced_offset = end.offset
+        if end.offset > self.high_watermark:
+            self.high_watermark, self._safe_end = end.offset, end
+            while self._unsafe and self._unsafe[0][0] <= end.offset:
+                self._unsafe.popleft()[1].callback(None)
+            self._waiters.wake()
+
+    def _go_offline(self, error: BaseException) -> None:
+        """
+        What could not be synced may be lost, and nobody can tell how much of it.
+        """
+        if self.lost:  # a topic that was deleted meanwhile
+            return
+        reason = f"{self.folder.name} is offline, for it could not be synced: {plain(error)}; restart the gateway"
+        self._logger.critical("{reason}", reason=reason)
+        self.offline = True
+        self._changed(self)
+        self.lose(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason))
+
+    def lose(self, why: KafkaError) -> None:
+        super().lose(why)
+        unsafe, self._unsafe = self._unsafe, deque()
+        for _, waiting in unsafe:
+            waiting.errback(KafkaError(why.code, why.message))
+        if self._flush and self._flush.active():
+            self._flush.cancel()
+
+    def _when_safe(self, offset: int) -> Deferred[None] | None:
+        if offset <= self.high_watermark:
+            return None
+        waiting: Deferred[None] = Deferred()
+        self._unsafe.append((offset, waiting))
+        return waiting
+
+    def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Read | Deferred[Read]:
+        self._check_owned()
+        self._check_offset(offset)
+        if offset >= self.high_watermark:
+            return self._read(b"", isolation)
+        data = self._reader.read(offset, self._readable, max_bytes, at_least_one)
+        if isinstance(data, Deferred):
+            return data.addCallback(self._read, isolation)
+        return self._read(data, isolation)
+
+    def _read(self, data: bytes, isolation: Isolation) -> Read:
+        aborted: list[Aborted] | None = [] if isolation is Isolation.READ_COMMITTED else None
+        batches: list[Buffer] = [data] if data else []
+        return Read(batches, len(data), self.high_watermark, self.last_stable, self.log_start, aborted)
+
+    def find_time(self, timestamp: int) -> Deferred[Found | None]:
+        self._check_owned()
+        search = self._search()
+        return self._parts.in_thread(lambda: search.first(timestamp))
+
+    def find_max_time(self) -> Deferred[Found | None]:
+        self._check_owned()
+        return self._parts.in_thread(self._search().largest)
+
+    def _search(self) -> TimeSearch:
+        return TimeSearch(self._parts.files.disk, self._log.segments, self._readable)
+
+    @property
+    def _readable(self) -> End:
+        return self._log.end if self.high_watermark == self.log_end else self._safe_end
+
+    def epoch_end(self, leader_epoch: int) -> EpochEnd | None:
+        self._check_owned()
+        return self._epochs.end(leader_epoch, self.log_end)
+
+    def settle(self) -> None:
+        """
+        Bring the files beside the segments up to date, so that a crash costs little.
+        """
+        disk, last = self._parts.files.disk, self._snapshot
+        self._log.save_indexes()
+        self._write_beside()
+        self._snapshot = self._snapshot_at(self.log_end)
+        if last and last != self._snapshot:
+            with suppress(FileNotFoundError):
+                disk.remove(last)
+        last = self._log.segments[-1].path
+        self._beside = files_beside(last, self.log_end)
+        self.settled = True
+
+    def _write_beside(self) -> Path:
+        """
+        Write down the epochs, and the producers as they are now; where those are.
+        """
+        path, disk = self.folder / file_name(self.log_end, SNAPSHOT), self._parts.files.disk
+        disk.write(path, producer_snapshots.written(self._producers), sync=False)
+        disk.write(self.folder / EPOCH_FILE, self._epochs.written(), sync=False)
+        return path
+
+    def _snapshot_at(self, offset: int) -> Path | None:
+        """
+        The snapshot that the next one takes the place of; one at the border of a segment stays.
+        """
+        is_border = any(segment.base_offset == offset for segment in self._log.segments)
+        return None if is_border else self.folder / file_name(offset, SNAPSHOT)
+
+    def close(self) -> None:
+        """
+        Give its files back.
+        """
+        for segment in self._log.segments:
+            self._parts.files.close(segment.path)

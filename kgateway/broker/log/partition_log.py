@@ -1,0 +1,150 @@
+"""
+The log of one partition: segments in a row, of which the last is appended to.
+
+It knows batches and where they are; who may write, what is safe and what readers wait for is the partition's business.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from kgateway.broker.log.open_files import OpenFiles
+from kgateway.broker.log.segment import OFFSETS_MAX, Segment
+from kgateway.broker.log.walking import Source
+from kgateway.records.batch import BatchHeader
+from kgateway.wire.types import Buffer
+
+_POSITIONS_MAX = (1 << 31) - 1  # as an index can tell of
+
+
+class Limits(NamedTuple):
+    """
+    When a segment is full, and how densely it is indexed.
+    """
+
+    segment_bytes: int
+    segment_ms: int
+    index_interval_bytes: int
+
+
+class End(NamedTuple):
+    """
+    An offset, and where in which segment its batch will be or is.
+    """
+
+    offset: int
+    base_offset: int
+    position: int
+
+
+class PartitionLog:
+    """
+    Segments, oldest first; there is always one.
+    """
+
+    __slots__ = ("_bases", "files", "folder", "segments")
+
+    def __init__(self, files: OpenFiles, folder: Path, segments: list[Segment]) -> None:
+        self.files = files
+        self.folder = folder
+        self.segments = segments
+        self._bases = [segment.base_offset for segment in segments]
+
+    @property
+    def start_offset(self) -> int:
+        return self._bases[0]
+
+    @property
+    def end_offset(self) -> int:
+        return self.segments[-1].next_offset
+
+    @property
+    def end(self) -> End:
+        """
+        Where the next batch goes.
+        """
+        last = self.segments[-1]
+        return End(last.next_offset, last.base_offset, last.size)
+
+    def segment_of(self, offset: int) -> Segment:
+        """
+        The segment that has the offset or the first one behind it.
+        """
+        number = max(bisect_right(self._bases, offset) - 1, 0)
+        while self.segments[number].next_offset <= offset and number + 1 < len(self.segments):
+            number += 1  # nothing with this offset is left, as after damage
+        return self.segments[number]
+
+    def is_full_for(self, header: BatchHeader, limits: Limits) -> bool:
+        """
+        Whether the batch needs a new segment.
+        """
+        last = self.segments[-1]
+        if not last.size:
+            return False
+        grown = last.size + header.size
+        if grown > limits.segment_bytes or grown > _POSITIONS_MAX:
+            return True
+        if last.next_offset + header.last_offset_delta - last.base_offset > OFFSETS_MAX:
+            return True
+        began = last.first_timestamp
+        return began is not None and header.max_timestamp - began > limits.segment_ms and began >= 0
+
+    def roll(self) -> Segment:
+        """
+        Begin a new segment; the one that ends.
+        """
+        sealed = self.segments[-1]
+        fresh = Segment(self.files, self.folder, sealed.next_offset)
+        sealed.seal()
+        sealed.save_indexes()
+        self.files.get(fresh.path, create=True)
+        self.segments.append(fresh)
+        self._bases.append(fresh.base_offset)
+        sealed.let_go()
+        return sealed
+
+    def append(self, buffers: Sequence[Buffer], header: BatchHeader, base_offset: int, limits: Limits) -> None:
+        """
+        Write a batch that has its place behind the others. An OSError leaves all as it was.
+        """
+        self.segments[-1].append(buffers, header, base_offset, limits.index_interval_bytes)
+
+    def truncate(self, offset: int) -> None:
+        """
+        Cut the batch that has the offset, and all behind it.
+        """
+        while self.segments[-1].base_offset > offset:
+            dropped = self.segments.pop()
+            self._bases.pop()
+            self.remove(dropped)
+        last = self.segments[-1]
+        if offset >= last.next_offset:
+            return
+        file = self.files.get(last.path)
+        position = last.position_of(file.read, offset, last.size)
+        last.cut(position, first_offset(file.read, position))
+
+    def remove(self, segment: Segment) -> None:
+        """
+        Let the files of a segment go.
+        """
+        self.files.close(segment.path)
+        names = self.files.disk.names(self.folder)
+        for name in names:
+            if name.startswith(f"{segment.path.stem}.") and not name.endswith(".snapshot"):
+                self.files.disk.remove(self.folder / name)
+
+    def save_indexes(self) -> None:
+        """
+        Bring the index files of the last segment up to date; the others are.
+        """
+        self.segments[-1].save_indexes()
+
+
+def first_offset(source: Source, position: int) -> int:
+    """
+    The offset with which the batch there begins.
+    """
+    return int.from_bytes(source(position, 8), "big")

@@ -1,0 +1,114 @@
+"""
+What the partitions of one data folder share.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from kgateway.broker.log.open_files import OpenFiles
+from kgateway.broker.log.segment import Segment
+from kgateway.broker.log.walking import PIECE, Scratch
+
+T = TypeVar("T")
+
+_LOADED_MAX = 64  # of a few megabytes each, at most
+
+
+class InThread(Protocol):
+    """
+    Calls what waits for the disk in a thread of its own.
+    """
+
+    def __call__(self, call: Callable[[], T], /) -> Deferred[T]: ...
+
+
+class InTurns(Protocol):
+    """
+    Takes an iterator's steps a few at a time, and lets others go on between them.
+    """
+
+    def __call__(self, steps: Iterator[None], /) -> Deferred[object]: ...
+
+
+class LoadedIndexes:
+    """
+    The full segments whose indexes are in memory: those that were read from last.
+    """
+
+    def __init__(self, limit: int = _LOADED_MAX) -> None:
+        self._limit = limit
+        self._segments: OrderedDict[Segment, None] = OrderedDict()
+
+    def used(self, segment: Segment) -> None:
+        """
+        Keep this one longest, and let the one go that was not used for the longest time.
+        """
+        self._segments[segment] = None
+        self._segments.move_to_end(segment)
+        if len(self._segments) > self._limit:
+            oldest, _ = self._segments.popitem(last=False)
+            oldest.let_go()
+
+
+class Storage:
+    """
+    Whether the disk takes what it is given, told once at each change.
+    """
+
+    _log = Logger()
+
+    def __init__(self) -> None:
+        self.failing = False
+
+    def failed(self, what: str, error: OSError) -> None:
+        """
+        Something could not be written.
+        """
+        if not self.failing:
+            self.failing = True
+            self._log.critical(
+                "{what} failed: {reason}. Clients are told KAFKA_STORAGE_ERROR and try again; "
+                "nothing that was acknowledged is lost. Once the cause is mended, writing goes on by itself.",
+                what=what,
+                reason=plain(error),
+            )
+
+    def worked(self) -> None:
+        """
+        Something was written.
+        """
+        if self.failing:
+            self.failing = False
+            self._log.info("The disk can be written again.")
+
+
+@dataclass(slots=True)
+class LogParts:
+    """
+    Files, time and threads.
+    """
+
+    files: OpenFiles
+    now_ms: Callable[[], int]
+    clock: IReactorTime
+    in_thread: InThread
+    in_turns: InTurns
+    scratch: Scratch = field(default_factory=lambda: Scratch(PIECE))
+    loaded: LoadedIndexes = field(default_factory=LoadedIndexes)
+    storage: Storage = field(default_factory=Storage)
+
+
+def plain(error: BaseException) -> str:
+    """
+    What went wrong, with the file it is about.
+    """
+    if not isinstance(error, OSError):
+        return repr(error)
+    where = f" ({error.filename})" if error.filename else ""
+    return f"{error.strerror or error}{where}"

@@ -1,0 +1,99 @@
+"""
+What a partition remembers of its producers, as a file beside its segments, so that not all of the log has to be read
+at the start: `OFFSET.snapshot` is how it was after all batches before that offset.
+
+The form is Kafka's: a version, a CRC-32C of what follows it, and entries. Kafka writes the last batch of a producer;
+here there is an entry for each batch that is remembered, oldest first, so that a producer which repeats one of several
+is understood after a restart too. Who reads the file as Kafka does is left with the last one. A file that is damaged is
+as good as none: the log tells the same.
+"""
+
+from collections.abc import Iterator
+
+from crc32c import crc32c
+
+from kgateway.broker.producers import NO_EPOCH, SEQUENCE_MAX, Producer, ProducerTable, Written
+from kgateway.cluster.partition import NO_OFFSET
+from kgateway.records.batch import NO_TIMESTAMP
+from kgateway.wire.codec import decode, encode
+from kgateway.wire.malformed import Malformed
+from kgateway.wire.schema import Message, Struct
+from kgateway.wire.types import i16, i32, i64, u32
+
+SNAPSHOT = ".snapshot"
+_VERSION = 1
+_CRC_START, _CRC_END = 2, 6
+_NO_SEQUENCE = -1
+
+
+class ProducerSnapshot(Message, versions="1"):
+    """
+    What stands behind the version.
+    """
+
+    class Entry(Struct):
+        """
+        A producer and one of its batches.
+        """
+
+        producer_id: i64
+        producer_epoch: i16
+        last_sequence: i32
+        last_offset: i64
+        offset_delta: i32  # from the first record of the batch to the last
+        timestamp: i64
+        coordinator_epoch: i32
+        current_txn_first_offset: i64
+
+    crc: u32
+    producer_entries: list[Entry]
+
+
+def written(table: ProducerTable) -> bytes:
+    """
+    The file of these producers.
+    """
+    entries = [entry for producer_id, producer in table.producers.items() for entry in _entries(producer_id, producer)]
+    body = encode(ProducerSnapshot(crc=0, producer_entries=entries), _VERSION)[_CRC_END - _CRC_START :]
+    return _VERSION.to_bytes(_CRC_START, "big") + crc32c(body).to_bytes(4, "big") + body
+
+
+def read(data: bytes, table: ProducerTable, now_ms: int) -> bool:
+    """
+    Let the table remember what the file has, if it is whole.
+    """
+    version, crc = int.from_bytes(data[:_CRC_START], "big"), int.from_bytes(data[_CRC_START:_CRC_END], "big")
+    if version != _VERSION or len(data) < _CRC_END or crc32c(data[_CRC_END:]) != crc:
+        return False
+    try:
+        snapshot = decode(ProducerSnapshot, _VERSION, data[_CRC_START:])
+    except Malformed:
+        return False
+    for entry in snapshot.producer_entries:
+        _remember(table, entry, now_ms)
+    return True
+
+
+def _entries(producer_id: int, producer: Producer) -> Iterator[ProducerSnapshot.Entry]:
+    for batch in producer.window or [Written(_NO_SEQUENCE, _NO_SEQUENCE, NO_OFFSET, NO_TIMESTAMP)]:
+        delta = (batch.last_sequence - batch.base_sequence) % (SEQUENCE_MAX + 1)
+        yield ProducerSnapshot.Entry(
+            producer_id=producer_id,
+            producer_epoch=producer.epoch,
+            last_sequence=batch.last_sequence,
+            last_offset=batch.base_offset + delta if batch.base_offset >= 0 else NO_OFFSET,
+            offset_delta=delta,
+            timestamp=batch.timestamp_ms,
+            coordinator_epoch=NO_EPOCH,
+            current_txn_first_offset=NO_OFFSET,
+        )
+
+
+def _remember(table: ProducerTable, entry: ProducerSnapshot.Entry, now_ms: int) -> None:
+    producer = table.producers.get(entry.producer_id)
+    if producer is None or producer.epoch != entry.producer_epoch:
+        producer = table.producers[entry.producer_id] = Producer(entry.producer_epoch, now_ms)
+    if entry.last_sequence >= 0:
+        base_sequence = (entry.last_sequence - entry.offset_delta) % (SEQUENCE_MAX + 1)
+        base_offset = entry.last_offset - entry.offset_delta
+        producer.window.append(Written(base_sequence, entry.last_sequence, base_offset, entry.timestamp))

@@ -1,0 +1,290 @@
+"""
+Opens the log of a partition as the last process, or the last crash, has left it.
+
+What was settled before is believed: its indexes are there, its producers are in a snapshot. All behind that is looked
+through batch by batch and checked: the indexes, the producers and the leader epochs are made up from it, and where
+something is that no batch can be, the log ends. When only the process died, nothing that was written can be missing;
+then a batch that is damaged, with good ones behind it, stays where it is, for it may have been acknowledged and those
+behind it were. When the machine died, anything that was not synced may be missing in the middle, and the first damage
+ends the log, or what is read would not be a prefix of what was written.
+
+What is cut off is kept beside the segment in a file of its own, `....log.cut-POSITION`, unless it is the beginning of
+the one batch that was just being written.
+
+Recovery is a generator, for a large log takes seconds: between two pieces of work it lets others go on.
+"""
+
+import re
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from kgateway.broker.log import producer_snapshots
+from kgateway.broker.log.epochs import EPOCH_FILE, Epochs
+from kgateway.broker.log.open_files import OpenFiles
+from kgateway.broker.log.partition_log import PartitionLog
+from kgateway.broker.log.producer_snapshots import SNAPSHOT
+from kgateway.broker.log.segment import INDEX, LOG, TIME_INDEX, Segment, file_name
+from kgateway.broker.log.walking import Damage, is_unfinished, scan
+from kgateway.broker.producers import ProducerTable
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.partition import EARLIEST_OFFSET
+from kgateway.records.batch import PLACE_SIZE, Batch
+
+Steps = Generator[None, None, None]
+
+_BATCHES_A_STEP = 500
+_COPIED_AT_ONCE = 1 << 20
+_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.snapshot)")
+
+
+class Trust(NamedTuple):
+    """
+    What is known of a log before it is opened: that all before `synced` will outlast the machine, and that all before
+    `settled` is as it was written; with `process_only`, that the machine has not died since, so that nothing can be
+    missing behind it either.
+    """
+
+    synced: int
+    settled: int
+    process_only: bool
+
+
+@dataclass(slots=True)
+class Recovered:
+    """
+    A log, ready to go on, and what was found wrong with it.
+    """
+
+    log: PartitionLog
+    producers: ProducerTable
+    epochs: Epochs
+    synced: int  # before this all will outlast the machine
+    snapshot: int  # the offset of the file that told of the producers, or where there was none, the earliest
+    faults: list[str] = field(default_factory=list)
+
+
+class Recovery:
+    """
+    That of one partition.
+    """
+
+    def __init__(
+        self, files: OpenFiles, folder: Path, trust: Trust, producers: ProducerTable, now_ms: int, config: TopicConfig
+    ) -> None:
+        self._files = files
+        self._folder = folder
+        self._trust = trust
+        self._producers = producers
+        self._now_ms = now_ms
+        self._interval = config.index_interval_bytes
+        self._sync = config.acks_fsync  # what is there will be read, so it is to outlast the machine by then
+        self._epochs = Epochs()
+        self._faults: list[str] = []
+        self._sizes: dict[str, int] = {}
+        self._epochs_known = False
+        self._start = EARLIEST_OFFSET  # before it the producers are known
+
+    def run(self) -> Generator[None, None, Recovered]:
+        """
+        Step by step to the log.
+        """
+        self._sizes = self._files.disk.names(self._folder)
+        self._remove_unfinished()
+        self._epochs_known = self._read_epochs()
+        self._start = self._read_snapshot()
+        self._remove_empty()
+        bases = self._offsets_of(LOG)
+        segments = list[Segment]()
+        for base, following in zip(bases, [*bases[1:], None], strict=False):
+            if segments and not self._may_follow(segments[-1], base):
+                self._set_aside(base)
+                continue
+            segments.append(Segment(self._files, self._folder, base))
+            yield from self._open(segments[-1], following)
+        log = PartitionLog(self._files, self._folder, segments or [self._first()])
+        if self._sync:
+            self._make_last(log)
+        self._epochs.cut(log.end_offset)
+        self._remove_snapshots(bases)
+        synced = log.end_offset if self._sync else min(self._trust.synced, log.end_offset)
+        return Recovered(log, self._producers, self._epochs, synced, self._start, self._faults)
+
+    def _remove_unfinished(self) -> None:
+        for name in [name for name in self._sizes if name.endswith(".tmp")]:
+            self._files.disk.remove(self._folder / name)
+            del self._sizes[name]
+
+    def _remove_empty(self) -> None:
+        """
+        Segments in which nothing was written yet: the one before them goes on.
+        """
+        _, *others = self._offsets_of(LOG) or [EARLIEST_OFFSET]
+        for name in [file_name(base, LOG) for base in others]:
+            if not self._sizes[name]:
+                self._files.disk.remove(self._folder / name)
+                del self._sizes[name]
+
+    def _read_epochs(self) -> bool:
+        return EPOCH_FILE in self._sizes and self._epochs.read(self._files.disk.read(self._folder / EPOCH_FILE))
+
+    def _offsets_of(self, suffix: str) -> list[int]:
+        found = (_FILE.fullmatch(name) for name in self._sizes)
+        return sorted(int(match[1]) for match in found if match and match[2] == suffix)
+
+    def _read_snapshot(self) -> int:
+        """
+        The producers as they were after the last offset for which that is known and to be trusted.
+        """
+        disk = self._files.disk
+        for offset in reversed(self._offsets_of(SNAPSHOT)):
+            path = self._folder / file_name(offset, SNAPSHOT)
+            trusted = offset <= self._trust.settled
+            if trusted and producer_snapshots.read(disk.read(path), self._producers, self._now_ms):
+                return offset
+            disk.remove(path)
+        return EARLIEST_OFFSET
+
+    def _make_last(self, log: PartitionLog) -> None:
+        """
+        Sync what may not be synced: names, and segments behind what is known to be.
+        """
+        for segment in log.segments:
+            if segment.next_offset > self._trust.synced:
+                self._files.get(segment.path).sync()
+        for folder in (self._folder, self._folder.parent):
+            self._files.disk.sync_folder(folder)
+
+    def _remove_snapshots(self, bases: list[int]) -> None:
+        """
+        Keep those at the borders of segments, and the newest.
+        """
+        for offset in self._offsets_of(SNAPSHOT):
+            if offset < self._start and offset not in bases:
+                self._files.disk.remove(self._folder / file_name(offset, SNAPSHOT))
+
+    def _first(self) -> Segment:
+        segment = Segment(self._files, self._folder, EARLIEST_OFFSET)
+        self._files.get(segment.path, create=True)
+        return segment
+
+    def _may_follow(self, last: Segment, base: int) -> bool:
+        """
+        Whether a segment can stand behind the last, which may have lost its end.
+        """
+        return self._trust.process_only or base <= self._trust.settled or base == last.next_offset
+
+    def _open(self, segment: Segment, following: int | None) -> Steps:
+        is_indexed = all(file_name(segment.base_offset, suffix) in self._sizes for suffix in (INDEX, TIME_INDEX))
+        if is_indexed and following is not None and self._is_finished(following):
+            segment.take_over(self._sizes[segment.path.name], following)
+            return
+        if is_indexed and self._trust.process_only:
+            segment.resume(self._start)
+        yield from self._look_through(segment, following)
+        if following is not None:
+            self._finish(segment)
+
+    def _is_finished(self, following: int) -> bool:
+        """
+        Whether the files of a full segment, behind which the one with this offset follows, are all as they should be.
+        """
+        outlasted = self._trust.process_only or following < self._trust.synced
+        return outlasted and self._epochs_known and following <= self._start
+
+    def _finish(self, segment: Segment) -> None:
+        """
+        The indexes of a full segment are trusted from now on.
+        """
+        segment.seal()
+        segment.save_indexes()
+        for suffix in (INDEX, TIME_INDEX):
+            with closing(self._files.disk.open(segment.path.with_suffix(suffix))) as file:
+                file.sync()
+
+    def _look_through(self, segment: Segment, following: int | None) -> Steps:
+        """
+        Note what is in a segment, and cut what cannot be.
+        """
+        segment.unchecked = range(segment.size)
+        doubtful: Damage | None = None
+        found_batches = scan(partial(self._read, segment.path), segment.size, self._size(segment), segment.next_offset)
+        for number, found in enumerate(found_batches, 1):
+            if number % _BATCHES_A_STEP == 0:
+                yield
+            if isinstance(found, Batch):
+                if doubtful:
+                    self._pass_over(segment, doubtful, found.header.base_offset)
+                doubtful = None
+                self._note(segment, found)
+            elif doubtful or found.torn or not self._trust.process_only:
+                break
+            else:
+                doubtful = found
+        else:
+            found = None
+        damage = doubtful or (found if isinstance(found, Damage) else None)
+        if doubtful and found is None and following is not None:
+            self._pass_over(segment, doubtful, following)
+        elif damage:
+            self._cut(segment, damage.position, damage.reason)
+
+    def _size(self, segment: Segment) -> int:
+        return self._sizes[segment.path.name]
+
+    def _read(self, path: Path, position: int, size: int) -> bytes:
+        return self._files.get(path).read(position, size)
+
+    def _note(self, segment: Segment, batch: Batch) -> None:
+        header = batch.header
+        segment.note(header, header.base_offset, self._interval)
+        self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+        if header.base_offset >= self._start and header.producer_id >= 0:
+            self._producers.remember(header, header.base_offset, self._now_ms)
+
+    def _pass_over(self, segment: Segment, damage: Damage, next_offset: int) -> None:
+        """
+        Leave a damaged batch where it is, for good ones are behind it.
+        """
+        segment.size += damage.size
+        segment.next_offset = next_offset
+        segment.unchecked = range(segment.size)
+        self._faults.append(f"{segment.path}, byte {damage.position}: {damage.reason}; it will not be given out")
+
+    def _cut(self, segment: Segment, position: int, reason: str) -> None:
+        """
+        End the log where the damage begins.
+        """
+        lost = self._size(segment) - position
+        if is_unfinished(self._read(segment.path, position, PLACE_SIZE), segment.next_offset, lost):
+            what = "a batch that was just being written was cut off"
+        else:
+            aside = segment.path.with_name(f"{segment.path.name}.cut-{position}")
+            self._keep(segment.path, position, aside)
+            what = f"{reason}; the log ends there, and the {lost} bytes from there on are kept in {aside.name}"
+        self._faults.append(f"{segment.path}, byte {position}: {what}")
+        file = self._files.get(segment.path)
+        file.truncate(position)
+        file.sync()  # or what was cut off might come back behind what is written next
+
+    def _keep(self, path: Path, position: int, aside: Path) -> None:
+        copy = self._files.disk.open(aside, create=True)
+        copy.truncate(0)
+        while data := self._read(path, position, _COPIED_AT_ONCE):
+            copy.append([data])
+            position += len(data)
+        copy.close()
+
+    def _set_aside(self, base: int) -> None:
+        """
+        A segment behind the end of the log.
+        """
+        disk, path = self._files.disk, self._folder / file_name(base, LOG)
+        disk.rename(path, path.with_name(f"{path.name}.cut-0"))
+        for suffix in (INDEX, TIME_INDEX):
+            if file_name(base, suffix) in self._sizes:
+                disk.remove(path.with_suffix(suffix))
+        self._faults.append(f"{path}: what stands before it is missing; it is kept as {path.name}.cut-0")

@@ -1,0 +1,289 @@
+"""
+A part of a partition's log: one file of batches, named after its first offset, and the two indexes beside it.
+
+    00000000000000000000.log        batches, one behind the other, as they were produced
+    00000000000000000000.index      where some of them begin (index.py)
+    00000000000000000000.timeindex  which timestamps there are up to where
+
+What this process has appended is known to be good; what it found in the file is checked before it is first given out.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kgateway.broker.log.index import FIRST, OFFSETS, SECOND, TIMES, Index
+from kgateway.broker.log.open_files import OpenFiles
+from kgateway.broker.log.walking import Damaged, Source, locate
+from kgateway.records.batch import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, TimestampType, read_header
+from kgateway.wire.malformed import Malformed
+from kgateway.wire.types import Buffer
+
+LOG, INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
+OFFSETS_MAX = (1 << 31) - 1  # as far as an index can tell offsets from the base
+_ANY_TIME = (1 << 63) - 1
+_NO_TIME = -(1 << 63)
+_PLACES_MAX = 32
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """
+    What Kafka calls a file that begins with this offset.
+    """
+    return f"{base_offset:020d}{suffix}"
+
+
+class Segment:
+    """
+    Batches from one offset on.
+    """
+
+    __slots__ = (
+        "_files",
+        "_offsets",
+        "_places",
+        "_since_entry",
+        "_times",
+        "_written_early",
+        "base_offset",
+        "first_timestamp",
+        "largest_timestamp",
+        "largest_timestamp_offset",
+        "next_offset",
+        "path",
+        "size",
+        "unchecked",
+    )
+
+    def __init__(self, files: OpenFiles, folder: Path, base_offset: int) -> None:
+        self.base_offset = self.next_offset = base_offset
+        self.path = folder / file_name(base_offset, LOG)
+        self.size = 0
+        self.first_timestamp: int | None = None  # of the first batch, where that is known
+        self.largest_timestamp = _NO_TIME
+        self.largest_timestamp_offset = base_offset
+        self.unchecked = range(0)  # bytes found in the file
+        self._files = files
+        self._offsets: Index | None = Index(OFFSETS)
+        self._times: Index | None = Index(TIMES)
+        self._since_entry = 0
+        self._written_early = 0
+        self._places: dict[int, int] = {}  # where batches begin that readers will probably ask for
+
+    @property
+    def offsets(self) -> Index:
+        """
+        The offset index, read when it is first needed.
+        """
+        if self._offsets is None:
+            self._offsets = Index(OFFSETS, self._files.disk.read(self.path.with_suffix(INDEX)))
+        return self._offsets
+
+    @property
+    def times(self) -> Index:
+        """
+        The time index, read when it is first needed.
+        """
+        if self._times is None:
+            self._times = Index(TIMES, self._files.disk.read(self.path.with_suffix(TIME_INDEX)))
+        return self._times
+
+    def append(self, buffers: Sequence[Buffer], header: BatchHeader, base_offset: int, interval: int) -> None:
+        """
+        Write a batch that has its place. An OSError leaves all as it was.
+        """
+        self._files.get(self.path).append(buffers)
+        self.note(header, base_offset, interval)
+
+    def note(self, header: BatchHeader, base_offset: int, interval: int) -> None:
+        """
+        A batch is there behind the others: index it where `interval` bytes have come since the last that was.
+        """
+        last_offset = base_offset + header.last_offset_delta
+        largest = largest_timestamp(header)
+        if self.first_timestamp is None:
+            self.first_timestamp = largest
+        if largest > self.largest_timestamp:
+            self.largest_timestamp, self.largest_timestamp_offset = largest, last_offset
+        if self._since_entry > interval:
+            self.offsets.append(last_offset - self.base_offset, self.size)
+            self._note_time()
+            self._since_entry = 0
+        self._since_entry += header.size
+        self.size += header.size
+        self.next_offset = last_offset + 1
+
+    def _note_time(self) -> None:
+        last, _ = self.times.entry(-1) if len(self.times) else (_NO_TIME, 0)
+        if self.largest_timestamp > max(last, NO_TIMESTAMP):
+            self.times.append(self.largest_timestamp, self.largest_timestamp_offset - self.base_offset)
+
+    def position_of(self, source: Source, offset: int, end: int) -> int:
+        """
+        Where the batch begins that has the offset.
+        """
+        known = self._places.get(offset)
+        if known is not None:
+            return known
+        _, near = self.offsets.at_most(FIRST, offset - self.base_offset)
+        try:
+            return locate(source, near, end, offset)
+        except Damaged:
+            if not near:
+                raise
+            return locate(source, 0, end, offset)  # slow, but it may be the index that is damaged
+
+    def largest(self) -> int:
+        """
+        No record has a later timestamp.
+        """
+        if self.largest_timestamp == _NO_TIME and self._times is None and len(self.times):
+            self.largest_timestamp, _ = self.times.entry(-1)
+        return self.largest_timestamp
+
+    def position_of_time(self, timestamp: int) -> int:
+        """
+        Where to begin to look for a batch with this timestamp or a later one.
+        """
+        _, offset = self.times.at_most(FIRST, timestamp - 1)
+        _, position = self.offsets.at_most(FIRST, offset)
+        return position
+
+    @property
+    def is_loaded(self) -> bool:
+        """
+        Whether the indexes are in memory.
+        """
+        return self._offsets is not None and self._times is not None
+
+    def is_unchecked(self, start: int, end: int) -> bool:
+        """
+        Whether nobody has looked yet if what stands between these positions is what was written.
+        """
+        return start < self.unchecked.stop and end > self.unchecked.start
+
+    def checked(self, start: int, end: int) -> None:
+        """
+        What stands between these positions is good.
+        """
+        if start <= self.unchecked.start < end:
+            self.unchecked = range(end, max(end, self.unchecked.stop))
+
+    def expect(self, offset: int, position: int) -> None:
+        """
+        A reader will ask for this offset next, and a batch begins with it.
+        """
+        if len(self._places) >= _PLACES_MAX:
+            self._places.clear()
+        self._places[offset] = position
+
+    def forget_places(self) -> None:
+        """
+        Something was cut off.
+        """
+        self._places.clear()
+
+    def seal(self) -> None:
+        """
+        No batch comes any more: the last entry of the time index tells of the whole segment.
+        """
+        self._note_time()
+
+    def early(self, step: int) -> tuple[int, int] | None:
+        """
+        Position and size of what the disk should begin to write, once that is a step.
+        """
+        start = self._written_early
+        if self.size - start < step:
+            return None
+        self._written_early = self.size
+        return start, self.size - start
+
+    def save_indexes(self) -> None:
+        """
+        Bring what the files of the indexes lack into them.
+        """
+        # Times first: as far as offsets reach, so do they, wherever a crash or a full disk comes between.
+        for index, suffix in ((self._times, TIME_INDEX), (self._offsets, INDEX)):
+            path = self.path.with_suffix(suffix)
+            if index is not None and not index.is_saved:
+                self._save(index, path)
+
+    def _save(self, index: Index, path: Path) -> None:
+        file = self._files.disk.open(path, create=True)
+        try:
+            if file.size != index.saved:
+                file.truncate(index.saved)
+            missing = index.unsaved()
+            file.append([missing])
+            index.saved += len(missing)
+            index.is_saved = True
+        finally:
+            file.close()
+
+    def take_over(self, size: int, next_offset: int) -> None:
+        """
+        It is full, and its files are as they should be.
+        """
+        self.size, self.next_offset = size, next_offset
+        self.unchecked = range(size)
+        self._offsets = self._times = None
+
+    def resume(self, offset: int) -> None:
+        """
+        Use what the files have indexed of batches before an offset, as far as that can be.
+
+        The batch of the last entry, and all behind it, are still to be noted.
+        """
+        self._offsets = self._times = None
+        self.offsets.cut(FIRST, offset - self.base_offset)
+        reached, position = self.offsets.entry(-1) if len(self.offsets) else (0, 0)
+        if not (self.offsets.grows() and self.times.grows() and self._ends_at(reached, position)):
+            self._offsets, self._times = Index(OFFSETS), Index(TIMES)
+            return
+        self.times.cut(SECOND, reached + 1)
+        if len(self.times):
+            timestamp, at = self.times.entry(-1)
+            self.largest_timestamp, self.largest_timestamp_offset = timestamp, self.base_offset + at
+        self.size = position
+
+    def _ends_at(self, reached: int, position: int) -> bool:
+        """
+        Whether a batch begins at the position whose last offset is the one that was reached.
+        """
+        if not position:
+            return True
+        try:
+            header = read_header(self._files.get(self.path).read(position, HEADER_SIZE))
+        except Malformed:
+            return False
+        return header.last_offset - self.base_offset == reached
+
+    def let_go(self) -> None:
+        """
+        Keep no index in memory that the files have.
+        """
+        for name in ("_offsets", "_times"):
+            index = getattr(self, name)
+            if index is not None and index.is_saved:
+                setattr(self, name, None)
+
+    def cut(self, position: int, next_offset: int) -> None:
+        """
+        Drop what is behind this position.
+        """
+        self._files.get(self.path).truncate(position)
+        self.offsets.cut(SECOND, position)
+        self.times.cut(SECOND, next_offset - self.base_offset)
+        self.size, self.next_offset = position, next_offset
+        self._written_early = min(self._written_early, position)
+        self.forget_places()
+
+
+def largest_timestamp(header: BatchHeader) -> int:
+    """
+    No record of the batch has a later one, if its producer tells the truth; one below the first is no truth.
+    """
+    counts_from_base = header.timestamp_type is TimestampType.CREATE_TIME and not header.has_delete_horizon
+    if counts_from_base and header.max_timestamp < header.base_timestamp:
+        return _ANY_TIME
+    return header.max_timestamp

@@ -1,0 +1,110 @@
+"""
+Writes down every few seconds how far all partitions are known to be good, so that a crash costs little; and at the end
+that all of them are.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from twisted.internet.defer import gatherResults
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from kgateway.broker.log.checkpoints import Checkpoints
+from kgateway.broker.log.opening import Openings
+from kgateway.broker.log.partition import LogPartition
+from kgateway.broker.log.parts import LogParts
+
+INTERVAL_S = 5.0
+
+
+class Settling:
+    """
+    Settles the partitions that have changed, a few at a time, and then saves the checkpoints.
+    """
+
+    _log = Logger()
+
+    def __init__(self, openings: Openings, checkpoints: Checkpoints, parts: LogParts) -> None:
+        self._openings = openings
+        self._checkpoints = checkpoints
+        self._parts = parts
+        self._stopped = False
+        self._next: IDelayedCall | None = None
+        self._later()
+
+    async def finish(self) -> bool:
+        """
+        Settle and sync all that is open; whether everything will outlast the machine now.
+        """
+        self._stopped = True
+        if self._next:
+            self._next.cancel()
+        partitions = list(self._openings.open.values())
+        settled = [self._settle(partition) for partition in partitions]
+        await gatherResults([partition.all_synced() for partition in partitions if not partition.lost])
+        here = {partition.place: partition for partition in partitions}
+        synced = all(settled) and not any(partition.lost for partition in partitions)
+        for place, offset in list(self._checkpoints.settled.items()):
+            if place not in here and self._checkpoints.synced.get(place) != offset:
+                del self._checkpoints.settled[place]  # it was not opened, and nobody has synced it
+        try:
+            self._save(partitions, sync=True)
+        except OSError as error:
+            self._complain(error)
+            return False
+        return synced
+
+    def _later(self) -> None:
+        if not self._stopped:
+            self._next = self._parts.clock.callLater(INTERVAL_S, self._round)
+
+    def _round(self) -> None:
+        self._next = None
+        changed, self._openings.changed = self._openings.changed, []
+        if not changed:
+            self._later()
+            return
+        ended = self._parts.in_turns(self._settle_all(changed))
+        ended.addErrback(self._failed).addCallback(lambda _: self._later())
+
+    def _settle_all(self, partitions: list[LogPartition]) -> Iterator[None]:
+        for partition in partitions:
+            self._settle(partition)
+            yield
+        if not self._stopped:
+            self._save(partitions, sync=False)
+
+    def _settle(self, partition: LogPartition) -> bool:
+        """
+        Whether it is settled; one that is not is tried again.
+        """
+        if partition.lost or partition.settled:
+            return True
+        try:
+            partition.settle()
+        except OSError as error:
+            self._openings.changed.append(partition)
+            self._complain(error)
+            return False
+        return True
+
+    def _save(self, partitions: Iterable[LogPartition], *, sync: bool) -> None:
+        for partition in partitions:
+            if partition.offline:
+                self._checkpoints.settled.pop(partition.place, None)  # the kernel may have dropped what it cannot write
+            elif partition.lost:
+                continue
+            elif partition.settled:
+                self._checkpoints.settled[partition.place] = partition.log_end
+            self._checkpoints.synced[partition.place] = partition.synced_offset
+        self._checkpoints.save(sync=sync)
+
+    def _complain(self, error: OSError) -> None:
+        self._parts.storage.failed("A checkpoint", error)
+
+    def _failed(self, failure: Failure) -> None:
+        if isinstance(failure.value, OSError):
+            self._complain(failure.value)
+        else:
+            self._log.failure("a checkpoint failed", failure)

@@ -1,0 +1,85 @@
+"""
+The last snapshot of a coordinator's state, as a file in the folder of its partition: `kgateway.state-OFFSET`, record
+batches one behind the other, with the state after all records before that offset.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from twisted.internet.defer import Deferred
+
+from kgateway.broker.log.parts import LogParts
+from kgateway.broker.state_log import PIECE_RECORDS, Snapshot
+from kgateway.cluster.partition import EARLIEST_OFFSET
+from kgateway.interfaces import KeyValue
+from kgateway.records.batch import batches, crc_holds
+from kgateway.records.builder import BatchBuilder
+from kgateway.records.record import records
+from kgateway.wire.malformed import Malformed
+
+_NAME = "kgateway.state-"
+
+
+class FileSnapshots:
+    """
+    Those of one partition.
+    """
+
+    def __init__(self, folder: Path, parts: LogParts) -> None:
+        self._folder = folder
+        self._parts = parts
+
+    def load(self) -> Deferred[Snapshot]:
+        return self._parts.in_thread(self._load)
+
+    def save(self, snapshot: Snapshot) -> Deferred[None]:
+        return Deferred.fromCoroutine(self._save(snapshot))
+
+    def _load(self) -> Snapshot:
+        disk = self._parts.files.disk
+        for name in sorted(self._names(), reverse=True):
+            data = disk.read(self._folder / name)
+            if _is_whole(data):
+                return Snapshot(int(name.removeprefix(_NAME)), _state(data))
+        return Snapshot(EARLIEST_OFFSET, [])
+
+    async def _save(self, snapshot: Snapshot) -> None:
+        written = list[bytes]()
+        await self._parts.in_turns(_write(iter(snapshot.state), written))
+        path = self._folder / f"{_NAME}{snapshot.offset:020d}"
+        await self._parts.in_thread(partial(self._put, path, b"".join(written)))
+
+    def _put(self, path: Path, data: bytes) -> None:
+        older = [name for name in self._names() if name != path.name]
+        self._parts.files.disk.write(path, data, sync=True)
+        for name in older:
+            with suppress(FileNotFoundError):
+                self._parts.files.disk.remove(self._folder / name)
+
+    def _names(self) -> list[str]:
+        names = self._parts.files.disk.names(self._folder)
+        return [name for name in names if name.removeprefix(_NAME).isdecimal()]
+
+
+def _write(state: Iterator[KeyValue], written: list[bytes]) -> Iterator[None]:
+    while piece := list(islice(state, PIECE_RECORDS)):
+        builder = BatchBuilder()
+        for key, value in piece:
+            builder.append(key, value, timestamp=0)
+        written.append(bytes(builder.build()))
+        yield
+
+
+def _is_whole(data: bytes) -> bool:
+    try:
+        return all(crc_holds(batch) for batch in batches(data))
+    except Malformed:
+        return False
+
+
+def _state(data: bytes) -> Iterator[KeyValue]:
+    for batch in batches(data):
+        yield from ((record.key, record.value) for record in records(batch) if record.key is not None)

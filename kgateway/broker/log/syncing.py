@@ -1,0 +1,156 @@
+"""
+Makes what a partition has written outlast the machine: in a thread, one sync at a time.
+
+What is written while one runs is synced with the next, however many batches that are; so the more producers wait, the
+more of them one sync serves. A sync that fails is not tried again: the system has forgotten by then what it could not
+write, and a second try would succeed without having written it.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from kgateway.broker.log.disk import Disk, File
+from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker.log.partition_log import End, PartitionLog
+from kgateway.broker.log.parts import LogParts
+from kgateway.broker.log.producer_snapshots import SNAPSHOT
+from kgateway.broker.log.segment import INDEX, TIME_INDEX, file_name
+
+T = TypeVar("T")
+
+
+def files_beside(log: Path, next_offset: int) -> list[Path]:
+    """
+    What tells of a segment and of all before it.
+    """
+    indexes = [log.with_suffix(INDEX), log.with_suffix(TIME_INDEX)]
+    return [*indexes, log.with_name(file_name(next_offset, SNAPSHOT)), log.with_name(EPOCH_FILE)]
+
+
+class Syncing:
+    """
+    The syncs of one partition.
+    """
+
+    __slots__ = (
+        "_again",
+        "_beside",
+        "_failed",
+        "_folders",
+        "_log",
+        "_parts",
+        "_running",
+        "_sealed",
+        "_synced",
+        "_waiting",
+    )
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        parts: LogParts,
+        synced: Callable[[End], None],
+        failed: Callable[[BaseException], None],
+        begin: int,
+    ) -> None:
+        self._log = log
+        self._parts = parts
+        self._synced = synced
+        self._failed = failed
+        self._running = self._again = False
+        self._waiting: list[Deferred[None]] = []
+        self._sealed: list[Path] = []  # logs that are full and were not synced since
+        self._beside: list[Path] = []  # small files that belong to them
+        self._folders = [log.folder, log.folder.parent]  # whose names are new
+        names = parts.files.disk.names(log.folder)
+        for segment, following in pairwise(log.segments):
+            if segment.next_offset > begin:  # it was full, and its process died before it was synced
+                beside = files_beside(segment.path, following.base_offset)
+                self.note(segment.path, *[path for path in beside if path.name in names])
+
+    def note(self, log: Path, *beside: Path) -> None:
+        """
+        A segment is full, and there is a new one.
+        """
+        self._sealed.append(log)
+        self._beside += beside
+        if self._log.folder not in self._folders:
+            self._folders.append(self._log.folder)
+
+    def finish(self, beside: list[Path]) -> Deferred[None]:
+        """
+        Sync all that is written by now, these files too, and fire when that has ended, well or not.
+        """
+        ended: Deferred[None] = Deferred()
+        self._beside += beside
+        if self._log.folder not in self._folders:
+            self._folders.append(self._log.folder)
+        self._waiting.append(ended)
+        self.request()
+        return ended
+
+    def request(self) -> None:
+        """
+        Sync all that is written by now.
+        """
+        if self._running:
+            self._again = True
+            return
+        self._again, self._running = False, True
+        end, files = self._log.end, self._parts.files
+        logs = [*self._sealed, self._log.segments[-1].path]
+        beside, folders = self._beside, self._folders
+        self._sealed, self._beside, self._folders = [], [], []
+        held = list[File]()
+        try:
+            for path in logs:
+                held.append(files.hold(path))
+        except OSError as error:
+            self._let_go(None, held)
+            self._failed(error)
+            self._end()
+            return
+        syncing = self._parts.in_thread(partial(_sync, files.disk, held, beside, folders))
+        syncing.addBoth(self._let_go, held).addCallback(self._done, end).addErrback(self._broken)
+
+    def _let_go(self, result: T, held: list[File]) -> T:
+        for file in held:
+            self._parts.files.let_go(file)
+        return result
+
+    def _done(self, _: object, end: End) -> None:
+        self._running = False
+        self._synced(end)
+        if self._again:
+            self.request()
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for ended in waiting:
+            ended.callback(None)
+
+    def _broken(self, failure: Failure) -> None:
+        assert failure.value
+        self._failed(failure.value)
+        self._end()
+
+
+def _sync(disk: Disk, logs: list[File], beside: list[Path], folders: list[Path]) -> None:
+    for log in logs:
+        log.sync()
+    for path in beside:
+        file = disk.open(path)
+        try:
+            file.sync()
+        finally:
+            file.close()
+    for folder in folders:
+        disk.sync_folder(folder)

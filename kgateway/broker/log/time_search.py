@@ -1,0 +1,87 @@
+"""
+Finds records by their timestamps: the indexes and the heads of batches tell where to look, the records what is there.
+
+The largest timestamp that a head tells is its producer's word. Where it is too large, or so small that it cannot be
+true, the batch is opened and found out. One that is too small but could be true hides the later records of its batch;
+Kafka knows better there, for it opens each batch that is produced.
+
+This runs in a thread, on open files of its own.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from kgateway.broker.log.disk import Disk
+from kgateway.broker.log.partition_log import End
+from kgateway.broker.log.segment import Segment, largest_timestamp
+from kgateway.broker.log.walking import Damage, scan
+from kgateway.broker.timestamps import timestamps
+from kgateway.cluster.partition import Found
+from kgateway.records.batch import NO_TIMESTAMP, Batch
+
+
+class TimeSearch:
+    """
+    Looks through segments, oldest first, up to a limit.
+    """
+
+    def __init__(self, disk: Disk, segments: Sequence[Segment], limit: End) -> None:
+        self._disk = disk
+        self._segments = [segment for segment in segments if segment.base_offset <= limit.base_offset]
+        self._limit = limit
+
+    def first(self, timestamp: int) -> Found | None:
+        """
+        The first record with this timestamp or a later one.
+        """
+        for segment in self._segments:
+            if segment.largest() >= timestamp:
+                for batch in self._batches(segment, segment.position_of_time(timestamp)):
+                    found = _first_in(batch, timestamp) if largest_timestamp(batch.header) >= timestamp else None
+                    if found:
+                        return found
+        return None
+
+    def largest(self) -> Found | None:
+        """
+        The first of the records that have the largest timestamp; none where no record has any.
+        """
+        claimed = max((segment.largest() for segment in self._segments), default=NO_TIMESTAMP)
+        if claimed <= NO_TIMESTAMP:
+            return None
+        found = self.first(claimed)
+        return found if found and found.timestamp == claimed else self._largest_of_all()
+
+    def _largest_of_all(self) -> Found | None:
+        """
+        Somebody's claim was not true, or its record is behind the limit.
+        """
+        best: Found | None = None
+        for segment in self._segments:
+            least = best.timestamp + 1 if best else 0
+            if segment.largest() < least:
+                continue
+            for batch in self._batches(segment, 0):
+                least = best.timestamp + 1 if best else 0
+                if largest_timestamp(batch.header) >= least:
+                    most = max(timestamps(batch), default=NO_TIMESTAMP)
+                    best = _first_in(batch, most) if most >= least else best
+        return best
+
+    def _batches(self, segment: Segment, position: int) -> Iterator[Batch]:
+        end = self._limit.position if segment.base_offset == self._limit.base_offset else segment.size
+        file = self._disk.open(segment.path)
+        try:
+            for found in scan(file.read, position, end, segment.base_offset):
+                if not isinstance(found, Damage):
+                    yield found
+        finally:
+            file.close()
+
+
+def _first_in(batch: Batch, timestamp: int) -> Found | None:
+    base_offset, leader_epoch = batch.header.base_offset, batch.header.partition_leader_epoch
+    # A record is where it stands. What it says of its own offset is the producer's word as well.
+    for index, time in enumerate(timestamps(batch)):
+        if time >= timestamp:
+            return Found(base_offset + index, time, leader_epoch)
+    return None

@@ -1,0 +1,203 @@
+"""
+Walks over the batches of a segment file by the heads they have in common, and cuts pieces of it at their borders.
+
+A head tells where the next batch begins, so nothing else of a batch is looked at. What it tells is believed as far as
+it can be: a batch that would be too small or reach past the end is damage.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kgateway.broker.log.disk import File
+from kgateway.broker.log.index import SECOND, Index
+from kgateway.records.batch import HEADER_SIZE, Batch, crc_holds, read_batch
+from kgateway.wire.malformed import Malformed
+from kgateway.wire.types import Buffer
+
+# Of a head: base offset, length of what follows these two, and at 23 the last offset's distance from the base.
+_head = struct.Struct(">qi11xi")
+_place = struct.Struct(">qi")
+_LENGTH_END = 12
+_WINDOW = 4096
+PIECE = 1 << 20
+
+Source = Callable[[int, int], Buffer]  # position, size -> the bytes there
+
+
+class NotCached(Exception):
+    """
+    The disk would have to be waited for.
+    """
+
+
+class Damaged(Exception):
+    """
+    Where in a segment file something is that no batch can be.
+    """
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"at byte {position}: {reason}")
+        self.position = position
+        self.reason = reason
+
+
+class Damage(NamedTuple):
+    """
+    A part of a segment that is no good. Behind it more batches may follow; if it is torn, nothing can be told of them.
+    """
+
+    position: int
+    size: int
+    reason: str
+    torn: bool
+
+
+class Piece(NamedTuple):
+    """
+    Whole batches out of a segment, and where the next one is, if that was seen.
+    """
+
+    data: bytes
+    next_offset: int | None
+
+
+class Scratch:
+    """
+    Reads what needs no disk, into the same memory again and again: what comes out must be copied before the next read.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._view = memoryview(bytearray(size))
+
+    def source(self, file: File) -> Source:
+        """
+        NotCached is raised where the disk would be needed.
+        """
+
+        def read(position: int, size: int) -> memoryview:
+            view = self._view if size <= len(self._view) else memoryview(bytearray(size))
+            view = view[:size]
+            if file.read_into(view, position) < size:
+                raise NotCached
+            return view
+
+        return read
+
+
+def locate(source: Source, position: int, end: int, offset: int) -> int:
+    """
+    Where the first batch begins, from this position on, that has the offset or a later one.
+    """
+    while position < end:
+        window = source(position, min(_WINDOW, end - position))
+        at = 0
+        while at + _head.size <= len(window):
+            base, length, delta = _head.unpack_from(window, at)
+            _check_length(position + at, length, end)
+            if base + delta >= offset:
+                return position + at
+            at += _LENGTH_END + length
+        if not at:
+            raise Damaged(position, f"{len(window)} bytes are left, and a batch has {HEADER_SIZE} at least")
+        position += at
+    return end
+
+
+def cut_piece(source: Source, borders: Index, start: int, end: int, max_bytes: int, at_least_one: bool) -> Piece:
+    """
+    As many whole batches from the start on as fit; with `at_least_one` the first also where it does not fit.
+    """
+    size = min(max_bytes, end - start)
+    data = source(start, size)
+    if start + size == end:
+        return Piece(bytes(data), None)
+    size, next_offset = _last_border(data, start, end, borders)
+    if not size and at_least_one:
+        _, length, _ = _head.unpack_from(source(start, min(_head.size, end - start)))
+        _check_length(start, length, end)
+        size, next_offset = _LENGTH_END + length, None
+        data = source(start, size)
+    return Piece(bytes(memoryview(data)[:size]), next_offset)
+
+
+def _last_border(data: Buffer, start: int, end: int, borders: Index) -> tuple[int, int | None]:
+    """
+    How many of the bytes are whole batches, and which offset the next has, where enough of it is there to tell.
+    """
+    _, indexed = borders.at_most(SECOND, start + len(data))
+    at = max(indexed - start, 0)
+    while at + _head.size <= len(data):
+        base, length, _ = _head.unpack_from(data, at)
+        _check_length(start + at, length, end)
+        if at + _LENGTH_END + length > len(data):
+            return at, base
+        at += _LENGTH_END + length
+    return at, None
+
+
+def _check_length(position: int, length: int, end: int) -> None:
+    if not HEADER_SIZE - _LENGTH_END <= length <= end - position - _LENGTH_END:
+        raise Damaged(position, f"a batch of {_LENGTH_END + length} bytes, with {end - position} left")
+
+
+def scan(source: Source, start: int, end: int, first_offset: int) -> Iterator[Batch | Damage]:
+    """
+    Every batch from the start on, checked as a whole; `first_offset` is the least that the first can have.
+    """
+    position, expected = start, first_offset
+    data: Buffer = b""
+    data_start = start
+    while position < end:
+        if position + HEADER_SIZE > data_start + len(data):
+            data, data_start = source(position, min(PIECE, end - position)), position
+        try:
+            size = _size_at(data, position - data_start, position, end)
+            if position + size > data_start + len(data):
+                data, data_start = source(position, min(max(PIECE, size), end - position)), position
+            batch = read_batch(data, position - data_start)
+        except (Damaged, Malformed) as error:
+            reason = error.reason if isinstance(error, Damaged) else str(error)
+            yield Damage(position, end - position, reason, True)
+            return
+        damage = _fault(batch, position, expected)
+        yield damage or batch
+        expected = batch.header.last_offset + 1 if not damage else expected
+        position += size
+
+
+def check(data: bytes, position: int) -> None:
+    """
+    Refuse bytes of a segment, from a position where a batch begins, that are not the batches they were.
+    """
+    for found in scan(lambda start, size: data[start : start + size], 0, len(data), 0):
+        if isinstance(found, Damage):
+            raise Damaged(position + found.position, found.reason)
+
+
+def _size_at(data: Buffer, at: int, position: int, end: int) -> int:
+    if len(data) - at < _head.size:
+        raise Damaged(position, f"{len(data) - at} bytes are left, and a batch has {HEADER_SIZE} at least")
+    _, length, _ = _head.unpack_from(data, at)
+    _check_length(position, length, end)
+    return _LENGTH_END + int(length)
+
+
+def _fault(batch: Batch, position: int, expected: int) -> Damage | None:
+    header = batch.header
+    if not crc_holds(batch):
+        return Damage(position, header.size, "the CRC of the batch is not that of its bytes", False)
+    if header.base_offset < expected or header.last_offset_delta < 0:
+        reason = f"a batch with the offsets {header.base_offset} to {header.last_offset}, where {expected} is next"
+        return Damage(position, header.size, reason, True)
+    return None
+
+
+def is_unfinished(head: Buffer, next_offset: int, left: int) -> bool:
+    """
+    Whether this is the beginning of the batch that comes next, which reaches further than the bytes that are left.
+    """
+    if len(head) < _LENGTH_END:
+        return True
+    base, length = _place.unpack_from(head)
+    return bool(base == next_offset and length > left - _LENGTH_END)

@@ -1,0 +1,98 @@
+"""
+What a partition does with a batch before it is written, wherever that is: the same for every broker.
+"""
+
+from collections.abc import Callable
+
+from twisted.internet.defer import Deferred
+
+from kgateway.broker.admission import check_admission
+from kgateway.broker.producers import ProducerTable, Written
+from kgateway.broker.waiters import Waiters
+from kgateway.cluster.partition import EARLIEST_OFFSET, Appended, Origin
+from kgateway.cluster.view import Topic
+from kgateway.interfaces import Cancel
+from kgateway.records.batch import NO_TIMESTAMP, Batch, BatchHeader, TimestampType, stamped
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+
+class OwnedPartition:
+    """
+    A partition of this gateway. What follows from it says how batches are kept.
+    """
+
+    def __init__(self, topic: Topic, index: int, now_ms: Callable[[], int], producers: ProducerTable) -> None:
+        self.topic = topic
+        self.index = index
+        self.leader_epoch = topic.partitions[index].leader_epoch
+        self.log_start = self.log_end = EARLIEST_OFFSET
+        self.lost: KafkaError | None = None
+        self._now_ms = now_ms
+        self._producers = producers
+        self._waiters = Waiters()
+
+    def append(self, batch: Batch, origin: Origin) -> Appended:
+        self._check_owned()
+        now_ms, config = self._now_ms(), self.topic.config
+        if origin is Origin.CLIENT:
+            check_admission(batch, config, now_ms)
+            if batch.header.is_transactional:
+                raise KafkaError(ErrorCode.INVALID_TXN_STATE, "this broker has no transactions")
+        by_append = config.timestamp_type is TimestampType.LOG_APPEND_TIME
+        repeated = self._repeated(batch.header, now_ms)
+        if repeated:
+            append_time_ms = repeated.timestamp_ms if by_append else NO_TIMESTAMP
+            safe = self._when_safe(repeated.base_offset + batch.header.last_offset_delta + 1)
+            return Appended(repeated.base_offset, append_time_ms, self.log_start, safe=safe)
+        if by_append:
+            batch = stamped(batch, now_ms)
+        base_offset = self.log_end
+        self._keep(batch)
+        if batch.header.producer_id >= 0:
+            self._producers.remember(batch.header, base_offset, now_ms)
+        self._waiters.wake()
+        safe = self._when_safe(self.log_end)
+        return Appended(base_offset, now_ms if by_append else NO_TIMESTAMP, self.log_start, safe=safe)
+
+    def watch(self, listener: Callable[[], None]) -> Cancel:
+        return self._waiters.add(listener)
+
+    def producers(self) -> ProducerTable:
+        return self._producers
+
+    def lose(self, why: KafkaError) -> None:
+        """
+        Be no partition of this gateway any more.
+        """
+        self.lost = why
+        self._waiters.wake()
+
+    def _keep(self, batch: Batch) -> None:
+        """
+        Write the batch at the end of the log, and move that; a KafkaError where it cannot be written.
+        """
+        raise NotImplementedError
+
+    def _when_safe(self, offset: int) -> Deferred[None] | None:
+        """
+        `None` if all before the offset is safe, else what fires when it is.
+        """
+        return None
+
+    def _check_owned(self) -> None:
+        if self.lost:
+            raise KafkaError(self.lost.code, self.lost.message)  # a fresh one: each collects the traceback of its raise
+
+    def _check_offset(self, offset: int) -> None:
+        if not self.log_start <= offset <= self.log_end:
+            reason = f"offset {offset} is not in the log, which goes from {self.log_start} to {self.log_end}"
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
+
+    def _repeated(self, header: BatchHeader, now_ms: int) -> Written | None:
+        if header.producer_id < 0:
+            return None
+        self._producers.expire(now_ms, header.producer_id)
+        written = self._producers.duplicate(header)
+        if written is None:
+            self._producers.check(header)
+        return written

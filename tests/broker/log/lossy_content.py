@@ -1,0 +1,118 @@
+"""
+What is in a file of a machine whose power may fail.
+
+A file is what it was at its last sync, and a list of what was done to it since. The kernel may write any page at any
+time, so after a crash each part of the file is as it was at some moment since the sync, each at a moment of its own,
+and the size is that of yet another. A part that no moment brings is zeroes.
+
+A failed sync marks the pages as clean all the same (so does Linux): what they had then is never written, also not by a
+later sync that succeeds.
+"""
+
+from random import Random
+
+UNITS = (512, 4096)  # a disk writes a sector wholly or not at all, a kernel tries to write pages
+_ONE_MOMENT = 0.3  # how often a crash finds the whole file as it was at one moment: cut cleanly
+
+Doing = bytes | int  # what is appended, or the size to which the file is cut
+
+
+class Content:
+    """
+    The content of a file: what is seen, and what is sure.
+    """
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.visible = bytearray(data)
+        self._durable = bytes(data)
+        self._doings: list[Doing] = []  # since the sync that made `_durable`
+        self._forgotten = 0  # how many doings there were before these
+        self._never: list[tuple[int, int]] = []  # from where to where a failed sync has lost what was written
+
+    def append(self, data: bytes) -> None:
+        self.visible += data
+        self._doings.append(data)
+
+    def truncate(self, size: int) -> None:
+        del self.visible[size:]
+        self._doings.append(size)
+        self._never = [(start, min(end, size)) for start, end in self._never if start < size]
+
+    def begin_sync(self) -> tuple[int, bytes]:
+        """
+        What a sync that begins now covers; what is written while it runs, it may miss.
+        """
+        return self._forgotten + len(self._doings), bytes(self.visible)
+
+    def end_sync(self, begun: tuple[int, bytes]) -> None:
+        """
+        What was there when this sync began is durable.
+        """
+        number, picture = begun
+        if number < self._forgotten:
+            return  # a later sync was faster
+        self._durable = self._without_the_never(bytearray(picture))
+        del self._doings[: number - self._forgotten]
+        self._forgotten = number
+
+    def fail_sync(self) -> None:
+        """
+        What was not durable will never be.
+        """
+        size = len(self._durable)
+        for doing in self._doings:
+            if isinstance(doing, bytes):
+                self._never.append((size, size + len(doing)))
+                size += len(doing)
+            else:
+                size = doing
+                self._never = [(start, min(end, size)) for start, end in self._never if start < size]
+
+    def after_crash(self, chance: Random) -> bytes:
+        """
+        What the machine may find when it is on again.
+        """
+        last = len(self._doings)
+        if not last:
+            return self._durable
+        if chance.random() < _ONE_MOMENT:
+            moment = chance.randint(0, last)
+            return self._without_the_never(bytearray(self._at(moment)))
+        found = bytearray(self._size(chance))
+        unit, kept = chance.choice(UNITS), chance.choice((0.0, 0.5, 0.9, 1.0))
+        chosen: dict[int, list[int]] = {}
+        for start in range(0, len(found), unit):
+            moment = last if chance.random() < kept else chance.choice((0, chance.randint(0, last)))
+            chosen.setdefault(moment, []).append(start)
+        for moment, starts in chosen.items():
+            then = self._at(moment)
+            for start in starts:
+                part = then[start : min(start + unit, len(found))]
+                found[start : start + len(part)] = part
+        return self._without_the_never(found)
+
+    def _at(self, moment: int) -> bytes | bytearray:
+        if moment == len(self._doings):
+            return self.visible
+        then = bytearray(self._durable)
+        for doing in self._doings[:moment]:
+            if isinstance(doing, bytes):
+                then += doing
+            else:
+                del then[doing:]
+        return then
+
+    def _size(self, chance: Random) -> int:
+        size = len(self._durable)
+        sizes = [size]
+        for doing in self._doings:
+            size = size + len(doing) if isinstance(doing, bytes) else doing
+            sizes.append(size)
+        return chance.choice((sizes[0], sizes[-1], chance.choice(sizes), chance.randint(min(sizes), max(sizes))))
+
+    def _without_the_never(self, found: bytearray) -> bytes:
+        for start, end in self._never:
+            stop = min(end, len(found))
+            if start < stop:
+                found[start:stop] = self._durable[start:stop].ljust(stop - start, b"\0")
+        return bytes(found)

@@ -1,0 +1,226 @@
+"""
+The clients of a partition: they send batches, repeat what was not acknowledged, and judge the answers.
+
+An idempotent producer has up to five batches unanswered. When one fails, or the broker comes back, it sends that one
+and all after it again, in order. By what is in the log, each is a duplicate, new, or out of order, and the broker must
+see it the same way.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+from typing import Protocol
+
+from twisted.python.failure import Failure
+
+from kgateway.cluster.partition import Appended, Origin
+from kgateway.interfaces import IPartition
+from kgateway.records.batch import Batch, BatchHeader
+from kgateway.records.record import Record
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.broker.log.lossy_disk import PowerLoss
+from tests.broker.log.power_log import Broken, ExpectedLog, Outlasts, Sent
+from tests.records.values import batch_of
+
+IN_FLIGHT = 5
+_SIZES = (0, 10, 10, 300, 300, 900, 2500)  # few, so that a batch often fits where another one was
+_OUT_OF_ORDER = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
+
+
+@dataclass(eq=False)
+class Flying:
+    """
+    A batch of an idempotent producer that is not acknowledged, and whether it is to be sent.
+    """
+
+    batch: Batch
+    again: bool = True
+
+
+@dataclass(eq=False)
+class Producer:
+    """
+    An idempotent producer.
+    """
+
+    id: int
+    epoch: int = 0
+    next_sequence: int = 0
+    flying: list[Flying] = field(default_factory=list)
+
+    def repeat(self, first: Flying | None = None) -> None:
+        """
+        Send this one and all after it again, or all that is not acknowledged.
+        """
+        start = self.flying.index(first) if first in self.flying else 0
+        for flying in self.flying[start:]:
+            flying.again = True
+
+    def begin_anew(self) -> None:
+        """
+        Give up what is not acknowledged, and raise the epoch, as clients do when their order is lost.
+        """
+        self.epoch, self.next_sequence = self.epoch + 1, 0
+        self.flying.clear()
+
+
+class Batches:
+    """
+    Makes batches, each with something in it that no other has.
+    """
+
+    def __init__(self, chance: Random, now_ms: Callable[[], int]) -> None:
+        self._chance = chance
+        self._now_ms = now_ms
+        self._numbers = count()
+
+    def make(self, producer: Producer | None = None) -> Batch:
+        """
+        A batch of a few records; the next one of its producer, if it has one.
+        """
+        chance, now_ms = self._chance, self._now_ms()
+        filling = b"x" * chance.choice(_SIZES)
+        records = [Record(n, now_ms, b"%08d" % next(self._numbers), filling) for n in range(chance.randint(1, 5))]
+        if producer is None:
+            return batch_of(records)
+        sequence = producer.next_sequence
+        producer.next_sequence += len(records)
+        return batch_of(records, producer_id=producer.id, producer_epoch=producer.epoch, base_sequence=sequence)
+
+
+class Judge(Protocol):
+    """
+    Who knows what the broker may do at the moment.
+    """
+
+    def hears(self) -> bool:
+        """
+        Whether answers still come: the process lives.
+        """
+
+    def excuse(self, failure: BaseException | None) -> None:
+        """
+        Let a failure be if there is a reason for it, else raise it.
+        """
+
+    def note(self, failure: Failure) -> None:
+        """
+        Something is broken that was found while a Deferred fired.
+        """
+
+
+class Clients:
+    """
+    All clients of one partition.
+    """
+
+    def __init__(self, log: ExpectedLog, batches: Batches, judge: Judge) -> None:
+        self.log = log
+        self.producers: list[Producer] = []
+        self._batches = batches
+        self._judge = judge
+
+    def send(self, partition: IPartition) -> str:
+        """
+        Send a batch without a producer id.
+        """
+        batch = self._batches.make()
+        answer = self._append(partition, batch)
+        if isinstance(answer, KafkaError):
+            self._judge.excuse(answer)
+            return str(answer)
+        sent = self.log.appended(batch, answer.base_offset, partition.leader_epoch)
+        self._wait(answer, sent)
+        return str(sent)
+
+    def send_next(self, partition: IPartition, producer: Producer) -> str:
+        """
+        Send what this producer sends next.
+        """
+        flying = next((flying for flying in producer.flying if flying.again), None)
+        if flying is None:
+            if len(producer.flying) == IN_FLIGHT:
+                return "it waits"
+            flying = Flying(self._batches.make(producer))
+            producer.flying.append(flying)
+        header = flying.batch.header
+        may, duplicate = self._may(header)
+        answer = self._append(partition, flying.batch)
+        if isinstance(answer, KafkaError):
+            if answer.code not in _OUT_OF_ORDER:
+                self._judge.excuse(answer)
+            elif may:
+                raise Broken(f"{self.log.name}: what comes next was refused: {answer}")
+            else:
+                producer.begin_anew()
+            return str(answer)
+        if not may:
+            raise Broken(f"{self.log.name}: sequence {header.base_sequence} was taken, which does not come next")
+        if duplicate is None:
+            duplicate = self.log.appended(flying.batch, answer.base_offset, partition.leader_epoch)
+        elif duplicate.base_offset != answer.base_offset:
+            raise Broken(f"{self.log.name}: {duplicate} was sent again and got the offset {answer.base_offset}")
+        duplicate.failed = flying.again = False
+        self._wait(answer, duplicate, producer, flying)
+        return f"producer {producer.id}, sequence {header.base_sequence}: {duplicate}"
+
+    def repeat(self, partition: IPartition, sent: Sent) -> None:
+        """
+        Send a batch that is there and remembered: it is not appended again.
+        """
+        answer = self._append(partition, sent.batch)
+        if isinstance(answer, KafkaError):
+            self._judge.excuse(answer)
+        elif answer.base_offset != sent.base_offset:
+            raise Broken(f"{self.log.name}: {sent} was sent again and got the offset {answer.base_offset}")
+        else:
+            self._wait(answer, sent)
+
+    def _may(self, header: BatchHeader) -> tuple[bool, Sent | None]:
+        """
+        Whether the batch may come, and which one in the log it is, if it is there already.
+        """
+        in_log = self.log.in_log(header.producer_id)
+        if not in_log:
+            return True, None
+        last = in_log[0].header
+        if last.producer_epoch != header.producer_epoch:
+            return header.producer_epoch > last.producer_epoch and header.base_sequence == 0, None
+        for sent in in_log:
+            if sent.header.base_sequence == header.base_sequence:
+                return True, sent
+        return header.base_sequence == last.base_sequence + last.records_count, None
+
+    def _append(self, partition: IPartition, batch: Batch) -> Appended | KafkaError:
+        try:
+            return partition.append(batch, Origin.CLIENT)
+        except KafkaError as error:
+            return error
+        except PowerLoss:
+            self.log.cut_off(batch, partition.leader_epoch)
+            raise
+
+    def _wait(
+        self, answer: Appended, sent: Sent, producer: Producer | None = None, flying: Flying | None = None
+    ) -> None:
+        safe = Outlasts.MACHINE if self.log.fsync else Outlasts.PROCESS
+
+        def acknowledged(_: object, outlasts: Outlasts, final: bool) -> None:
+            if self._judge.hears():
+                self.log.promise(sent, outlasts)
+                if final and producer and flying in producer.flying:
+                    producer.flying.remove(flying)
+
+        def failed(failure: Failure) -> None:
+            if self._judge.hears():
+                sent.failed = True
+                if producer and flying in producer.flying:
+                    producer.repeat(flying)
+                self._judge.excuse(failure.value)
+
+        for waited, outlasts, final in ((answer.stored, Outlasts.PROCESS, False), (answer.safe, safe, True)):
+            if waited is None:
+                acknowledged(None, outlasts, final)
+            else:
+                waited.addCallbacks(acknowledged, failed, (outlasts, final)).addErrback(self._judge.note)

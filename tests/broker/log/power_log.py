@@ -1,0 +1,232 @@
+"""
+What the log of a partition may be, and what it must be, by what was said of each batch.
+
+Batches form a tree: each stands behind the one that was the last when it was appended. A log that lost its end goes on
+from an older one, and is still a path from the root; a log that is no such path has lost something in its midst, has
+something twice or in the wrong order, or something that was never sent.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from kgateway.broker.producers import WINDOW
+from kgateway.cluster.partition import EpochEnd, Found
+from kgateway.records.batch import PLACE_SIZE, Batch, BatchHeader, read_batch
+from kgateway.records.builder import BatchBuilder
+
+_SHOWN = 3
+
+
+class Broken(AssertionError):
+    """
+    What was promised is not so.
+    """
+
+
+class Outlasts(IntEnum):
+    """
+    What a batch must outlast, after what was said of it.
+    """
+
+    NOTHING = 0
+    PROCESS = 1
+    MACHINE = 2
+
+
+@dataclass(eq=False, slots=True)
+class Sent:
+    """
+    A batch that got a place.
+    """
+
+    batch: Batch
+    behind: "Sent | None"
+    base_offset: int
+    epoch: int  # of the leader
+    outlasts: Outlasts = Outlasts.NOTHING
+    was_read: bool = False
+    failed: bool = False  # who waited for it was told so
+    followers: dict[tuple[bytes, int], "Sent"] = field(default_factory=dict)
+
+    @property
+    def header(self) -> BatchHeader:
+        return self.batch.header
+
+    @property
+    def data(self) -> bytes:
+        """
+        What the broker leaves as it is.
+        """
+        return bytes(self.batch.data[PLACE_SIZE:])
+
+    @property
+    def end(self) -> int:
+        return self.base_offset + self.header.last_offset_delta + 1
+
+    def __str__(self) -> str:
+        return f"batch {self.base_offset}-{self.end - 1} of epoch {self.epoch}, {len(self.data)} bytes"
+
+
+_EMPTY = read_batch(BatchBuilder().build())
+_EMPTY.header.last_offset_delta = -1
+
+
+class ExpectedLog:
+    """
+    One partition.
+    """
+
+    def __init__(self, name: str, *, fsync: bool) -> None:
+        self.name = name
+        self.fsync = fsync
+        self.tip = self._root = Sent(_EMPTY, None, 0, -1, was_read=True)
+        self.epoch = -1
+        self._read: dict[tuple[int, int], bytes] = {}  # epoch and offset: what readers had there
+
+    def path(self) -> list[Sent]:
+        """
+        The log, from its first batch on.
+        """
+        return list(self._back())[::-1]
+
+    def in_log(self, producer_id: int) -> list[Sent]:
+        """
+        The batches of a producer's last epoch that must be remembered, the last one first.
+        """
+        found = list[Sent]()
+        for sent in self._back():
+            header = sent.header
+            if header.producer_id == producer_id:
+                if len(found) == WINDOW or (found and found[0].header.producer_epoch != header.producer_epoch):
+                    break
+                found.append(sent)
+        return found
+
+    def appended(self, batch: Batch, base_offset: int, epoch: int) -> Sent:
+        """
+        A new batch got this offset. Where that is not the end, what had it must have failed.
+        """
+        while self.tip.end > base_offset:
+            if not self.tip.failed or self.tip.outlasts or self.tip.behind is None:
+                raise Broken(f"{self.name}: offset {base_offset} was given out, and {self.tip} has it")
+            self.tip = self.tip.behind
+        if self.tip.end != base_offset:
+            raise Broken(f"{self.name}: offset {base_offset} was given out, and {self.tip.end} is next")
+        self.tip = self.cut_off(batch, epoch)
+        return self.tip
+
+    def cut_off(self, batch: Batch, epoch: int) -> Sent:
+        """
+        A batch was about to be appended, and may be there or not.
+        """
+        sent = Sent(batch, self.tip, self.tip.end, epoch)
+        self.tip.followers[sent.data, epoch] = sent
+        return sent
+
+    def promise(self, sent: Sent, outlasts: Outlasts) -> None:
+        """
+        Whoever waited for the batch was told that it is there.
+        """
+        if sent.failed:
+            raise Broken(f"{self.name}: {sent} was acknowledged, and had failed")
+        sent.outlasts = max(sent.outlasts, outlasts)
+
+    def readable(self, high_watermark: int) -> None:
+        """
+        Readers may have all before this offset. Where appends are synced, that is not to be undone.
+        """
+        if high_watermark > self.tip.end:
+            raise Broken(f"{self.name}: the high watermark is {high_watermark}, and the log ends at {self.tip.end}")
+        for sent in self._back():
+            if sent.base_offset < high_watermark < sent.end:
+                raise Broken(f"{self.name}: the high watermark {high_watermark} is within {sent}")
+            if sent.end <= high_watermark:
+                if sent.was_read:
+                    return
+                sent.was_read = True
+                sent.outlasts = max(sent.outlasts, Outlasts.MACHINE if self.fsync else Outlasts.PROCESS)
+                self._note_read(sent)
+
+    def _note_read(self, sent: Sent) -> None:
+        """
+        Who has read an offset of an epoch will find the same there for ever (KIP-320).
+        """
+        for offset in range(sent.base_offset, sent.end):
+            if self._read.setdefault((sent.epoch, offset), sent.data) != sent.data:
+                raise Broken(f"{self.name}: offset {offset} of epoch {sent.epoch} was read, and is another batch now")
+
+    def stopped(self) -> None:
+        """
+        The broker has ended in good order: all that it promised is synced.
+        """
+        for sent in self._back():
+            if sent.outlasts:
+                sent.outlasts = Outlasts.MACHINE
+
+    def found(self, batches: list[Batch], ended: Outlasts) -> None:
+        """
+        This is what the log has after the end of the process, or of the machine: it must be what it may be.
+        """
+        last = self._root
+        for batch in batches:
+            last = self._following(last, batch)
+        before, self.tip = self.path(), last
+        now = set(self._back())
+        lost = [sent for sent in before if sent not in now and sent.outlasts >= ended]
+        if lost:
+            shown = "; ".join(map(str, lost[:_SHOWN]))
+            raise Broken(f"{self.name} ends at {last.end}, and has lost {len(lost)} batches: {shown}")
+        for sent in now:
+            sent.failed = False
+            sent.outlasts = max(sent.outlasts, ended)
+
+    def same(self, batches: list[Batch]) -> None:
+        """
+        This is what the log has, as far as the high watermark, while its process lives.
+        """
+        for sent, batch in zip(self.path(), batches, strict=False):
+            if sent is not self._following(sent.behind or self._root, batch):
+                raise Broken(f"{self.name} has not {sent}, which it had")
+
+    def _following(self, last: Sent, batch: Batch) -> Sent:
+        header, data = batch.header, bytes(batch.data[PLACE_SIZE:])
+        sent = last.followers.get((data, header.partition_leader_epoch))
+        if sent is None or header.base_offset != sent.base_offset:
+            known = [sent for (key, _), sent in last.followers.items() if key == data]
+            expected = f"which is {known[0]}" if known else "which was never there"
+            raise Broken(
+                f"{self.name}: behind {last} is batch {header.base_offset}-{header.last_offset} of epoch "
+                f"{header.partition_leader_epoch}, {len(data)} bytes, {expected}"
+            )
+        return sent
+
+    def epoch_is(self, epoch: int) -> None:
+        """
+        The leader epoch is this now; it never goes back.
+        """
+        if epoch < max(self.epoch, self.tip.epoch):
+            raise Broken(f"{self.name}: the leader epoch is {epoch}, and was {max(self.epoch, self.tip.epoch)}")
+        self.epoch = epoch
+
+    def find_time(self, timestamp: int) -> Found | None:
+        """
+        What a search for this time must find.
+        """
+        for sent in self.path():
+            if sent.header.max_timestamp >= timestamp:
+                return Found(sent.base_offset, sent.header.max_timestamp, sent.epoch)
+        return None
+
+    def epoch_end(self, epoch: int) -> EpochEnd:
+        """
+        Where an epoch ends that has left records.
+        """
+        later = [sent.base_offset for sent in self.path() if sent.epoch > epoch]
+        return EpochEnd(epoch, later[0] if later else self.tip.end)
+
+    def _back(self) -> Iterator[Sent]:
+        sent = self.tip
+        while sent.behind is not None:
+            yield sent
+            sent = sent.behind

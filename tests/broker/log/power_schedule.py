@@ -1,0 +1,304 @@
+"""
+A schedule: what clients, threads, the clock, the operator and the power do to a broker, drawn from a seed.
+
+It is lives: a broker is started, what it has is compared with what it must have, it is used for a while, and ends: in
+good order, with its process, or with the machine, also while it starts. `trace` tells what was done.
+"""
+
+from collections.abc import Callable
+from errno import EIO, ENOSPC
+from functools import partial
+from random import Random
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.view import NewTopic, Topic
+from kgateway.interfaces import IBroker, IPartition
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.broker.log.lossy_disk import PowerLoss
+from tests.broker.log.power_clients import Batches, Clients, Producer
+from tests.broker.log.power_log import ExpectedLog, Outlasts
+from tests.broker.log.power_machine import Machine
+from tests.broker.log.power_readers import RECOVERS, Readers
+from tests.broker.log.power_topics import ExpectedCluster, ExpectedTopic
+
+Make = Callable[[Machine], IBroker]
+Configure = Callable[[dict[str, str]], TopicConfig]
+
+_NAMES = ("a", "b", "c")
+_SECONDS = (0.01, 0.2, 1, 5, 10, 60)
+_FAILING = ("append", "append", "sync", "sync", "open", "sync_folder", "rename", "truncate", "remove", "make_folder")
+_GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+class Schedule:
+    """
+    One of them.
+    """
+
+    def __init__(self, seed: int, make: Make, configure: Configure) -> None:
+        self.trace: list[str] = []
+        self.chance = Random(seed)
+        self.machine = Machine(self.chance)
+        self.cluster = ExpectedCluster()
+        self._make = make
+        self._configure = configure
+        self._batches = Batches(self.chance, self.machine.now_ms)
+        self._broken: list[BaseException | None] = []
+        self._ended = Outlasts.NOTHING  # what batches had to outlast since they were last compared
+        self._fails = self.chance.random() < 0.3  # whether operations of the disk fail
+        self._has_failed = False
+        self._broker: IBroker
+        self._readers: Readers
+
+    def run(self) -> None:
+        """
+        Do all of it; raises what is broken.
+        """
+        for _ in range(self.chance.randint(2, 5)):
+            if self._unless_off(self._start):
+                self._unless_off(self._live)
+            self._end()
+        while not self._unless_off(self._start):
+            self._end()
+
+    def hears(self) -> bool:
+        return not self.machine.disk.off
+
+    def excuse(self, failure: BaseException | None) -> None:
+        known = isinstance(failure, KafkaError) and (
+            failure.code in (*RECOVERS, *_GONE) or (failure.code is ErrorCode.KAFKA_STORAGE_ERROR and self._has_failed)
+        )
+        if failure and not known and self.hears():
+            raise failure
+
+    def note(self, failure: Failure) -> None:
+        if self.hears():
+            self._broken.append(failure.value)
+
+    def _unless_off(self, act: Callable[[], object]) -> bool:
+        """
+        Do this; whether the machine is still on. What goes wrong when it is off is no fault.
+        """
+        try:
+            act()
+        except PowerLoss:
+            pass
+        except Exception:
+            if self.hears():
+                raise
+        self._check()
+        return self.hears()
+
+    def _check(self) -> None:
+        if self._broken and self._broken[0]:
+            raise self._broken[0]
+
+    def _start(self) -> None:
+        machine = self.machine
+        if self.chance.random() < 0.25:
+            machine.disk.stop_after(self.chance.choice((3, 10, 30, 100)) + self.chance.randrange(10))
+        self._broker = self._make(machine)
+        self._readers = Readers(machine, self._broker)
+        self._readers.wait(self._broker.start)
+        self.trace.append(f"started, boot {self.machine.boot_id()}")
+        self.cluster.check(self._broker.view())
+        for topic in self.cluster.topics.values():
+            for index, clients in enumerate(topic.clients):
+                assert topic.id
+                partition = self._readers.partition(topic.id, index)
+                self._readers.compare(partition, clients, self._ended)
+        self._check()
+        self._ended = Outlasts.NOTHING
+        self.trace.append(
+            ", ".join(f"{c.log.name} {c.log.tip.end}" for t in self.cluster.topics.values() for c in t.clients)
+        )
+
+    def _live(self) -> None:
+        self.machine.interrupt = self._interrupt
+        if self.chance.random() < 0.3:
+            self.machine.disk.stop_after(self.chance.randrange(150))
+        for _ in range(self.chance.choice((5, 20, 60))):
+            self._step()
+            self._observe()
+            self._check()
+
+    def _end(self) -> None:
+        how = "kill" if self.chance.random() < 0.5 else "crash"
+        if self.hears() and self.chance.random() < 0.3 and self._unless_off(self._stop):
+            how = f"stop, {how}"
+        self.trace.append(how)
+        power = how.endswith("crash")
+        self._ended = max(self._ended, Outlasts.MACHINE if power else Outlasts.PROCESS)
+        self.machine.end(power=power)
+        self._has_failed = False
+        for topic in self.cluster.topics.values():
+            topic.is_changing = False
+
+    def _stop(self) -> None:
+        self.machine.interrupt = lambda: None  # the listeners are closed by now
+        try:
+            self._readers.wait(self._broker.stop)
+        except Exception:
+            if not self._has_failed:
+                raise
+            return
+        if not self._has_failed:
+            for topic in self.cluster.topics.values():
+                for clients in topic.clients:
+                    clients.log.stopped()
+
+    def _interrupt(self) -> None:
+        """
+        What the reactor does while a thread is busy.
+        """
+        try:
+            self.trace.append("meanwhile")
+            self.chance.choice((self._send, self._send, self.machine.tell, self._tick, self._change))()
+        except Exception as error:
+            self._broken.append(error)
+
+    def _step(self) -> None:
+        machine = self.machine
+        threads = (machine.work, machine.tell, machine.turn)
+        steps = (self._send, *threads, self._tick, self._change, self._look, self._break)
+        [step] = self.chance.choices(steps, (30, 25, 25, 10, 6, 6, 3, 2 if self._fails else 0))
+        if step in threads:
+            self.trace.append(f"{step.__name__} {len(machine.waiting)} {len(machine.worked)} {len(machine.turns)}")
+            step()
+        else:
+            machine.reactor(step) if step != self._look else step()
+
+    def _observe(self) -> None:
+        for topic in [*self.cluster.topics.values()]:
+            for index, clients in enumerate(topic.clients if topic.is_usable else ()):
+                partition = self._partition(topic, index)
+                if partition and not partition.lost:
+                    clients.log.readable(partition.high_watermark)
+                    clients.log.epoch_is(partition.leader_epoch)
+
+    def _partition(self, topic: ExpectedTopic, index: int) -> IPartition | None:
+        topic_id = topic.id
+        assert topic_id
+        try:
+            return self.machine.reactor(lambda: self._broker.partition(topic_id, index))
+        except KafkaError as error:
+            self.excuse(error)
+            return None
+
+    def _any(self) -> tuple[IPartition, Clients] | None:
+        usable = [topic for topic in self.cluster.topics.values() if topic.is_usable]
+        if not usable:
+            return None
+        topic = self.chance.choice(usable)
+        index = self.chance.randrange(len(topic.clients))
+        partition = self._partition(topic, index)
+        return (partition, topic.clients[index]) if partition else None
+
+    def _send(self) -> None:
+        chosen = self._any()
+        if chosen is None:
+            return
+        partition, clients = chosen
+        if not clients.producers or self.chance.random() < 0.4:
+            told = clients.send(partition)
+        else:
+            producer = self.chance.choice(clients.producers)
+            if self.chance.random() < 0.05:
+                producer.repeat()
+            told = clients.send_next(partition, producer)
+        self.trace.append(f"send to {clients.log.name}: {told}")
+
+    def _tick(self) -> None:
+        seconds = self.chance.choice(_SECONDS)
+        self.trace.append(f"tick {seconds}")
+        self.machine.advance(seconds)
+
+    def _look(self) -> None:
+        chosen = self._any()
+        if chosen:
+            self.trace.append(f"look at {chosen[1].log.name}")
+            try:
+                self._readers.look(*chosen)
+            except KafkaError as error:
+                self.excuse(error)
+
+    def _break(self) -> None:
+        name, number = self.chance.choice(_FAILING), self.chance.randint(1, 6)
+        times = self.chance.choice((1, 1, 3, 1000))
+        self.trace.append(f"{name} {number} fails, {times} times")
+        self._has_failed = True
+        self.machine.disk.fail(name, number, self.chance.choice((EIO, ENOSPC)), times)
+
+    def _change(self) -> None:
+        name = self.chance.choice(_NAMES)
+        topic = self.cluster.topics.get(name)
+        if topic is None:
+            self._create(name)
+        elif topic.is_usable:
+            act = self.chance.choice((self._give_producer, self._give_producer, self._grow, self._delete))
+            self.trace.append(f"{act.__name__} {name}")
+            act(topic)
+
+    def _create(self, name: str) -> None:
+        overrides = {"segment.bytes": str(self.chance.choice((1000, 3000, 8000))), "index.interval.bytes": "500"}
+        fsync = self.chance.random() < 0.5
+        if fsync:
+            overrides["kgateway.acks.fsync"] = "true"
+        if self.chance.random() < 0.3:
+            overrides["flush.messages"] = str(self.chance.choice((1, 5)))
+        config, count = self._configure(overrides), self.chance.randint(1, 3)
+
+        def clients(index: int) -> Clients:
+            return Clients(ExpectedLog(f"{name}-{index}", fsync=fsync), self._batches, self)
+
+        topic = self.cluster.topics[name] = ExpectedTopic(name, config, {count}, clients, is_changing=True)
+        self.trace.append(f"create {name} {count} {overrides}")
+        self._asked(topic, self._broker.create_topic(NewTopic(name, count, config)), topic.confirmed)
+
+    def _grow(self, topic: ExpectedTopic) -> None:
+        assert topic.id
+        count = len(topic.clients) + 1
+        topic.counts.add(count)
+        topic.is_changing = True
+
+        def grown(found: Topic) -> None:
+            topic.counts = {count}
+            topic.confirmed(found)
+
+        self._asked(topic, self._broker.add_partitions(topic.id, count), grown)
+
+    def _delete(self, topic: ExpectedTopic) -> None:
+        assert topic.id
+        topic.is_changing = topic.may_be_missing = True
+        self._asked(topic, self._broker.delete_topic(topic.id), partial(self._deleted, topic))
+
+    def _deleted(self, topic: ExpectedTopic, _: None) -> None:
+        del self.cluster.topics[topic.name]
+
+    def _asked(self, topic: ExpectedTopic, answer: Deferred[Any], then: Callable[[Any], None]) -> None:
+        def answered(result: Any) -> None:
+            if self.hears():
+                self.trace.append(f"{topic.name} is changed")
+                then(result)
+
+        def refused(failure: Failure) -> None:
+            if self.hears():
+                self.trace.append(f"{topic.name} is not changed: {failure.value}")
+                self.excuse(failure.value)
+
+        answer.addCallbacks(answered, refused).addErrback(self.note)
+
+    def _give_producer(self, topic: ExpectedTopic) -> None:
+        def given(number: int) -> None:
+            if self.hears():
+                self.cluster.new_producer_id(number)
+                self.chance.choice(topic.clients).producers.append(Producer(number))
+
+        def refused(failure: Failure) -> None:
+            self.excuse(failure.value)
+
+        self._broker.new_producer_id().addCallbacks(given, refused).addErrback(self.note)

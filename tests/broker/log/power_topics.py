@@ -1,0 +1,96 @@
+"""
+What a broker was asked for and what it said of it: topics, the ids of producers, the cluster.
+
+What was asked for and not answered may have been done or not, and never in part.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.view import ClusterView, Topic
+from kgateway.wire.uuids import Uuid
+from tests.broker.log.power_clients import Clients
+from tests.broker.log.power_log import Broken
+
+
+@dataclass(eq=False)
+class ExpectedTopic:
+    """
+    A topic that is there or may be there.
+    """
+
+    name: str
+    config: TopicConfig
+    counts: set[int]  # of partitions; one of these
+    new_clients: Callable[[int], Clients]
+    id: Uuid | None = None
+    may_be_missing: bool = True
+    is_changing: bool = False  # an answer is awaited
+    clients: list[Clients] = field(default_factory=list)
+
+    @property
+    def is_usable(self) -> bool:
+        """
+        Whether it is there for certain, as it is.
+        """
+        return not self.may_be_missing and not self.is_changing and self.id is not None
+
+    def confirmed(self, topic: Topic) -> None:
+        """
+        The broker has said that it is like this.
+        """
+        self.is_changing = self.may_be_missing = False
+        self.check(topic)
+
+    def check(self, topic: Topic) -> None:
+        """
+        The topic may be like this, and from now on it is.
+        """
+        if self.id is not None and topic.id != self.id:
+            raise Broken(f"topic {self.name} has become another one")
+        if topic.config.overrides != self.config.overrides:
+            raise Broken(f"topic {self.name} has {topic.config.overrides}, and had {self.config.overrides}")
+        if len(topic.partitions) not in self.counts:
+            raise Broken(f"topic {self.name} has {len(topic.partitions)} partitions, not {self.counts}")
+        self.id, self.counts = topic.id, {len(topic.partitions)}
+        for index in range(len(self.clients), len(topic.partitions)):
+            self.clients.append(self.new_clients(index))
+
+
+@dataclass(eq=False)
+class ExpectedCluster:
+    """
+    What outlasts every end.
+    """
+
+    topics: dict[str, ExpectedTopic] = field(default_factory=dict)
+    producer_ids: set[int] = field(default_factory=set)
+    cluster_id: str | None = None
+    epoch: int = -1
+
+    def new_producer_id(self, given: int) -> None:
+        """
+        A producer got this id.
+        """
+        if given in self.producer_ids:
+            raise Broken(f"the producer id {given} was given out before")
+        self.producer_ids.add(given)
+
+    def check(self, view: ClusterView) -> None:
+        """
+        The cluster may be like this when a broker has started, and from now on it is.
+        """
+        if self.cluster_id not in (None, view.cluster_id):
+            raise Broken(f"the cluster {self.cluster_id} has become {view.cluster_id}")
+        self.cluster_id = view.cluster_id
+        for name, topic in view.topics.items():
+            expected = self.topics.get(name)
+            if expected is None:
+                raise Broken(f"topic {name} is there, and should not be")
+            expected.confirmed(topic)
+        for name in [*self.topics]:
+            if name not in view.topics:
+                if not self.topics[name].may_be_missing:
+                    raise Broken(f"topic {name} is missing")
+                del self.topics[name]

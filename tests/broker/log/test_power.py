@@ -1,0 +1,108 @@
+"""
+The embedded log while processes are killed, disks fail, and the power goes.
+
+POWER_SCHEDULES is how many schedules are tried, POWER_FIRST the seed of the first. A failure tells the seed and what
+was done; POWER_SEED=123 does that one again, alone.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from twisted.logger import capturedLogs
+
+from kgateway.broker.log import recovery
+from kgateway.broker.log.broker import LogBroker
+from kgateway.broker.log.disk import Disk
+from kgateway.broker.log.folder import DataFolder
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_rows import integer
+from kgateway.cluster.config_table import TOPIC_CONFIGS
+from kgateway.interfaces import IBroker
+from kgateway.wire import uuids
+from tests.broker.log.lossy_disk import PowerLoss
+from tests.broker.log.power_machine import Machine
+from tests.broker.log.power_schedule import Schedule
+
+SCHEDULES = int(os.environ.get("POWER_SCHEDULES", "300"))
+FIRST = int(os.environ.get("POWER_FIRST", "0"))
+ONE = os.environ.get("POWER_SEED")
+SEEDS = [int(ONE)] if ONE else range(FIRST, FIRST + SCHEDULES)
+
+_TOLD = 60
+
+
+class NoLock:
+    """
+    There is nobody else.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
+
+
+def make(machine: Machine) -> IBroker:
+    """
+    The broker of a machine, not started.
+    """
+
+    def open_folder(path: Path, disk: Disk, node_id: int) -> DataFolder:
+        return DataFolder.open(path, disk, node_id, boot_id=machine.boot_id, lock=NoLock)
+
+    return LogBroker(
+        Path("/data"),
+        node_id=1,
+        now_ms=machine.now_ms,
+        clock=machine.clock,
+        in_thread=machine.in_thread,
+        in_turns=machine.in_turns,
+        disk=machine.disk,
+        open_folder=open_folder,
+        open_files_max=machine.chance.choice((3, 2000)),
+    )
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Segments may be small, and little is done at once.
+    """
+    row = TOPIC_CONFIGS["segment.bytes"]
+    monkeypatch.setitem(TOPIC_CONFIGS, row.name, replace(row, kind=integer(1)))
+    monkeypatch.setattr(recovery, "_BATCHES_A_STEP", 2)
+
+
+def failures(schedule: Schedule) -> Iterator[str]:
+    """
+    What goes wrong in a schedule, and what is logged as a bug.
+    """
+    with capturedLogs() as logged:
+        try:
+            schedule.run()
+        except Exception as error:
+            yield f"{type(error).__name__}: {error}"
+    for event in logged:
+        failure = event.get("log_failure")
+        if failure and not failure.check(PowerLoss):
+            yield failure.getTraceback()
+
+
+@pytest.mark.usefixtures("small")
+def test_power_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Whenever the process or the machine ends, and whatever the disk refuses: what was acknowledged is there, as far as
+    it was promised, and the log is a prefix of what was sent, each batch once, in order, and whole.
+    """
+    for seed in SEEDS:
+        monkeypatch.setattr(uuids, "token_bytes", Random(seed).randbytes)
+        schedule = Schedule(seed, make, TopicConfig.of)
+        wrong = [*failures(schedule)]
+        if wrong:
+            told = "\n".join([*schedule.trace[-_TOLD:], *wrong])
+            pytest.fail(f"POWER_SEED={seed} does this again:\n{told}", pytrace=False)

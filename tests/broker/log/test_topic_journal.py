@@ -1,0 +1,470 @@
+"""
+The journal of topics: what counts, and what is left of it after a crash.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from errno import EIO, ENOSPC
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Semaphore
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgateway.broker.log.disk import LocalDisk, LocalFile
+from kgateway.broker.log.folder_error import FolderError
+from kgateway.broker.log.topic_journal import StoredTopic, TopicJournal
+from kgateway.wire.types import Buffer
+from kgateway.wire.uuids import Uuid
+
+PATIENCE_SECONDS = 20
+
+
+class WatchedDisk(LocalDisk):
+    """
+    Notes what is made sure, and fails where it is told to. Files are not really synced, for speed.
+    """
+
+    def __init__(self) -> None:
+        self.synced: list[int] = []  # how large the file was
+        self.written: list[Path] = []
+        self.before_sync: Callable[[], None] = lambda: None
+        self.before_append: Callable[[], None] = lambda: None
+
+    def open(self, path: Path, *, create: bool = False) -> "WatchedFile":
+        return WatchedFile(os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644), self)
+
+    def write(self, path: Path, data: bytes, *, sync: bool) -> None:
+        super().write(path, data, sync=False)
+        if sync:
+            self.written.append(path)
+
+
+class WatchedFile(LocalFile):
+    """
+    A file of that disk.
+    """
+
+    def __init__(self, descriptor: int, disk: WatchedDisk) -> None:
+        super().__init__(descriptor)
+        self._disk = disk
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        self._disk.before_append()
+        super().append(buffers)
+
+    def sync(self) -> None:
+        self._disk.before_sync()
+        self._disk.synced.append(self.size)
+
+
+def fail(code: int) -> Callable[[], None]:
+    def failing() -> None:
+        raise OSError(code, os.strerror(code))
+
+    return failing
+
+
+def numbered(number: int, name: str = "orders", **config: str) -> StoredTopic:
+    """
+    The topic whose id has this number.
+    """
+    return StoredTopic(Uuid(number.to_bytes(16, "big")), name, 4, config, internal=False, born=1)
+
+
+ONE, TWO, THREE = numbered(1, "one"), numbered(2, "two"), numbered(3, "three")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "kgateway.topics"
+
+
+def journal(path: Path, *topics: StoredTopic, disk: LocalDisk | None = None) -> TopicJournal:
+    """
+    The journal, to which these were added.
+    """
+    opened = TopicJournal.open(path, disk or WatchedDisk())
+    for topic in topics:
+        opened.put(topic)
+    return opened
+
+
+def damage(path: Path, number: int) -> None:
+    """
+    Change a letter in this line.
+    """
+    lines = path.read_bytes().splitlines(True)
+    lines[number - 1] = lines[number - 1].replace(b'"partitions": 4', b'"partitions": 5')
+    path.write_bytes(b"".join(lines))
+
+
+def names(path: Path) -> list[str]:
+    """
+    The topics that the next start finds.
+    """
+    return [topic.name for topic in journal(path).topics.values()]
+
+
+def test_topics_are_found_again(path: Path) -> None:
+    """
+    A topic is found again as it was put, on a real disk too.
+    """
+    topic = StoredTopic(Uuid.random(), "orders", 12, {"retention.ms": "7", "täg\n": "\ud800"}, internal=True, born=3)
+    first = journal(path, topic, ONE, disk=LocalDisk())
+    assert first.topics == {topic.id: topic, ONE.id: ONE}
+    first.close()
+    assert journal(path, disk=LocalDisk()).topics == first.topics
+
+
+def test_a_topic_may_change(path: Path) -> None:
+    """
+    The last that was put with an id is the one.
+    """
+    journal(path, ONE, TWO, replace(ONE, partition_count=8))
+    assert [topic.partition_count for topic in journal(path).topics.values()] == [8, 4]
+
+
+def test_a_topic_may_go(path: Path) -> None:
+    """
+    A topic that was deleted is gone, and may be deleted again.
+    """
+    opened = journal(path, ONE, TWO)
+    opened.delete(ONE.id)
+    opened.delete(ONE.id)
+    assert list(opened.topics) == [TWO.id]
+    assert names(path) == ["two"]
+
+
+def test_topics_that_were_seen_do_not_change(path: Path) -> None:
+    """
+    Who walks through the topics sees them as they were then.
+    """
+    opened = journal(path, ONE)
+    seen = opened.topics
+    opened.put(TWO)
+    assert list(seen) == [ONE.id]
+
+
+def test_a_topic_counts_when_it_is_sure(path: Path) -> None:
+    """
+    While the line is synced the topic is not there.
+    """
+    disk, seen = WatchedDisk(), list[int]()
+    opened = journal(path, disk=disk)
+    disk.before_sync = lambda: seen.append(len(opened.topics))
+    opened.put(ONE)
+    assert seen == [0]
+    assert disk.synced[-1] == path.stat().st_size
+
+
+def test_what_is_found_is_made_sure(path: Path) -> None:
+    """
+    The last process may have died before it could sync; what was found of it counts from now on.
+    """
+    journal(path, ONE)
+    disk = WatchedDisk()
+    journal(path, disk=disk)
+    assert disk.written == [path]
+
+
+def test_a_full_disk_changes_nothing(path: Path) -> None:
+    """
+    What cannot be written does not count, and what comes later may.
+    """
+    disk = WatchedDisk()
+    opened = journal(path, ONE, disk=disk)
+    disk.before_append = fail(ENOSPC)
+    with pytest.raises(OSError, match="No space left"):
+        opened.put(TWO)
+    disk.before_append = lambda: None
+    opened.put(THREE)
+    assert list(opened.topics) == [ONE.id, THREE.id]
+    assert names(path) == ["one", "three"]
+
+
+def test_what_a_full_disk_has_taken_stays_away(path: Path) -> None:
+    """
+    What was written in part and taken back is synced, or a crash could bring a part of it again.
+    """
+    disk = WatchedDisk()
+    opened = journal(path, ONE, disk=disk)
+    disk.before_append = fail(ENOSPC)
+    with pytest.raises(OSError, match="No space left"):
+        opened.delete(ONE.id)
+    assert disk.synced == [path.stat().st_size] * 2
+
+
+def test_a_failed_sync_is_the_last(path: Path) -> None:
+    """
+    After a sync that failed nothing counts any more, until the journal is opened anew without that change.
+    """
+    disk = WatchedDisk()
+    opened = journal(path, ONE, disk=disk)
+    disk.before_sync = fail(EIO)
+    with pytest.raises(OSError, match="Input/output error"):
+        opened.put(TWO)
+    disk.before_sync = lambda: None
+    for change in (lambda: opened.put(THREE), lambda: opened.delete(ONE.id)):
+        with pytest.raises(OSError, match="takes no changes since a sync failed; open it anew"):
+            change()
+    assert list(opened.topics) == [ONE.id]
+    assert len(disk.synced) == 1  # that of ONE
+    assert names(path) == ["one"]
+
+
+class Arrivals(deque[Any]):
+    """
+    A queue that tells when something has come into it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._come = Semaphore(0)
+
+    def append(self, arrived: Any) -> None:
+        super().append(arrived)
+        self._come.release()
+
+    def wait(self) -> None:
+        assert self._come.acquire(timeout=PATIENCE_SECONDS)
+
+
+def put_meanwhile(opened: TopicJournal, disk: WatchedDisk, topics: Sequence[StoredTopic]) -> list[Future[None]]:
+    """
+    Put ONE, and while that is synced all of these, each from a thread of its own; what became of each.
+    """
+    arrivals = opened._queue = Arrivals()
+    outcomes = list[Future[None]]()
+
+    def come() -> None:
+        disk.before_sync = lambda: None
+        arrivals.wait()  # for ONE
+        for topic in topics:
+            outcomes.append(threads.submit(opened.put, topic))
+            arrivals.wait()
+
+    with ThreadPoolExecutor(len(topics)) as threads:
+        disk.before_sync = come
+        opened.put(ONE)
+    return outcomes
+
+
+def test_many_changes_are_synced_at_once(path: Path) -> None:
+    """
+    What comes while one change is synced shares the next sync, in the order it came.
+    """
+    disk, crowd = WatchedDisk(), [numbered(number, str(number)) for number in range(10, 50)]
+    opened = journal(path, disk=disk)
+    outcomes = put_meanwhile(opened, disk, crowd)
+    assert [outcome.result() for outcome in outcomes] == [None] * 40
+    assert len(disk.synced) == 2  # that of ONE, and of all others
+    assert list(opened.topics.values()) == [ONE, *crowd]
+    assert journal(path).topics == opened.topics
+
+
+def test_many_changes_fail_at_once(path: Path) -> None:
+    """
+    Where the write that they share fails all are told, and none counts.
+    """
+    disk = WatchedDisk()
+    opened = journal(path, disk=disk)
+
+    def fail_next() -> None:
+        disk.before_append = fail(ENOSPC)
+
+    disk.before_append = fail_next
+    outcomes = put_meanwhile(opened, disk, [TWO, THREE])
+    assert [str(outcome.exception()) for outcome in outcomes] == ["[Errno 28] No space left on device"] * 2
+    assert list(opened.topics) == [ONE.id]
+    assert names(path) == ["one"]
+
+
+def test_a_torn_line_is_cut(path: Path) -> None:
+    """
+    What a crash has left of the last line is cut off for good, wherever it was torn.
+    """
+    journal(path, ONE)
+    whole = path.stat().st_size
+    journal(path, TWO)
+    data = path.read_bytes()
+    for size in range(whole + 1, len(data)):
+        path.write_bytes(data[:size])
+        opened = journal(path)
+        assert (list(opened.topics), opened.cut_bytes) == ([ONE.id], size - whole)
+        assert path.read_bytes() == data[:whole]
+    path.write_bytes(data)
+    assert journal(path).cut_bytes == 0
+
+
+@pytest.mark.parametrize("rest", [b"\0" * 600, b"\n", b"\n\n\n", b"x\ny z\n\xff", b"00000000 0 {}\n"])
+def test_what_is_no_line_is_cut(path: Path, rest: bytes) -> None:
+    """
+    A crash may leave anything behind what was synced.
+    """
+    journal(path, ONE)
+    with path.open("ab") as file:
+        file.write(rest)
+    opened = journal(path, TWO)
+    assert opened.cut_bytes == len(rest)
+    assert names(path) == ["one", "two"]
+
+
+def test_a_damaged_line_is_refused(path: Path) -> None:
+    """
+    A line that was sure and is damaged now is named, and what to do.
+    """
+    journal(path, ONE, TWO, THREE)
+    damage(path, 2)
+    damaged = path.read_bytes()
+    with pytest.raises(FolderError) as error:
+        journal(path)
+    assert str(error.value) == (
+        f"line 2 of {path} is damaged, and it was whole once, for later ones are; bring the file back from a copy, "
+        "or remove the line: the topic that it is about is then as it was before"
+    )
+    assert path.read_bytes() == damaged
+    path.write_bytes(b"".join(line for line in damaged.splitlines(True) if b"two" not in line))
+    assert names(path) == ["one", "three"]
+
+
+def test_what_was_synced_together_is_lost_in_any_order(path: Path) -> None:
+    """
+    A damaged line is cut with the good ones behind it where they do not say that it was sure.
+    """
+    disk = WatchedDisk()
+    opened = journal(path, disk=disk)
+    put_meanwhile(opened, disk, [TWO, THREE])
+    opened.close()
+    lost = path.stat().st_size - len(path.read_bytes().splitlines(True)[0])
+    damage(path, 2)
+    opened = journal(path)
+    assert (list(opened.topics), opened.cut_bytes) == ([ONE.id], lost)
+
+
+def test_an_unknown_change_is_refused(path: Path) -> None:
+    """
+    A line that is whole and not understood is not ours to cut, though it be the last.
+    """
+    journal(path, ONE)
+    rest = b'%d {"renamed": "x"}' % path.stat().st_size
+    with path.open("ab") as file:
+        file.write(b"%08x %s\n" % (crc32c(rest), rest))
+    with pytest.raises(FolderError, match=r"line 2 of .* is whole, and tells of what this kgateway does not know"):
+        journal(path)
+
+
+def test_a_file_that_cannot_be_read_is_refused(path: Path) -> None:
+    """
+    What the system has against it is said.
+    """
+    path.mkdir()
+    with pytest.raises(FolderError, match=r"kgateway\.topics cannot be opened: Is a directory"):
+        journal(path)
+
+
+def test_a_file_of_old_changes_is_written_anew(path: Path) -> None:
+    """
+    Of lines that are of no account any more opening the journal leaves none, and it goes on.
+    """
+    journal(path, *[ONE, TWO] * 20)
+    journal(path).put(THREE)
+    assert len(path.read_bytes().splitlines()) == 3
+    assert names(path) == ["one", "two", "three"]
+
+
+def test_a_file_of_deletions_is_written_anew(path: Path) -> None:
+    """
+    Lines of topics that are gone are of no account either, nor is that they went.
+    """
+    opened = journal(path)
+    for number in range(20):
+        opened.put(numbered(number))
+        opened.delete(numbered(number).id)
+    assert names(path) == []
+    assert path.read_bytes() == b""
+
+
+def test_each_line_that_was_written_anew_is_sure(path: Path) -> None:
+    """
+    Damage to a file that was written anew, which was synced as one, is not taken for a crash.
+    """
+    journal(path, ONE, TWO, THREE)
+    journal(path)
+    damage(path, 2)
+    with pytest.raises(FolderError, match=r"line 2 of .* is damaged"):
+        journal(path)
+
+
+def test_a_file_is_written_anew_or_not_at_all(path: Path) -> None:
+    """
+    Where there is no room for the new file the old one stays as it is, and that is said.
+    """
+
+    class FullDisk(LocalDisk):
+        def write(self, path: Path, data: bytes, *, sync: bool) -> None:
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    journal(path, ONE, ONE)
+    before = path.read_bytes()
+    with pytest.raises(FolderError, match=r"cannot be opened: No space left on device; make room on its disk"):
+        journal(path, disk=FullDisk())
+    assert path.read_bytes() == before
+
+
+def test_a_closed_journal_gives_its_file_back(path: Path) -> None:
+    """
+    No descriptor is left, also where the journal is refused.
+    """
+    before = os.listdir("/dev/fd")
+    journal(path, ONE, TWO).close()
+    damage(path, 1)
+    with pytest.raises(FolderError):
+        journal(path)
+    assert os.listdir("/dev/fd") == before
+
+
+NUMBERS = st.integers(0, 5)
+CHANGES = st.lists(
+    st.builds(
+        numbered, NUMBERS, st.text(max_size=3), **{"retention.ms": st.text(max_size=3), "cleanup.policy": st.text()}
+    )
+    | NUMBERS.map(lambda number: numbered(number).id),
+    max_size=40,
+)
+
+
+@given(changes=CHANGES, torn=st.floats(0, 1))
+def test_a_crash_leaves_the_first_changes(changes: list[StoredTopic | Uuid], torn: float) -> None:
+    """
+    Wherever the file ends after a crash, the topics are what they were after some change, and a later end is later.
+    """
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "kgateway.topics")
+        opened = journal(path)
+        states, ends = [opened.topics], [0]
+        for change in changes:
+            if isinstance(change, StoredTopic):
+                opened.put(change)
+            else:
+                opened.delete(change)
+            states.append(opened.topics)
+            ends.append(path.stat().st_size)
+        opened.close()
+        data = path.read_bytes()
+        size = round(torn * len(data))
+        path.write_bytes(data[:size])
+        found = journal(path)
+        found.close()
+        whole = max(number for number, end in enumerate(ends) if end <= size)
+        assert (found.topics, found.cut_bytes) == (states[whole], size - ends[whole])
+        again = journal(path)
+        again.close()
+        assert (again.topics, again.cut_bytes) == (states[whole], 0)
