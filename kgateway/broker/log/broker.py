@@ -113,7 +113,7 @@ class LogBroker(LoneBroker):
         self._journal = TopicJournal.open(self._path / TOPICS, self._disk)
         self._ids = ProducerIds.open(self._path / PRODUCER_IDS, self._disk)
         whole = data.was_clean or data.same_boot
-        checkpoints = Checkpoints(self._path, self._disk, trust_settled=whole)
+        checkpoints = Checkpoints(self._path, self._disk, trust_settled=whole, clean=data.was_clean)
         checkpoints.save(sync=True)
         if not whole:
             data.mark_recovered()  # what the checkpoints say now holds whatever happens
@@ -235,7 +235,8 @@ class LogBroker(LoneBroker):
         try:
             if self._ids.needs_block:
                 await self._parts.in_thread(self._ids.reserve)
+                self._parts.storage.worked(PRODUCER_IDS)
         except OSError as error:
-            self._parts.storage.failed("Reserving producer ids", error)
+            self._parts.storage.failed(PRODUCER_IDS, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no producer id can be given: {plain(error)}") from None
         return self._ids.next()

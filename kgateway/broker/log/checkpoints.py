@@ -26,7 +26,8 @@ class Checkpoints:
     The two files of a data folder.
     """
 
-    def __init__(self, folder: Path, disk: Disk, *, trust_settled: bool) -> None:
+    def __init__(self, folder: Path, disk: Disk, *, trust_settled: bool, clean: bool = False) -> None:
+        self.clean = clean  # whether all was synced when the last process ended
         self._folder = folder
         self._disk = disk
         self.synced = self._read(SYNCED)

@@ -20,6 +20,7 @@ from kgateway.wire.types import Buffer
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _NOT_KNOWN = (EINVAL, ENOSYS, EOPNOTSUPP)
+_COPIED_AT_ONCE = 1 << 20
 _START_WRITING = 2  # SYNC_FILE_RANGE_WRITE
 _READ_PIECE = 1 << 20
 _temporary = count()
@@ -55,6 +56,11 @@ class File(Protocol):
     def sync(self) -> None:
         """
         Return when all that was written will outlast the machine.
+        """
+
+    def write_again(self, position: int, size: int) -> None:
+        """
+        Write what is there once more, for a sync that failed may have left it to be forgotten.
         """
 
     def write_early(self, position: int, size: int) -> None:
@@ -162,6 +168,11 @@ class LocalFile:
 
     def sync(self) -> None:
         _datasync(self._descriptor)
+
+    def write_again(self, position: int, size: int) -> None:
+        for start in range(position, position + size, _COPIED_AT_ONCE):
+            data = self.read(start, min(_COPIED_AT_ONCE, position + size - start))
+            os.pwrite(self._descriptor, data, start)  # it has its place on the disk, so nothing of it can be left out
 
     def write_early(self, position: int, size: int) -> None:
         if _sync_file_range:

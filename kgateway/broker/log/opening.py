@@ -94,7 +94,8 @@ class Openings:
         place = topic.name, index
         checkpoints = self._checkpoints
         synced = checkpoints.synced.get(place, 0)
-        trust = Trust(synced, checkpoints.settled.get(place, synced), place in checkpoints.settled)
+        known = place in checkpoints.settled
+        trust = Trust(synced, checkpoints.settled.get(place, synced), known, known and checkpoints.clean)
         producers = ProducerTable(self._producer_expiry_ms)
         try:
             folder = prepare(self._parts.files.disk, self._data, topic, index)

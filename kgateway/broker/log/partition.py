@@ -69,7 +69,7 @@ class LogPartition(OwnedPartition):
         self._flush: IDelayedCall | None = None
         self._snapshot: Path | None = self._snapshot_at(recovered.snapshot)
         self._writing_early = False
-        self._beside: list[Path] = []  # files that were settled, and may not outlast the machine
+        self._sure = recovered.clean  # whether all there is will outlast the machine, without a sync
         self._epochs.assign(self.leader_epoch, self.log_end)
         self.become(topic)
 
@@ -92,9 +92,9 @@ class LogPartition(OwnedPartition):
         Sync what was written since the partition was opened, with the files beside it, and fire when that is done, or
         the partition offline.
         """
-        if not self._beside:
+        if self._sure:
             return succeed(None)
-        return self._syncing.finish(self._beside)
+        return self._syncing.finish(files_beside(self._log.segments[-1].path, self.log_end))
 
     @property
     def folder(self) -> Path:
@@ -114,11 +114,12 @@ class LogPartition(OwnedPartition):
                 self._roll()
             self._log.append(placed(batch, offset, self.leader_epoch), header, offset, self._limits)
         except OSError as error:
-            self._parts.storage.failed(f"Writing to {self.folder.name}", error)
+            self._parts.storage.failed(self.folder.name, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log cannot be written: {plain(error)}") from None
         if self._parts.storage.failing:
-            self._parts.storage.worked()
+            self._parts.storage.worked(self.folder.name)
         self.log_end = offset + header.last_offset_delta + 1
+        self._sure = False
         if self.settled:
             self.settled = False
             self._changed(self)
@@ -263,8 +264,6 @@ class LogPartition(OwnedPartition):
         if last and last != self._snapshot:
             with suppress(FileNotFoundError):
                 disk.remove(last)
-        last = self._log.segments[-1].path
-        self._beside = files_beside(last, self.log_end)
         self.settled = True
 
     def _write_beside(self) -> Path:

@@ -17,6 +17,7 @@ from kgateway.broker.log.walking import PIECE, Scratch
 
 T = TypeVar("T")
 
+_TOLD_AGAIN_S = 10
 _LOADED_MAX = 64  # of a few megabytes each, at most
 
 
@@ -58,34 +59,38 @@ class LoadedIndexes:
 
 class Storage:
     """
-    Whether the disk takes what it is given, told once at each change.
+    What the disk refuses to take, told when it begins and when it ends. A disk that is nearly full takes this and
+    refuses that, so a reason is told again only after a while.
     """
 
     _log = Logger()
 
-    def __init__(self) -> None:
-        self.failing = False
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        self.failing: dict[str, str] = {}  # what, and the reason
+        self._seconds = seconds
+        self._told: dict[str, float] = {}  # a reason, and when
 
     def failed(self, what: str, error: OSError) -> None:
         """
         Something could not be written.
         """
-        if not self.failing:
-            self.failing = True
+        reason = error.strerror or str(error)
+        self.failing[what] = reason
+        if self._seconds() - self._told.get(reason, -_TOLD_AGAIN_S) >= _TOLD_AGAIN_S:
+            self._told[reason] = self._seconds()
             self._log.critical(
-                "{what} failed: {reason}. Clients are told KAFKA_STORAGE_ERROR and try again; "
+                "{what} cannot be written: {reason}. Clients are told KAFKA_STORAGE_ERROR and try again; "
                 "nothing that was acknowledged is lost. Once the cause is mended, writing goes on by itself.",
                 what=what,
                 reason=plain(error),
             )
 
-    def worked(self) -> None:
+    def worked(self, what: str) -> None:
         """
-        Something was written.
+        This was written.
         """
-        if self.failing:
-            self.failing = False
-            self._log.info("The disk can be written again.")
+        if self.failing.pop(what, None) and not self.failing:
+            self._log.info("{what} can be written again, and nothing else is known to be refused.", what=what)
 
 
 @dataclass(slots=True)
@@ -101,7 +106,10 @@ class LogParts:
     in_turns: InTurns
     scratch: Scratch = field(default_factory=lambda: Scratch(PIECE))
     loaded: LoadedIndexes = field(default_factory=LoadedIndexes)
-    storage: Storage = field(default_factory=Storage)
+    storage: Storage = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.storage = Storage(self.clock.seconds)
 
 
 def plain(error: BaseException) -> str:

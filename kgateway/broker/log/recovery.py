@@ -45,12 +45,13 @@ class Trust(NamedTuple):
     """
     What is known of a log before it is opened: that all before `synced` will outlast the machine, and that all before
     `settled` is as it was written; with `process_only`, that the machine has not died since, so that nothing can be
-    missing behind it either.
+    missing behind it either; with `clean`, that all there is was synced.
     """
 
     synced: int
     settled: int
     process_only: bool
+    clean: bool = False
 
 
 @dataclass(slots=True)
@@ -63,6 +64,7 @@ class Recovered:
     producers: ProducerTable
     epochs: Epochs
     synced: int  # before this all will outlast the machine
+    clean: bool  # so will the files beside the segments
     snapshot: int  # the offset of the file that told of the producers, or where there was none, the earliest
     faults: list[str] = field(default_factory=list)
 
@@ -111,7 +113,8 @@ class Recovery:
         self._epochs.cut(log.end_offset)
         self._remove_snapshots(bases)
         synced = log.end_offset if self._sync else min(self._trust.synced, log.end_offset)
-        return Recovered(log, self._producers, self._epochs, synced, self._start, self._faults)
+        clean = self._trust.clean and synced == self._start == log.end_offset
+        return Recovered(log, self._producers, self._epochs, synced, clean, self._start, self._faults)
 
     def _remove_unfinished(self) -> None:
         for name in [name for name in self._sizes if name.endswith(".tmp")]:
@@ -150,11 +153,15 @@ class Recovery:
 
     def _make_last(self, log: PartitionLog) -> None:
         """
-        Sync what may not be synced: names, and segments behind what is known to be.
+        Sync what may not be synced: names, and segments behind what is known to be. If it is here because a sync has
+        failed, the system takes for written what never was, so it is written again.
         """
         for segment in log.segments:
             if segment.next_offset > self._trust.synced:
-                self._files.get(segment.path).sync()
+                file = self._files.get(segment.path)
+                start = segment.position_of(file.read, max(self._trust.synced, segment.base_offset), segment.size)
+                file.write_again(start, segment.size - start)
+                file.sync()
         for folder in (self._folder, self._folder.parent):
             self._files.disk.sync_folder(folder)
 

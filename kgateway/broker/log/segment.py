@@ -283,7 +283,8 @@ def largest_timestamp(header: BatchHeader) -> int:
     """
     No record of the batch has a later one, if its producer tells the truth; one below the first is no truth.
     """
-    counts_from_base = header.timestamp_type is TimestampType.CREATE_TIME and not header.has_delete_horizon
-    if counts_from_base and header.max_timestamp < header.base_timestamp:
-        return _ANY_TIME
-    return header.max_timestamp
+    if header.max_timestamp >= header.base_timestamp:
+        return header.max_timestamp
+    # Both of these put something else into one of the two.
+    is_told_by_broker = header.timestamp_type is TimestampType.LOG_APPEND_TIME or header.has_delete_horizon
+    return header.max_timestamp if is_told_by_broker else _ANY_TIME

@@ -16,6 +16,7 @@ from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.parts import LogParts
 
 INTERVAL_S = 5.0
+_CHECKPOINT = "the checkpoint"
 
 
 class Settling:
@@ -99,9 +100,10 @@ class Settling:
                 self._checkpoints.settled[partition.place] = partition.log_end
             self._checkpoints.synced[partition.place] = partition.synced_offset
         self._checkpoints.save(sync=sync)
+        self._parts.storage.worked(_CHECKPOINT)
 
     def _complain(self, error: OSError) -> None:
-        self._parts.storage.failed("A checkpoint", error)
+        self._parts.storage.failed(_CHECKPOINT, error)
 
     def _failed(self, failure: Failure) -> None:
         if isinstance(failure.value, OSError):

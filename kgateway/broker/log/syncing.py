@@ -7,6 +7,7 @@ write, and a second try would succeed without having written it.
 """
 
 from collections.abc import Callable
+from contextlib import closing, suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -147,10 +148,7 @@ def _sync(disk: Disk, logs: list[File], beside: list[Path], folders: list[Path])
     for log in logs:
         log.sync()
     for path in beside:
-        file = disk.open(path)
-        try:
+        with suppress(FileNotFoundError), closing(disk.open(path)) as file:
             file.sync()
-        finally:
-            file.close()
     for folder in folders:
         disk.sync_folder(folder)

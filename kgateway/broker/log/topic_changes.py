@@ -18,6 +18,8 @@ from kgateway.broker.lone import taken
 from kgateway.cluster.view import Topic
 from kgateway.wire.errors import ErrorCode, KafkaError
 
+_JOURNAL = "the topic journal"
+
 
 class TopicChanges:
     """
@@ -44,8 +46,9 @@ class TopicChanges:
         self._changing.add(name)
         try:
             yield
+            self._parts.storage.worked(_JOURNAL)
         except OSError as error:
-            self._parts.storage.failed(f"Changing topic {name}", error)
+            self._parts.storage.failed(_JOURNAL, error)
             reason = f"topic {name} cannot be changed: {plain(error)}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason) from None
         finally:

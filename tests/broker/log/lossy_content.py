@@ -38,6 +38,15 @@ class Content:
         self._doings.append(size)
         self._never = [(start, min(end, size)) for start, end in self._never if start < size]
 
+    def write_again(self, start: int, end: int) -> None:
+        """
+        What is seen there is to be written after all.
+        """
+        left = [(first, min(last, start)) for first, last in self._never if first < start]
+        right = [(max(first, end), last) for first, last in self._never if last > end]
+        self._never = left + right
+        self._doings.append(b"")
+
     def begin_sync(self) -> tuple[int, bytes]:
         """
         What a sync that begins now covers; what is written while it runs, it may miss.

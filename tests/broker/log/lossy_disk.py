@@ -83,6 +83,9 @@ class LossyFile:
         begun = self._content.begin_sync()
         self._disk.do("sync", lambda: self._content.end_sync(begun), in_part)
 
+    def write_again(self, position: int, size: int) -> None:
+        self._disk.do("write_again", lambda: self._content.write_again(position, position + size))
+
     def write_early(self, position: int, size: int) -> None:
         self._disk.do("write_early", lambda: None)  # chance writes as early as it likes
 
