@@ -12,12 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from kgateway.broker.log import producer_snapshots
 from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker.log.flushing import Flushing
 from kgateway.broker.log.partition_log import End, Limits
 from kgateway.broker.log.parts import LogParts, plain
 from kgateway.broker.log.producer_snapshots import SNAPSHOT
@@ -27,16 +28,12 @@ from kgateway.broker.log.segment import file_name
 from kgateway.broker.log.syncing import Syncing, files_beside
 from kgateway.broker.log.time_search import TimeSearch
 from kgateway.broker.owned import OwnedPartition
-from kgateway.cluster.config import TopicConfig
-from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.cluster.partition import Aborted, EpochEnd, Found, Isolation, Read
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import IPartition
 from kgateway.records.batch import Batch, placed
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.types import Buffer
-
-EARLY_BYTES = 8 << 20  # the disk begins to write after so many; left to the kernel, writers wait for it later
 
 
 @implementer(IPartition)
@@ -65,10 +62,8 @@ class LogPartition(OwnedPartition):
         self._syncing = Syncing(self._log, parts, self._outlasts, self._go_offline, recovered.synced)
         self._reader = Reader(self._log, parts)
         self._unsafe: deque[tuple[int, Deferred[None]]] = deque()
-        self._unflushed = 0  # records since the last sync was asked for
-        self._flush: IDelayedCall | None = None
+        self._flushing = Flushing(self._log, parts, self._syncing.request)
         self._snapshot: Path | None = self._snapshot_at(recovered.snapshot)
-        self._writing_early = False
         self._sure = recovered.clean  # whether all there is will outlast the machine, without a sync
         self._epochs.assign(self.leader_epoch, self.log_end)
         self.become(topic)
@@ -128,46 +123,7 @@ class LogPartition(OwnedPartition):
             self._syncing.request()
         else:
             self.high_watermark = self.log_end
-            self._flush_as(config, header.records_count)
-            self._write_early()
-
-    def _flush_as(self, config: TopicConfig, count: int) -> None:
-        """
-        Sync without anybody waiting for it, as often as `flush.messages` and `flush.ms` say.
-        """
-        self._unflushed += count
-        if self._unflushed >= config.flush_messages:
-            self.sync()
-        elif self._flush is None and config.flush_ms < LONG_MAX:
-            self._flush = self._parts.clock.callLater(config.flush_ms / 1000, self.sync)
-
-    def _write_early(self) -> None:
-        """
-        Let the disk work before there is so much to write that writers have to wait.
-        """
-        segment = self._log.segments[-1]
-        part = None if self._writing_early else segment.early(EARLY_BYTES)
-        if part:
-            self._writing_early = True
-            file = self._parts.files.hold(segment.path)
-
-            def done(_: object) -> None:
-                self._writing_early = False
-                self._parts.files.let_go(file)
-
-            self._parts.in_thread(lambda: file.write_early(*part)).addBoth(done)
-
-    def sync(self) -> None:
-        """
-        Begin to sync what is written.
-        """
-        self._unflushed = 0
-        if self._flush:
-            if self._flush.active():
-                self._flush.cancel()
-            self._flush = None
-        if self.lost is None:
-            self._syncing.request()
+            self._flushing.wrote(config, header.records_count)
 
     def _roll(self) -> None:
         """
@@ -178,7 +134,7 @@ class LogPartition(OwnedPartition):
         if self._snapshot == snapshot:
             self._snapshot = None  # at the border of a segment it stays
         self._syncing.note(sealed, *files_beside(sealed, self.log_end))
-        self.sync()
+        self._syncing.request()
 
     def _outlasts(self, end: End) -> None:
         """
@@ -208,8 +164,7 @@ class LogPartition(OwnedPartition):
         unsafe, self._unsafe = self._unsafe, deque()
         for _, waiting in unsafe:
             waiting.errback(KafkaError(why.code, why.message))
-        if self._flush and self._flush.active():
-            self._flush.cancel()
+        self._flushing.stop()
 
     def _when_safe(self, offset: int) -> Deferred[None] | None:
         if offset <= self.high_watermark:
@@ -225,7 +180,7 @@ class LogPartition(OwnedPartition):
             return self._read(b"", isolation)
         data = self._reader.read(offset, self._readable, max_bytes, at_least_one)
         if isinstance(data, Deferred):
-            return data.addCallback(self._read, isolation)
+            return data.addCallbacks(self._read, self._unless_lost, (isolation,))
         return self._read(data, isolation)
 
     def _read(self, data: bytes, isolation: Isolation) -> Read:
@@ -236,11 +191,21 @@ class LogPartition(OwnedPartition):
     def find_time(self, timestamp: int) -> Deferred[Found | None]:
         self._check_owned()
         search = self._search()
-        return self._parts.in_thread(lambda: search.first(timestamp))
+        return self._parts.in_thread(lambda: search.first(timestamp)).addErrback(self._unless_lost)
 
     def find_max_time(self) -> Deferred[Found | None]:
         self._check_owned()
-        return self._parts.in_thread(self._search().largest)
+        return self._parts.in_thread(self._search().largest).addErrback(self._unless_lost)
+
+    def _unless_lost(self, failure: Failure) -> Failure:
+        """
+        What could not be read because the topic was deleted meanwhile.
+        """
+        self._check_owned()
+        if isinstance(failure.value, OSError):
+            reason = f"{self.folder.name} cannot be read: {plain(failure.value)}"
+            return Failure(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason))
+        return failure
 
     def _search(self) -> TimeSearch:
         return TimeSearch(self._parts.files.disk, self._log.segments, self._readable)

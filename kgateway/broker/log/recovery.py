@@ -23,21 +23,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kgateway.broker.log import producer_snapshots
+from kgateway.broker.log.aside import cut, set_aside
 from kgateway.broker.log.epochs import EPOCH_FILE, Epochs
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import PartitionLog
 from kgateway.broker.log.producer_snapshots import SNAPSHOT
 from kgateway.broker.log.segment import INDEX, LOG, TIME_INDEX, Segment, file_name
-from kgateway.broker.log.walking import Damage, is_unfinished, scan
+from kgateway.broker.log.syncing import files_beside, sync_all
+from kgateway.broker.log.walking import Damage, scan
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import EARLIEST_OFFSET
-from kgateway.records.batch import PLACE_SIZE, Batch
+from kgateway.records.batch import Batch
 
 Steps = Generator[None, None, None]
 
 _BATCHES_A_STEP = 500
-_COPIED_AT_ONCE = 1 << 20
 _FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.snapshot)")
 
 
@@ -103,7 +104,7 @@ class Recovery:
         segments = list[Segment]()
         for base, following in zip(bases, [*bases[1:], None], strict=False):
             if segments and not self._may_follow(segments[-1], base):
-                self._set_aside(base)
+                self._faults.append(set_aside(self._files.disk, self._folder, base))
                 continue
             segments.append(Segment(self._files, self._folder, base))
             yield from self._open(segments[-1], following)
@@ -161,9 +162,8 @@ class Recovery:
                 file = self._files.get(segment.path)
                 start = segment.position_of(file.read, max(self._trust.synced, segment.base_offset), segment.size)
                 file.write_again(start, segment.size - start)
-                file.sync()
-        for folder in (self._folder, self._folder.parent):
-            self._files.disk.sync_folder(folder)
+                beside = files_beside(segment.path, segment.next_offset)
+                sync_all(self._files.disk, [file], beside, [self._folder, self._folder.parent])
 
     def _remove_snapshots(self, bases: list[int]) -> None:
         """
@@ -237,7 +237,7 @@ class Recovery:
         if doubtful and found is None and following is not None:
             self._pass_over(segment, doubtful, following)
         elif damage:
-            self._cut(segment, damage.position, damage.reason)
+            self._faults.append(cut(self._files, segment, damage, self._size(segment)))
 
     def _size(self, segment: Segment) -> int:
         return self._sizes[segment.path.name]
@@ -260,38 +260,3 @@ class Recovery:
         segment.next_offset = next_offset
         segment.unchecked = range(segment.size)
         self._faults.append(f"{segment.path}, byte {damage.position}: {damage.reason}; it will not be given out")
-
-    def _cut(self, segment: Segment, position: int, reason: str) -> None:
-        """
-        End the log where the damage begins.
-        """
-        lost = self._size(segment) - position
-        if is_unfinished(self._read(segment.path, position, PLACE_SIZE), segment.next_offset, lost):
-            what = "a batch that was just being written was cut off"
-        else:
-            aside = segment.path.with_name(f"{segment.path.name}.cut-{position}")
-            self._keep(segment.path, position, aside)
-            what = f"{reason}; the log ends there, and the {lost} bytes from there on are kept in {aside.name}"
-        self._faults.append(f"{segment.path}, byte {position}: {what}")
-        file = self._files.get(segment.path)
-        file.truncate(position)
-        file.sync()  # or what was cut off might come back behind what is written next
-
-    def _keep(self, path: Path, position: int, aside: Path) -> None:
-        copy = self._files.disk.open(aside, create=True)
-        copy.truncate(0)
-        while data := self._read(path, position, _COPIED_AT_ONCE):
-            copy.append([data])
-            position += len(data)
-        copy.close()
-
-    def _set_aside(self, base: int) -> None:
-        """
-        A segment behind the end of the log.
-        """
-        disk, path = self._files.disk, self._folder / file_name(base, LOG)
-        disk.rename(path, path.with_name(f"{path.name}.cut-0"))
-        for suffix in (INDEX, TIME_INDEX):
-            if file_name(base, suffix) in self._sizes:
-                disk.remove(path.with_suffix(suffix))
-        self._faults.append(f"{path}: what stands before it is missing; it is kept as {path.name}.cut-0")

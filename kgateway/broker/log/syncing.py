@@ -117,7 +117,7 @@ class Syncing:
             self._failed(error)
             self._end()
             return
-        syncing = self._parts.in_thread(partial(_sync, files.disk, held, beside, folders))
+        syncing = self._parts.in_thread(partial(sync_all, files.disk, held, beside, folders))
         syncing.addBoth(self._let_go, held).addCallback(self._done, end).addErrback(self._broken)
 
     def _let_go(self, result: T, held: list[File]) -> T:
@@ -144,7 +144,10 @@ class Syncing:
         self._end()
 
 
-def _sync(disk: Disk, logs: list[File], beside: list[Path], folders: list[Path]) -> None:
+def sync_all(disk: Disk, logs: list[File], beside: list[Path], folders: list[Path]) -> None:
+    """
+    Sync open files, others that are there, and then the names of all.
+    """
     for log in logs:
         log.sync()
     for path in beside:
