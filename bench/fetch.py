@@ -6,6 +6,7 @@ bytes: what it gets is what the server can do.
 """
 
 from functools import partial
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
@@ -17,27 +18,27 @@ from tests.faults.client import Client
 
 _VERSION = 12
 _FETCH_BYTES = 8 << 20
+LARGE: dict[str, Any] = {"queued.max.messages.kbytes": 256 << 10, "fetch.message.max.bytes": _FETCH_BYTES}
+
+
+def consumer(bootstrap: str, **settings: Any) -> Consumer:
+    """
+    One that is to be told its partitions.
+    """
+    usual = {"group.id": "measured", "enable.auto.commit": False, "log_level": 0}
+    return Consumer({"bootstrap.servers": bootstrap, **usual, **settings})
 
 
 def consume(kafka: Kafka) -> None:
     """
     Read all records with confluent-kafka.
     """
-    consumer = Consumer(
-        {
-            "bootstrap.servers": kafka.bootstrap,
-            "group.id": "measured",
-            "enable.auto.commit": False,
-            "queued.max.messages.kbytes": 256 << 10,
-            "fetch.message.max.bytes": _FETCH_BYTES,
-            "log_level": 0,
-        }
-    )
-    consumer.assign([TopicPartition(TOPIC, index, OFFSET_BEGINNING) for index in range(PARTITIONS)])
+    reader = consumer(kafka.bootstrap, **LARGE)
+    reader.assign([TopicPartition(TOPIC, index, OFFSET_BEGINNING) for index in range(PARTITIONS)])
     count = 0
     while count < RECORDS:
-        count += len(consumer.consume(10_000, timeout=30))
-    consumer.close()
+        count += len(reader.consume(10_000, timeout=30))
+    reader.close()
 
 
 def count_bytes(kafka: Kafka) -> None:

@@ -19,18 +19,23 @@ SMALL_BYTES = 100
 RECORDS = 400_000
 RECORD_BYTES = 1_000
 PARTITIONS = 4
-_FLUSH_S = 120
-_ONE_RECORD = {"linger.ms": 0, "batch.num.messages": 1}
-_LARGE = {"linger.ms": 5, "batch.size": 1 << 20, "batch.num.messages": 100_000, "message.max.bytes": 1_048_588}
+FLUSH_S = 120
+ONE_RECORD: dict[str, Any] = {"linger.ms": 0, "batch.num.messages": 1}
+LARGE: dict[str, Any] = {
+    "linger.ms": 5,
+    "batch.size": 1 << 20,
+    "batch.num.messages": 100_000,
+    "message.max.bytes": 1_048_588,
+}
 
 
-def producer(kafka: Kafka, **settings: Any) -> Producer:
+def producer(bootstrap: str, topic: str = TOPIC, **settings: Any) -> Producer:
     """
     One that has found its topic.
     """
     made = Producer(
         {
-            "bootstrap.servers": kafka.bootstrap,
+            "bootstrap.servers": bootstrap,
             "acks": "all",
             "queue.buffering.max.messages": 1_000_000,
             "queue.buffering.max.kbytes": 1 << 20,
@@ -38,8 +43,8 @@ def producer(kafka: Kafka, **settings: Any) -> Producer:
             **settings,
         }
     )
-    made.produce(TOPIC, b"first", partition=0)
-    assert made.flush(_FLUSH_S) == 0
+    made.produce(topic, b"first", partition=0)
+    assert made.flush(FLUSH_S) == 0
     return made
 
 
@@ -47,7 +52,7 @@ def one_record(kafka: Kafka, **settings: Any) -> Producer:
     """
     One that sends each record in a request of its own.
     """
-    return producer(kafka, **_ONE_RECORD, **settings)
+    return producer(kafka.bootstrap, **ONE_RECORD, **settings)
 
 
 def send(producer: Producer, count: int, value: bytes, partitions: int) -> None:
@@ -56,14 +61,14 @@ def send(producer: Producer, count: int, value: bytes, partitions: int) -> None:
     """
     for number in range(count):
         producer.produce(TOPIC, value, partition=number % partitions)
-    assert producer.flush(_FLUSH_S) == 0
+    assert producer.flush(FLUSH_S) == 0
 
 
 def fill(kafka: Kafka, count: int = RECORDS) -> None:
     """
     Large batches for those who read.
     """
-    send(producer(kafka, **_LARGE), count, bytes(RECORD_BYTES), PARTITIONS)
+    send(producer(kafka.bootstrap, **LARGE), count, bytes(RECORD_BYTES), PARTITIONS)
 
 
 def main() -> None:
@@ -76,7 +81,9 @@ def main() -> None:
             found = costs(kafka, partial(send, one_record(kafka, **settings), REQUESTS, bytes(SMALL_BYTES), 1))
             print(row(f"produce one record{name}", "requests/s", REQUESTS, found), flush=True)
     with Kafka("--log-level", "warn") as kafka:
-        found = costs(kafka, partial(send, producer(kafka, **_LARGE), RECORDS, bytes(RECORD_BYTES), PARTITIONS))
+        found = costs(
+            kafka, partial(send, producer(kafka.bootstrap, **LARGE), RECORDS, bytes(RECORD_BYTES), PARTITIONS)
+        )
         print(row("produce batches of 1 MB", "MB/s", RECORDS * RECORD_BYTES / 1e6, found), flush=True)
 
 

@@ -8,11 +8,9 @@ daemon, which prints it.
 
 import gc
 import os
-import resource
 import signal
 import sys
 import time
-from contextlib import suppress
 from typing import Any, NoReturn, cast
 
 from twisted.application.service import Service
@@ -34,6 +32,7 @@ from kgateway.server.gateway import Gateway, StartError
 from kgateway.server.options import Options as Options
 from kgateway.server.plugin_rows import plugin_rows
 from kgateway.server.port_file import PortFile
+from kgateway.server.process_limits import allow_many_files, keep_freed_memory
 from kgateway.server.registry import PluginError
 
 _FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, FolderError)
@@ -91,7 +90,8 @@ class GatewayService(Service):
         return Deferred.fromCoroutine(self._stop())
 
     async def _start(self) -> None:
-        _allow_many_files()
+        allow_many_files()
+        keep_freed_memory()
         gateway = self._gateway = Gateway(self._settings, self._reactor)
         bound = await gateway.start()
         self._port_file = self._prepare_port_file(bound)
@@ -172,13 +172,3 @@ class GatewayService(Service):
     def _complain(self, error: BaseException | None) -> None:
         if sys.__stderr__:  # twistd has made a log of sys.stderr
             print(f"kgateway cannot start: {error}", file=sys.__stderr__, flush=True)
-
-
-def _allow_many_files() -> None:
-    """
-    Use as many descriptors as the system permits: clients take one each.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

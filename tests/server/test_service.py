@@ -62,7 +62,7 @@ def test_a_start_that_fails_later_ends_the_process(
     """
     start: Deferred[list[Any]] = Deferred()
     monkeypatch.setattr(Gateway, "start", lambda gateway: start)
-    monkeypatch.setattr(module, "_allow_many_files", lambda: None)
+    monkeypatch.setattr(module, "allow_many_files", lambda: None)
     reactor = MemoryReactorClock()
     settings = Settings(listen=(), broker="memory:", control_socket=str(tmp_path / "s"))
     service = GatewayService(settings, reactor, in_terminal=True)

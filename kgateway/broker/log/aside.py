@@ -41,6 +41,7 @@ def set_aside(disk: Disk, folder: Path, base: int) -> str:
     for suffix in (INDEX, TIME_INDEX):
         with suppress(FileNotFoundError):
             disk.remove(path.with_suffix(suffix))
+    disk.sync_folder(folder)  # or it might come back behind what is written next
     return f"{path}: what stands before it is missing; it is kept as {aside.name}"
 
 

@@ -168,7 +168,9 @@ class LogBroker(LoneBroker):
         found = self._state_logs.get((topic.id, index))
         if found is None:
             partition = self.partition(topic.id, index)
-            found = StateLog(partition, FileSnapshots(partition.folder, self._parts), self._parts.now_ms)
+            found = StateLog(
+                partition, FileSnapshots(partition.folder, self._parts, partition.sync), self._parts.now_ms
+            )
             self._state_logs[topic.id, index] = found
         return found
 

@@ -21,6 +21,7 @@ from kgateway.wire.types import Buffer
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _NOT_KNOWN = (EINVAL, ENOSYS, EOPNOTSUPP)
 _COPIED_AT_ONCE = 1 << 20
+_WORTH_READING_AHEAD, _AHEAD = 64 << 10, 4 << 20
 _START_WRITING = 2  # SYNC_FILE_RANGE_WRITE
 _READ_PIECE = 1 << 20
 _temporary = count()
@@ -140,6 +141,8 @@ class LocalFile:
             self._write_rest(b"".join(buffers), written)
 
     def read(self, position: int, size: int) -> bytes:
+        if size >= _WORTH_READING_AHEAD and _read_ahead:
+            _read_ahead(self._descriptor, position, size + _AHEAD, os.POSIX_FADV_WILLNEED)
         found = os.pread(self._descriptor, size, position)
         if len(found) == size:
             return found
@@ -246,5 +249,6 @@ class LocalDisk:
             path.unlink()
 
 
+_read_ahead = getattr(os, "posix_fadvise", None)
 _datasync = getattr(os, "fdatasync", os.fsync)
 _sync_file_range = getattr(ctypes.CDLL(None), "sync_file_range", None)  # Linux has it; os does not name it

@@ -68,7 +68,7 @@ def this_boot() -> str | None:
     What Linux calls the time from the last power-on to the next.
     """
     with suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() or None
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return None
 
 

@@ -59,7 +59,9 @@ class LogPartition(OwnedPartition):
         self.settled = recovered.snapshot == self.log_end and not recovered.faults
         self.synced_offset = recovered.synced  # what is before it will outlast the machine
         self._safe_end = self._log.end  # where the high watermark is while it is behind the end
-        self._syncing = Syncing(self._log, parts, self._outlasts, self._go_offline, recovered.synced)
+        self._syncing = Syncing(
+            self._log, parts, self._outlasts, self._go_offline, recovered.synced, recovered.doubtful
+        )
         self._reader = Reader(self._log, parts)
         self._unsafe: deque[tuple[int, Deferred[None]]] = deque()
         self._flushing = Flushing(self._log, parts, self._syncing.request)
@@ -81,6 +83,12 @@ class LogPartition(OwnedPartition):
     @property
     def last_stable(self) -> int:
         return self.high_watermark
+
+    def sync(self) -> Deferred[None]:
+        """
+        Sync all records that are written by now, and fire when that is done, or the partition offline.
+        """
+        return self._syncing.finish([])
 
     def all_synced(self) -> Deferred[None]:
         """
@@ -177,16 +185,16 @@ class LogPartition(OwnedPartition):
         self._check_owned()
         self._check_offset(offset)
         if offset >= self.high_watermark:
-            return self._read(b"", isolation)
+            return self._read([], isolation)
         data = self._reader.read(offset, self._readable, max_bytes, at_least_one)
         if isinstance(data, Deferred):
             return data.addCallbacks(self._read, self._unless_lost, (isolation,))
         return self._read(data, isolation)
 
-    def _read(self, data: bytes, isolation: Isolation) -> Read:
+    def _read(self, data: list[bytes], isolation: Isolation) -> Read:
         aborted: list[Aborted] | None = [] if isolation is Isolation.READ_COMMITTED else None
-        batches: list[Buffer] = [data] if data else []
-        return Read(batches, len(data), self.high_watermark, self.last_stable, self.log_start, aborted)
+        batches: list[Buffer] = [*data]
+        return Read(batches, sum(map(len, data)), self.high_watermark, self.last_stable, self.log_start, aborted)
 
     def find_time(self, timestamp: int) -> Deferred[Found | None]:
         self._check_owned()

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.segment import OFFSETS_MAX, Segment
-from kgateway.broker.log.walking import Source
 from kgateway.records.batch import BatchHeader
 from kgateway.wire.types import Buffer
 
@@ -124,7 +123,7 @@ class PartitionLog:
             return
         file = self.files.get(last.path)
         position = last.position_of(file.read, offset, last.size)
-        last.cut(position, first_offset(file.read, position))
+        last.cut(position)
 
     def remove(self, segment: Segment) -> None:
         """
@@ -141,10 +140,3 @@ class PartitionLog:
         Bring the index files of the last segment up to date; the others are.
         """
         self.segments[-1].save_indexes()
-
-
-def first_offset(source: Source, position: int) -> int:
-    """
-    The offset with which the batch there begins.
-    """
-    return int.from_bytes(source(position, 8), "big")

@@ -13,10 +13,12 @@ from twisted.logger import Logger
 
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.segment import Segment
-from kgateway.broker.log.walking import PIECE, Scratch
+from kgateway.broker.log.together import Together
+from kgateway.broker.log.walking import Scratch
 
 T = TypeVar("T")
 
+PIECE_BYTES = (1 << 20) + (64 << 10)  # read at once: a batch of the usual largest size fits
 _TOLD_AGAIN_S = 10
 _LOADED_MAX = 64  # of a few megabytes each, at most
 
@@ -104,11 +106,13 @@ class LogParts:
     clock: IReactorTime
     in_thread: InThread
     in_turns: InTurns
-    scratch: Scratch = field(default_factory=lambda: Scratch(PIECE))
+    scratch: Scratch = field(default_factory=lambda: Scratch(PIECE_BYTES))
     loaded: LoadedIndexes = field(default_factory=LoadedIndexes)
     storage: Storage = field(init=False)
+    syncs: Together = field(init=False)
 
     def __post_init__(self) -> None:
+        self.syncs = Together(self.in_thread)
         self.storage = Storage(self.clock.seconds)
 
 

@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from kgateway.broker.log.partition_log import End, PartitionLog
-from kgateway.broker.log.parts import LogParts, plain
+from kgateway.broker.log.parts import PIECE_BYTES, LogParts, plain
 from kgateway.broker.log.segment import Segment
 from kgateway.broker.log.walking import Damaged, NotCached, Piece, Source, check, cut_piece
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -35,6 +35,17 @@ class Span(NamedTuple):
     at_least_one: bool
 
 
+class Found(NamedTuple):
+    """
+    Whole batches in pieces, where they stand in the segment, and which offset is behind them where that is known.
+    """
+
+    start: int
+    end: int
+    pieces: list[bytes]
+    next_offset: int | None
+
+
 class Reader:
     """
     Reads the log of one partition.
@@ -48,7 +59,7 @@ class Reader:
         self._parts = parts
         self._reported: set[str] = set()
 
-    def read(self, offset: int, limit: End, max_bytes: int, at_least_one: bool) -> bytes | Deferred[bytes]:
+    def read(self, offset: int, limit: End, max_bytes: int, at_least_one: bool) -> list[bytes] | Deferred[list[bytes]]:
         """
         Whole batches, from the one on that has the offset, which is before the limit.
         """
@@ -60,42 +71,41 @@ class Reader:
             return self._from_disk(span)
         try:
             source = self._parts.scratch.source(self._parts.files.get(segment.path))
-            start, piece = _piece(source, span, always_check=False)
+            found = _found(source, span, always_check=False)
         except NotCached:
             return self._from_disk(span)
         except (Damaged, OSError) as error:
             raise self._refusal(span, error) from None
-        return self._given(span, start, piece)
+        return self._given(span, found)
 
-    def _from_disk(self, span: Span) -> Deferred[bytes]:
+    def _from_disk(self, span: Span) -> Deferred[list[bytes]]:
         files = self._parts.files
         try:
             file = files.hold(span.segment.path)
         except OSError as error:
             raise self._refusal(span, error) from None
 
-        def done(found: tuple[int, Piece]) -> bytes:
+        def done(found: Found) -> list[bytes]:
             files.let_go(file)
             self._parts.loaded.used(span.segment)
-            return self._given(span, *found)
+            return self._given(span, found)
 
         def failed(failure: Failure) -> Failure:
             files.let_go(file)
             error = failure.value
             return Failure(self._refusal(span, error)) if isinstance(error, Damaged | OSError) else failure
 
-        return self._parts.in_thread(partial(_piece, file.read, span, always_check=True)).addCallbacks(done, failed)
+        return self._parts.in_thread(partial(_found, file.read, span, always_check=True)).addCallbacks(done, failed)
 
-    def _given(self, span: Span, start: int, piece: Piece) -> bytes:
+    def _given(self, span: Span, found: Found) -> list[bytes]:
         """
         What was read; whoever reads on will find the next batch at once.
         """
-        end = start + len(piece.data)
-        span.segment.checked(start, end)
-        next_offset = span.end_offset if end == span.end else piece.next_offset
+        span.segment.checked(found.start, found.end)
+        next_offset = span.end_offset if found.end == span.end else found.next_offset
         if next_offset is not None:
-            span.segment.expect(next_offset, end)
-        return piece.data
+            span.segment.expect(next_offset, found.end)
+        return found.pieces
 
     def _refusal(self, span: Span, error: Damaged | OSError) -> KafkaError:
         """
@@ -106,24 +116,49 @@ class Reader:
         reason = (
             f"{span.segment.path.parent.name}/{span.segment.path.name} cannot be read for offset {span.offset}: {what}"
         )
-        if what not in self._reported:
-            self._reported.add(what)
+        damage = f"{span.segment.path.name} {what}"
+        if damage not in self._reported:
+            self._reported.add(damage)
             self._logger.error("{reason}. `kgateway log check` tells more.", reason=reason)
         return KafkaError(code, reason)
 
 
-def _piece(source: Source, span: Span, *, always_check: bool) -> tuple[int, Piece]:
+def _found(source: Source, span: Span, *, always_check: bool) -> Found:
     """
-    Where the batch of the offset begins, and it with those behind it, as many as fit and are good.
+    The batch of the offset and those behind it, as many as fit, are good, and are there without more waiting.
     """
-    segment, end = span.segment, span.end
-    start = segment.position_of(source, span.offset, end)
+    start = at = span.segment.position_of(source, span.offset, span.end)
+    pieces, next_offset, left = list[bytes](), None, span.max_bytes
     try:
-        piece = cut_piece(source, segment.offsets, start, end, span.max_bytes, span.at_least_one)
-        if always_check or segment.is_unchecked(start, start + len(piece.data)):
-            check(piece.data, start)
-    except Damaged as damaged:
-        if damaged.position <= start:
+        while at < span.end and (left > 0 or not pieces):
+            first = span.at_least_one and not pieces
+            data, next_offset = _piece(source, span, at, left, at_least_one=first, always_check=always_check)
+            if not data:
+                break
+            pieces.append(data)
+            at += len(data)
+            left -= len(data)
+    except (Damaged, NotCached):
+        if not pieces:
             raise
-        piece = cut_piece(source, segment.offsets, start, end, damaged.position - start, False)
-    return start, piece
+    return Found(start, at, pieces, next_offset)
+
+
+def _piece(source: Source, span: Span, at: int, max_bytes: int, *, at_least_one: bool, always_check: bool) -> Piece:
+    """
+    Some of them, from a position where one begins: those before the first that is no good.
+    """
+    borders, end = span.segment.offsets, span.end
+    try:
+        piece = cut_piece(source, borders, at, end, min(max_bytes, PIECE_BYTES), at_least_one)
+        if not piece.data and max_bytes > PIECE_BYTES:
+            piece = cut_piece(source, borders, at, end, max_bytes, False)
+        if always_check or span.segment.is_unchecked(at, at + len(piece.data)):
+            check(piece.data, at)
+    except Damaged as damaged:
+        before = damaged.position - at
+        if before <= 0:
+            raise
+        # Once more, for what was found by its head alone may stand behind other damage.
+        return _piece(source, span, at, before, at_least_one=False, always_check=always_check)
+    return piece

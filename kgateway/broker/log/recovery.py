@@ -29,7 +29,7 @@ from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import PartitionLog
 from kgateway.broker.log.producer_snapshots import SNAPSHOT
 from kgateway.broker.log.segment import INDEX, LOG, TIME_INDEX, Segment, file_name
-from kgateway.broker.log.syncing import files_beside, sync_all
+from kgateway.broker.log.syncing import Doubtful, files_beside, sync_all
 from kgateway.broker.log.walking import Damage, scan
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
@@ -65,6 +65,7 @@ class Recovered:
     producers: ProducerTable
     epochs: Epochs
     synced: int  # before this all will outlast the machine
+    doubtful: list[Doubtful]  # what is to be written again before it is synced
     clean: bool  # so will the files beside the segments
     snapshot: int  # the offset of the file that told of the producers, or where there was none, the earliest
     faults: list[str] = field(default_factory=list)
@@ -109,13 +110,14 @@ class Recovery:
             segments.append(Segment(self._files, self._folder, base))
             yield from self._open(segments[-1], following)
         log = PartitionLog(self._files, self._folder, segments or [self._first()])
+        doubtful = self._doubtful(log)
         if self._sync:
-            self._make_last(log)
+            self._make_last(log, doubtful)
         self._epochs.cut(log.end_offset)
         self._remove_snapshots(bases)
         synced = log.end_offset if self._sync else min(self._trust.synced, log.end_offset)
         clean = self._trust.clean and synced == self._start == log.end_offset
-        return Recovered(log, self._producers, self._epochs, synced, clean, self._start, self._faults)
+        return Recovered(log, self._producers, self._epochs, synced, doubtful, clean, self._start, self._faults)
 
     def _remove_unfinished(self) -> None:
         for name in [name for name in self._sizes if name.endswith(".tmp")]:
@@ -152,18 +154,32 @@ class Recovery:
             disk.remove(path)
         return EARLIEST_OFFSET
 
-    def _make_last(self, log: PartitionLog) -> None:
+    def _doubtful(self, log: PartitionLog) -> list[Doubtful]:
         """
-        Sync what may not be synced: names, and segments behind what is known to be. If it is here because a sync has
-        failed, the system takes for written what never was, so it is written again.
+        What is behind the last sync. If the partition went offline because that failed, the system takes for written
+        what never was; nothing tells so of a process that was killed at once, so where syncs are a promise all is
+        doubtful.
         """
+        found = list[Doubtful]()
+        if self._trust.process_only and not self._sync:
+            return found
         for segment in log.segments:
             if segment.next_offset > self._trust.synced:
-                file = self._files.get(segment.path)
-                start = segment.position_of(file.read, max(self._trust.synced, segment.base_offset), segment.size)
-                file.write_again(start, segment.size - start)
-                beside = files_beside(segment.path, segment.next_offset)
-                sync_all(self._files.disk, [file], beside, [self._folder, self._folder.parent])
+                read = partial(self._read, segment.path)
+                start = segment.position_of(read, max(self._trust.synced, segment.base_offset), segment.size)
+                found.append(Doubtful(segment.path, start, segment.size - start))
+        return found
+
+    def _make_last(self, log: PartitionLog, doubtful: list[Doubtful]) -> None:
+        """
+        Sync what may not be, for it will be read.
+        """
+        folders = [self._folder, self._folder.parent]
+        for part in doubtful:
+            segment = next(segment for segment in log.segments if segment.path == part.path)
+            beside = files_beside(segment.path, segment.next_offset)
+            sync_all(self._files.disk, [part], [self._files.get(segment.path)], beside, folders)
+        doubtful.clear()
 
     def _remove_snapshots(self, bases: list[int]) -> None:
         """
@@ -189,7 +205,7 @@ class Recovery:
         if is_indexed and following is not None and self._is_finished(following):
             segment.take_over(self._sizes[segment.path.name], following)
             return
-        if is_indexed and self._trust.process_only:
+        if is_indexed and self._trust.process_only and self._epochs_known:
             segment.resume(self._start)
         yield from self._look_through(segment, following)
         if following is not None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from kgateway.broker.log.index import FIRST, OFFSETS, SECOND, TIMES, Index
 from kgateway.broker.log.open_files import OpenFiles
-from kgateway.broker.log.walking import Damaged, Source, locate
-from kgateway.records.batch import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, TimestampType, read_header
+from kgateway.broker.log.walking import Damaged, Source, locate, scan
+from kgateway.records.batch import HEADER_SIZE, NO_TIMESTAMP, Batch, BatchHeader, TimestampType, read_header
 from kgateway.wire.malformed import Malformed
 from kgateway.wire.types import Buffer
 
@@ -136,9 +136,9 @@ class Segment:
         """
         No record has a later timestamp.
         """
-        if self.largest_timestamp == _NO_TIME and self._times is None and len(self.times):
+        if self.largest_timestamp == _NO_TIME and len(self.times):
             self.largest_timestamp, _ = self.times.entry(-1)
-        return self.largest_timestamp
+        return max(self.largest_timestamp, NO_TIMESTAMP)  # which no index tells of
 
     def position_of_time(self, timestamp: int) -> int:
         """
@@ -151,9 +151,9 @@ class Segment:
     @property
     def is_loaded(self) -> bool:
         """
-        Whether the indexes are in memory.
+        Whether what readers need of the indexes is in memory.
         """
-        return self._offsets is not None and self._times is not None
+        return self._offsets is not None
 
     def is_unchecked(self, start: int, end: int) -> bool:
         """
@@ -237,26 +237,24 @@ class Segment:
         self._offsets = self._times = None
         self.offsets.cut(FIRST, offset - self.base_offset)
         reached, position = self.offsets.entry(-1) if len(self.offsets) else (0, 0)
-        if not (self.offsets.grows() and self.times.grows() and self._ends_at(reached, position)):
+        can_be = self.offsets.grows() and self.times.grows()
+        first, last = (self._header_at(at) if can_be else None for at in (0, position))
+        if not (first and last and (not position or last.last_offset - self.base_offset == reached)):
             self._offsets, self._times = Index(OFFSETS), Index(TIMES)
             return
-        self.times.cut(SECOND, reached + 1)
-        if len(self.times):
-            timestamp, at = self.times.entry(-1)
-            self.largest_timestamp, self.largest_timestamp_offset = timestamp, self.base_offset + at
-        self.size = position
+        self._go_back()
+        if position:
+            self.next_offset = last.base_offset
+        self.first_timestamp = largest_timestamp(first)
 
-    def _ends_at(self, reached: int, position: int) -> bool:
+    def _header_at(self, position: int) -> BatchHeader | None:
         """
-        Whether a batch begins at the position whose last offset is the one that was reached.
+        Of the batch that begins there, if one does.
         """
-        if not position:
-            return True
         try:
-            header = read_header(self._files.get(self.path).read(position, HEADER_SIZE))
+            return read_header(self._files.get(self.path).read(position, HEADER_SIZE))
         except Malformed:
-            return False
-        return header.last_offset - self.base_offset == reached
+            return None
 
     def let_go(self) -> None:
         """
@@ -267,16 +265,32 @@ class Segment:
             if index is not None and index.is_saved:
                 setattr(self, name, None)
 
-    def cut(self, position: int, next_offset: int) -> None:
+    def cut(self, position: int) -> None:
         """
-        Drop what is behind this position.
+        Drop what is behind this position, where a batch begins.
         """
-        self._files.get(self.path).truncate(position)
-        self.offsets.cut(SECOND, position)
-        self.times.cut(SECOND, next_offset - self.base_offset)
-        self.size, self.next_offset = position, next_offset
+        file = self._files.get(self.path)
+        file.truncate(position)
         self._written_early = min(self._written_early, position)
         self.forget_places()
+        self.offsets.cut(SECOND, position)
+        self.next_offset = self.base_offset
+        self._go_back()
+        for found in scan(file.read, self.size, position, self.base_offset):
+            if isinstance(found, Batch):
+                self.note(found.header, found.header.base_offset, OFFSETS_MAX)
+
+    def _go_back(self) -> None:
+        """
+        To the last indexed batch, which is to be noted again.
+        """
+        reached, position = self.offsets.entry(-1) if len(self.offsets) else (0, 0)
+        self.times.cut(SECOND, reached + 1)
+        self.largest_timestamp, self.largest_timestamp_offset = _NO_TIME, self.base_offset
+        if len(self.times):
+            timestamp, at = self.times.entry(-1)
+            self.largest_timestamp, self.largest_timestamp_offset = timestamp, self.base_offset + at
+        self.size, self._since_entry = position, 0
 
 
 def largest_timestamp(header: BatchHeader) -> int:

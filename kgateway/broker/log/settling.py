@@ -62,7 +62,8 @@ class Settling:
 
     def _round(self) -> None:
         self._next = None
-        changed, self._openings.changed = self._openings.changed, []
+        changed = [*self._openings.changed]
+        self._openings.changed.clear()  # partitions hold on to this list
         if not changed:
             self._later()
             return
@@ -82,12 +83,14 @@ class Settling:
         """
         if partition.lost or partition.settled:
             return True
+        what = f"what is beside the log of {partition.folder.name}"
         try:
             partition.settle()
         except OSError as error:
             self._openings.changed.append(partition)
-            self._complain(error)
+            self._parts.storage.failed(what, error)
             return False
+        self._parts.storage.worked(what)
         return True
 
     def _save(self, partitions: Iterable[LogPartition], *, sync: bool) -> None:

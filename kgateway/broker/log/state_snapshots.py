@@ -3,7 +3,7 @@ The last snapshot of a coordinator's state, as a file in the folder of its parti
 batches one behind the other, with the state after all records before that offset.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -28,9 +28,10 @@ class FileSnapshots:
     Those of one partition.
     """
 
-    def __init__(self, folder: Path, parts: LogParts) -> None:
+    def __init__(self, folder: Path, parts: LogParts, sync_log: Callable[[], Deferred[None]]) -> None:
         self._folder = folder
         self._parts = parts
+        self._sync_log = sync_log
 
     def load(self) -> Deferred[Snapshot]:
         return self._parts.in_thread(self._load)
@@ -49,6 +50,7 @@ class FileSnapshots:
     async def _save(self, snapshot: Snapshot) -> None:
         written = list[bytes]()
         await self._parts.in_turns(_write(iter(snapshot.state), written))
+        await self._sync_log()  # a snapshot must not know what the log can still lose
         path = self._folder / f"{_NAME}{snapshot.offset:020d}"
         await self._parts.in_thread(partial(self._put, path, b"".join(written)))
 

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -34,6 +34,16 @@ def files_beside(log: Path, next_offset: int) -> list[Path]:
     return [*indexes, log.with_name(file_name(next_offset, SNAPSHOT)), log.with_name(EPOCH_FILE)]
 
 
+class Doubtful(NamedTuple):
+    """
+    A part of a file that may be seen, and synced in vain, because an earlier sync has failed.
+    """
+
+    path: Path
+    position: int
+    size: int
+
+
 class Syncing:
     """
     The syncs of one partition.
@@ -42,6 +52,7 @@ class Syncing:
     __slots__ = (
         "_again",
         "_beside",
+        "_doubtful",
         "_failed",
         "_folders",
         "_log",
@@ -59,6 +70,7 @@ class Syncing:
         synced: Callable[[End], None],
         failed: Callable[[BaseException], None],
         begin: int,
+        doubtful: list[Doubtful],
     ) -> None:
         self._log = log
         self._parts = parts
@@ -67,6 +79,7 @@ class Syncing:
         self._running = self._again = False
         self._waiting: list[Deferred[None]] = []
         self._sealed: list[Path] = []  # logs that are full and were not synced since
+        self._doubtful = doubtful
         self._beside: list[Path] = []  # small files that belong to them
         self._folders = [log.folder, log.folder.parent]  # whose names are new
         names = parts.files.disk.names(log.folder)
@@ -106,8 +119,8 @@ class Syncing:
         self._again, self._running = False, True
         end, files = self._log.end, self._parts.files
         logs = [*self._sealed, self._log.segments[-1].path]
-        beside, folders = self._beside, self._folders
-        self._sealed, self._beside, self._folders = [], [], []
+        doubtful, beside, folders = self._doubtful, self._beside, self._folders
+        self._doubtful, self._sealed, self._beside, self._folders = [], [], [], []
         held = list[File]()
         try:
             for path in logs:
@@ -117,7 +130,7 @@ class Syncing:
             self._failed(error)
             self._end()
             return
-        syncing = self._parts.in_thread(partial(sync_all, files.disk, held, beside, folders))
+        syncing = self._parts.syncs.do(partial(sync_all, files.disk, doubtful, held, beside, folders))
         syncing.addBoth(self._let_go, held).addCallback(self._done, end).addErrback(self._broken)
 
     def _let_go(self, result: T, held: list[File]) -> T:
@@ -144,10 +157,13 @@ class Syncing:
         self._end()
 
 
-def sync_all(disk: Disk, logs: list[File], beside: list[Path], folders: list[Path]) -> None:
+def sync_all(disk: Disk, doubtful: list[Doubtful], logs: list[File], beside: list[Path], folders: list[Path]) -> None:
     """
-    Sync open files, others that are there, and then the names of all.
+    Write again what is doubtful, sync open files, others that are there, and then the names of all.
     """
+    for part in doubtful:
+        with closing(disk.open(part.path)) as file:
+            file.write_again(part.position, part.size)
     for log in logs:
         log.sync()
     for path in beside:

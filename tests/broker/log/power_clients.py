@@ -24,7 +24,8 @@ from tests.broker.log.power_log import Broken, ExpectedLog, Outlasts, Sent
 from tests.records.values import batch_of
 
 IN_FLIGHT = 5
-_SIZES = (0, 10, 10, 300, 300, 900, 2500)  # few, so that a batch often fits where another one was
+_COUNTS = (1, 1, 1, 2, 5)  # few, as the sizes, so that a batch often fits where another one was
+_SIZES = (10, 300, 300, 2500)
 _OUT_OF_ORDER = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
@@ -81,7 +82,7 @@ class Batches:
         """
         chance, now_ms = self._chance, self._now_ms()
         filling = b"x" * chance.choice(_SIZES)
-        records = [Record(n, now_ms, b"%08d" % next(self._numbers), filling) for n in range(chance.randint(1, 5))]
+        records = [Record(n, now_ms, b"%08d" % next(self._numbers), filling) for n in range(chance.choice(_COUNTS))]
         if producer is None:
             return batch_of(records)
         sequence = producer.next_sequence
@@ -93,6 +94,11 @@ class Judge(Protocol):
     """
     Who knows what the broker may do at the moment.
     """
+
+    def tell(self, what: str) -> None:
+        """
+        Something was done.
+        """
 
     def hears(self) -> bool:
         """

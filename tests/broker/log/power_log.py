@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from kgateway.broker.producers import WINDOW
+from kgateway.broker.producers import WINDOW, ProducerTable
 from kgateway.cluster.partition import EpochEnd, Found
 from kgateway.records.batch import PLACE_SIZE, Batch, BatchHeader, read_batch
 from kgateway.records.builder import BatchBuilder
 
+NO_PRODUCER = -1
 _SHOWN = 3
 
 
@@ -102,6 +103,21 @@ class ExpectedLog:
                     break
                 found.append(sent)
         return found
+
+    def check_producers(self, table: ProducerTable) -> None:
+        """
+        What is remembered of producers must be what the log tells of them.
+        """
+        ids = {sent.header.producer_id for sent in self._back()} - {NO_PRODUCER}
+        expected = {
+            number: [(sent.header.base_sequence, sent.base_offset) for sent in self.in_log(number)] for number in ids
+        }
+        known = {
+            number: [(written.base_sequence, written.base_offset) for written in reversed(producer.window)]
+            for number, producer in table.producers.items()
+        }
+        if known != expected:
+            raise Broken(f"{self.name}: of producers is known {known}, and the log tells {expected}")
 
     def appended(self, batch: Batch, base_offset: int, epoch: int) -> Sent:
         """

@@ -118,6 +118,7 @@ class Readers:
             raise Broken(f"{log.name} ends at {log.tip.end}, {partition.high_watermark} or {partition.log_end}")
         log.epoch_is(partition.leader_epoch)
         log.readable(partition.high_watermark)
+        log.check_producers(partition.producers())
         self._probe(partition, clients)
         for producer in clients.producers:
             producer.repeat()

@@ -7,28 +7,22 @@ good order, with its process, or with the machine, also while it starts. `trace`
 
 from collections.abc import Callable
 from errno import EIO, ENOSPC
-from functools import partial
 from random import Random
-from typing import Any
 
-from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from kgateway.cluster.config import TopicConfig
-from kgateway.cluster.view import NewTopic, Topic
 from kgateway.interfaces import IBroker, IPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.log.lossy_disk import PowerLoss
-from tests.broker.log.power_clients import Batches, Clients, Producer
-from tests.broker.log.power_log import ExpectedLog, Outlasts
+from tests.broker.log.power_clients import Batches, Clients
+from tests.broker.log.power_log import Outlasts
 from tests.broker.log.power_machine import Machine
+from tests.broker.log.power_operator import Configure, Operator
 from tests.broker.log.power_readers import RECOVERS, Readers
 from tests.broker.log.power_topics import ExpectedCluster, ExpectedTopic
 
 Make = Callable[[Machine], IBroker]
-Configure = Callable[[dict[str, str]], TopicConfig]
 
-_NAMES = ("a", "b", "c")
 _SECONDS = (0.01, 0.2, 1, 5, 10, 60)
 _FAILING = ("append", "append", "sync", "sync", "open", "sync_folder", "rename", "truncate", "remove", "make_folder")
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -45,12 +39,12 @@ class Schedule:
         self.machine = Machine(self.chance)
         self.cluster = ExpectedCluster()
         self._make = make
-        self._configure = configure
-        self._batches = Batches(self.chance, self.machine.now_ms)
+        self._operator = Operator(self.chance, self.cluster, self, configure, Batches(self.chance, self.machine.now_ms))
         self._broken: list[BaseException | None] = []
         self._ended = Outlasts.NOTHING  # what batches had to outlast since they were last compared
         self._fails = self.chance.random() < 0.3  # whether operations of the disk fail
         self._has_failed = False
+        self._pace = 0  # how soon threads come to what they are given
         self._broker: IBroker
         self._readers: Readers
 
@@ -64,6 +58,9 @@ class Schedule:
             self._end()
         while not self._unless_off(self._start):
             self._end()
+
+    def tell(self, what: str) -> None:
+        self.trace.append(what)
 
     def hears(self) -> bool:
         return not self.machine.disk.off
@@ -119,6 +116,7 @@ class Schedule:
 
     def _live(self) -> None:
         self.machine.interrupt = self._interrupt
+        self._pace = self.chance.choice((5, 30, 60))
         if self.chance.random() < 0.3:
             self.machine.disk.stop_after(self.chance.randrange(150))
         for _ in range(self.chance.choice((5, 20, 60))):
@@ -163,14 +161,24 @@ class Schedule:
 
     def _step(self) -> None:
         machine = self.machine
-        threads = (machine.work, machine.tell, machine.turn)
-        steps = (self._send, *threads, self._tick, self._change, self._look, self._break)
-        [step] = self.chance.choices(steps, (30, 25, 25, 10, 6, 6, 3, 2 if self._fails else 0))
-        if step in threads:
+        steps = {
+            self._send: 30,
+            machine.work: self._pace if machine.waiting else 0,
+            machine.tell: 30 if machine.worked else 0,
+            machine.turn: 30 if machine.turns else 0,
+            self._tick: 6,
+            self._change: 5,
+            self._look: 3,
+            self._break: 2 if self._fails else 0,
+        }
+        [step] = self.chance.choices([*steps], [*steps.values()])
+        if step in (machine.work, machine.tell, machine.turn):
             self.trace.append(f"{step.__name__} {len(machine.waiting)} {len(machine.worked)} {len(machine.turns)}")
             step()
+        elif step == self._look:
+            step()
         else:
-            machine.reactor(step) if step != self._look else step()
+            machine.reactor(step)
 
     def _observe(self) -> None:
         for topic in [*self.cluster.topics.values()]:
@@ -212,6 +220,9 @@ class Schedule:
             told = clients.send_next(partition, producer)
         self.trace.append(f"send to {clients.log.name}: {told}")
 
+    def _change(self) -> None:
+        self._operator.change(self._broker)
+
     def _tick(self) -> None:
         seconds = self.chance.choice(_SECONDS)
         self.trace.append(f"tick {seconds}")
@@ -232,73 +243,3 @@ class Schedule:
         self.trace.append(f"{name} {number} fails, {times} times")
         self._has_failed = True
         self.machine.disk.fail(name, number, self.chance.choice((EIO, ENOSPC)), times)
-
-    def _change(self) -> None:
-        name = self.chance.choice(_NAMES)
-        topic = self.cluster.topics.get(name)
-        if topic is None:
-            self._create(name)
-        elif topic.is_usable:
-            act = self.chance.choice((self._give_producer, self._give_producer, self._grow, self._delete))
-            self.trace.append(f"{act.__name__} {name}")
-            act(topic)
-
-    def _create(self, name: str) -> None:
-        overrides = {"segment.bytes": str(self.chance.choice((1000, 3000, 8000))), "index.interval.bytes": "500"}
-        fsync = self.chance.random() < 0.5
-        if fsync:
-            overrides["kgateway.acks.fsync"] = "true"
-        if self.chance.random() < 0.3:
-            overrides["flush.messages"] = str(self.chance.choice((1, 5)))
-        config, count = self._configure(overrides), self.chance.randint(1, 3)
-
-        def clients(index: int) -> Clients:
-            return Clients(ExpectedLog(f"{name}-{index}", fsync=fsync), self._batches, self)
-
-        topic = self.cluster.topics[name] = ExpectedTopic(name, config, {count}, clients, is_changing=True)
-        self.trace.append(f"create {name} {count} {overrides}")
-        self._asked(topic, self._broker.create_topic(NewTopic(name, count, config)), topic.confirmed)
-
-    def _grow(self, topic: ExpectedTopic) -> None:
-        assert topic.id
-        count = len(topic.clients) + 1
-        topic.counts.add(count)
-        topic.is_changing = True
-
-        def grown(found: Topic) -> None:
-            topic.counts = {count}
-            topic.confirmed(found)
-
-        self._asked(topic, self._broker.add_partitions(topic.id, count), grown)
-
-    def _delete(self, topic: ExpectedTopic) -> None:
-        assert topic.id
-        topic.is_changing = topic.may_be_missing = True
-        self._asked(topic, self._broker.delete_topic(topic.id), partial(self._deleted, topic))
-
-    def _deleted(self, topic: ExpectedTopic, _: None) -> None:
-        del self.cluster.topics[topic.name]
-
-    def _asked(self, topic: ExpectedTopic, answer: Deferred[Any], then: Callable[[Any], None]) -> None:
-        def answered(result: Any) -> None:
-            if self.hears():
-                self.trace.append(f"{topic.name} is changed")
-                then(result)
-
-        def refused(failure: Failure) -> None:
-            if self.hears():
-                self.trace.append(f"{topic.name} is not changed: {failure.value}")
-                self.excuse(failure.value)
-
-        answer.addCallbacks(answered, refused).addErrback(self.note)
-
-    def _give_producer(self, topic: ExpectedTopic) -> None:
-        def given(number: int) -> None:
-            if self.hears():
-                self.cluster.new_producer_id(number)
-                self.chance.choice(topic.clients).producers.append(Producer(number))
-
-        def refused(failure: Failure) -> None:
-            self.excuse(failure.value)
-
-        self._broker.new_producer_id().addCallbacks(given, refused).addErrback(self.note)

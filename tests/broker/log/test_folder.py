@@ -2,6 +2,7 @@
 The folder of a log: how it is made, how it was left, and when it is refused.
 """
 
+import fcntl
 import json
 import os
 import sys
@@ -281,6 +282,7 @@ def test_a_boot_is_known_again(tmp_path: Path, boot: str | None, same: bool) -> 
     Where the machine has run since the last start, what was not synced is there too.
     """
     start(tmp_path)
+    start(tmp_path)
     assert start(tmp_path, boot=boot).same_boot is same
 
 
@@ -303,10 +305,13 @@ def test_two_crashes_are_not_one(tmp_path: Path) -> None:
 
 def test_what_is_checked_is_whole(tmp_path: Path) -> None:
     """
-    Once all that another boot left is checked, the end of the process does it no harm any more.
+    Once all that another boot left is checked, the end of the process does it no harm any more. That is synced: a file
+    that a crash leaves empty would be taken for damaged.
     """
     start(tmp_path)
-    start(tmp_path, boot="tuesday").mark_recovered()
+    disk = RecordingDisk()
+    start(tmp_path, boot="tuesday", disk=disk).mark_recovered()
+    assert disk.done[-2:] == [("write and sync", tmp_path / "kgateway.start"), ("sync_folder", tmp_path)]
     folder = start(tmp_path, boot="tuesday")
     assert (folder.same_boot, folder.start_number) == (True, 3)
 
@@ -359,9 +364,8 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         (EROFS, "Read-only file system at {}; mount its file system for writing, or name another folder"),
         (EACCES, "Permission denied at {}; let the user who runs kgateway read and write there"),
         (ENOSPC, "No space left on device at {}; make room on its disk"),
-        (ENOLCK, "No locks available at {}; see to its disk, or name another folder"),
     ],
-    ids=["read-only", "rights", "full", "no locks"],
+    ids=["read-only", "rights", "full"],
 )
 def test_a_folder_that_cannot_be_locked_is_refused(tmp_path: Path, code: int, reason: str) -> None:
     """
@@ -376,18 +380,37 @@ def test_a_folder_that_cannot_be_locked_is_refused(tmp_path: Path, code: int, re
     assert str(error.value) == f"{tmp_path} cannot be opened: " + reason.format(tmp_path / ".lock")
 
 
-def test_files_of_others_are_refused(tmp_path: Path) -> None:
+def test_a_file_system_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    That a lock cannot be had at all is not taken for its being held.
+    """
+
+    def lockf(descriptor: int, command: int) -> None:
+        raise OSError(ENOLCK, os.strerror(ENOLCK))
+
+    monkeypatch.setattr(fcntl, "lockf", lockf)
+    assert refused(tmp_path) == (
+        f"{tmp_path} cannot be opened: No locks available; see to its disk, or name another folder"
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (["a.txt", "b.txt", "c.tmp", "d.txt"], "a.txt, b.txt, c.tmp and 1 more"),
+        (["meta.properties.bak"], "meta.properties.bak"),
+    ],
+)
+def test_files_of_others_are_refused(tmp_path: Path, names: list[str], shown: str) -> None:
     """
     A folder that has files and is not a gateway's is refused by their names, and stays as it is.
     """
-    names = {"a.txt", "b.txt", "c.tmp", "d.txt"}
     for name in names:
         (tmp_path / name).write_bytes(b"")
     assert refused(tmp_path) == (
-        f"{tmp_path} holds files that are not kgateway's: a.txt, b.txt, c.tmp and 1 more; "
-        "name an empty folder or a new one"
+        f"{tmp_path} holds files that are not kgateway's: {shown}; name an empty folder or a new one"
     )
-    assert {path.name for path in tmp_path.iterdir()} == names
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 @pytest.mark.parametrize("sign", ["meta.properties", "__cluster_metadata-0"])

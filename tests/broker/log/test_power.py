@@ -91,18 +91,24 @@ def failures(schedule: Schedule) -> Iterator[str]:
         failure = event.get("log_failure")
         if failure and not failure.check(PowerLoss):
             yield failure.getTraceback()
+        for reference in ("log_source", "log_logger", "log_failure"):
+            event.pop(
+                reference, None
+            )  # Twisted keeps the last events, and each would keep its broker with all its disk
 
 
 @pytest.mark.usefixtures("small")
-def test_power_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("half", range(2))  # for two processes
+def test_power_loss(half: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     Whenever the process or the machine ends, and whatever the disk refuses: what was acknowledged is there, as far as
     it was promised, and the log is a prefix of what was sent, each batch once, in order, and whole.
     """
-    for seed in SEEDS:
+    for seed in SEEDS[half::2]:
         monkeypatch.setattr(uuids, "token_bytes", Random(seed).randbytes)
         schedule = Schedule(seed, make, TopicConfig.of)
         wrong = [*failures(schedule)]
         if wrong:
-            told = "\n".join([*schedule.trace[-_TOLD:], *wrong])
+            trace = schedule.trace if ONE else schedule.trace[-_TOLD:]
+            told = "\n".join([*trace, *wrong])
             pytest.fail(f"POWER_SEED={seed} does this again:\n{told}", pytrace=False)

@@ -394,12 +394,14 @@ def test_a_file_of_deletions_is_written_anew(path: Path) -> None:
 
 def test_each_line_that_was_written_anew_is_sure(path: Path) -> None:
     """
-    Damage to a file that was written anew, which was synced as one, is not taken for a crash.
+    Damage to a file that was written anew, which was synced as one, is not taken for a crash; of several lines the
+    first is named.
     """
     journal(path, ONE, TWO, THREE)
     journal(path)
+    damage(path, 1)
     damage(path, 2)
-    with pytest.raises(FolderError, match=r"line 2 of .* is damaged"):
+    with pytest.raises(FolderError, match=r"line 1 of .* is damaged"):
         journal(path)
 
 

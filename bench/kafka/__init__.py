@@ -1,0 +1,3 @@
+"""
+kgateway beside Apache Kafka, in one run, with the same clients. `python -m bench.kafka`
+"""

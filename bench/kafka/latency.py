@@ -1,0 +1,105 @@
+"""
+How long one record takes, one at a time: until it is acknowledged, and until a consumer in the same process has it.
+
+No linger, acks of all, values of 100 bytes; the consumer's settings are those it comes with.
+"""
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from bench.fetch import consumer
+from bench.kafka.clients import create_topic, random_values
+from bench.kafka.rounds import Plan, Workload
+from bench.kafka.servers import Server
+from bench.kafka.table import Measured, Row, at_most
+from bench.produce import SMALL_BYTES, producer
+
+TOPIC = "latency"
+SMALL = {"linger.ms": 0}
+_SAMPLES = 5_000
+_UNCOUNTED = 500  # of a round
+_PATIENCE_S = 60
+
+
+class Acks:
+    """
+    Waits for the acknowledgement of one record after the other.
+    """
+
+    def __init__(self, producer: Producer, topic: str) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._acked_at = 0.0
+
+    def seconds(self, value: bytes) -> float:
+        """
+        From the call that produces it until the call that waits for it returns.
+        """
+        self._acked_at = 0.0
+        began = perf_counter()
+        self._producer.produce(self._topic, value, partition=0, on_delivery=self._acked)
+        while not self._acked_at:
+            assert self._producer.poll(_PATIENCE_S), "a record was not acknowledged"
+        return self._acked_at - began
+
+    def _acked(self, error: Any, message: Any) -> None:
+        if error:
+            raise KafkaException(error)
+        self._acked_at = perf_counter()
+
+
+def _arrival_seconds(producer: Producer, consumer: Consumer, value: bytes) -> float:
+    began = perf_counter()
+    producer.produce(TOPIC, value, partition=0)
+    message = consumer.poll(_PATIENCE_S)
+    arrived = perf_counter()
+    assert message is not None, "a record did not arrive"
+    assert message.value() == value
+    producer.poll(0)
+    return arrived - began
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """
+    The value that so many percent are not above.
+    """
+    return sorted(values)[max(0, -(-len(values) * percent // 100) - 1)]
+
+
+def in_ms(seconds: Sequence[float]) -> list[Measured]:
+    """
+    The median, and what one in a hundred is above.
+    """
+    return [Measured(percentile(seconds, percent) * 1_000) for percent in (50, 99)]
+
+
+def _prepare(server: Server, plan: Plan) -> None:
+    create_topic(server, TOPIC, partitions=1)
+
+
+def _run(server: Server, plan: Plan) -> Sequence[Measured]:
+    values, uncounted = random_values(SMALL_BYTES, plan.part(_SAMPLES + _UNCOUNTED)), plan.part(_UNCOUNTED)
+    sender, receiver = producer(server.bootstrap, TOPIC, **SMALL), consumer(server.bootstrap)
+    acks = Acks(sender, TOPIC)
+    acked = [acks.seconds(value) for value in values]
+    partition = TopicPartition(TOPIC, 0)
+    _, partition.offset = receiver.get_watermark_offsets(partition, _PATIENCE_S)
+    receiver.assign([partition])
+    arrived = [_arrival_seconds(sender, receiver, value) for value in values]
+    receiver.close()
+    return in_ms(acked[uncounted:]) + in_ms(arrived[uncounted:])
+
+
+WORKLOAD = Workload(
+    "latency",
+    [
+        Row(f"{what}, {part}", "ms", at_most(1.0))
+        for what in ("one record until its ack", "one record until a consumer has it")
+        for part in ("p50", "p99")
+    ],
+    _run,
+    _prepare,
+)

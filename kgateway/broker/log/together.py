@@ -1,0 +1,63 @@
+"""
+Does many small things that wait for the disk in few threads: what comes while they are busy is done by the one that is
+free first, all of it at once. A thread for each would cost more than what it waits for.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+Work = Callable[[], None]
+
+
+class Together:
+    """
+    Work that waits for a thread.
+    """
+
+    def __init__(self, in_thread: Callable[[Callable[[], Any]], Deferred[Any]], threads: int = 2) -> None:
+        self._in_thread = in_thread
+        self._free = threads
+        self._waiting: list[tuple[Work, Deferred[None]]] = []
+
+    def do(self, work: Work) -> Deferred[None]:
+        """
+        Fires when it is done, or fails as it does.
+        """
+        done: Deferred[None] = Deferred()
+        self._waiting.append((work, done))
+        self._start()
+        return done
+
+    def _start(self) -> None:
+        if not self._free or not self._waiting:
+            return
+        self._free -= 1
+        taken, self._waiting = self._waiting, []
+        works = [work for work, _ in taken]
+        self._in_thread(partial(_outcomes, works)).addBoth(self._ended, [done for _, done in taken])
+
+    def _ended(self, outcomes: list[Failure | None] | Failure, waiting: list[Deferred[None]]) -> None:
+        self._free += 1
+        self._start()
+        for number, done in enumerate(waiting):
+            outcome = outcomes if isinstance(outcomes, Failure) else outcomes[number]
+            if outcome:
+                done.errback(outcome)
+            else:
+                done.callback(None)
+
+
+def _outcomes(works: list[Work]) -> list[Failure | None]:
+    return [_outcome(work) for work in works]
+
+
+def _outcome(work: Work) -> Failure | None:
+    try:
+        work()
+    except Exception:
+        return Failure()
+    return None

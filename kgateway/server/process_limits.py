@@ -1,0 +1,32 @@
+"""
+What a process of its own may and should have from the system: descriptors, and memory that is not given back at once.
+"""
+
+import ctypes
+import resource
+from contextlib import suppress
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
+_KEPT_BYTES = 64 << 20
+_MAPPED_BYTES = 32 << 20  # the most that malloc allows
+
+
+def allow_many_files() -> None:
+    """
+    Use as many descriptors as the system permits: clients take one each.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def keep_freed_memory() -> None:
+    """
+    Let malloc keep what is freed, as far as that is not much. A megabyte for each batch that comes or goes would else
+    be fetched from the system, page by page, and given back, which costs more than to copy the batch.
+    """
+    with suppress(AttributeError, OSError):  # where malloc is not that of glibc
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_MMAP_THRESHOLD, _MAPPED_BYTES)
+        set_option(_TRIM_THRESHOLD, _KEPT_BYTES)

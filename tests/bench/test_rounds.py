@@ -1,0 +1,98 @@
+"""
+Rounds of two servers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from bench.kafka.rounds import Plan, Workload, alternate
+from bench.kafka.servers import Server
+from bench.kafka.table import Measured, Row
+
+
+@dataclass
+class Counting:
+    """
+    A server that measures how often it was asked.
+    """
+
+    name: str
+    data: Path
+    asked: list[str]
+    synced: Mapping[str, str] = field(default_factory=dict)
+    bootstrap: str = ""
+    port: int = 0
+    pid: int = 0
+
+    def start(self) -> None:
+        """
+        Not needed.
+        """
+
+    def stop(self) -> None:
+        """
+        Not needed.
+        """
+
+
+def _run(server: Server, plan: Plan) -> Sequence[Measured]:
+    assert isinstance(server, Counting)
+    server.asked.append(server.name)
+    turn = server.asked.count(server.name)
+    return [Measured(turn if server.name == "kgateway" else -turn), Measured(100 + turn)]
+
+
+WORKLOAD = Workload("counting", [Row("turn", ""), Row("turn and a hundred", "")], _run)
+
+
+@pytest.fixture
+def asked() -> list[str]:
+    """
+    The servers in the order in which they were asked.
+    """
+    return []
+
+
+@pytest.fixture
+def servers(asked: list[str], tmp_path: Path) -> Sequence[Server]:
+    """
+    In the order that `alternate` wants.
+    """
+    return [Counting(name, tmp_path, asked) for name in ("Kafka", "kgateway")]
+
+
+def test_the_first_one_changes(servers: Sequence[Server], asked: list[str]) -> None:
+    """
+    Who begins a round ends the next one.
+    """
+    alternate(WORKLOAD, Plan(rounds=2, warm_ups=1), servers)
+    assert asked == ["Kafka", "kgateway", "kgateway", "Kafka", "Kafka", "kgateway"]
+
+
+def test_warm_ups_do_not_count(servers: Sequence[Server]) -> None:
+    """
+    What is kept is of the rounds behind them, each server's in its place and each row's measurement in its row.
+    """
+    turns, hundreds = alternate(WORKLOAD, Plan(rounds=2, warm_ups=1), servers)
+    assert turns.row.work == "turn"
+    assert [found.value for found in turns.kgateway] == [2, 3]
+    assert [found.value for found in turns.kafka] == [-2, -3]
+    assert [found.value for found in hundreds.kafka] == [102, 103]
+
+
+def test_a_measurement_for_each_row(servers: Sequence[Server]) -> None:
+    """
+    A workload that has forgotten one is found out.
+    """
+    with pytest.raises(ValueError, match="zip"):
+        alternate(Workload("forgetful", WORKLOAD.rows[:1], _run), Plan(rounds=1, warm_ups=0), servers)
+
+
+def test_a_share_is_never_nothing() -> None:
+    """
+    However short the run, something is done.
+    """
+    assert [Plan(share=0.1).part(full) for full in (1_000, 10, 1)] == [100, 1, 1]

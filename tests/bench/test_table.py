@@ -1,0 +1,81 @@
+"""
+The table of what was measured of two servers.
+"""
+
+from bench.kafka.table import Compared, Measured, Row, at_least, at_most, number, table
+
+
+def compared(row: Row, kgateway: list[float], kafka: list[float]) -> Compared:
+    """
+    Rounds with nothing but values.
+    """
+    return Compared(row, [Measured(value) for value in kgateway], [Measured(value) for value in kafka])
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_a_goal_is_met_at_its_bound() -> None:
+    """
+    What is to be at least or at most a ratio may be just that.
+    """
+    assert [at_least(1.5).met(ratio) for ratio in (1.49, 1.5, 2)] == [False, True, True]
+    assert [at_most(0.2).met(ratio) for ratio in (0.1, 0.2, 0.21)] == [True, True, False]
+
+
+def test_the_ratio_is_that_of_rounds() -> None:
+    """
+    Each round of kgateway is compared with the one of Kafka that ran beside it, and the median counts.
+    """
+    slowing_down = compared(Row("work", "MB/s", at_least(1.0)), [100, 50, 10], [50, 25, 100])
+    assert slowing_down.ratios == [2.0, 2.0, 0.1]
+    assert "| 2.00 (0.10 to 2.00) | >= 1 | met |" in table([slowing_down])
+
+
+def test_a_missed_goal_stands_out() -> None:
+    """
+    A row says by itself that it does not reach its goal, and nothing where it has none.
+    """
+    *_, missed, without = table(
+        [compared(Row("p99", "ms", at_most(1.0)), [3], [2]), compared(Row("p50", "ms"), [3], [2])]
+    ).splitlines()
+    assert cells(missed) == ["p99", "ms", "3.00", "2.00", "1.50", "<= 1", "**MISSED**"]
+    assert cells(without) == ["p50", "ms", "3.00", "2.00", "1.50", "", ""]
+
+
+def test_every_round_is_within_the_spread() -> None:
+    """
+    Beside the median stand the least and the most.
+    """
+    [line] = table([compared(Row("work", "MB/s"), [300, 100, 200], [1, 1, 1])]).splitlines()[2:]
+    assert cells(line)[2] == "200 (100 to 300)"
+
+
+def test_columns_of_nothing_are_left_out() -> None:
+    """
+    What no row has has no column.
+    """
+    assert cells(table([compared(Row("p50", "ms"), [1], [2])]).splitlines()[0]) == [
+        *("work", "unit", "kgateway", "Kafka", "ratio"),
+    ]
+
+
+def test_cost_and_remark_stand_for_both_servers() -> None:
+    """
+    kgateway's come first; a row without them has empty cells.
+    """
+    row = Row("cold", "MB/s", per="GB", remark="{:.0%} from disk")
+    measured = Compared(row, [Measured(1, 0.5, 1.2, 0.99)], [Measured(1, 2.5, 0.7, 1)])
+    heading, _, line, other = table([measured, compared(Row("warm", "MB/s"), [1], [1])]).splitlines()
+    assert cells(heading)[5:] == ["server's CPU s, kgateway / Kafka", "client's cores", "remarks"]
+    assert cells(line)[5:] == ["0.500 / 2.50 per GB", "1.2 / 0.7", "99% from disk / 100% from disk"]
+    assert cells(other)[5:] == ["", "", ""]
+
+
+def test_digits() -> None:
+    """
+    A value has three digits that mean something.
+    """
+    shown = [number(value) for value in (0.2714, 2.714, 27.14, 271.4, 27_140)]
+    assert shown == ["0.271", "2.71", "27.1", "271", "27,140"]

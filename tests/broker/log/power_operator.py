@@ -1,0 +1,117 @@
+"""
+The operator: creates topics, lets them grow, deletes them, and gives ids to producers.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.view import NewTopic, Topic
+from kgateway.interfaces import IBroker
+from tests.broker.log.power_clients import Batches, Clients, Judge, Producer
+from tests.broker.log.power_log import ExpectedLog
+from tests.broker.log.power_topics import ExpectedCluster, ExpectedTopic
+
+Configure = Callable[[dict[str, str]], TopicConfig]
+
+_NAMES = ("a", "b", "c")  # few, so that what a topic leaves is in the way of the next one
+
+
+class Operator:
+    """
+    Changes one topic after the other, and notes what it is told.
+    """
+
+    def __init__(
+        self, chance: Random, cluster: ExpectedCluster, judge: Judge, configure: Configure, batches: Batches
+    ) -> None:
+        self._chance = chance
+        self._cluster = cluster
+        self._judge = judge
+        self._configure = configure
+        self._batches = batches
+
+    def change(self, broker: IBroker) -> None:
+        """
+        Change something.
+        """
+        name = self._chance.choice(_NAMES)
+        topic = self._cluster.topics.get(name)
+        if topic is None:
+            self._create(broker, name)
+        elif topic.is_usable and topic.id:
+            self._chance.choice((self._give_producer, self._give_producer, self._grow, self._delete))(broker, topic)
+
+    def _create(self, broker: IBroker, name: str) -> None:
+        overrides, fsync = self._overrides(), self._chance.random() < 0.5
+        if fsync:
+            overrides["kgateway.acks.fsync"] = "true"
+        config, count = self._configure(overrides), self._chance.randint(1, 3)
+
+        def clients(index: int) -> Clients:
+            return Clients(ExpectedLog(f"{name}-{index}", fsync=fsync), self._batches, self._judge)
+
+        topic = self._cluster.topics[name] = ExpectedTopic(name, config, {count}, clients, is_changing=True)
+
+        def created(found: Topic) -> None:
+            topic.confirmed(found)
+            if self._chance.random() < 0.7:
+                self._give_producer(broker, topic)
+
+        self._judge.tell(f"create {name} {count} {overrides}")
+        self._ask(name, broker.create_topic(NewTopic(name, count, config)), created)
+
+    def _overrides(self) -> dict[str, str]:
+        overrides = {"segment.bytes": str(self._chance.choice((1000, 3000, 8000))), "index.interval.bytes": "500"}
+        if self._chance.random() < 0.3:
+            overrides["flush.messages"] = str(self._chance.choice((1, 5)))
+        if self._chance.random() < 0.1:
+            overrides["flush.ms"] = "500"
+        return overrides
+
+    def _grow(self, broker: IBroker, topic: ExpectedTopic) -> None:
+        count = len(topic.clients) + 1
+        topic.counts.add(count)
+        topic.is_changing = True
+
+        def grown(found: Topic) -> None:
+            topic.counts = {count}
+            topic.confirmed(found)
+
+        assert topic.id
+        self._judge.tell(f"let {topic.name} grow to {count}")
+        self._ask(topic.name, broker.add_partitions(topic.id, count), grown)
+
+    def _delete(self, broker: IBroker, topic: ExpectedTopic) -> None:
+        topic.is_changing = topic.may_be_missing = True
+
+        def deleted(_: None) -> None:
+            del self._cluster.topics[topic.name]
+
+        assert topic.id
+        self._judge.tell(f"delete {topic.name}")
+        self._ask(topic.name, broker.delete_topic(topic.id), deleted)
+
+    def _give_producer(self, broker: IBroker, topic: ExpectedTopic) -> None:
+        def given(number: int) -> None:
+            self._cluster.new_producer_id(number)
+            self._chance.choice(topic.clients).producers.append(Producer(number))
+
+        self._ask("a producer", broker.new_producer_id(), given)
+
+    def _ask(self, what: str, answer: Deferred[Any], then: Callable[[Any], None]) -> None:
+        def answered(result: Any) -> None:
+            if self._judge.hears():
+                self._judge.tell(f"{what}: done")
+                then(result)
+
+        def refused(failure: Failure) -> None:
+            if self._judge.hears():
+                self._judge.tell(f"{what}: {failure.value}")
+                self._judge.excuse(failure.value)
+
+        answer.addCallbacks(answered, refused).addErrback(self._judge.note)

@@ -1,0 +1,127 @@
+"""
+How far the logs are known to be good, written down.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kgateway.broker.log.checkpoints import SETTLED, SYNCED, Checkpoints
+from tests.broker.log.noted_disk import NotedDisk
+
+PLACES = {("orders", 0): 7, ("a.b-c_d", 12): 0, ("-", 1): 1 << 40, ("x-1", 1): 3}
+
+
+def checkpoints(folder: Path, *, trust_settled: bool = True) -> Checkpoints:
+    return Checkpoints(folder, NotedDisk(), trust_settled=trust_settled)
+
+
+def test_files_are_as_kafka_writes_them(tmp_path: Path) -> None:
+    """
+    A version, how many lines follow, and lines of a topic, a partition and an offset.
+    """
+    written = checkpoints(tmp_path)
+    written.synced[("orders", 0)], written.settled[("x-1", 3)] = 5, 6
+    written.save()
+    assert (tmp_path / SYNCED).read_bytes() == b"0\n1\norders 0 5\n"
+    assert (tmp_path / SETTLED).read_bytes() == b"0\n1\nx-1 3 6\n"
+
+
+def test_what_is_saved_is_found(tmp_path: Path) -> None:
+    """
+    All that topics may be called comes back, each file by itself.
+    """
+    written = checkpoints(tmp_path)
+    written.synced |= PLACES
+    written.settled |= {("y", 0): 1}
+    written.save()
+    found = checkpoints(tmp_path)
+    assert (found.synced, found.settled) == (PLACES, {("y", 0): 1})
+
+
+def test_settled_is_not_always_to_be_trusted(tmp_path: Path) -> None:
+    """
+    After the death of the machine only what was synced counts.
+    """
+    written = checkpoints(tmp_path)
+    written.synced |= PLACES
+    written.settled |= PLACES
+    written.save()
+    found = checkpoints(tmp_path, trust_settled=False)
+    assert (found.synced, found.settled) == (PLACES, {})
+
+
+def test_nothing_is_known_at_first(tmp_path: Path) -> None:
+    """
+    Without files nothing is known, and none are made until that is asked for.
+    """
+    found = checkpoints(tmp_path)
+    assert (found.synced, found.settled, list(tmp_path.iterdir())) == ({}, {}, [])
+
+
+def test_partitions_are_forgotten(tmp_path: Path) -> None:
+    """
+    A partition that is there no more is in neither file; that it never was is no matter.
+    """
+    found = checkpoints(tmp_path)
+    found.synced |= PLACES
+    found.settled |= PLACES
+    for _ in range(2):
+        found.forget(("orders", 0))
+    assert ("orders", 0) not in found.synced.keys() | found.settled.keys()
+    assert len(found.synced) == len(found.settled) == 3
+
+
+def test_files_are_synced_where_that_is_asked_for(tmp_path: Path) -> None:
+    """
+    In the end both files are to outlast the machine; before that they need not.
+    """
+    disk = NotedDisk()
+    found = Checkpoints(tmp_path, disk, trust_settled=True)
+    found.save()
+    assert disk.count("sync") == 0
+    found.save(sync=True)
+    assert (disk.count("sync", SYNCED), disk.count("sync", SETTLED)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"0\n",
+        b"0\n0",
+        b"1\n1\nt 0 5\n",
+        b"0\n2\nt 0 5\n",
+        b"0\n1\nt 0 5\nt 1 6\n",
+        b"0\n1\nt 0 -5\n",
+        b"0\n1\nt 0 x\n",
+        b"0\n1\nt 5\n",
+        b"0\nx\nt 0 5\n",
+        b"0\n1\nt\xff 0 5\n",
+    ],
+    ids=repr,
+)
+def test_damaged_files_say_nothing(data: bytes, tmp_path: Path) -> None:
+    """
+    A file that is not whole costs only time: the other one counts all the same.
+    """
+    written = checkpoints(tmp_path)
+    written.settled |= PLACES
+    written.save()
+    (tmp_path / SYNCED).write_bytes(data)
+    found = checkpoints(tmp_path)
+    assert (found.synced, found.settled) == ({}, PLACES)
+
+
+def test_a_file_cut_anywhere_says_no_more_than_is_so(tmp_path: Path) -> None:
+    """
+    Offsets may be behind the truth, never ahead of it.
+    """
+    written = checkpoints(tmp_path)
+    written.synced |= PLACES
+    written.save()
+    data = (tmp_path / SYNCED).read_bytes()
+    for size in range(len(data)):
+        (tmp_path / SYNCED).write_bytes(data[:size])
+        for place, offset in checkpoints(tmp_path).synced.items():
+            assert offset <= PLACES[place], size

@@ -1,0 +1,132 @@
+"""
+Which files are open, and for how long.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kgateway.broker.log.open_files import OpenFiles
+from tests.broker.log.noted_disk import NotedDisk
+
+
+class Opened:
+    """
+    Files a, b, c and d, of which two may be open.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.disk = NotedDisk()
+        self.files = OpenFiles(self.disk, 2)
+        self.a, self.b, self.c, self.d = (folder / name for name in "abcd")
+        for path in (self.a, self.b, self.c, self.d):
+            path.touch()
+
+    @property
+    def names(self) -> str:
+        """
+        What the disk has open.
+        """
+        return "".join(sorted(file.path.name for file in self.disk.opened))
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    return Opened(tmp_path)
+
+
+def test_files_are_opened_once(opened: Opened) -> None:
+    """
+    Who asks for a file that is open gets that one.
+    """
+    assert opened.files.get(opened.a) is opened.files.get(opened.a)
+    assert opened.disk.count("open") == len(opened.files) == 1
+
+
+def test_files_are_made_where_that_is_asked_for(opened: Opened, tmp_path: Path) -> None:
+    """
+    A file that is not there is made, or else missed.
+    """
+    with pytest.raises(FileNotFoundError):
+        opened.files.get(tmp_path / "new")
+    opened.files.get(tmp_path / "new", create=True)
+    assert (tmp_path / "new").exists()
+
+
+def test_those_used_last_stay_open(opened: Opened) -> None:
+    """
+    Beyond the limit the one goes that was not used for the longest time.
+    """
+    for path in (opened.a, opened.b, opened.a, opened.c):
+        opened.files.get(path)
+    assert (opened.names, len(opened.files)) == ("ac", 2)
+
+
+def test_held_files_stay_open(opened: Opened) -> None:
+    """
+    What somebody is busy with stays, though it was not used for longer than others, and then more than the limit.
+    """
+    held = [opened.files.hold(path) for path in (opened.a, opened.b)]
+    opened.files.get(opened.c)
+    assert opened.names == "abc"
+    opened.files.let_go(held[0])
+    opened.files.get(opened.d)
+    assert opened.names == "bcd"
+    assert held[1].read(0, 1) == b""
+
+
+def test_a_file_just_opened_is_not_the_one_that_goes(opened: Opened) -> None:
+    """
+    Where all others are held, the newest stays, or its user would have nothing.
+    """
+    for path in (opened.a, opened.b):
+        opened.files.hold(path)
+    assert opened.files.get(opened.c).read(0, 1) == b""
+
+
+def test_closed_files_are_closed_at_once(opened: Opened) -> None:
+    """
+    A file that nobody is busy with is closed when that is asked for; one that is not open is no matter.
+    """
+    opened.files.get(opened.a)
+    opened.files.close(opened.a)
+    opened.files.close(opened.b)
+    assert (opened.names, len(opened.files)) == ("", 0)
+
+
+def test_a_held_file_is_closed_when_it_is_let_go(opened: Opened) -> None:
+    """
+    Whoever is busy with it ends that first, also where there are two; who asks for its path meanwhile gets another.
+    """
+    first, second = opened.files.hold(opened.a), opened.files.hold(opened.a)
+    opened.files.close(opened.a)
+    other = opened.files.get(opened.a)
+    assert other is not first
+    opened.files.let_go(first)
+    assert opened.disk.opened == {second, other}
+    opened.files.let_go(second)
+    assert opened.disk.opened == {other}
+
+
+def test_holding_again_after_a_close(opened: Opened) -> None:
+    """
+    A file that was let go after it was closed does not take the one with it that is open under its path now.
+    """
+    first = opened.files.hold(opened.a)
+    opened.files.close(opened.a)
+    second = opened.files.hold(opened.a)
+    opened.files.let_go(first)
+    opened.files.let_go(second)
+    assert opened.disk.opened == {second}
+
+
+def test_all_are_closed_in_the_end(opened: Opened) -> None:
+    """
+    All at once, but for what is held.
+    """
+    held = opened.files.hold(opened.a)
+    opened.files.get(opened.b)
+    opened.files.close_all()
+    assert (opened.names, len(opened.files)) == ("a", 0)
+    opened.files.let_go(held)
+    assert opened.names == ""

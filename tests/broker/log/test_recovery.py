@@ -1,0 +1,340 @@
+"""
+What a process finds of the log that another has left: what is believed, what is looked through, and where the log ends.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kgateway.broker.log import producer_snapshots, recovery
+from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker.log.open_files import OpenFiles
+from kgateway.broker.log.partition_log import Limits
+from kgateway.broker.log.recovery import Recovered, Recovery, Trust
+from kgateway.broker.log.segment import file_name
+from kgateway.broker.producers import ProducerTable
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_rows import LONG_MAX
+from kgateway.records.batch import Batch
+from tests.broker.behaviour import START_MS, batch, sequenced
+from tests.broker.log.making import NOTHING_KNOWN, put, recovered
+from tests.broker.log.noted_disk import NotedDisk
+
+SIZE = len(batch().data)
+LOG = file_name(0, ".log")
+INTERVAL = 2 * SIZE
+CONFIG = TopicConfig(index_interval_bytes=INTERVAL)
+
+
+class Left:
+    """
+    A log of twelve batches of a producer, a record each, in segments of five; and how the next process opens it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.disk = NotedDisk()
+        self.files = OpenFiles(self.disk, 9)
+        self.opened = self.open(NOTHING_KNOWN)
+        self.limits = Limits(5 * SIZE, LONG_MAX, INTERVAL)
+        for number in range(12):
+            self.append(sequenced(number), number // 4)
+        self.folder_names = set(self.disk.names(folder))
+
+    def append(self, sent: Batch, epoch: int = 2) -> None:
+        offset = self.opened.log.end_offset
+        if self.opened.log.is_full_for(sent.header, self.limits):
+            self._write_beside()
+        put(self.opened.log, sent, epoch=epoch, limits=self.limits)
+        self.opened.epochs.assign(epoch, offset)
+        self.opened.producers.remember(sent.header, offset, START_MS)
+
+    def settle(self) -> int:
+        """
+        Bring the files beside up to date; the offset that checkpoints tell.
+        """
+        self.opened.log.save_indexes()
+        return self._write_beside()
+
+    def _write_beside(self) -> int:
+        end_offset = self.opened.log.end_offset
+        (self.folder / file_name(end_offset, ".snapshot")).write_bytes(
+            producer_snapshots.written(self.opened.producers)
+        )
+        (self.folder / EPOCH_FILE).write_bytes(self.opened.epochs.written())
+        return end_offset
+
+    def open(self, trust: Trust, config: TopicConfig = CONFIG) -> Recovered:
+        """
+        As another process does.
+        """
+        self.files.close_all()
+        self.disk.done.clear()
+        self.disk.read_bytes.clear()
+        self.files = OpenFiles(self.disk, 9)
+        self.opened = recovered(self.files, self.folder, trust, config)
+        return self.opened
+
+    def change(self, at: int, name: str = LOG, by: int = 0xFF) -> None:
+        path = self.folder / name
+        data = bytearray(path.read_bytes())
+        data[at] ^= by
+        path.write_bytes(data)
+
+    def cut(self, size: int, name: str = LOG) -> None:
+        path = self.folder / name
+        path.write_bytes(path.read_bytes()[:size])
+
+
+def nth(number: int) -> str:
+    """
+    The log file that begins with this offset.
+    """
+    return file_name(number, ".log")
+
+
+def after_process(settled: int) -> Trust:
+    """
+    Only the process has died.
+    """
+    return Trust(0, settled, process_only=True)
+
+
+def after_machine(synced: int = 0) -> Trust:
+    return Trust(synced, synced, process_only=False)
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Left:
+    return Left(tmp_path / "t-0")
+
+
+EITHER = pytest.mark.parametrize("trust", [after_process(0), after_machine()], ids=["process", "machine"])
+
+
+@EITHER
+def test_all_is_made_up_from_the_batches(trust: Trust, left: Left) -> None:
+    """
+    Without any file beside them the segments tell of all: indexes, producers and epochs.
+    """
+    before = left.opened
+    left.settle()
+    for path in left.folder.iterdir():
+        if path.suffix != ".log":
+            path.unlink()
+    found = left.open(trust)
+    assert [(s.base_offset, s.next_offset, s.size) for s in found.log.segments] == [
+        (0, 5, 5 * SIZE),
+        (5, 10, 5 * SIZE),
+        (10, 12, 2 * SIZE),
+    ]
+    assert [s.offsets.entry(0) for s in found.log.segments[:2]] == [(3, 3 * SIZE)] * 2
+    assert found.epochs.written() == before.epochs.written() == b"0\n3\n0 0\n1 4\n2 8\n"
+    assert found.producers == before.producers
+    assert (found.snapshot, found.synced, found.faults) == (0, 0, [])
+    for suffix in (".index", ".timeindex"):
+        assert left.disk.count("sync", suffix) == 2
+
+
+def test_a_clean_start_reads_no_whole_segment(left: Left) -> None:
+    """
+    Where all is settled only the batches behind the last entry of the last index are read, and the files beside.
+    """
+    for number in range(12, 15):
+        left.append(sequenced(number))
+    found = left.open(Trust(15, left.settle(), process_only=True))
+    assert (left.disk.read_bytes[nth(0)], left.disk.read_bytes[nth(5)]) == (0, 0)
+    assert SIZE < left.disk.read_bytes[nth(10)] < 4 * SIZE
+    assert (found.log.end_offset, found.snapshot, found.synced, found.faults) == (15, 15, 15, [])
+    assert len(found.producers.producers[7].window) == 5
+    assert found.epochs.written() == b"0\n3\n0 0\n1 4\n2 8\n"
+    assert [found.log.segments[0].is_loaded, found.log.segments[-1].is_loaded] == [False, True]
+
+
+def test_what_came_after_the_last_settling_is_looked_through(left: Left) -> None:
+    """
+    Producers, epochs and indexes that were settled go on with the batches that were not.
+    """
+    settled = left.settle()
+    for number in range(12, 17):
+        left.append(sequenced(number), epoch=9)
+    before = left.opened
+    found = left.open(after_process(settled))
+    assert found.log.end_offset == 17
+    assert found.producers == before.producers
+    assert found.epochs.written().endswith(b"9 12\n")
+    assert left.disk.read_bytes[nth(0)] == left.disk.read_bytes[nth(5)] == 0
+    assert found.snapshot == settled
+
+
+def test_newer_snapshots_are_not_believed(left: Left) -> None:
+    """
+    A snapshot behind what is settled may be from a crash in the middle of settling: it is removed, and an older one
+    counts. So it is with one that is damaged; without any, all batches tell.
+    """
+    settled = left.settle()
+    left.append(sequenced(12))
+    left.settle()
+    assert left.open(after_process(settled)).snapshot == 12
+    assert not (left.folder / file_name(13, ".snapshot")).exists()
+    left.change(20, file_name(12, ".snapshot"))
+    for offset in (10, 5):
+        found = left.open(after_process(settled))
+        assert found.snapshot == offset
+        left.change(20, file_name(offset, ".snapshot"))
+    found = left.open(after_process(settled))
+    assert found.snapshot == 0
+    assert not list(left.folder.glob("*.snapshot"))
+    assert len(found.producers.producers[7].window) == 5
+
+
+def test_first_timestamp_is_known_again(left: Left) -> None:
+    """
+    How old a segment is counts from its first batch, also where only its last ones are looked at.
+    """
+    left.append(batch(timestamp=START_MS + 1))
+    left.append(batch(timestamp=START_MS + 2))
+    left.append(batch(timestamp=START_MS + 3))
+    found = left.open(after_process(left.settle()))
+    assert found.log.segments[-1].first_timestamp == START_MS
+    assert found.log.segments[-1].largest() == START_MS + 3
+
+
+def test_old_snapshots_are_removed(left: Left) -> None:
+    """
+    Of the snapshots those at the borders of segments stay, and the newest.
+    """
+    for offset in (3, 7):
+        (left.folder / file_name(offset, ".snapshot")).write_bytes(producer_snapshots.written(ProducerTable()))
+    left.open(after_process(left.settle()))
+    assert sorted(path.stem.lstrip("0") for path in left.folder.glob("*.snapshot")) == ["10", "12", "5"]
+
+
+def test_full_segments_are_believed_as_far_as_synced(left: Left) -> None:
+    """
+    After the death of the machine a full segment is not looked through if it was synced, and the one behind it was
+    begun when it was.
+    """
+    left.settle()
+    left.open(after_machine(12))
+    assert [left.disk.read_bytes[nth(base)] for base in (0, 5, 10)] == [0, 0, 2 * SIZE]
+    left.settle()
+    left.open(after_machine(10))
+    assert left.disk.read_bytes[nth(0)] == 0
+    assert left.disk.read_bytes[nth(5)] >= 5 * SIZE
+
+
+def test_without_its_indexes_a_full_segment_is_looked_through(left: Left) -> None:
+    """
+    Where one of its two files is missing they are made again.
+    """
+    settled = left.settle()
+    for suffix in (".index", ".timeindex"):
+        (left.folder / file_name(0, suffix)).unlink()
+        left.open(after_process(settled))
+        assert left.disk.read_bytes[nth(0)] >= 5 * SIZE
+        assert left.disk.read_bytes[nth(5)] == 0
+        assert (left.folder / file_name(0, suffix)).stat().st_size > 0
+
+
+def test_epochs_are_made_up_where_their_file_is_damaged(left: Left) -> None:
+    """
+    Then all batches are looked at, for nothing else tells of epochs, whatever is known of them otherwise.
+    """
+    for number in range(12, 15):
+        left.append(sequenced(number), epoch=3 + number % 2)
+    settled = left.settle()
+    for data in (None, b"0\n9\n"):
+        (left.folder / EPOCH_FILE).unlink() if data is None else (left.folder / EPOCH_FILE).write_bytes(data)
+        found = left.open(after_process(settled))
+        assert found.epochs.written() == b"0\n5\n0 0\n1 4\n2 8\n3 12\n4 13\n"
+
+
+def test_epochs_end_with_the_log(left: Left) -> None:
+    """
+    An epoch whose batches the machine has lost is forgotten.
+    """
+    left.settle()
+    (left.folder / nth(10)).unlink()
+    left.cut(2 * SIZE + 3, nth(5))
+    assert left.open(after_machine(7)).epochs.written() == b"0\n2\n0 0\n1 4\n"
+
+
+def test_a_log_without_files(tmp_path: Path) -> None:
+    """
+    A new log has an empty segment from offset 0 on.
+    """
+    found = recovered(OpenFiles(NotedDisk(), 9), tmp_path / "t-0")
+    assert (found.log.start_offset, found.log.end_offset, found.snapshot) == (0, 0, 0)
+    assert [path.name for path in (tmp_path / "t-0").iterdir()] == [LOG]
+
+
+def test_empty_segments_are_removed(left: Left) -> None:
+    """
+    A segment that was begun and not written to goes, and the one before it goes on; the first one stays.
+    """
+    (left.folder / nth(12)).touch()
+    found = left.open(after_process(left.settle()))
+    assert [segment.base_offset for segment in found.log.segments] == [0, 5, 10]
+    assert found.log.segments[-1].next_offset == 12
+    for name in left.folder_names:
+        (left.folder / name).unlink(missing_ok=True)
+    for base in (5, 10):
+        (left.folder / nth(base)).touch()
+    assert [segment.base_offset for segment in left.open(after_machine()).log.segments] == [5]
+
+
+def test_unfinished_files_are_removed(left: Left) -> None:
+    """
+    What a crash has left of a file that was being written goes; other files in the folder stay.
+    """
+    (left.folder / "leader-epoch-checkpoint.1-2-3.tmp").touch()
+    (left.folder / "notes.txt").touch()
+    left.open(after_process(left.settle()))
+    assert not list(left.folder.glob("*.tmp"))
+    assert (left.folder / "notes.txt").exists()
+
+
+def test_what_is_there_is_synced_where_acks_wait_for_that(left: Left) -> None:
+    """
+    With kgateway.acks.fsync all that can be read will outlast the machine: segments behind what was synced, and names.
+    """
+    left.settle()
+    found = left.open(Trust(11, 12, process_only=True), TopicConfig(acks_fsync=True))
+    assert found.synced == 12
+    assert [(done, name) for done, name in left.disk.done if "sync" in done or "again" in done] == [
+        (f"write again {SIZE} {SIZE}", nth(10)),
+        ("sync", nth(10)),
+        *[("sync", file_name(10, suffix)) for suffix in (".index", ".timeindex")],
+        ("sync", file_name(12, ".snapshot")),
+        ("sync", EPOCH_FILE),
+        ("sync_folder", left.folder.name),
+        ("sync_folder", left.folder.parent.name),
+    ]
+    assert left.open(Trust(10, 12, process_only=True)).synced == 10
+    assert left.open(Trust(99, 12, process_only=True)).synced == 12
+
+
+@pytest.mark.parametrize(
+    ("trust", "clean"),
+    [
+        (Trust(12, 12, process_only=True, clean=True), True),
+        (Trust(12, 12, process_only=True), False),
+        (Trust(11, 12, process_only=True, clean=True), False),
+    ],
+)
+def test_what_a_clean_stop_has_left(trust: Trust, clean: bool, left: Left) -> None:
+    """
+    All will outlast the machine, files beside the segments too, where the last process has synced all that there is.
+    """
+    left.settle()
+    assert left.open(trust).clean is clean
+
+
+def test_others_go_on_between_the_steps(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    After every so many batches of a segment the generator gives way.
+    """
+    monkeypatch.setattr(recovery, "_BATCHES_A_STEP", 2)
+    steps = Recovery(left.files, left.folder, after_machine(), ProducerTable(), START_MS, CONFIG).run()
+    assert sum(1 for _ in steps) == 5

@@ -1,0 +1,225 @@
+"""
+What recovery does with damage, after the death of the process and of the machine.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kgateway.broker.log.recovery import Trust
+from kgateway.broker.log.segment import file_name
+from kgateway.records.batch import placed
+from tests.broker.behaviour import sequenced
+from tests.broker.log.test_recovery import EITHER, LOG, SIZE, Left, after_machine, after_process, nth
+
+LAST = nth(10)
+CRC = "the CRC of the batch is not that of its bytes"
+LENGTH = 8  # where in a batch its length is
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Left:
+    return Left(tmp_path / "t-0")
+
+
+def beside(left: Left) -> list[str]:
+    """
+    What was kept.
+    """
+    return sorted(path.name for path in left.folder.glob("*.cut-*"))
+
+
+@EITHER
+def test_a_batch_that_was_being_written(trust: Trust, left: Left) -> None:
+    """
+    The beginning of the next batch is cut off, at whatever byte it ends, and not kept: it was promised to nobody.
+    """
+    buffers = b"".join(placed(sequenced(12), 12, 2))
+    path = left.folder / LAST
+    data = path.read_bytes()
+    for size in range(1, SIZE):
+        path.write_bytes(data + buffers[:size])
+        found = left.open(trust)
+        assert found.log.end_offset == 12, size
+        assert found.faults == [f"{path}, byte {2 * SIZE}: a batch that was just being written was cut off"], size
+        assert path.stat().st_size == 2 * SIZE, size
+        assert left.disk.count("sync", LAST) == 1, size
+    assert not beside(left)
+
+
+@EITHER
+def test_bytes_that_are_no_batch(trust: Trust, left: Left) -> None:
+    """
+    Behind the last batch they are cut off, and kept.
+    """
+    path = left.folder / LAST
+    with path.open("ab") as file:
+        file.write(b"x" * 100)
+    found = left.open(trust)
+    (fault,) = found.faults
+    assert fault.startswith(f"{path}, byte {2 * SIZE}: a batch of 2021161092 bytes, with 100 left; the log ends there")
+    assert fault.endswith(f"and the 100 bytes from there on are kept in {LAST}.cut-{2 * SIZE}")
+    assert (left.folder / f"{LAST}.cut-{2 * SIZE}").read_bytes() == b"x" * 100
+    assert (found.log.end_offset, path.stat().st_size) == (12, 2 * SIZE)
+
+
+def test_what_is_kept_takes_the_place_of_what_was(left: Left) -> None:
+    """
+    What was once cut off at the same byte does not get longer; copies go piece by piece.
+    """
+    aside = left.folder / f"{LAST}.cut-{2 * SIZE}"
+    aside.write_bytes(b"y" * 500)
+    with (left.folder / LAST).open("ab") as file:
+        file.write(b"x" * 70)
+    left.open(after_machine())
+    assert aside.read_bytes() == b"x" * 70
+    assert all(file.path != aside for file in left.disk.opened)
+
+
+def test_a_damaged_batch_stays_after_the_death_of_the_process(left: Left) -> None:
+    """
+    Good batches behind it were acknowledged, so it is passed over, and not given out; its offsets are no others'.
+    """
+    left.change(3 * SIZE - 1)
+    found = left.open(after_process(0))
+    assert found.faults == [f"{left.folder / LOG}, byte {2 * SIZE}: {CRC}; it will not be given out"]
+    first = found.log.segments[0]
+    assert (found.log.end_offset, first.next_offset, first.size) == (12, 5, 5 * SIZE)
+    assert first.is_unchecked(0, 1)
+    assert not beside(left)
+    assert [written.base_offset for written in found.producers.producers[7].window] == [7, 8, 9, 10, 11]
+
+
+def test_a_damaged_batch_ends_the_log_after_the_death_of_the_machine(left: Left) -> None:
+    """
+    What is read must be a prefix of what was written: all behind the damage is kept beside, whole segments too.
+    """
+    left.settle()
+    left.change(3 * SIZE - 1)
+    found = left.open(after_machine())
+    assert (found.log.end_offset, [segment.base_offset for segment in found.log.segments]) == (2, [0])
+    cut, first, second = found.faults
+    kept = f"{LOG}.cut-{2 * SIZE}"
+    assert cut == (
+        f"{left.folder / LOG}, byte {2 * SIZE}: {CRC}; "
+        f"the log ends there, and the {3 * SIZE} bytes from there on are kept in {kept}"
+    )
+    missing = "what stands before it is missing; it is kept as"
+    assert first == f"{left.folder / nth(5)}: {missing} {nth(5)}.cut-0"
+    assert second == f"{left.folder / LAST}: {missing} {LAST}.cut-0"
+    assert beside(left) == [kept, f"{nth(5)}.cut-0", f"{LAST}.cut-0"]
+    assert [len((left.folder / name).read_bytes()) for name in beside(left)] == [3 * SIZE, 5 * SIZE, 2 * SIZE]
+    assert not (left.folder / file_name(5, ".index")).exists()
+    assert not (left.folder / file_name(5, ".timeindex")).exists()
+    assert left.opened.producers.producers[7].window[-1].base_offset == 1
+
+
+def test_segments_that_were_synced_stay_behind_damage(left: Left) -> None:
+    """
+    After the death of the machine, too, what was synced is no one's loss but the damage's.
+    """
+    left.settle()
+    left.change(3 * SIZE - 1)
+    (left.folder / file_name(0, ".index")).unlink()
+    found = left.open(after_machine(12))
+    assert [segment.base_offset for segment in found.log.segments] == [0, 5, 10]
+    assert found.log.end_offset == 12
+
+
+@EITHER
+def test_damage_in_the_last_batch_ends_the_log(trust: Trust, left: Left) -> None:
+    """
+    Nothing good is behind it, so it is cut off and kept.
+    """
+    left.change(SIZE, LAST, by=0)
+    left.change(2 * SIZE - 1, LAST)
+    found = left.open(trust)
+    assert found.log.end_offset == 11
+    assert beside(left) == [f"{LAST}.cut-{SIZE}"]
+    left.append(sequenced(11))
+    assert left.open(trust).log.end_offset == 12
+
+
+def test_damage_at_the_end_of_a_full_segment(left: Left) -> None:
+    """
+    After the death of the process it is passed over, for the next segment is behind it.
+    """
+    left.change(5 * SIZE - 1)
+    found = left.open(after_process(0))
+    assert found.faults == [f"{left.folder / LOG}, byte {4 * SIZE}: {CRC}; it will not be given out"]
+    assert (found.log.segments[0].next_offset, found.log.end_offset) == (5, 12)
+
+
+@pytest.mark.parametrize("second", [3 * SIZE - 1, 2 * SIZE + LENGTH], ids=["CRC", "torn"])
+def test_two_damages_one_behind_the_other(second: int, left: Left) -> None:
+    """
+    Behind two there is nothing to go by: the log of that segment ends before the first; segments behind it stay, where
+    nothing can be missing.
+    """
+    left.change(2 * SIZE - 1)
+    left.change(second)
+    found = left.open(after_process(0))
+    assert (found.log.segments[0].next_offset, found.log.segments[0].size) == (1, SIZE)
+    assert beside(left) == [f"{LOG}.cut-{SIZE}"]
+    assert [segment.base_offset for segment in found.log.segments] == [0, 5, 10]
+    assert found.log.end_offset == 12
+
+
+def test_damages_apart_are_passed_over_each(left: Left) -> None:
+    """
+    With a good batch between them both are told of.
+    """
+    left.change(2 * SIZE - 1)
+    left.change(4 * SIZE - 1)
+    found = left.open(after_process(0))
+    assert [fault.partition(", ")[2] for fault in found.faults] == [
+        f"byte {at}: {CRC}; it will not be given out" for at in (SIZE, 3 * SIZE)
+    ]
+    assert found.log.end_offset == 12
+
+
+def test_damage_in_what_was_settled(left: Left) -> None:
+    """
+    The batch of the last entry of the index is looked at again. Where it is damaged, and the last, the log ends with
+    the one before it.
+    """
+    left.append(sequenced(12))
+    left.append(sequenced(13))
+    settled = left.settle()
+    left.cut(4 * SIZE - 1, LAST)
+    found = left.open(after_process(settled))
+    assert found.log.segments[-1].offsets.entry(-1) == (3, 3 * SIZE)
+    assert (found.log.end_offset, found.log.segments[-1].size) == (13, 3 * SIZE)
+
+
+def test_damage_that_was_cut_is_not_found_again(left: Left) -> None:
+    """
+    The next start finds a whole log.
+    """
+    left.change(SIZE - 1, LAST)
+    left.open(after_machine())
+    left.settle()
+    assert left.open(after_machine()).faults == []
+
+
+@EITHER
+def test_an_index_that_is_not_of_this_log(trust: Trust, left: Left) -> None:
+    """
+    Indexes are believed only where the batch of their last entry is the one they say; else they are made again.
+    """
+    settled = left.settle()
+    trust = trust._replace(settled=settled if trust.process_only else 0)
+    index = left.folder / file_name(10, ".index")
+    for data in (
+        b"\0\0\0\1\0\0\0\5",
+        b"\0\0\0\0\0\0\0\x4c",
+        b"\0\0\0\1\0\0\xff\xff",
+        b"\0\0\0\1\xff\xff\xff\xff",
+        b"x" * 21,
+    ):
+        index.write_bytes(data)
+        found = left.open(trust)
+        assert (found.log.end_offset, found.faults) == (12, []), data
+        assert len(found.log.segments[-1].offsets) == 0, data
+        left.settle()
+        assert index.read_bytes() == b"", data

@@ -1,0 +1,170 @@
+"""
+What outlives the process: all that was appended, and all that is known beside it.
+"""
+
+from errno import EIO
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgateway.broker.log.disk import Disk
+from kgateway.broker.log.folder import DataFolder
+from kgateway.broker.log.folder_error import FolderError
+from kgateway.broker.log.partition import LogPartition
+from kgateway.broker.log.producer_ids import PRODUCER_IDS
+from kgateway.broker.state_log import place_of
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.partition import EpochEnd, Origin
+from kgateway.cluster.view import NewTopic
+from kgateway.interfaces import IStateLog, KeyValue
+from kgateway.wire.errors import ErrorCode
+from tests.broker.behaviour import appended, batch, fetched, offsets, refusal, result, sequenced
+from tests.broker.log.making import LogWorld
+
+EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LogWorld:
+    return LogWorld(tmp_path)
+
+
+def replayed(log: IStateLog) -> list[KeyValue]:
+    return [pair for piece in result(log.replay()) for pair in piece]
+
+
+@EITHER
+def test_data_outlives_the_process(again: Any, world: LogWorld) -> None:
+    """
+    Topics are found again with their ids, configs and partitions, and records where they were, whether the process
+    was stopped or killed; so is the cluster.
+    """
+    config = TopicConfig.of({"max.message.bytes": "77777"})
+    before = result(world.broker.create_topic(NewTopic("orders", 1, config)))
+    result(world.broker.add_partitions(before.id, 3))
+    for index, count in enumerate((2, 1, 3)):
+        for _ in range(count):
+            appended(world.again("orders", index), batch(2))
+    cluster_id = world.broker.view().cluster_id
+    again(world)
+    view = world.broker.view()
+    assert (view.cluster_id, list(view.topics)) == (cluster_id, ["orders"])
+    topic = view.topics_by_id[before.id]
+    assert (topic.name, topic.internal, len(topic.partitions)) == ("orders", False, 3)
+    assert topic.config == before.config
+    assert [world.again("orders", index).high_watermark for index in range(3)] == [4, 2, 6]
+    assert offsets(fetched(world.again("orders", 2), 0)) == [0, 2, 4]
+    assert appended(world.again("orders"), batch()).base_offset == 4
+
+
+def test_each_start_is_a_new_leader_epoch(world: LogWorld) -> None:
+    """
+    A topic's epoch begins with 0 where it was made and grows with each start; each ends where the next one wrote.
+    """
+    world.restart()
+    partition, epochs = world.log_partition(), list[int]()
+    for _ in range(4):
+        epochs.append(partition.leader_epoch)
+        if partition.leader_epoch != 2:
+            appended(partition, batch())
+        assert partition.topic.partitions[0].leader_epoch == partition.leader_epoch
+        world.restart()
+        partition = world.again()
+    assert (epochs, partition.leader_epoch) == ([0, 1, 2, 3], 4)
+    ends = [partition.epoch_end(epoch) for epoch in range(6)]
+    assert ends == [EpochEnd(0, 1), EpochEnd(1, 2), EpochEnd(1, 2), EpochEnd(3, 3), EpochEnd(4, 3), None]
+
+
+def test_producer_ids_are_given_once(world: LogWorld) -> None:
+    """
+    No later process gives one again.
+    """
+    given = set[int]()
+    for _ in range(3):
+        given |= {result(world.broker.new_producer_id()) for _ in range(3)}
+        world.restart()
+    assert len(given) == 9
+
+
+@EITHER
+def test_producers_are_known_again(again: Any, world: LogWorld) -> None:
+    """
+    The last five batches of a producer can be repeated after a restart, and its sequence goes on.
+    """
+    partition = world.log_partition()
+    for sequence in range(7):
+        appended(partition, sequenced(sequence))
+    again(world)
+    partition = world.again()
+    assert [appended(partition, sequenced(sequence)).base_offset for sequence in range(2, 7)] == [2, 3, 4, 5, 6]
+    for sent in (sequenced(1), sequenced(8)):
+        error = refusal(partial(partition.append, sent, Origin.CLIENT))
+        assert error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert appended(partition, sequenced(7)).base_offset == 7
+
+
+@EITHER
+def test_state_comes_back_from_its_snapshot(again: Any, world: LogWorld) -> None:
+    """
+    A later process replays the last snapshot and what came after it; the topic of the state is still internal.
+    """
+    log = world.state_log()
+    log.append([(b"a", b"1"), (b"a", b"2")])
+    for state in ([(b"a", b"1")], [(b"a", b"2")]):
+        result(log.snapshot(iter(state)))
+    log.append([(b"b", b"3")])
+    again(world)
+    assert replayed(world.state_log()) == [(b"a", b"2"), (b"b", b"3")]
+    assert world.broker.view().topics["__consumer_offsets"].internal
+    assert len(list(world.path.glob("*/kgateway.state-*"))) == 1
+
+
+def test_a_damaged_snapshot_of_state_is_none(world: LogWorld) -> None:
+    """
+    The log tells all, as long as nothing of it is deleted.
+    """
+    log = world.state_log()
+    log.append([(b"a", b"1")])
+    result(log.snapshot(iter([(b"a", b"1")])))
+    (path,) = world.path.glob("*/kgateway.state-*")
+    for data in (path.read_bytes()[:-1], path.read_bytes()[:-1] + b"x"):
+        path.write_bytes(data)
+        assert replayed(world.state_log()) == [(b"a", b"1")]
+
+
+def test_a_snapshot_knows_no_more_than_the_log(world: LogWorld) -> None:
+    """
+    The log is synced before its snapshot is written, or the death of the machine might leave a state without its log.
+    """
+    log = world.state_log()
+    log.append([(b"a", b"1"), (b"b", b"1")])
+    topic = world.broker.view().topics["__consumer_offsets"]
+    partition = world.broker.partition(topic.id, place_of("group", len(topic.partitions)))
+    assert isinstance(partition, LogPartition)
+    assert partition.synced_offset == 0
+    result(log.snapshot(iter([(b"a", b"1"), (b"b", b"1")])))
+    assert partition.synced_offset == 2
+
+
+def test_a_start_that_fails_gives_the_folder_back(world: LogWorld) -> None:
+    """
+    Who is told what is wrong can mend it and start again.
+    """
+    done = list[str]()
+
+    class Lock:
+        def __init__(self, folder: Path) -> None:
+            done.append("held")
+
+        def release(self) -> None:
+            done.append("released")
+
+    def locking(path: Path, disk: Disk, node_id: int) -> DataFolder:
+        return DataFolder.open(path, disk, node_id, lock=Lock)
+
+    world.disk.failing[f"read {PRODUCER_IDS}"] = EIO
+    with pytest.raises(FolderError, match="Input/output error"):
+        world.restart(open_folder=locking)
+    assert done == ["held", "released"]

@@ -1,0 +1,298 @@
+"""
+One segment: what is indexed, what is found by it, and how the files of indexes are kept.
+"""
+
+from errno import ENOSPC
+from pathlib import Path
+
+import pytest
+
+from kgateway.broker.log.index import OFFSETS, TIMES, Index
+from kgateway.broker.log.open_files import OpenFiles
+from kgateway.broker.log.segment import Segment, file_name, largest_timestamp
+from kgateway.broker.log.walking import Damaged
+from kgateway.records.batch import Batch, placed
+from tests.broker.behaviour import START_MS, at_times, batch
+from tests.broker.log.noted_disk import NotedDisk
+from tests.records.sealed import sealed
+
+BASE = 100
+SIZE = len(batch().data)  # of a batch of one record
+EVERY = 0  # an entry for each batch but the first
+
+
+class Fresh:
+    """
+    A segment without batches, and its files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.disk = NotedDisk()
+        self.files = OpenFiles(self.disk, 9)
+        self.folder = folder
+        self.segment = Segment(self.files, folder, BASE)
+        self.log = self.files.get(self.segment.path, create=True)
+
+    def append(self, *batches: Batch, interval: int = EVERY) -> None:
+        for sent in batches:
+            offset = self.segment.next_offset
+            self.segment.append(placed(sent, offset, 0), sent.header, offset, interval)
+
+    def entries(self, suffix: str) -> list[tuple[int, int]]:
+        """
+        What the file of an index has.
+        """
+        data = (self.folder / file_name(BASE, suffix)).read_bytes()
+        return list((OFFSETS if suffix == ".index" else TIMES).iter_unpack(data))
+
+    def position(self, offset: int) -> int:
+        return self.segment.position_of(self.log.read, offset, self.segment.size)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Fresh:
+    return Fresh(tmp_path)
+
+
+def test_files_have_kafkas_names() -> None:
+    """
+    A file is named after the first offset in it, in twenty digits.
+    """
+    assert file_name(1234, ".log") == "00000000000000001234.log"
+
+
+def test_an_empty_segment(fresh: Fresh) -> None:
+    """
+    A new segment is loaded, ends where it begins, and has no time.
+    """
+    segment = fresh.segment
+    assert (segment.base_offset, segment.next_offset, segment.size) == (BASE, BASE, 0)
+    assert segment.is_loaded
+    assert segment.largest() == -1
+    assert not segment.is_unchecked(0, 1)
+
+
+def test_what_is_indexed(fresh: Fresh) -> None:
+    """
+    A batch gets an entry once more than the interval has come since the one before: its last offset, and where it
+    begins.
+    """
+    fresh.append(*[batch(2)] * 2, *[batch()] * 8, interval=2 * SIZE)
+    fresh.segment.save_indexes()
+    two = len(batch(2).data)
+    assert fresh.entries(".index") == [(4, 2 * two), (7, 2 * two + 3 * SIZE), (10, 2 * two + 6 * SIZE)]
+
+
+def test_times_are_indexed_as_they_grow(fresh: Fresh) -> None:
+    """
+    The time index gets an entry beside the other's where the largest timestamp has grown: it, and the last offset of
+    its batch. Where no record has a time there is none.
+    """
+    fresh.append(at_times(-1), at_times(-1), at_times(10, 30), at_times(20), at_times(30), at_times(31))
+    fresh.segment.save_indexes()
+    assert fresh.entries(".timeindex") == [(30, 3), (31, 6)]
+    assert len(fresh.entries(".index")) == 5
+
+
+def test_a_sealed_segment_has_its_largest_time(fresh: Fresh) -> None:
+    """
+    The last entry of a full segment is its largest timestamp, though no batch was indexed since.
+    """
+    fresh.append(at_times(50), at_times(70), at_times(60), interval=10_000)
+    for _ in range(2):
+        fresh.segment.seal()
+    fresh.segment.save_indexes()
+    assert (fresh.entries(".index"), fresh.entries(".timeindex")) == ([], [(70, 1)])
+
+
+@pytest.mark.parametrize("interval", [EVERY, 200, 10_000])
+def test_positions(interval: int, fresh: Fresh) -> None:
+    """
+    Each batch is found by all of its offsets, however many are indexed.
+    """
+    positions = list[int]()
+    for number in range(12):
+        positions += [fresh.segment.size] * (number % 3 + 1)
+        fresh.append(batch(number % 3 + 1), interval=interval)
+    assert [fresh.position(BASE + n) for n in range(len(positions))] == positions
+
+
+def test_an_index_that_leads_astray(fresh: Fresh) -> None:
+    """
+    Where the index names a place at which no batch begins, the batch is found all the same; damage is told of only
+    where it is in the segment.
+    """
+    fresh.append(*[batch()] * 3, interval=10_000)
+    fresh.segment.offsets.append(0, 5)
+    assert fresh.position(BASE + 2) == 2 * SIZE
+    (fresh.folder / file_name(BASE, ".log")).write_bytes(bytes(3 * SIZE))
+    with pytest.raises(Damaged, match=r"^at byte 0"):
+        fresh.position(BASE + 2)
+
+
+def test_expected_reads_are_found_at_once(fresh: Fresh) -> None:
+    """
+    Where a reader will go on is remembered, for a few readers, until something is cut off.
+    """
+    fresh.append(*[batch()] * 3)
+    fresh.segment.expect(BASE + 1, SIZE)
+    before = fresh.disk.count("read_at")
+    assert fresh.position(BASE + 1) == SIZE
+    assert fresh.disk.count("read_at") == before
+    for offset in range(1000, 1040):
+        fresh.segment.expect(offset, 7)
+    assert fresh.position(1039) == 7
+    assert fresh.position(BASE + 1) == SIZE
+    assert fresh.disk.count("read_at") == before + 1
+    fresh.segment.cut(SIZE)
+    assert fresh.position(1039) == SIZE
+
+
+def test_where_to_look_for_a_time(fresh: Fresh) -> None:
+    """
+    The search begins behind all batches that are known to be older, and never behind one that is not.
+    """
+    fresh.append(*[at_times(time) for time in (10, 20, 15, 30, 5, 40)])
+    assert [fresh.segment.position_of_time(time) for time in (0, 10, 20, 21, 30, 31, 40, 41, 99)] == [
+        position * SIZE for position in (0, 0, 0, 1, 1, 3, 3, 5, 5)
+    ]
+
+
+def test_what_is_unchecked() -> None:
+    """
+    Only what was read from the beginning of the unchecked part on makes that smaller.
+    """
+    segment = Segment(OpenFiles(NotedDisk(), 1), Path("x"), 0)
+    segment.take_over(100, 10)
+    segment.checked(50, 70)
+    assert segment.is_unchecked(0, 1)
+    segment.checked(0, 40)
+    assert [segment.is_unchecked(*part) for part in ((0, 40), (0, 41), (99, 120), (100, 120))] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    segment.checked(20, 120)
+    assert not segment.is_unchecked(0, 100)
+
+
+def test_early_writes(fresh: Fresh) -> None:
+    """
+    Each step of bytes is handed out once; after a cut what is written anew is handed out again.
+    """
+    fresh.append(*[batch()] * 3)
+    assert fresh.segment.early(4 * SIZE) is None
+    assert fresh.segment.early(2 * SIZE) == (0, 3 * SIZE)
+    assert fresh.segment.early(1) is None
+    fresh.segment.cut(SIZE)
+    fresh.append(*[batch()] * 2)
+    assert fresh.segment.early(1) == (SIZE, 2 * SIZE)
+
+
+def test_what_files_lack_is_appended(fresh: Fresh) -> None:
+    """
+    Saving writes only what is new, times first, and nothing where nothing is.
+    """
+    fresh.append(*[at_times(n) for n in range(3)])
+    fresh.segment.save_indexes()
+    assert [name for done, name in fresh.disk.done if done == "open"][1:] == [
+        file_name(BASE, suffix) for suffix in (".timeindex", ".index")
+    ]
+    fresh.segment.save_indexes()
+    fresh.append(*[at_times(n) for n in range(3, 5)])
+    fresh.segment.save_indexes()
+    assert fresh.entries(".index") == [(n, n * SIZE) for n in range(1, 5)]
+    assert fresh.entries(".timeindex") == [(n, n) for n in range(1, 5)]
+    assert fresh.disk.count("append", ".index") == 2
+    assert fresh.disk.count("truncate") == 0
+
+
+def test_a_failed_save_is_made_good(fresh: Fresh) -> None:
+    """
+    What could not be written is written the next time, once.
+    """
+    fresh.append(*[at_times(n) for n in range(3)])
+    fresh.disk.failing["append .index"] = ENOSPC
+    with pytest.raises(OSError, match="No space"):
+        fresh.segment.save_indexes()
+    fresh.disk.failing.clear()
+    fresh.append(at_times(3))
+    fresh.segment.save_indexes()
+    assert fresh.entries(".index") == [(n, n * SIZE) for n in range(1, 4)]
+    assert {file.path.suffix for file in fresh.disk.opened} == {".log"}
+
+
+def test_files_with_too_much_are_cut(fresh: Fresh) -> None:
+    """
+    What an older file has behind the index is not kept.
+    """
+    for suffix in (".index", ".timeindex"):
+        (fresh.folder / file_name(BASE, suffix)).write_bytes(b"x" * 50)
+    fresh.append(*[at_times(n) for n in range(2)])
+    fresh.segment.save_indexes()
+    assert (fresh.entries(".index"), fresh.entries(".timeindex")) == ([(1, SIZE)], [(1, 1)])
+
+
+def test_indexes_are_let_go_and_read_again(fresh: Fresh) -> None:
+    """
+    Only an index that its file has is let go; it is read when it is next asked for.
+    """
+    fresh.append(*[at_times(n) for n in range(3)])
+    fresh.segment.let_go()
+    assert fresh.segment.is_loaded
+    fresh.segment.save_indexes()
+    fresh.segment.let_go()
+    assert not fresh.segment.is_loaded
+    assert fresh.position(BASE + 2) == 2 * SIZE
+    fresh.append(at_times(3))
+    fresh.segment.save_indexes()
+    assert fresh.entries(".index") == [(n, n * SIZE) for n in range(1, 4)]
+
+
+def test_failed_appends_leave_nothing(fresh: Fresh) -> None:
+    """
+    A batch that the disk refuses is in no index, and the next one takes its place.
+    """
+    fresh.append(batch())
+    fresh.disk.failing["append"] = ENOSPC
+    with pytest.raises(OSError, match="No space"):
+        fresh.append(at_times(START_MS + 9))
+    fresh.disk.failing.clear()
+    assert (fresh.segment.size, fresh.segment.next_offset, fresh.segment.largest()) == (SIZE, BASE + 1, START_MS)
+    fresh.append(batch())
+    assert fresh.position(BASE + 1) == SIZE
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (at_times(10, 20), 20),
+        (at_times(-1), -1),
+        (sealed(at_times(10, 20), max_timestamp=15), 15),
+        (sealed(at_times(10, 20), max_timestamp=9), (1 << 63) - 1),
+        (sealed(at_times(10), max_timestamp=-1), (1 << 63) - 1),
+        (at_times(10, log_append_time_ms=5), 5),
+        (sealed(at_times(10), attributes=0x40, max_timestamp=5), 5),
+    ],
+    ids=["true", "none", "too small", "below the first", "none for some", "time of the append", "delete horizon"],
+)
+def test_largest_timestamps(sent: Batch, expected: int) -> None:
+    """
+    What the header says counts, unless it cannot be so.
+    """
+    assert largest_timestamp(sent.header) == expected
+
+
+def test_an_index_taken_over_is_used(fresh: Fresh) -> None:
+    """
+    A full segment of an earlier process is read with the indexes that its files have, and is unchecked.
+    """
+    fresh.append(*[at_times(n) for n in range(4)])
+    fresh.segment.save_indexes()
+    other = Segment(fresh.files, fresh.folder, BASE)
+    other.take_over(4 * SIZE, BASE + 4)
+    assert not other.is_loaded
+    assert (other.largest(), other.position_of_time(3), other.next_offset) == (3, 2 * SIZE, BASE + 4)
+    assert other.is_unchecked(0, 1)
+    assert isinstance(other.offsets, Index)

@@ -1,0 +1,284 @@
+"""
+What outlasts the machine, when, and who waits for it.
+"""
+
+from errno import EIO
+from pathlib import Path
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.logger import LogLevel, capturedLogs
+
+from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker.log.partition import LogPartition
+from kgateway.broker.log.segment import file_name
+from kgateway.cluster.partition import Appended, Isolation, Origin
+from kgateway.interfaces import IPartition
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.broker.behaviour import START_MS, at_times, batch, fetched, offsets, refusal, result, sequenced
+from tests.broker.log.making import LogWorld
+
+SIZE = len(batch().data)
+LOG = file_name(0, ".log")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LogWorld:
+    return LogWorld(tmp_path)
+
+
+@pytest.fixture
+def partition(world: LogWorld) -> LogPartition:
+    """
+    Of a topic whose acks wait for syncs, in a world where those are slow.
+    """
+    found = world.log_partition(acks_fsync=True)
+    world.threads.slow = True
+    world.disk.done.clear()
+    return found
+
+
+def add(partition: IPartition) -> Deferred[None]:
+    """
+    Append a batch; fires when it is safe.
+    """
+    answer = partition.append(batch(), Origin.CLIENT)
+    assert answer.stored is None
+    assert answer.safe is not None
+    return answer.safe
+
+
+def code_of(safe: Deferred[None]) -> ErrorCode:
+    """
+    Why it never was.
+    """
+    return refusal(lambda: safe).code
+
+
+def synced(world: LogWorld) -> list[str]:
+    """
+    What was made sure, in order.
+    """
+    return [name for done, name in world.disk.done if done in ("sync", "sync_folder")]
+
+
+def test_batches_are_read_once_they_are_safe(world: LogWorld, partition: LogPartition) -> None:
+    """
+    Before its sync has ended a batch has its offset, but cannot be read or found, and is not under the high watermark;
+    afterwards all of that, and listeners hear of it.
+    """
+    seen = list[int]()
+    partition.watch(lambda: seen.append(partition.high_watermark))
+    safe = add(partition)
+    assert (partition.log_end, partition.high_watermark, partition.last_stable, safe.called) == (1, 0, 0, False)
+    assert offsets(fetched(partition, 0)) == []
+    found, largest = partition.find_time(0), partition.find_max_time()
+    for _ in range(3):
+        world.threads.work()
+    assert (result(found), result(largest)) == (None, None)
+    assert (partition.high_watermark, partition.last_stable, safe.called) == (1, 1, True)
+    assert offsets(fetched(partition, 0)) == [0]
+    assert seen == [0, 1]
+
+
+def test_what_comes_meanwhile_is_synced_at_once(world: LogWorld, partition: LogPartition) -> None:
+    """
+    However many batches come while a sync runs, one more makes all of them safe, and none is until then.
+    """
+    waiting = [add(partition) for _ in range(4)]
+    assert len(world.threads) == 1
+    world.threads.work()
+    assert [safe.called for safe in waiting] == [True, False, False, False]
+    assert partition.high_watermark == 1
+    assert offsets(fetched(partition, 0)) == [0]
+    world.threads.work()
+    assert all(safe.called for safe in waiting)
+    assert (len(world.threads), synced(world).count(LOG)) == (0, 2)
+    assert partition.synced_offset == partition.high_watermark == 4
+
+
+def test_those_who_wait_are_told_in_order(world: LogWorld, partition: LogPartition) -> None:
+    """
+    Whoever was first hears of it first.
+    """
+    told = list[int]()
+
+    def tell(_: None, number: int) -> None:
+        told.append(number)
+
+    for number in range(3):
+        add(partition).addCallback(tell, number)
+    while world.threads:
+        world.threads.work()
+    assert told == [0, 1, 2]
+
+
+def test_the_first_sync_makes_names_sure(world: LogWorld, partition: LogPartition) -> None:
+    """
+    A file nobody finds is as good as none: the folders are synced after the first batch, and then no more.
+    """
+    for _ in range(2):
+        add(partition)
+        world.threads.work()
+    assert synced(world) == [LOG, "t-0", world.path.name, LOG]
+
+
+def test_repeated_batches_wait_too(world: LogWorld, partition: LogPartition) -> None:
+    """
+    A producer that sends again is not told that all is well before it is.
+    """
+    partition.append(sequenced(0), Origin.CLIENT)
+    again = partition.append(sequenced(0), Origin.CLIENT)
+    assert (again.base_offset, partition.log_end) == (0, 1)
+    assert again.safe is not None
+    assert not again.safe.called
+    world.threads.work()
+    assert again.safe.called
+    assert partition.append(sequenced(0), Origin.CLIENT) == Appended(0, -1, 0)
+
+
+def test_without_fsync_nobody_waits(world: LogWorld) -> None:
+    """
+    A batch is safe when it is in the page cache; nothing is synced.
+    """
+    partition = world.log_partition()
+    world.disk.done.clear()
+    assert partition.append(batch(), Origin.CLIENT) == Appended(0, -1, 0)
+    assert (partition.high_watermark, synced(world)) == (1, [])
+
+
+def test_a_failed_sync_takes_the_partition_offline(world: LogWorld, partition: LogPartition) -> None:
+    """
+    Once, for all who wait and all who come, with the reason told to the operator; the sync is never tried again.
+    """
+    seen = list[KafkaError | None]()
+    partition.watch(lambda: seen.append(partition.lost))
+    waiting = [add(partition) for _ in range(3)]
+    world.disk.failing["sync .log"] = EIO
+    with capturedLogs() as logged:
+        world.threads.work()
+    world.disk.failing.clear()
+    assert [code_of(safe) for safe in waiting] == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
+    reason = f"t-0 is offline, for it could not be synced: Input/output error ({partition.folder / LOG})"
+    told = [event["reason"] for event in logged if event["log_level"] is LogLevel.critical]
+    assert told == [f"{reason}; restart the gateway"]
+    assert partition.offline
+    assert [error.code for error in seen if error] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert refusal(lambda: partition.append(batch(), Origin.CLIENT)).message == told[0]
+    assert refusal(lambda: partition.read(0, 1, Isolation.READ_UNCOMMITTED, True)).message == told[0]
+    assert (len(world.threads), world.disk.count("sync", LOG)) == (0, 0)
+
+
+def test_a_file_that_cannot_be_opened_for_a_sync(tmp_path: Path) -> None:
+    """
+    It is the same as a sync that fails, and the files that were open for it are let go.
+    """
+    world = LogWorld(tmp_path, open_files_max=1)
+    partition = world.log_partition(segment_bytes=SIZE)
+    partition.append(batch(), Origin.CLIENT)
+    world.disk.failing[f"open {LOG}"] = EIO
+    partition.append(batch(), Origin.CLIENT)
+    assert partition.offline
+    result(world.broker.stop())
+    assert not [file for file in world.disk.opened if file.path.suffix == ".log"]
+
+
+def test_a_full_segment_is_synced_with_what_tells_of_it(world: LogWorld) -> None:
+    """
+    When a new segment is begun the old one is synced, its indexes, the producers and epochs at the border, and last the
+    names of all; nobody waits for that.
+    """
+    partition = world.log_partition(segment_bytes=2 * SIZE)
+    world.disk.done.clear()
+    for _ in range(2):
+        partition.append(sequenced(partition.log_end), Origin.CLIENT)
+    assert synced(world) == []
+    assert partition.append(batch(), Origin.CLIENT).safe is None
+    beside = [file_name(0, ".index"), file_name(0, ".timeindex"), file_name(2, ".snapshot"), EPOCH_FILE]
+    assert synced(world) == [LOG, file_name(2, ".log"), *beside, "t-0", world.path.name]
+    assert partition.synced_offset == 2
+
+
+def test_syncs_after_so_many_records(world: LogWorld) -> None:
+    """
+    With flush.messages a sync begins after so many records, and nobody waits for it.
+    """
+    partition = world.log_partition(flush_messages=5)
+    synced_at = list[int]()
+    for count in (2, 2, 1, 4, 9, 1):
+        assert partition.append(batch(count), Origin.CLIENT).safe is None
+        synced_at.append(partition.synced_offset)
+    assert synced_at == [0, 0, 5, 5, 18, 18]
+
+
+def test_syncs_after_a_time(world: LogWorld) -> None:
+    """
+    With flush.ms a sync begins so long after the first record that is not synced, once for all that come meanwhile.
+    """
+    partition = world.log_partition(flush_ms=1500)
+    world.disk.done.clear()
+    partition.append(batch(), Origin.CLIENT)
+    world.clock.advance(1.4)
+    partition.append(batch(), Origin.CLIENT)
+    assert partition.synced_offset == 0
+    world.clock.advance(0.1)
+    assert partition.synced_offset == 2
+    assert synced(world).count(LOG) == 1
+    world.clock.advance(3)
+    assert synced(world).count(LOG) == 1
+    partition.append(batch(), Origin.CLIENT)
+    world.clock.advance(1.5)
+    assert partition.synced_offset == 3
+
+
+def test_both_ways_of_flushing(world: LogWorld) -> None:
+    """
+    A sync after so many records counts for the time too.
+    """
+    partition = world.log_partition(flush_ms=1000, flush_messages=2)
+    world.disk.done.clear()
+    for _ in range(2):
+        partition.append(batch(), Origin.CLIENT)
+    assert partition.synced_offset == 2
+    world.clock.advance(2)
+    assert synced(world).count(LOG) == 1
+
+
+def test_a_deleted_topic_is_flushed_no_more(world: LogWorld) -> None:
+    """
+    What was to be synced later is not looked for when it is gone, and a sync that fails for that is no damage.
+    """
+    partition = world.log_partition(flush_ms=1000)
+    partition.append(batch(), Origin.CLIENT)
+    result(world.broker.delete_topic(partition.topic.id))
+    world.disk.done.clear()
+    world.clock.advance(2)
+    assert world.disk.count("sync", LOG) == 0
+    assert not partition.offline
+
+
+def test_a_topic_deleted_in_the_middle_of_a_sync(world: LogWorld, partition: LogPartition) -> None:
+    """
+    Who waits is told that the topic is gone, not that the disk failed.
+    """
+    safe = add(partition)
+    world.threads.slow = False
+    result(world.broker.delete_topic(partition.topic.id))
+    world.disk.failing["sync .log"] = EIO
+    world.threads.work()
+    assert code_of(safe) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert not partition.offline
+    assert all(file.path.name != LOG for file in world.disk.opened)
+
+
+def test_times_are_searched_as_far_as_is_safe(world: LogWorld, partition: LogPartition) -> None:
+    """
+    A later record that is not safe yet is not found.
+    """
+    for time in (START_MS, START_MS + 5):
+        partition.append(at_times(time), Origin.CLIENT)
+    world.threads.work()
+    world.threads.slow = False
+    largest = result(partition.find_max_time())
+    assert largest
+    assert (largest.offset, result(partition.find_time(START_MS + 1))) == (0, None)

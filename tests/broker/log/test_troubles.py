@@ -1,0 +1,227 @@
+"""
+A disk that refuses what it is given, and logs that take long to open.
+"""
+
+from errno import EIO, ENOSPC
+from pathlib import Path
+
+import pytest
+from twisted.internet.task import Clock
+from twisted.logger import LogLevel, capturedLogs
+
+from kgateway.broker.log import recovery, walking
+from kgateway.broker.log.partition import LogPartition
+from kgateway.broker.log.segment import file_name
+from kgateway.cluster.partition import Isolation, Origin
+from kgateway.cluster.view import NewTopic
+from kgateway.interfaces import IPartition
+from kgateway.wire.errors import ErrorCode
+from tests.broker.behaviour import appended, batch, fetched, offsets, refusal, result, sequenced
+from tests.broker.log.making import LogWorld, Turns
+
+SIZE = len(batch().data)
+
+
+class HastyClock(Clock):
+    """
+    Time that passes whenever somebody looks.
+    """
+
+    def seconds(self) -> float:
+        self.rightNow += 0.015
+        return super().seconds()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LogWorld:
+    return LogWorld(tmp_path)
+
+
+def refused(partition: IPartition) -> str:
+    error = refusal(lambda: partition.append(sequenced(partition.log_end), Origin.CLIENT))
+    assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert error.message
+    return error.message
+
+
+@pytest.mark.parametrize(
+    "operation",
+    ["append .log", f"open {file_name(2, '.log')}", "open .index", "append .index", "write .snapshot", "write"],
+)
+def test_a_full_disk(operation: str, world: LogWorld) -> None:
+    """
+    A batch that cannot be written is refused, and leaves nothing; once there is room it goes on where it was. The
+    operator hears of the beginning and the end.
+    """
+    partition = world.log_partition(segment_bytes=2 * SIZE, index_interval_bytes=0)
+    for _ in range(2):
+        appended(partition, sequenced(partition.log_end))
+    world.disk.failing[operation] = ENOSPC
+    with capturedLogs() as logged:
+        for _ in range(2):
+            assert refused(partition).startswith("the log cannot be written: No space left on device")
+        assert (partition.log_end, partition.high_watermark) == (2, 2)
+        assert offsets(fetched(partition, 0)) == [0, 1]
+        world.disk.failing.clear()
+        for _ in range(3):
+            appended(partition, sequenced(partition.log_end))
+    assert [event["log_level"] for event in logged] == [LogLevel.critical, LogLevel.info]
+    world.restart()
+    partition = world.again()
+    assert [offset for start in (0, 2, 4) for offset in offsets(fetched(partition, start))] == [0, 1, 2, 3, 4]
+    assert appended(partition, sequenced(4)).base_offset == 4
+
+
+def test_a_full_disk_and_topics(world: LogWorld) -> None:
+    """
+    A topic that cannot be kept is not made, and one that cannot be forgotten stays; afterwards both can be.
+    """
+    partition = world.log_partition()
+    world.disk.failing["append .topics"] = ENOSPC
+    for change in (
+        lambda: world.broker.create_topic(NewTopic("new", 1)),
+        lambda: world.broker.add_partitions(partition.topic.id, 2),
+        lambda: world.broker.delete_topic(partition.topic.id),
+        world.state_log,
+    ):
+        error = refusal(change)
+        assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert "cannot be changed: No space left on device" in str(error)
+    assert [(topic.name, len(topic.partitions)) for topic in world.broker.view().topics.values()] == [("t", 1)]
+    appended(partition, batch())
+    world.disk.failing.clear()
+    world.topic("new")
+    result(world.broker.delete_topic(partition.topic.id))
+    world.restart()
+    assert list(world.broker.view().topics) == ["new"]
+
+
+def test_a_full_disk_and_producer_ids(world: LogWorld) -> None:
+    """
+    An id that is not sure to be given once is not given.
+    """
+    world.disk.failing["write"] = ENOSPC
+    error = refusal(world.broker.new_producer_id)
+    assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    world.disk.failing.clear()
+    assert result(world.broker.new_producer_id()) == 0
+
+
+def test_one_block_of_ids_for_all_who_wait(world: LogWorld) -> None:
+    """
+    Whoever asks while ids are being reserved gets one of these.
+    """
+    world.threads.slow = True
+    waiting = [world.broker.new_producer_id() for _ in range(3)]
+    world.threads.work()
+    assert [result(each) for each in waiting] == [0, 1, 2]
+    assert len(world.threads) == 0
+
+
+@pytest.mark.parametrize("operation", ["names t-0", "open .log", "write partition.metadata", "make_folder"])
+def test_a_partition_that_cannot_be_opened(operation: str, world: LogWorld) -> None:
+    """
+    Its clients are told KAFKA_STORAGE_ERROR, the operator why; the next who asks may find it open.
+    """
+    topic = world.topic()
+    world.disk.failing[operation] = EIO
+    with capturedLogs() as logged:
+        error = refusal(lambda: world.broker.partition(topic.id, 0))
+    assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert [event["reason"] for event in logged] == [error.message]
+    world.disk.failing.clear()
+    assert world.again().log_end == 0
+
+
+@pytest.fixture
+def slow(world: LogWorld, monkeypatch: pytest.MonkeyPatch) -> LogWorld:
+    """
+    A world in which it takes many turns to open a partition with twelve batches after a crash.
+    """
+    monkeypatch.setattr(recovery, "_BATCHES_A_STEP", 2)
+    monkeypatch.setattr(walking, "PIECE", 2 * SIZE)
+    partition = world.log_partition()
+    for _ in range(12):
+        appended(partition, batch())
+    world.kill()
+    world.start(in_turns=Turns(), clock=HastyClock())
+    return world
+
+
+def turns(world: LogWorld) -> Turns:
+    found: Turns = world._options["in_turns"]
+    return found
+
+
+def open_by_turns(world: LogWorld) -> LogPartition:
+    while turns(world).waiting:
+        turns(world).step()
+    return world.again()
+
+
+def test_meanwhile_clients_come_again(slow: LogWorld) -> None:
+    """
+    While a log is looked through nobody is its leader; then it is there, as it was.
+    """
+    for _ in range(3):
+        error = refusal(slow.again)
+        assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert error.message == "t-0 is being looked through after a crash; it will be there soon"
+    partition = open_by_turns(slow)
+    assert partition.high_watermark == 12
+    assert partition.read(0, 1, Isolation.READ_UNCOMMITTED, True)
+    assert slow.again() is partition
+
+
+def test_all_that_was_written_is_opened_after_a_crash(slow: LogWorld) -> None:
+    """
+    Nobody need ask for a log that it is looked through; one that has no folder costs nothing.
+    """
+    steps = 0
+    while turns(slow).waiting:
+        turns(slow).step()
+        steps += 1
+    assert steps > 5
+    slow.disk.done.clear()
+    assert slow.again().log_end == 12
+    assert slow.disk.done == []
+
+
+def test_a_topic_deleted_while_its_log_is_opened(slow: LogWorld) -> None:
+    """
+    It does not come back; a new one of its name is opened by itself.
+    """
+    refusal(slow.again)
+    topic = slow.broker.view().topics["t"]
+    result(slow.broker.delete_topic(topic.id))
+    again = slow.topic()
+    while turns(slow).waiting:
+        turns(slow).step()
+    assert refusal(lambda: slow.broker.partition(topic.id, 0)).code is ErrorCode.UNKNOWN_TOPIC_ID
+    assert slow.broker.partition(again.id, 0).log_end == 0
+
+
+def test_a_topic_that_grows_while_its_log_is_opened(slow: LogWorld) -> None:
+    """
+    The partition knows the topic as it is by then.
+    """
+    refusal(slow.again)
+    grown = result(slow.broker.add_partitions(slow.broker.view().topics["t"].id, 3))
+    assert open_by_turns(slow).topic == grown
+
+
+def test_a_log_that_cannot_be_looked_through(slow: LogWorld) -> None:
+    """
+    What goes wrong in the middle is told; who asks again begins anew.
+    """
+    refusal(slow.again)
+    slow.disk.failing["read_at"] = EIO
+    with capturedLogs() as logged:
+        while turns(slow).waiting:
+            turns(slow).step()
+    assert [str(event["reason"]) for event in logged if event["log_level"] is LogLevel.error] == [
+        f"t-0 cannot be opened: Input/output error ({slow.path / 't-0' / file_name(0, '.log')})"
+    ]
+    slow.disk.failing.clear()
+    refusal(slow.again)
+    assert open_by_turns(slow).log_end == 12
