@@ -28,10 +28,12 @@ MAY_IMPORT = {
     "kgateway.interfaces": _LOGIC | {"kgateway.broker.producers", "kgateway.security.permissions"},
     "kgateway.security": {"kgateway.interfaces", "kgateway.security.permissions"},
     "kgateway.broker": _LOGIC | {"kgateway.broker.producers", "kgateway.security.permissions"},
+    "kgateway.later": {"kgateway.wire"},
     "kgateway.context": _LOGIC | {"kgateway.config", "kgateway.security.permissions"},
     "kgateway.api": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
     "kgateway.partitions": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
-    "kgateway.fetching": _LOGIC | {"kgateway.context", "kgateway.partitions", "kgateway.security.permissions"},
+    "kgateway.fetching": _LOGIC
+    | {"kgateway.context", "kgateway.later", "kgateway.partitions", "kgateway.security.permissions"},
     "handlers": _LOGIC | {"kgateway.api", "kgateway.fetching", "kgateway.partitions", "kgateway.security.permissions"},
     "kgateway.observe.plain": set(),
     "kgateway.observe.reasons": {"kgateway.wire"},
@@ -45,6 +47,7 @@ MAY_IMPORT = {
         "kgateway.config",
         "kgateway.context",
         "kgateway.control",
+        "kgateway.later",
         "kgateway.observe",
         "kgateway.observe.plain",
         "kgateway.observe.reasons",
@@ -61,6 +64,7 @@ MAY_IMPORT = {
         "kgateway.observe.plain",
         "kgateway.wire",
     },
+    "kgateway.cli.log": {"kgateway.broker", "kgateway.cli", "kgateway.observe.plain"},
 }
 _VALUES = {"twisted.internet.defer", "twisted.internet.interfaces", "twisted.logger", "twisted.python.failure"}
 
@@ -69,6 +73,7 @@ MAY_IMPORT_TWISTED = {
     "kgateway.cluster": _VALUES,
     "kgateway.broker": _VALUES,
     "kgateway.interfaces": _VALUES,
+    "kgateway.later": _VALUES,
     "kgateway.context": _VALUES,
     "kgateway.api": {"twisted.plugin"},
     "kgateway.partitions": _VALUES,

@@ -7,7 +7,7 @@ A subcommand's modules are imported when it is called for, so that each one star
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 
 from kgateway import __version__
@@ -15,7 +15,7 @@ from kgateway import __version__
 _WHAT = f"kgateway {__version__}: a Kafka-protocol server in Python on Twisted."
 
 # Those with a page to print have it in a module of their name, `as_text` and `as_markdown`; the others have
-# `add_arguments` and `run` there. `serve` is twistd.
+# `add_arguments` and `run` there, which gives a text or line after line. `serve` is twistd.
 _PAGES = {
     "options": "what can be set when a gateway starts",
     "apis": "the Kafka APIs and versions that the wire codec knows",
@@ -26,8 +26,9 @@ _QUESTIONS = {
     "loglevel": "show or set how much a running gateway logs",
     "profile": "where a running gateway spends its time",
 }
+_FILES = {"log": "check or show the files in which records are kept"}
 _SERVE = {"serve": "run a gateway in the foreground: `twistd -n kgateway`, with its options"}
-_COMMANDS = _SERVE | _QUESTIONS | _PAGES
+_COMMANDS = _SERVE | _QUESTIONS | _FILES | _PAGES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _serve(given[1:])
     options = _parser(given).parse_args(given)
     try:
-        print(_text(options))
+        for line in _lines(options):
+            print(line)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` say, has seen enough; nothing may be flushed at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -79,13 +81,17 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _text(options: argparse.Namespace) -> str:
+def _lines(options: argparse.Namespace) -> Iterable[str]:
+    """
+    What there is to print; of a long work each line when it is known.
+    """
     if options.command is None:
-        return _overview()
+        return [_overview()]
     module = import_module(f"kgateway.cli.{options.command}")
     if options.command in _PAGES:
-        return str(module.as_markdown() if options.markdown else module.as_text())
-    return str(module.run(options))
+        return [module.as_markdown() if options.markdown else module.as_text()]
+    told: str | Iterable[str] = module.run(options)
+    return [told] if isinstance(told, str) else told
 
 
 def _overview() -> str:

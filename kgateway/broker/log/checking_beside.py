@@ -1,0 +1,101 @@
+"""
+Checks what lies beside the segments of a partition: leader epochs, producer snapshots, the state of coordinators.
+"""
+
+from pathlib import Path
+
+from kgateway.broker.log import producer_snapshots
+from kgateway.broker.log.checking_segment import Reached
+from kgateway.broker.log.epochs import EPOCH_FILE, Epochs
+from kgateway.broker.log.findings import Finding, Steps, Survey
+from kgateway.broker.log.going_on import walk
+from kgateway.broker.log.producer_snapshots import SNAPSHOT
+from kgateway.broker.log.segment import file_name
+from kgateway.broker.log.walking import Damage
+from kgateway.broker.producers import ProducerTable
+from kgateway.records.batch import BatchHeader
+
+STATE = "kgateway.state-"
+_AGAIN = "with the gateway stopped, remove it and all .snapshot files beside it: they are made again from the batches"
+
+
+class CheckedEpochs:
+    """
+    The leader epoch file of a partition, as far as it is whole.
+    """
+
+    def __init__(self, survey: Survey, folder: Path) -> None:
+        self._survey = survey
+        self._path = folder / EPOCH_FILE
+        try:
+            self._data: bytes | None = survey.read(self._path)
+        except FileNotFoundError:
+            self._data = None
+        epochs = Epochs()
+        epochs.read(self._data or b"")
+        self._is_whole = epochs.written() == self._data
+        rows = [line.split() for line in epochs.written().decode().splitlines()[2:]]
+        self._rows = [(int(epoch), int(start)) for epoch, start in rows]
+
+    def first(self, header: BatchHeader) -> Finding | None:
+        """
+        A batch has another leader epoch than the one before it.
+        """
+        epoch, offset = header.partition_leader_epoch, header.base_offset
+        known = [row for row in self._rows if row[1] <= offset]
+        told = known[-1][0] if known else -1
+        may_be_behind = not self._survey.was_clean and len(known) == len(self._rows) and told < epoch
+        if told == epoch or not self._is_whole or may_be_behind:
+            return None
+        what = f"it tells of leader epoch {'none' if told < 0 else told}, and the batch there has {epoch}"
+        return Finding(self._path, what, _AGAIN, offset=offset)
+
+    def steps(self, reached: Reached) -> Steps:
+        """
+        What can be told of the file when the log is known.
+        """
+        if self._data is None:
+            if self._survey.was_clean and reached.next_offset:  # an empty log needs none
+                yield Finding(self._path, "it is missing", _AGAIN)
+        elif not self._is_whole:
+            yield Finding(self._path, "it is damaged", _AGAIN)
+        elif self._rows and self._rows[-1][1] > reached.next_offset:
+            epoch, start = self._rows[-1]
+            what = f"it has leader epoch {epoch} begin at offset {start}, and the log ends at {reached.next_offset}"
+            yield Finding(self._path, what, _AGAIN)
+
+
+def check_snapshot(survey: Survey, path: Path) -> Steps:
+    """
+    What a partition remembers of its producers.
+    """
+    if not producer_snapshots.read(survey.read(path), ProducerTable(), 0):
+        what = "it is damaged, and producers that repeat a batch might not be recognised"
+        yield Finding(path, what, "with the gateway stopped, remove it: it is made again from the batches")
+
+
+def check_end(folder: Path, offsets: list[int], reached: Reached) -> Steps:
+    """
+    Whether the log reaches as far as the snapshots of these offsets.
+    """
+    for offset in offsets:
+        if offset > reached.next_offset:
+            what = f"it tells of producers up to offset {offset}, and the log ends at {reached.next_offset}"
+            remedy = "what was between is lost, unless the segments are brought back from a copy; then remove this file"
+            yield Finding(folder / file_name(offset, SNAPSHOT), what, remedy)
+
+
+def check_state(survey: Survey, path: Path) -> Steps:
+    """
+    The state of a coordinator: groups with their offsets, or transactions.
+    """
+    file = survey.disk.open(path)
+    try:
+        for found in walk(file.read, file.size, 0, []):
+            if isinstance(found, Damage):
+                remedy = "with the gateway stopped, remove it: it is made again from the records of the partition"
+                yield Finding(path, found.reason, remedy, byte=found.position)
+    finally:
+        file.close()
+    survey.tally.files += 1
+    survey.tally.bytes += file.size

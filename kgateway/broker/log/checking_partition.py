@@ -1,0 +1,106 @@
+"""
+Checks the folder of one partition, whoever wrote it.
+"""
+
+import re
+from pathlib import Path
+
+from kgateway.broker.log.checking_beside import STATE, CheckedEpochs, check_end, check_snapshot, check_state
+from kgateway.broker.log.checking_segment import CheckedSegment, Reached
+from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker.log.findings import Finding, Steps, Survey
+from kgateway.broker.log.partition_folder import METADATA
+from kgateway.broker.log.producer_snapshots import SNAPSHOT
+from kgateway.broker.log.segment import INDEX, LOG, TIME_INDEX, file_name
+from kgateway.cluster.partition import EARLIEST_OFFSET
+
+_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.snapshot)")
+_ASIDE = re.compile(r"\d{20}\.log\.cut-\d+")
+_ABORTED = re.compile(r"\d{20}\.txnindex")
+
+
+class CheckedPartition:
+    """
+    One partition. Where a log is compacted, or not ours, offsets may be missing between two segments.
+    """
+
+    def __init__(self, survey: Survey, folder: Path, *, may_have_gaps: bool = False) -> None:
+        self._survey = survey
+        self._folder = folder
+        self._may_have_gaps = may_have_gaps or not survey.is_ours
+        self.reached = Reached(EARLIEST_OFFSET)
+        self._names = survey.disk.names(folder)
+        self.size = sum(self._names.values())
+
+    def steps(self) -> Steps:
+        """
+        Look through all of its files.
+        """
+        epochs = CheckedEpochs(self._survey, self._folder)
+        snapshots = self._offsets_of(SNAPSHOT)
+        for name in self._names:
+            path = self._folder / name
+            if _FILE.fullmatch(name) and path.suffix == SNAPSHOT:
+                yield from self._survey.reading(path, check_snapshot(self._survey, path))
+            elif name.startswith(STATE):
+                yield from self._survey.reading(path, check_state(self._survey, path))
+            else:
+                yield self._left(path)
+        yield from self._segments(epochs)
+        yield from epochs.steps(self.reached)
+        yield from check_end(self._folder, snapshots, self.reached)
+
+    def _segments(self, epochs: CheckedEpochs) -> Steps:
+        bases = self._offsets_of(LOG)
+        self.reached.next_offset = bases[0] if bases else EARLIEST_OFFSET
+        for base in bases:
+            path = self._folder / file_name(base, LOG)
+            yield self._border(path, base)
+            self.reached.next_offset = max(base, self.reached.next_offset)
+            yield from self._survey.reading(path, self._segment(path, epochs, is_last=base == bases[-1]))
+
+    def _segment(self, path: Path, epochs: CheckedEpochs, *, is_last: bool) -> Steps:
+        gaps = self._may_have_gaps
+        segment = CheckedSegment(self._survey, path, self.reached, epochs.first, is_last=is_last, may_have_gaps=gaps)
+        yield from segment.steps()
+
+    def _border(self, path: Path, base: int) -> Finding | None:
+        """
+        What is wrong between this segment and the one before it.
+        """
+        expected = self.reached.next_offset
+        if base < expected:
+            what = f"it begins with offset {base}, and the segment before it ends with {expected - 1}"
+            remedy = "one of the two is of another log; with the gateway stopped, move that one elsewhere"
+            return Finding(path, what, remedy, offset=base)
+        if base > expected and not self._may_have_gaps:
+            what = f"offsets {expected} to {base - 1} are missing before it"
+            remedy = (
+                "with the gateway stopped, bring the segment that is missing, or the end of the one before, back from "
+                f"a copy; without one, consumers go on from {base}"
+            )
+            return Finding(path, what, remedy, offset=expected)
+        return None
+
+    def _left(self, path: Path) -> Finding | None:
+        """
+        What is to be said of a file that is neither of a log nor checked here.
+        """
+        if _ASIDE.fullmatch(path.name):
+            what = "it was cut off a damaged log at a start, and is kept"
+            remedy = "`kgateway log dump` shows what is in it; remove it when nobody needs it"
+            return Finding(path, what, remedy, is_fault=False)
+        if path.name.endswith(".tmp"):
+            remedy = "nothing has to be done: the next start removes it"
+            return Finding(path, "a process ended while it wrote it", remedy, is_fault=False)
+        found = _FILE.fullmatch(path.name)
+        if found and found[2] in (INDEX, TIME_INDEX) and f"{found[1]}{LOG}" not in self._names:
+            what = "it is the index of a segment that is not there"
+            return Finding(path, what, "bring the segment back from a copy, or remove this file")
+        if found or path.name in (EPOCH_FILE, METADATA) or _ABORTED.fullmatch(path.name):
+            return None
+        return Finding(path, "kgateway knows no such file", "remove it if nobody needs it", is_fault=False)
+
+    def _offsets_of(self, suffix: str) -> list[int]:
+        found = (_FILE.fullmatch(name) for name in self._names)
+        return sorted(int(match[1]) for match in found if match and match[2] == suffix)

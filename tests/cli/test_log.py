@@ -1,0 +1,390 @@
+"""
+`kgateway log check`: what is wrong with the files of a log.
+"""
+
+import io
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kgateway.broker.log.findings import Tally
+from kgateway.cli.log import Bar
+from tests.broker.log.making import START_MS, log_broker
+from tests.cli.log_folder import BATCH, COUNT, FIRST, LAST, SECOND, Run, change, done
+
+
+def crash(data: Path) -> None:
+    """
+    The folder as a process leaves it that is killed.
+    """
+    (data / ".kafka_cleanshutdown").unlink()
+
+
+def test_a_good_folder(data: Path, run: Run) -> None:
+    """
+    One line that sums up, exit code 0, and nothing is changed.
+    """
+    before = seen(data)
+    ended = run("check", data)
+    assert ended.code == 0
+    assert len(ended.lines) == 1
+    assert ended.lines[0].startswith(
+        f"{len(before) - 2} files, {COUNT} batches, {COUNT} records by their headers, 2.3 MiB"
+    )
+    assert ended.lines[0].endswith(": nothing is wrong")
+    run("dump", data, "--records")
+    assert seen(data) == before
+
+
+def seen(data: Path) -> dict[Path, tuple[int, int, bytes]]:
+    """
+    Every file, by what would change if it were written.
+    """
+    found = {path: path.stat() for path in data.rglob("*") if path.is_file()}
+    return {path: (status.st_ino, status.st_mtime_ns, path.read_bytes()) for path, status in found.items()}
+
+
+def test_a_damaged_batch(data: Path, run: Run) -> None:
+    """
+    File, byte and offset, what is wrong, what consumers are told, and what to do; the batches behind it are checked.
+    """
+    change(data / f"{FIRST}.log", 5 * BATCH + 100, b"x")
+    ended = run("check", data)
+    assert ended.code == 1
+    assert ended.lines[0] == (
+        f"data/{FIRST}.log, byte {5 * BATCH}, offset 5: the CRC of the batch is not that of its bytes, and nothing is "
+        f"known of its {BATCH} bytes; consumers are told CORRUPT_MESSAGE for offset 5 and can go on from 6; with the "
+        "gateway stopped, bring the file back from a copy to have them again"
+    )
+    assert ended.lines[1].endswith(": 1 finding")
+    assert f"{COUNT - 1} batches" in ended.lines[1]
+
+
+@pytest.mark.parametrize("length", [7, BATCH * 2, 1 << 30])
+def test_a_batch_whose_length_is_damaged(data: Path, run: Run, length: int) -> None:
+    """
+    The index tells where the next batch is.
+    """
+    change(data / f"{FIRST}.log", 5 * BATCH + 8, length.to_bytes(4, "big"))
+    ended = run("check", data)
+    assert ended.lines[0].startswith(f"data/{FIRST}.log, byte {5 * BATCH}, offset 5: ")
+    assert "for offset 5 and can go on from 6" in ended.lines[0]
+    assert f"{COUNT - 1} batches" in ended.lines[1]
+    assert len(ended.lines) == 2
+
+
+def test_a_batch_whose_offset_is_damaged(data: Path, run: Run) -> None:
+    """
+    The CRC does not cover it, but it has to follow the one before.
+    """
+    change(data / f"{FIRST}.log", 5 * BATCH + 6, b"\1")
+    ended = run("check", data)
+    place = f"data/{FIRST}.log, byte {5 * BATCH}, offset 5: "
+    assert ended.lines[0].startswith(
+        f"{place}a batch there begins with offset 261, and 5 is next; its first bytes, which"
+    )
+    assert run("check", data / "orders-0").code == 1  # the next is out of order
+
+
+def test_damage_at_the_end_of_a_segment(data: Path, run: Run) -> None:
+    """
+    Nothing behind it is known, and the next segment is not where this one ends.
+    """
+    path = data / f"{FIRST}.log"
+    change(path, 16 * BATCH + 16, b"\7")
+    first, second, summary = run("check", data).lines
+    assert first.startswith(f"data/{FIRST}.log, byte {16 * BATCH}, offset 16: ")
+    assert "what they held from offset 16 on is lost" in first
+    assert second.startswith(f"data/{SECOND}.log, offset 16: offsets 16 to 16 are missing before it; ")
+    assert f"{COUNT - 1} batches" in summary
+
+
+def test_half_a_batch_after_a_crash(data: Path, run: Run) -> None:
+    """
+    The end of the last segment is no fault after a crash, and one in a folder that was closed.
+    """
+    path = data / f"{LAST}.log"
+    path.write_bytes(
+        path.read_bytes() + path.read_bytes()[:BATCH].replace(bytes(7) + b"\x22", bytes(7) + b"\x28", 1)[:999]
+    )
+    closed = run("check", data)
+    crash(data)
+    crashed = run("check", data)
+    assert (closed.code, crashed.code) == (1, 0)
+    place = f"data/{LAST}.log, byte {6 * BATCH}, offset 40: "
+    assert closed.lines[0].startswith(place)
+    assert crashed.lines[0].startswith(
+        f"(no fault) {place}a batch is there of which 999 bytes were written; nothing has"
+    )
+
+
+INDEXES = [
+    (".index", 12, b"\0\0\1\0", "byte 8: entry 1 of 16 is wrong, it has (2, 256) behind (1, 60078); remove"),
+    (".index", 8, b"\0\0\0\1", "byte 8: entry 1 of 16 is wrong, it tells of offset 1, where a batch ends with 2"),
+    (".index", 16 * 8 - 4, b"\7\0\0\0", "byte 120: entry 15 of 16 is wrong, it points to byte 117440512, and the log"),
+    (".timeindex", 19, b"\1", "byte 12: entry 1 of 16 is wrong, it tells of "),
+    (".timeindex", 12 + 11, b"\1", "byte 12: entry 1 of 16 is wrong, it has "),
+]
+
+
+@pytest.mark.parametrize(("suffix", "position", "bytes_", "told"), INDEXES)
+def test_a_wrong_entry_of_an_index(data: Path, run: Run, suffix: str, position: int, bytes_: bytes, told: str) -> None:
+    """
+    Its number and byte, what it says, and what is there.
+    """
+    change((data / FIRST).with_suffix(suffix), position, bytes_)
+    ended = run("check", data)
+    assert ended.code == 1
+    assert ended.lines[0].startswith(f"data/{FIRST}{suffix}, {told}"), ended.lines
+    assert "; remove this file while the gateway is stopped: it is made again from the batches" in ended.lines[0]
+    assert len(ended.lines) == 2
+
+
+def test_a_time_index_that_knows_too_little(data: Path, run: Run) -> None:
+    """
+    A search by time would miss the records it does not know of.
+    """
+    path = (data / FIRST).with_suffix(".timeindex")
+    path.write_bytes(path.read_bytes()[:-12])
+    ended = run("check", data)
+    assert ended.code == 1
+    assert f"no timestamp after {START_MS + 15_000}, and offset 16 has {START_MS + 16_000}" in ended.lines[0]
+
+
+def remove(path: Path) -> None:
+    """
+    It is gone.
+    """
+    path.unlink()
+
+
+def rewrite(text: str) -> Callable[[Path], None]:
+    """
+    It has another text.
+    """
+
+    def written(path: Path) -> None:
+        path.write_text(text)
+
+    return written
+
+
+FILES = [
+    ("meta.properties", rewrite("kgateway.format=1\nversion=1\n"), "has no line cluster.id; bring it back"),
+    ("kgateway.start", rewrite("{}"), "it is damaged; bring it back from a copy, or write into it"),
+    ("kgateway.topics", remove, "it is missing, and so are all topics for clients; bring it back from a copy"),
+    ("kgateway.producer-ids", rewrite("?"), "is damaged; bring it back from a copy, or write into it"),
+    ("kgateway.producer-ids", rewrite('{"reserved": 0}'), "ids below 0 were given, and producer 0 has written records"),
+    ("kgateway.producer-ids", remove, "it is missing, and producer 0 has written records"),
+    (
+        "kgateway.settled",
+        rewrite("0\n1\norders 0 41\n"),
+        "it knows partition orders-0 up to offset 41, and the log ends",
+    ),
+    ("recovery-point-offset-checkpoint", rewrite("0\n2\norders 0 1\n"), "it is damaged; nothing has to be done"),
+    ("recovery-point-offset-checkpoint", rewrite("0\n1\norders 0 41\n"), "it knows partition orders-0 up to offset 41"),
+    ("orders-0/leader-epoch-checkpoint", rewrite("0\n2\n0 0\n"), "it is damaged; with the gateway stopped, remove it"),
+    (
+        "orders-0/leader-epoch-checkpoint",
+        rewrite("0\n1\n3 0\n"),
+        "it tells of leader epoch 3, and the batch there has 0",
+    ),
+    ("orders-0/leader-epoch-checkpoint", rewrite("0\n2\n0 0\n1 41\n"), "it has leader epoch 1 begin at offset 41, and"),
+    ("orders-0/leader-epoch-checkpoint", remove, "it is missing"),
+    (f"orders-0/{40:020d}.snapshot", rewrite("\0\1"), "it is damaged, and producers that repeat a batch might not be"),
+    (
+        f"orders-0/{40:020d}.snapshot",
+        lambda path: path.rename(path.with_stem(f"{41:020d}")),
+        "up to offset 41, and the",
+    ),
+    (f"{FIRST}.index", remove, "it is missing; nothing has to be done"),
+    (f"{FIRST}.timeindex", remove, "it is missing; nothing has to be done"),
+    (f"{SECOND}.log", remove, "it is the index of a segment that is not there"),
+    (f"{SECOND}.log", remove, "offsets 17 to 33 are missing before it"),
+    (
+        f"{SECOND}.log",
+        lambda path: shutil.copy(path, path.with_stem(f"{30:020d}")),
+        "and the segment before it ends with",
+    ),
+    (
+        "orders-0/partition.metadata",
+        rewrite("version: 0\ntopic_id: 2aVnXVTvT1q0kVBXWFl3bA\n"),
+        "and the topic orders has",
+    ),
+    ("orders-0/kgateway.state-00000000000000000003", rewrite("?"), "1 bytes are left, and a batch has 61 at least"),
+]
+
+
+@pytest.mark.parametrize(("name", "harm", "told"), FILES, ids=[told for _, _, told in FILES])
+def test_what_is_wrong_with_other_files(
+    data: Path, run: Run, name: str, harm: Callable[[Path], None], told: str
+) -> None:
+    """
+    Each is a finding.
+    """
+    harm(data / name)
+    ended = run("check", data)
+    assert ended.code == 1
+    assert any(told in line for line in ended.lines), ended.lines
+
+
+def test_a_folder_that_no_topic_has(data: Path, run: Run) -> None:
+    """
+    What was a partition once, or is of a topic that was lost.
+    """
+    shutil.copytree(data / "orders-0", data / "orders-2")
+    shutil.copytree(data / "orders-0", data / "unknown-0")
+    ended = run("check", data)
+    assert ended.code == 1
+    assert [line.partition(";")[0] for line in ended.lines[:2]] == [
+        "data/orders-2: there is no topic orders with a partition 2",
+        "data/unknown-0: there is no topic unknown with a partition 0",
+    ]
+
+
+def test_a_folder_whose_topic_was_deleted(data: Path, run: Run) -> None:
+    """
+    A crash may have come before its files were removed; that is no fault.
+    """
+    broker = log_broker(data)
+    done(broker.start())
+    shutil.copytree(data / "orders-0", data.parent / "kept")
+    done(broker.delete_topic(broker.view().topics["orders"].id))
+    shutil.rmtree(data / "orders-0", ignore_errors=True)
+    (data.parent / "kept").rename(data / "orders-0")
+    done(broker.stop())
+    ended = run("check", data)
+    assert ended.code == 0
+    assert ended.lines[0] == (
+        "(no fault) data/orders-0: there is no topic orders with a partition 0, it was deleted; "
+        "the next start puts it aside"
+    )
+
+
+def test_a_partition_whose_folder_is_gone(data: Path, run: Run) -> None:
+    """
+    A checkpoint knows of it; one that was never used has none.
+    """
+    shutil.rmtree(data / "orders-0")
+    assert "it knows partition orders-0 up to offset 40, and that has no folder" in run("check", data).lines[0]
+    shutil.rmtree(data / "orders-1")
+    assert not any("orders-1" in line for line in run("check", data).lines)
+
+
+def test_what_is_left_over_is_no_fault(data: Path, run: Run) -> None:
+    """
+    Files that were kept aside or that a crash has left, and files of others, are named, with exit code 0.
+    """
+    (data / "orders-7.0-stray").mkdir()
+    for name in ("orders-0/00000000000000000000.log.cut-7", "kgateway.topics.1-2-3.tmp", "orders-0/x.tmp", "notes.txt"):
+        (data / name).touch()
+    (data / "orders-1.2aVnXVTvT1q0kVBXWFl3bA-delete").mkdir()
+    ended = run("check", data)
+    assert ended.code == 0
+    assert [line.startswith("(no fault) ") for line in ended.lines] == [True] * 6 + [False]
+
+
+def test_a_part_of_a_folder(data: Path, run: Run) -> None:
+    """
+    Only what is asked for is looked through.
+    """
+    change(data / f"{FIRST}.log", 100, b"x")
+    assert run("check", data, "--partition", "orders-1").code == 0
+    assert run("check", data, "--partition", "orders-1", "--partition", "orders-0").code == 1
+    assert run("check", data / "orders-0").code == 1
+    assert run("check", data / f"{FIRST}.log").code == 1
+    assert run("check", data / f"{SECOND}.log").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere"], "nowhere cannot be read: No such file or directory"),
+        (
+            ["data/kgateway.start"],
+            "data/kgateway.start cannot be checked by itself; name a data folder, the folder of a",
+        ),
+        (
+            ["data", "--partition", "orders-7"],
+            "there is no partition orders-7 in data; those that were used have a fold",
+        ),
+        (["."], ". has nothing to check; name a data folder, the folder of a partition or a .log file"),
+        (
+            ["kafka"],
+            "kafka is not the data folder of a kgateway; if it is Kafka's, name the folder of a partition or a",
+        ),
+    ],
+)
+def test_what_cannot_be_checked(data: Path, run: Run, arguments: list[str], told: str) -> None:
+    """
+    One line on stderr, and exit code 2.
+    """
+    Path("kafka").mkdir()
+    Path("kafka/meta.properties").write_text("version=1\nnode.id=1\n")
+    ended = run("check", *arguments)
+    assert (ended.code, ended.lines) == (2, [])
+    assert ended.errors.startswith(f"kgateway log check: {told}")
+    assert ended.errors.count("\n") == 1
+
+
+def test_a_folder_in_use(data: Path, run: Run) -> None:
+    """
+    It is said whose it is, and half a batch at the end is no fault.
+    """
+    crash(data)
+    path = data / f"{LAST}.log"
+    path.write_bytes(path.read_bytes() + bytes(7) + b"\x28")
+    script = "import sys; from pathlib import Path; from kgateway.broker.log.folder_lock import FolderLock as L; "
+    command = [sys.executable, "-c", f"{script}lock = L(Path('data')); print('held', flush=True); sys.stdin.read()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"held\n"
+        ended = run("check", data)
+        assert ended.code == 0
+        assert ended.lines[0].startswith(f"data is in use by process {holder.pid}: ")
+        assert "a batch is there that is just being written; nothing has to be done" in ended.lines[1]
+        holder.communicate()
+
+
+def test_what_kafka_wrote(data: Path, run: Run) -> None:
+    """
+    Kafka gives the indexes of a segment that is written to their full size at once, and leaves gaps where it compacts.
+    """
+    for suffix in (".index", ".timeindex"):
+        with (data / LAST).with_suffix(suffix).open("ab") as file:
+            file.write(bytes(12 * 8 * 10))
+    for path in (data / "orders-0").glob(f"{17:020d}.*"):
+        path.unlink()
+    assert run("check", data).code == 1
+    ended = run("check", data / "orders-0")
+    assert (ended.code, len(ended.lines)) == (0, 1)
+
+
+class Terminal(io.StringIO):
+    """
+    Where a person looks.
+    """
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_who_waits_sees_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    On a terminal, in one line that goes when it is over; what is no terminal is left clean.
+    """
+    tally = Tally(bytes=3 << 20, bytes_in_all=12 << 20)
+    for terminal, shown in (
+        (Terminal(), "\r[########......................] 25%, 3.0 MiB of 12.0 MiB, 1.5 MiB/s \x1b[K\r\x1b[K"),
+        (io.StringIO(), ""),
+    ):
+        monkeypatch.setattr("sys.stderr", terminal)
+        bar = Bar()
+        bar.show(tally, 2)
+        bar.show(tally, 2.1)
+        bar.clear()
+        assert terminal.getvalue() == shown

@@ -1,0 +1,96 @@
+"""
+`kgateway log dump`: what is in the files of a log.
+"""
+
+from pathlib import Path
+
+from kgateway.records.builder import BatchBuilder
+from tests.broker.log.making import START_MS
+from tests.cli.log_folder import BATCH, FIRST, SECOND, Run, change
+
+
+def test_batches_are_a_table(data: Path, run: Run) -> None:
+    """
+    One line each, under the name of their file.
+    """
+    ended = run("dump", data, "--from", "16", "--limit", "2")
+    assert ended.code == 0
+    headings = "OFFSETS BYTE SIZE CODEC FROM TO PRODUCER FLAG EPOCH CRC"
+    assert [" ".join(line.split()) for line in ended.lines[:6]] == [
+        f"data/{FIRST}.log:",
+        headings,
+        f"16-16 {16 * BATCH} {BATCH} none 2027-01-15T08:00:16.000Z +0ms 0/0/16 - 0 ok",
+        f"data/{SECOND}.log:",
+        headings,
+        f"17-17 0 {BATCH} none 2027-01-15T08:00:17.000Z +0ms 0/0/17 - 0 ok",
+    ]
+    assert len({len(line) for line in ended.lines[1:6] if " " in line.strip()}) <= 2
+
+
+def test_segments_before_the_offset_are_left_out(data: Path, run: Run) -> None:
+    """
+    Not even their names are shown.
+    """
+    lines = run("dump", data / "orders-0", "--from", "20", "--limit", "1").lines
+    assert lines[0] == f"data/{SECOND}.log:"
+    assert lines[2].startswith("20-20 ")
+    assert len(lines) == 3
+
+
+def test_records_stand_below_their_batch(data: Path, run: Run) -> None:
+    """
+    With time, key, value and headers, printable and cut to the width.
+    """
+    builder = BatchBuilder(is_transactional=True)
+    for number in range(3):
+        builder.append(b"k\n\xff", None if number else b"value", timestamp=START_MS, headers=[("h", b"\x1b[2J")])
+    Path("1.log").write_bytes(builder.build())
+    ended = run("dump", "--records", "--from", "1", "--limit", "1", "1.log")
+    assert ended.lines[1].split()[-4:] == ["-", "T", "-1", "ok"]
+    assert ended.lines[2] == '                1 2027-01-15T08:00:00.000Z "k\\n\\\\xff" null [h="\\x1b[2J"]'
+    assert len(ended.lines) == 3
+    assert max(map(len, run("dump", "--records", data).lines)) == 120
+
+
+def test_a_damaged_batch_is_shown_as_such(data: Path, run: Run) -> None:
+    """
+    Its head, as far as it can be read, and what is wrong with it; what follows is shown.
+    """
+    change(data / f"{FIRST}.log", 2 * BATCH + 100, b"x")
+    lines = run("dump", data / f"{FIRST}.log", "--limit", "4").lines
+    assert [line.split()[-1] for line in lines[1:4]] == ["ok", "ok", "BAD"]
+    assert lines[4] == f"  byte {2 * BATCH}, {BATCH} bytes: the CRC of the batch is not that of its bytes"
+    assert lines[5].startswith("3-3 ")
+
+
+def test_other_files(data: Path, run: Run) -> None:
+    """
+    Indexes, snapshots and leader epochs, by their names.
+    """
+    assert run("dump", data / f"{SECOND}.index").lines[:2] == [
+        "             OFFSET       BYTE",
+        f"                 18      {BATCH}",
+    ]
+    assert run("dump", data / f"{SECOND}.timeindex", "--limit", "1").lines == [
+        "             OFFSET LARGEST TIME SO FAR",
+        "                 18 2027-01-15T08:00:18.000Z",
+    ]
+    assert run("dump", data / "orders-0/leader-epoch-checkpoint").lines == ["0", "1", "0 0"]
+    snapshot = run("dump", data / "orders-0" / f"{40:020d}.snapshot").lines
+    assert snapshot[0].split() == ["PRODUCER", "EPOCH", "SEQUENCES", "OFFSETS", "TIME"]
+    assert snapshot[-1].split() == ["0", "0", "39-39", "39-39", "2027-01-15T08:00:39.000Z"]
+
+
+def test_what_cannot_be_shown(data: Path, run: Run) -> None:
+    """
+    One line on stderr, and exit code 2.
+    """
+    Path("picture.jpg").touch()
+    for path, told in (
+        ("picture.jpg", "picture.jpg is no file of a log; name a .log"),
+        ("nowhere.log", "nowhere.log can"),
+    ):
+        ended = run("dump", path)
+        assert ended.code == 2
+        assert ended.errors.startswith(f"kgateway log dump: {told}")
+    assert "has no log of orders-9" in run("dump", data, "--partition", "orders-9").errors

@@ -1,0 +1,243 @@
+"""
+Files of a data folder that were damaged, by a disk or by a hand: the gateway starts, serves what is good, gives nothing
+else out as good, and says what is wrong.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kgateway.wire.errors import ErrorCode
+from tests.faults.worlds import DATA, TOPIC, Got, World, checked, filled, flip
+
+PARTITION = Path(DATA) / f"{TOPIC}-0"
+SEALED, ACTIVE = f"{0:020d}.log", f"{10:020d}.log"  # of 13 records, five a segment
+_PLACES = [(SEALED, 5, 2), (ACTIVE, 3, 11)]  # of a segment, how many records it has, and the one that is damaged
+_IDS = ["sealed", "active"]
+
+
+_UNSEEN = pytest.mark.xfail(strict=True, reason="the indexes of a full segment are trusted as they are")
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
+    """
+    A folder that was closed, and the values in it.
+    """
+    folder = tmp_path_factory.mktemp("left")
+    return folder, filled(folder)
+
+
+@pytest.fixture
+def values(tmp_path: Path, left: tuple[Path, list[bytes]]) -> list[bytes]:
+    """
+    What is in a copy of it.
+    """
+    folder, values = left
+    shutil.copytree(folder / DATA, tmp_path / DATA)
+    return values
+
+
+def damaged(folder: Path, name: str, count: int) -> int:
+    """
+    Flip a byte in the middle of the segment; where its batch begins.
+    """
+    path = folder / PARTITION / name
+    size = path.stat().st_size // count
+    flip(path, count // 2 * size + size // 2)
+    return count // 2 * size
+
+
+def produce_from(world: World, start: int) -> list[bytes]:
+    """
+    Go on up to the last record; what these are.
+    """
+    values = [b"%06d" % number + bytes(200_000) for number in range(start, 13)]
+    for offset, value in enumerate(values, start):
+        assert world.produce(value) == (ErrorCode.NONE, offset)
+    return values
+
+
+def check_all_but(world: World, values: list[bytes], bad: int) -> None:
+    """
+    A consumer gets all records but this one, for which it is told CORRUPT_MESSAGE.
+    """
+    before = world.read()
+    assert before.error == ErrorCode.CORRUPT_MESSAGE
+    assert before.values == dict(enumerate(values[:bad]))
+    assert world.fetch(bad).error == ErrorCode.CORRUPT_MESSAGE
+    after = world.read(bad + 1)
+    assert after.error == ErrorCode.NONE
+    assert list(after.values.values()) == values[bad + 1 :]
+
+
+def check_told(folder: Path, name: str, position: int, bad: int) -> None:
+    """
+    `kgateway log check` names the place.
+    """
+    code, lines = checked(folder / DATA)
+    assert code == 1
+    told = [line for line in lines if f"{PARTITION.name}/{name}, byte {position}, offset {bad}: " in line]
+    assert len(told) == 1, lines
+    assert "the CRC of the batch is not that of its bytes" in told[0]
+
+
+@pytest.mark.parametrize(("name", "count", "bad"), _PLACES, ids=_IDS)
+def test_a_byte_that_changes_while_the_gateway_is_stopped(
+    tmp_path: Path, values: list[bytes], name: str, count: int, bad: int
+) -> None:
+    """
+    The batch is not given out, all others are; the log, `kgateway why` and `kgateway log check` name it.
+    """
+    position = damaged(tmp_path, name, count)
+    check_told(tmp_path, name, position, bad)
+    with World(tmp_path) as world:
+        check_all_but(world, values, bad)
+        world.wait_for(f"{name} cannot be read for offset {bad}: at byte {position}: the CRC of the batch is not that")
+        [reason] = world.ask("why")["reasons"]
+        assert reason["outcome"] == "CORRUPT_MESSAGE"
+        assert f"at byte {position}" in reason["message"]
+
+
+@pytest.mark.parametrize(("name", "count", "bad"), _PLACES, ids=_IDS)
+def test_a_byte_that_changes_beneath_a_running_gateway(
+    tmp_path: Path, values: list[bytes], name: str, count: int, bad: int
+) -> None:
+    """
+    The same, for records of an earlier process.
+    """
+    with World(tmp_path) as world:
+        position = damaged(tmp_path, name, count)
+        check_all_but(world, values, bad)
+        check_told(tmp_path, name, position, bad)
+
+
+@pytest.mark.xfail(reason="what the process has written is not checked again, as long as its index is in memory")
+@pytest.mark.parametrize(("name", "count", "bad"), _PLACES, ids=_IDS)
+def test_a_byte_that_changes_in_what_was_just_written(tmp_path: Path, name: str, count: int, bad: int) -> None:
+    """
+    The same, for records that this process has written.
+    """
+    with World(tmp_path) as world:
+        world.create()
+        values = produce_from(world, 0)
+        position = damaged(tmp_path, name, count)
+        check_told(tmp_path, name, position, bad)
+        check_all_but(world, values, bad)
+
+
+@pytest.mark.parametrize(("name", "count", "bad"), _PLACES, ids=_IDS)
+def test_a_byte_that_changes_after_a_crash(tmp_path: Path, name: str, count: int, bad: int) -> None:
+    """
+    What follows a damaged batch is not cut off: it may have been acknowledged.
+    """
+    values = filled(tmp_path, count=1)
+    with World(tmp_path) as world:
+        values += produce_from(world, 1)
+        world.kill()
+        position = damaged(tmp_path, name, count)
+        check_told(tmp_path, name, position, bad)
+        world.start()
+        check_all_but(world, values, bad)
+        world.wait_for(f"{name}, byte {position}: the CRC of the batch is not that of its bytes")
+        assert world.produce(b"more") == (ErrorCode.NONE, 13)
+
+
+def truncate(path: Path) -> None:
+    """
+    Half of it is gone, with a part of an entry left.
+    """
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 + 1])
+
+
+def garble(path: Path) -> None:
+    """
+    It has other bytes.
+    """
+    path.write_bytes(bytes(range(256)) * 3)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize(
+    ("name", "harm"),
+    [
+        pytest.param(SEALED, truncate, id="sealed-truncated", marks=_UNSEEN),
+        pytest.param(SEALED, garble, id="sealed-garbage", marks=_UNSEEN),
+        pytest.param(SEALED, Path.unlink, id="sealed-missing"),
+        pytest.param(ACTIVE, truncate, id="active-truncated"),
+        pytest.param(ACTIVE, garble, id="active-garbage"),
+        pytest.param(ACTIVE, Path.unlink, id="active-missing"),
+    ],
+)
+def test_a_bad_index(tmp_path: Path, values: list[bytes], name: str, suffix: str, harm: Callable[[Path], None]) -> None:
+    """
+    Without an index all records are there, and appending goes on; the next stop leaves a good one.
+    """
+    harm((tmp_path / PARTITION / name).with_suffix(suffix))
+    code, lines = checked(tmp_path / DATA)
+    assert code == 1
+    assert f"{name.removesuffix('.log')}{suffix}" in lines[0]
+    with World(tmp_path) as world:
+        assert list(world.read().values.values()) == values
+        assert world.produce(b"more") == (ErrorCode.NONE, len(values))
+    assert checked(tmp_path / DATA)[0] == 0
+
+
+def change_inside(path: Path) -> None:
+    """
+    One byte of the last entry is another.
+    """
+    flip(path, path.stat().st_size - 30)
+
+
+@pytest.mark.parametrize("harm", [truncate, change_inside, Path.unlink], ids=["truncated", "changed", "missing"])
+def test_a_bad_snapshot(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    """
+    Without the snapshots of producers a repeated batch is still recognised.
+    """
+    with World(tmp_path) as world:
+        world.create()
+        mine = world.producer_id()
+        assert world.produce(b"once", producer=(mine, 0, 0)) == (ErrorCode.NONE, 0)
+        assert world.produce(b"again", producer=(mine, 0, 1)) == (ErrorCode.NONE, 1)
+    harm(max((tmp_path / PARTITION).glob("*.snapshot")))
+    assert checked(tmp_path / DATA)[0] == (0 if harm is Path.unlink else 1)
+    with World(tmp_path) as world:
+        assert world.produce(b"once", producer=(mine, 0, 0)) == (ErrorCode.NONE, 0)
+        assert world.produce(b"more", producer=(mine, 0, 2)) == (ErrorCode.NONE, 2)
+        assert list(world.read().values.values()) == [b"once", b"again", b"more"]
+
+
+@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "kgateway.settled", "leader-epoch-checkpoint"])
+def test_a_garbage_checkpoint(tmp_path: Path, values: list[bytes], name: str) -> None:
+    """
+    What only saves time is made up: all records are there, and appending goes on.
+    """
+    [path] = (tmp_path / DATA).rglob(name)
+    garble(path)
+    code, lines = checked(tmp_path / DATA)
+    assert code == 1
+    assert f"{path}: it is damaged" in lines[0]
+    with World(tmp_path) as world:
+        assert list(world.read().values.values()) == values
+        assert world.produce(b"more") == (ErrorCode.NONE, len(values))
+    assert checked(tmp_path / DATA)[0] == 0
+
+
+@pytest.mark.xfail(strict=True, reason="the segment before the gap counts as reaching over it")
+def test_a_segment_that_is_missing(tmp_path: Path, values: list[bytes]) -> None:
+    """
+    Who comes to the gap goes on behind it, the operator is told of it, and appending goes on.
+    """
+    for path in (tmp_path / PARTITION).glob(f"{5:020d}.*"):
+        path.unlink()
+    code, lines = checked(tmp_path / DATA)
+    assert code == 1
+    assert any(f"{ACTIVE}, offset 5: offsets 5 to 9 are missing before it" in line for line in lines)
+    with World(tmp_path) as world:
+        there = {offset: value for offset, value in enumerate(values) if not 5 <= offset < 10}
+        assert world.read() == Got(ErrorCode.NONE, there)
+        assert world.produce(b"more") == (ErrorCode.NONE, len(values))
+        world.wait_for("offsets 5 to 9")

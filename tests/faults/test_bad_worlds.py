@@ -1,0 +1,183 @@
+"""
+Data folders that cannot be used: each is refused in plain words, with what to do, and left as it is.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kgateway.wire.errors import ErrorCode
+from tests.faults.mounts import PrivateMounts
+from tests.faults.worlds import DATA, World, checked, contents, filled, only, ran, refused, wait_for
+
+_META = "version=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\ndirectory.id=2aVnXVTvT1q0kVBXWFl3bA\nnode.id=1\n"
+_TWISTD = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()"]
+
+
+def make_a_file(data: Path) -> None:
+    """
+    A file where the folder should be.
+    """
+    data.write_text("not a folder")
+
+
+def make_alien(data: Path) -> None:
+    """
+    Somebody's files.
+    """
+    data.mkdir()
+    (data / "holiday.jpg").write_bytes(b"sun")
+
+
+def make_kafka(data: Path) -> None:
+    """
+    What Apache Kafka leaves.
+    """
+    data.mkdir()
+    (data / "meta.properties").write_text(_META)
+    (data / "orders-0").mkdir()
+
+
+def make_newer(data: Path) -> None:
+    """
+    What a kgateway of the future leaves.
+    """
+    data.mkdir()
+    (data / "meta.properties").write_text(f"kgateway.format=2\n{_META}")
+    (data / "kgateway.start").write_text('{"start_number": 3}')
+
+
+Make = Callable[[Path], None]
+
+WORLDS: list[tuple[Make, str]] = [
+    (make_a_file, "cannot be made: File exists; it is a file and no folder; name an empty folder or a new one"),
+    (make_alien, "holds files that are not kgateway's: holiday.jpg; name an empty folder or a new one"),
+    (make_kafka, "is the data directory of an Apache Kafka broker; name an empty folder or a new one"),
+    (make_newer, "was written by a newer kgateway; format 2, this one reads 1: start the newer one"),
+]
+
+
+def test_a_missing_folder_is_made(tmp_path: Path) -> None:
+    """
+    With those around it, and is whole from then on.
+    """
+    with World(tmp_path, "--broker", "log:some/where/data") as world:
+        assert world.create() == ErrorCode.NONE
+        assert "data in some/where/data (0 topics)" in world.log
+    assert checked(tmp_path / "some" / "where" / "data")[0] == 0
+
+
+@pytest.mark.parametrize(("make", "reason"), WORLDS, ids=[make.__name__ for make, _ in WORLDS])
+def test_what_is_not_ours_is_refused(tmp_path: Path, make: Make, reason: str) -> None:
+    """
+    One line on stderr says what it is and what to do, the exit code is 1, and nothing is touched.
+    """
+    make(tmp_path / DATA)
+    before = contents(tmp_path)
+    ended = refused(tmp_path, f"log:{DATA}")
+    assert ended.returncode == 1
+    assert reason in only(ended.stderr)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(("make", "reason"), WORLDS[:2], ids=["a file", "alien"])
+def test_a_daemon_is_refused_what_is_not_ours(tmp_path: Path, make: Make, reason: str) -> None:
+    """
+    The terminal it was started from is told as much as twistd passes on, and its log has the whole.
+    """
+    make(tmp_path / DATA)
+    before = contents(tmp_path)
+    files = [f"--pidfile={tmp_path / 'pid'}", f"--logfile={tmp_path / 'log'}"]
+    options = ["--listen", "tcp:0:interface=127.0.0.1", "--control-socket", str(tmp_path / "c.sock")]
+    ended = ran([*_TWISTD, *files, "kgateway", *options], tmp_path)
+    assert ended.returncode == 1
+    assert reason[:16] in ended.stdout + ended.stderr
+    wait_for(lambda: reason in (tmp_path / "log").read_text())
+    (tmp_path / "log").unlink()
+    assert contents(tmp_path) == before
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    """
+    The process that holds it is named, and goes on undisturbed.
+    """
+    with World(tmp_path) as world:
+        world.create()
+        before = contents(world.data)
+        ended = refused(tmp_path, f"log:{world.data}")
+        assert ended.returncode == 1
+        told = f"{world.data} is held by process {world.pid}; end that one, or name another folder"
+        assert told in only(ended.stderr)
+        assert contents(world.data) == before
+        assert world.produce(b"value") == (ErrorCode.NONE, 0)
+
+
+@pytest.mark.xfail(strict=True, reason="a gateway that cannot listen does not stop its broker")
+def test_a_taken_port_leaves_the_folder_closed(tmp_path: Path) -> None:
+    """
+    A gateway that opens its folder and then cannot listen has changed nothing that counts: the folder is as good as
+    after a stop.
+    """
+    filled(tmp_path, count=2)
+    with World(tmp_path, "--broker", "memory:") as other:
+        before = contents(tmp_path / DATA)
+        ended = refused(tmp_path, f"log:{DATA}", "--listen", f"tcp:{other.port}:interface=127.0.0.1")
+        assert ended.returncode == 1
+        assert "in use" in only(ended.stderr)
+    after = contents(tmp_path / DATA)
+    assert set(after) == set(before)
+    assert {name for name in after if after[name] != before[name]} <= {
+        ".kafka_cleanshutdown",
+        "kgateway.start",
+        ".lock",
+    }
+
+
+@pytest.fixture
+def mounts() -> Iterator[PrivateMounts]:
+    """
+    Mounts that nobody else sees.
+    """
+    with PrivateMounts() as mounts:
+        yield mounts
+
+
+def test_a_read_only_folder_is_refused(tmp_path: Path, mounts: PrivateMounts) -> None:
+    """
+    Whoever may not write is told so, and what to do.
+    """
+    filled(tmp_path, count=2)
+    before = contents(tmp_path / DATA)
+    mounts.run("mount", "--bind", tmp_path / DATA, tmp_path / DATA)
+    mounts.run("mount", "-o", "remount,bind,ro", tmp_path / DATA)
+    ended = refused(tmp_path, f"log:{tmp_path / DATA}", prefix=mounts.prefix)
+    assert ended.returncode == 1
+    told = only(ended.stderr)
+    assert "Read-only file system" in told
+    assert "mount its file system for writing, or name another folder" in told
+    assert contents(tmp_path / DATA) == before
+
+
+def test_a_read_only_place_for_a_new_folder_is_refused(tmp_path: Path, mounts: PrivateMounts) -> None:
+    """
+    Where no folder can be made, as little is made as said.
+    """
+    (tmp_path / "place").mkdir()
+    mounts.run("mount", "-t", "tmpfs", "-o", "ro", "tmpfs", tmp_path / "place")
+    ended = refused(tmp_path, f"log:{tmp_path / 'place' / 'data'}", prefix=mounts.prefix)
+    assert ended.returncode == 1
+    assert "cannot be made: Read-only file system" in only(ended.stderr)
+
+
+def test_a_read_only_folder_can_be_checked(tmp_path: Path, mounts: PrivateMounts) -> None:
+    """
+    A check needs no right to write.
+    """
+    filled(tmp_path, count=2)
+    mounts.run("mount", "--bind", tmp_path / DATA, tmp_path / DATA)
+    mounts.run("mount", "-o", "remount,bind,ro", tmp_path / DATA)
+    command = [*mounts.prefix, sys.executable, "-m", "kgateway", "log", "check", str(tmp_path / DATA)]
+    ended = ran(command, tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
