@@ -93,7 +93,11 @@ class Gateway:
         Open the broker, then the listeners; where they are bound.
         """
         await self.broker.start()
-        return [await self._listen(listener) for listener in self.settings.listen]
+        try:
+            return [await self._listen(listener) for listener in self.settings.listen]
+        except BaseException:
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
         """

@@ -157,7 +157,8 @@ class GatewayService(Service):
         if self._in_terminal:
             self._complain(error)
             raise SystemExit(1)
-        raise error
+        # A hundred bytes of it reach the terminal, behind the name of its class: that had better be short.
+        raise RuntimeError(str(error)) from None
 
     def _give_up(self, failure: Failure) -> None:
         """

@@ -114,7 +114,6 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
         assert world.produce(b"value") == (ErrorCode.NONE, 0)
 
 
-@pytest.mark.xfail(strict=True, reason="a gateway that cannot listen does not stop its broker")
 def test_a_taken_port_leaves_the_folder_closed(tmp_path: Path) -> None:
     """
     A gateway that opens its folder and then cannot listen has changed nothing that counts: the folder is as good as

@@ -211,7 +211,7 @@ class GatewayTests(SynchronousTestCase):
 
     def test_a_port_that_is_taken(self) -> None:
         """
-        The start fails with which listener it was and why; a stop closes what was open by then.
+        The start fails with which listener it was and why, and what was open by then is closed.
         """
         self.reactor.taken[9093] = OSError(98, "Address already in use")
         gateway = self.gateway(listen=listeners("tcp:9092", "tcp:9093"))
@@ -219,7 +219,6 @@ class GatewayTests(SynchronousTestCase):
         text = str(failure.value)
         assert "b=tcp:9093" in text
         assert "Address already in use" in text
-        self.successResultOf(self.stop(gateway))
         assert self.events == ["broker started", "opened 9092", "closed 9092", "broker stopped"]
 
     def test_an_endpoint_that_twisted_cannot_open(self) -> None:

@@ -87,6 +87,7 @@ class LogBroker(LoneBroker):
         self._topic_defaults = topic_defaults or {}
         self._reserving = DeferredLock()
         self._state_logs: dict[tuple[Uuid, int], StateLog] = {}
+        self._is_open = False
 
     @property
     def description(self) -> str:
@@ -107,6 +108,7 @@ class LogBroker(LoneBroker):
         except BaseException:
             data.close()
             raise
+        self._is_open = True
 
     def _open(self, data: DataFolder) -> None:
         self._data = data
@@ -118,7 +120,11 @@ class LogBroker(LoneBroker):
         if not whole:
             data.mark_recovered()  # what the checkpoints say now holds whatever happens
         self._view = with_stored(self._view, data, self._journal.topics.values(), self._topic_defaults)
-        self._openings = Openings(self._path, self._parts, checkpoints, self._producer_expiry_ms, self._current)
+        topics = self._view.topics.values()
+        checkpoints.keep({(topic.name, index) for topic in topics for index in range(len(topic.partitions))})
+        self._openings = Openings(
+            self._path, self._parts, checkpoints, self._producer_expiry_ms, self._current, self._save_soon
+        )
         self._changes = TopicChanges(self._path, self._journal, data.start_number, self._parts)
         self._settling = Settling(self._openings, checkpoints, self._parts)
         for name in put_strays_aside(self._disk, self._path, self._view.topics.values()):
@@ -138,6 +144,9 @@ class LogBroker(LoneBroker):
     def _complain(self, failure: Failure) -> None:
         self._log.failure("not all partitions could be opened", failure)
 
+    def _save_soon(self) -> None:
+        self._settling.save_soon()
+
     def _current(self, topic_id: Uuid) -> Topic | None:
         return self._view.topics_by_id.get(topic_id)
 
@@ -145,6 +154,9 @@ class LogBroker(LoneBroker):
         return Deferred.fromCoroutine(self._stop())
 
     async def _stop(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
         if await self._settling.finish():
             self._data.mark_clean()
         for partition in self._openings.open.values():
@@ -219,6 +231,7 @@ class LogBroker(LoneBroker):
             for index in range(len(topic.partitions)):
                 self._let_go(topic, index)
             self._waiters.wake()
+            self._save_soon()
             await self._changes.clear(topic)
 
     def _let_go(self, topic: Topic, index: int) -> None:

@@ -10,6 +10,7 @@ and lines of a topic, a partition and an offset.
 Both are written every few seconds, and when the gateway stops. They may be behind the truth, never ahead of it.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 from kgateway.broker.log.disk import Disk
@@ -32,6 +33,13 @@ class Checkpoints:
         self._disk = disk
         self.synced = self._read(SYNCED)
         self.settled = self._read(SETTLED) if trust_settled else {}
+
+    def keep(self, places: Collection[Place]) -> None:
+        """
+        There are no other partitions than these.
+        """
+        self.synced = {place: offset for place, offset in self.synced.items() if place in places}
+        self.settled = {place: offset for place, offset in self.settled.items() if place in places}
 
     def forget(self, place: Place) -> None:
         """

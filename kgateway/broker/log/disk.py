@@ -226,8 +226,12 @@ class LocalDisk:
             self.sync_folder(path.parent)
 
     def names(self, folder: Path) -> dict[str, int]:
+        found: dict[str, int] = {}
         with os.scandir(folder) as entries:
-            return {entry.name: entry.stat(follow_symlinks=False).st_size for entry in entries}
+            for entry in entries:
+                with suppress(FileNotFoundError):  # somebody was faster
+                    found[entry.name] = entry.stat(follow_symlinks=False).st_size
+        return found
 
     def make_folder(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -42,6 +42,7 @@ class Openings:
         checkpoints: Checkpoints,
         producer_expiry_ms: int,
         current: Callable[[Uuid], Topic | None],
+        save_soon: Callable[[], None],
     ) -> None:
         self.open: dict[Key, LogPartition] = {}
         self.changed: list[LogPartition] = []  # since they were settled
@@ -50,6 +51,7 @@ class Openings:
         self._checkpoints = checkpoints
         self._producer_expiry_ms = producer_expiry_ms
         self._current = current  # the topic as it is by now
+        self._save_soon = save_soon  # the checkpoints
         self._recovering: dict[Key, Steps] = {}
 
     def partition(self, topic: Topic, index: int) -> LogPartition:
@@ -134,6 +136,10 @@ class Openings:
         if not partition.settled:
             self.changed.append(partition)
         self.open[topic.id, index] = partition
+        if not partition.log_end and (topic.name, index) not in self._checkpoints.settled:
+            # Nothing of it can be missing for as long as the machine runs; that is told by all that was there before.
+            self._checkpoints.settled[topic.name, index] = 0
+            self._save_soon()
         return partition
 
     def _unreadable(self, topic: Topic, index: int, error: OSError) -> KafkaError:

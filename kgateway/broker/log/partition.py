@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
@@ -86,9 +86,10 @@ class LogPartition(OwnedPartition):
 
     def sync(self) -> Deferred[None]:
         """
-        Sync all records that are written by now, and fire when that is done, or the partition offline.
+        Sync all records that are written by now; fires when that is done, and fails where it cannot be.
         """
-        return self._syncing.finish([])
+        self._check_owned()
+        return self._syncing.finish([]).addCallback(lambda _: self._check_owned())
 
     def all_synced(self) -> Deferred[None]:
         """
@@ -177,6 +178,8 @@ class LogPartition(OwnedPartition):
     def _when_safe(self, offset: int) -> Deferred[None] | None:
         if offset <= self.high_watermark:
             return None
+        if self.lost:  # in the middle of the append
+            return fail(KafkaError(self.lost.code, self.lost.message))
         waiting: Deferred[None] = Deferred()
         self._unsafe.append((offset, waiting))
         return waiting

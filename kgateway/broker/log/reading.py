@@ -154,7 +154,7 @@ def _piece(source: Source, span: Span, at: int, max_bytes: int, *, at_least_one:
         if not piece.data and max_bytes > PIECE_BYTES:
             piece = cut_piece(source, borders, at, end, max_bytes, False)
         if always_check or span.segment.is_unchecked(at, at + len(piece.data)):
-            check(piece.data, at)
+            check(piece.data, at, span.end_offset)
     except Damaged as damaged:
         before = damaged.position - at
         if before <= 0:

@@ -28,6 +28,7 @@ from kgateway.broker.log.epochs import EPOCH_FILE, Epochs
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import PartitionLog
 from kgateway.broker.log.producer_snapshots import SNAPSHOT
+from kgateway.broker.log.sealed import ending
 from kgateway.broker.log.segment import INDEX, LOG, TIME_INDEX, Segment, file_name
 from kgateway.broker.log.syncing import Doubtful, files_beside, sync_all
 from kgateway.broker.log.walking import Damage, scan
@@ -109,6 +110,10 @@ class Recovery:
                 continue
             segments.append(Segment(self._files, self._folder, base))
             yield from self._open(segments[-1], following)
+            next_offset = segments[-1].next_offset
+            if following is not None and next_offset < following and self._may_follow(segments[-1], following):
+                missing = f"offsets {next_offset} to {following - 1} are missing behind it"
+                self._faults.append(f"{segments[-1].path}: {missing}; consumers go on from {following}")
         log = PartitionLog(self._files, self._folder, segments or [self._first()])
         doubtful = self._doubtful(log)
         if self._sync:
@@ -203,9 +208,13 @@ class Recovery:
     def _open(self, segment: Segment, following: int | None) -> Steps:
         is_indexed = all(file_name(segment.base_offset, suffix) in self._sizes for suffix in (INDEX, TIME_INDEX))
         if is_indexed and following is not None and self._is_finished(following):
-            segment.take_over(self._sizes[segment.path.name], following)
-            return
-        if is_indexed and self._trust.process_only and self._epochs_known:
+            size = self._size(segment)
+            next_offset = ending(self._files.disk, segment.path, segment.base_offset, size)
+            if next_offset is not None:
+                segment.take_over(size, next_offset)
+                return
+            self._faults.append(f"{segment.path}: its indexes are damaged, and made again")
+        elif is_indexed and self._trust.process_only and self._epochs_known:
             segment.resume(self._start)
         yield from self._look_through(segment, following)
         if following is not None:

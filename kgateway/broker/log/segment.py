@@ -274,6 +274,8 @@ class Segment:
         self._written_early = min(self._written_early, position)
         self.forget_places()
         self.offsets.cut(SECOND, position)
+        first = self._header_at(0) if position else None
+        self.first_timestamp = largest_timestamp(first) if first else None
         self.next_offset = self.base_offset
         self._go_back()
         for found in scan(file.read, self.size, position, self.base_offset):

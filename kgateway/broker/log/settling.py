@@ -32,6 +32,7 @@ class Settling:
         self._parts = parts
         self._stopped = False
         self._next: IDelayedCall | None = None
+        self._saving: IDelayedCall | None = None
         self._later()
 
     async def finish(self) -> bool:
@@ -39,8 +40,9 @@ class Settling:
         Settle and sync all that is open; whether everything will outlast the machine now.
         """
         self._stopped = True
-        if self._next:
-            self._next.cancel()
+        for call in (self._next, self._saving):
+            if call and call.active():
+                call.cancel()
         partitions = list(self._openings.open.values())
         settled = [self._settle(partition) for partition in partitions]
         await gatherResults([partition.all_synced() for partition in partitions if not partition.lost])
@@ -55,6 +57,20 @@ class Settling:
             self._complain(error)
             return False
         return synced
+
+    def save_soon(self) -> None:
+        """
+        Save the checkpoints in the reactor's next turn: there are partitions more or less.
+        """
+        if self._saving is None and not self._stopped:
+            self._saving = self._parts.clock.callLater(0, self._save_now)
+
+    def _save_now(self) -> None:
+        self._saving = None
+        try:
+            self._save([], sync=False)
+        except OSError as error:
+            self._complain(error)
 
     def _later(self) -> None:
         if not self._stopped:

@@ -166,13 +166,18 @@ def scan(source: Source, start: int, end: int, first_offset: int) -> Iterator[Ba
         position += size
 
 
-def check(data: bytes, position: int) -> None:
+def check(data: bytes, position: int, end_offset: int) -> None:
     """
-    Refuse bytes of a segment, from a position where a batch begins, that are not the batches they were.
+    Refuse bytes of a segment, from a position where a batch begins, that are not the batches they were; all of them
+    are before an offset, which their CRCs do not cover.
     """
-    for found in scan(lambda start, size: data[start : start + size], 0, len(data), 0):
+    start = position
+    for found in scan(lambda at, size: data[at : at + size], 0, len(data), 0):
         if isinstance(found, Damage):
-            raise Damaged(position + found.position, found.reason)
+            raise Damaged(start + found.position, found.reason)
+        if found.header.last_offset >= end_offset:
+            raise Damaged(position, f"a batch that ends with offset {found.header.last_offset}, before {end_offset}")
+        position += len(found.data)
 
 
 def _size_at(data: Buffer, at: int, position: int, end: int) -> int:

@@ -14,7 +14,7 @@ from random import Random
 UNITS = (512, 4096)  # a disk writes a sector wholly or not at all, a kernel tries to write pages
 _ONE_MOMENT = 0.3  # how often a crash finds the whole file as it was at one moment: cut cleanly
 
-Doing = bytes | int  # what is appended, or the size to which the file is cut
+Doing = bytes | int | range  # what is appended, the size to which the file is cut, or what is written once more
 
 
 class Content:
@@ -45,7 +45,7 @@ class Content:
         left = [(first, min(last, start)) for first, last in self._never if first < start]
         right = [(max(first, end), last) for first, last in self._never if last > end]
         self._never = left + right
-        self._doings.append(b"")
+        self._doings.append(range(start, end))
 
     def begin_sync(self) -> tuple[int, bytes]:
         """
@@ -70,7 +70,9 @@ class Content:
         """
         size = len(self._durable)
         for doing in self._doings:
-            if isinstance(doing, bytes):
+            if isinstance(doing, range):
+                self._never.append((doing.start, doing.stop))
+            elif isinstance(doing, bytes):
                 self._never.append((size, size + len(doing)))
                 size += len(doing)
             else:
@@ -107,7 +109,7 @@ class Content:
         for doing in self._doings[:moment]:
             if isinstance(doing, bytes):
                 then += doing
-            else:
+            elif isinstance(doing, int):
                 del then[doing:]
         return then
 
@@ -115,7 +117,10 @@ class Content:
         size = len(self._durable)
         sizes = [size]
         for doing in self._doings:
-            size = size + len(doing) if isinstance(doing, bytes) else doing
+            if isinstance(doing, bytes):
+                size += len(doing)
+            elif isinstance(doing, int):
+                size = doing
             sizes.append(size)
         return chance.choice((sizes[0], sizes[-1], chance.choice(sizes), chance.randint(min(sizes), max(sizes))))
 

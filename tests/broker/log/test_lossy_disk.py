@@ -592,6 +592,36 @@ class TestFaults:
 
         assert after_crashes(use) == {b"sureagain"}
 
+    @pytest.mark.parametrize("syncs", ["", "ok", "fails", "fails ok", "ok fails ok", "fails again ok"])
+    def test_what_was_lost_is_written_once_more(self, syncs: str) -> None:
+        """
+        What a failed sync has lost and is written once more outlasts the machine from the next sync on, if that one
+        does not fail as well.
+        """
+
+        def use(disk: LossyDisk) -> None:
+            file = sure_file(disk, b"sure")
+            file.append([b"lost"])
+            for how in ("fails", "again", *syncs.split()):
+                if how == "again":
+                    file.write_again(4, 4)
+                elif how == "ok":
+                    file.sync()
+                else:
+                    disk.fail("sync")
+                    with pytest.raises(OSError, match="Input/output"):
+                        file.sync()
+            assert found(disk) == b"surelost"
+
+        seen = after_crashes(use)
+        if syncs in ("ok", "ok fails ok", "fails again ok"):
+            assert seen == {b"surelost"}
+        elif syncs == "fails ok":
+            assert seen == {b"sure\0\0\0\0"}
+        else:
+            assert b"sure" in seen
+            assert (b"surelost" in seen) == (syncs == "")
+
 
 class TestSloppyWriters:
     """

@@ -92,7 +92,9 @@ def test_sequences_wrap_inside_a_batch() -> None:
     """
     before, sent = ProducerTable(), sequenced(SEQUENCE_MAX, 3).header
     before.remember(sent, 40, START_MS)
-    after = reread(written(before))
+    data = written(before)
+    assert data[20:36] == numbers((1, 4), (42, 8), (2, 4))  # as Kafka counts them
+    after = reread(data)
     assert after
     assert after.duplicate(sent) == Written(SEQUENCE_MAX, 1, 40, START_MS)
 

@@ -91,9 +91,9 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """
     checked, check = list[tuple[int, int]](), walking.check
 
-    def counting(data: bytes, position: int) -> None:
+    def counting(data: bytes, position: int, *rest: int) -> None:
         checked.append((position, len(data)))
-        check(data, position)
+        check(data, position, *rest)
 
     monkeypatch.setattr("kgateway.broker.log.reading.check", counting)
     return checked
@@ -158,12 +158,11 @@ def test_indexes_of_few_segments_are_in_memory(filled: Filled) -> None:
     """
     Those of the segments that were read last.
     """
-    filled.parts.loaded = LoadedIndexes(limit=1)
+    filled.parts.loaded = LoadedIndexes(limit=2)
     filled.disk.cold = True
-    for offset in (0, 4, 0, 4):
-        assert filled.read(offset) == list(range(offset, offset + 4))
-    first, second, _ = filled.log.segments
-    assert [segment.is_loaded for segment in (first, second)] == [False, True]
+    for offset in (0, 4, 0, 8):
+        filled.read(offset)
+    assert [segment.is_loaded for segment in filled.log.segments] == [True, False, True]
 
 
 def test_a_limit_ends_what_is_read(filled: Filled) -> None:
@@ -282,10 +281,51 @@ def test_a_disk_that_cannot_be_read(operation: str, filled: Filled) -> None:
     assert not filled.disk.opened
 
 
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Few bytes are read at once.
+    """
+    monkeypatch.setattr(reading, "PIECE_BYTES", 2 * SIZE + 9)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("cold", [False, True])
+def test_much_is_read_in_pieces(cold: bool, filled: Filled) -> None:
+    """
+    Pieces end where batches do, and together are what one would be; a batch larger than a piece is one by itself.
+    """
+    filled.disk.cold = cold
+    pieces: list[bytes] = result(filled.ask(0))
+    assert list(map(len, pieces)) == [2 * SIZE, 2 * SIZE]
+    assert [filled.read(1, size) for size in (SIZE, 3 * SIZE - 1, 3 * SIZE)] == [[1], [1, 2], [1, 2, 3]]
+    assert filled.read(5) == [5, 6, 7]
+    large = batch(50)
+    filled.data.append(put(filled.log, large))
+    assert filled.read(9) == [9, 10]
+    assert filled.read(9, SIZE + len(large.data) - 1) == [9]
+    assert filled.read(10) == [10]
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("offset", [2, 3])
+def test_damage_in_a_later_piece(offset: int, filled: Filled) -> None:
+    """
+    The pieces before it are given.
+    """
+    filled.disk.cold = True
+    filled.damage(offset, IN_RECORDS)
+    assert filled.read(0) == list(range(offset))
+    assert refusal(lambda: filled.ask(offset)).code is ErrorCode.CORRUPT_MESSAGE
+
+
 def test_a_reader_that_goes_on_is_not_looked_for(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Where a read ended is remembered: the next one needs no search.
+    Where a read ended is remembered, at the end of the log too: the next one needs no search.
     """
     filled.read(8, SIZE + 30)
+    filled.read(9)
+    filled.data.append(put(filled.log, batch()))
     monkeypatch.setattr("kgateway.broker.log.segment.locate", None)
-    assert filled.read(9) == [9]
+    assert filled.read(9) == [9, 10]
+    assert filled.read(10) == [10]

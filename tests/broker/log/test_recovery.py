@@ -15,7 +15,7 @@ from kgateway.broker.log.segment import file_name
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_rows import LONG_MAX
-from kgateway.records.batch import Batch
+from kgateway.records.batch import HEADER_SIZE, Batch
 from tests.broker.behaviour import START_MS, batch, sequenced
 from tests.broker.log.making import NOTHING_KNOWN, put, recovered
 from tests.broker.log.noted_disk import NotedDisk
@@ -138,15 +138,16 @@ def test_all_is_made_up_from_the_batches(trust: Trust, left: Left) -> None:
 
 def test_a_clean_start_reads_no_whole_segment(left: Left) -> None:
     """
-    Where all is settled only the batches behind the last entry of the last index are read, and the files beside.
+    Where all is settled only the batches behind the last entry of the last index are read, of full segments the heads
+    of these, and the files beside.
     """
     for number in range(12, 15):
         left.append(sequenced(number))
     found = left.open(Trust(15, left.settle(), process_only=True))
-    assert (left.disk.read_bytes[nth(0)], left.disk.read_bytes[nth(5)]) == (0, 0)
+    assert (left.disk.read_bytes[nth(0)], left.disk.read_bytes[nth(5)]) == (2 * HEADER_SIZE, 2 * HEADER_SIZE)
     assert SIZE < left.disk.read_bytes[nth(10)] < 4 * SIZE
     assert (found.log.end_offset, found.snapshot, found.synced, found.faults) == (15, 15, 15, [])
-    assert len(found.producers.producers[7].window) == 5
+    assert [written.base_offset for written in found.producers.producers[7].window] == [10, 11, 12, 13, 14]
     assert found.epochs.written() == b"0\n3\n0 0\n1 4\n2 8\n"
     assert [found.log.segments[0].is_loaded, found.log.segments[-1].is_loaded] == [False, True]
 
@@ -163,7 +164,7 @@ def test_what_came_after_the_last_settling_is_looked_through(left: Left) -> None
     assert found.log.end_offset == 17
     assert found.producers == before.producers
     assert found.epochs.written().endswith(b"9 12\n")
-    assert left.disk.read_bytes[nth(0)] == left.disk.read_bytes[nth(5)] == 0
+    assert left.disk.read_bytes[nth(0)] == left.disk.read_bytes[nth(5)] == 2 * HEADER_SIZE
     assert found.snapshot == settled
 
 
@@ -217,10 +218,10 @@ def test_full_segments_are_believed_as_far_as_synced(left: Left) -> None:
     """
     left.settle()
     left.open(after_machine(12))
-    assert [left.disk.read_bytes[nth(base)] for base in (0, 5, 10)] == [0, 0, 2 * SIZE]
+    assert [left.disk.read_bytes[nth(base)] for base in (0, 5, 10)] == [2 * HEADER_SIZE, 2 * HEADER_SIZE, 2 * SIZE]
     left.settle()
     left.open(after_machine(10))
-    assert left.disk.read_bytes[nth(0)] == 0
+    assert left.disk.read_bytes[nth(0)] == 2 * HEADER_SIZE
     assert left.disk.read_bytes[nth(5)] >= 5 * SIZE
 
 
@@ -233,7 +234,7 @@ def test_without_its_indexes_a_full_segment_is_looked_through(left: Left) -> Non
         (left.folder / file_name(0, suffix)).unlink()
         left.open(after_process(settled))
         assert left.disk.read_bytes[nth(0)] >= 5 * SIZE
-        assert left.disk.read_bytes[nth(5)] == 0
+        assert left.disk.read_bytes[nth(5)] == 2 * HEADER_SIZE
         assert (left.folder / file_name(0, suffix)).stat().st_size > 0
 
 

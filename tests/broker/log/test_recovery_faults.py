@@ -2,14 +2,16 @@
 What recovery does with damage, after the death of the process and of the machine.
 """
 
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 
+from kgateway.broker.log import aside
 from kgateway.broker.log.recovery import Trust
 from kgateway.broker.log.segment import file_name
 from kgateway.records.batch import placed
-from tests.broker.behaviour import sequenced
+from tests.broker.behaviour import START_MS, batch, sequenced
 from tests.broker.log.test_recovery import EITHER, LOG, SIZE, Left, after_machine, after_process, nth
 
 LAST = nth(10)
@@ -63,17 +65,18 @@ def test_bytes_that_are_no_batch(trust: Trust, left: Left) -> None:
     assert (found.log.end_offset, path.stat().st_size) == (12, 2 * SIZE)
 
 
-def test_what_is_kept_takes_the_place_of_what_was(left: Left) -> None:
+def test_what_is_kept_takes_the_place_of_what_was(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     What was once cut off at the same byte does not get longer; copies go piece by piece.
     """
-    aside = left.folder / f"{LAST}.cut-{2 * SIZE}"
-    aside.write_bytes(b"y" * 500)
+    monkeypatch.setattr(aside, "_COPIED_AT_ONCE", 30)
+    kept, junk = left.folder / f"{LAST}.cut-{2 * SIZE}", bytes(range(100, 170))
+    kept.write_bytes(b"y" * 500)
     with (left.folder / LAST).open("ab") as file:
-        file.write(b"x" * 70)
+        file.write(junk)
     left.open(after_machine())
-    assert aside.read_bytes() == b"x" * 70
-    assert all(file.path != aside for file in left.disk.opened)
+    assert kept.read_bytes() == junk
+    assert all(file.path != kept for file in left.disk.opened)
 
 
 def test_a_damaged_batch_stays_after_the_death_of_the_process(left: Left) -> None:
@@ -163,6 +166,18 @@ def test_two_damages_one_behind_the_other(second: int, left: Left) -> None:
     assert beside(left) == [f"{LOG}.cut-{SIZE}"]
     assert [segment.base_offset for segment in found.log.segments] == [0, 5, 10]
     assert found.log.end_offset == 12
+    assert [found.log.segment_of(offset).base_offset for offset in (0, 1, 4, 5)] == [0, 5, 5, 5]
+
+
+@EITHER
+def test_offsets_that_cannot_be_end_the_log(trust: Trust, left: Left) -> None:
+    """
+    A batch with offsets that others have is none of this log, whatever is behind it.
+    """
+    left.append(sequenced(12))
+    left.change(SIZE + 7, LAST, by=11 ^ 9)
+    found = left.open(trust)
+    assert (found.log.end_offset, beside(left)) == (11, [f"{LAST}.cut-{SIZE}"])
 
 
 def test_damages_apart_are_passed_over_each(left: Left) -> None:
@@ -190,6 +205,21 @@ def test_damage_in_what_was_settled(left: Left) -> None:
     found = left.open(after_process(settled))
     assert found.log.segments[-1].offsets.entry(-1) == (3, 3 * SIZE)
     assert (found.log.end_offset, found.log.segments[-1].size) == (13, 3 * SIZE)
+
+
+def test_times_of_what_was_cut_are_forgotten(left: Left) -> None:
+    """
+    What the time index tells of batches that the offset index does not reach is told by the batches, if they are there.
+    """
+    settled = left.settle()
+    for later in (5, 9):
+        left.append(batch(timestamp=START_MS + later))
+    left.disk.failing["append .index"] = ENOSPC
+    with pytest.raises(OSError, match="No space"):
+        left.opened.log.save_indexes()
+    left.cut(2 * SIZE + 30, LAST)
+    last = left.open(after_process(settled)).log.segments[-1]
+    assert (last.next_offset, len(last.times), last.largest()) == (12, 0, START_MS)
 
 
 def test_damage_that_was_cut_is_not_found_again(left: Left) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kgateway.broker.log.disk import Disk
-from kgateway.broker.log.folder import DataFolder
+from kgateway.broker.log.folder import CLEAN, DataFolder
 from kgateway.broker.log.folder_error import FolderError
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.producer_ids import PRODUCER_IDS
@@ -21,7 +21,7 @@ from kgateway.cluster.view import NewTopic
 from kgateway.interfaces import IStateLog, KeyValue
 from kgateway.wire.errors import ErrorCode
 from tests.broker.behaviour import appended, batch, fetched, offsets, refusal, result, sequenced
-from tests.broker.log.making import LogWorld
+from tests.broker.log.making import LogWorld, log_broker
 
 EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
 
@@ -168,3 +168,15 @@ def test_a_start_that_fails_gives_the_folder_back(world: LogWorld) -> None:
     with pytest.raises(FolderError, match="Input/output error"):
         world.restart(open_folder=locking)
     assert done == ["held", "released"]
+
+
+def test_it_may_be_stopped_twice_and_unstarted(tmp_path: Path) -> None:
+    """
+    Who could not start it stops it in any case.
+    """
+    broker = log_broker(tmp_path / "data")
+    result(broker.stop())
+    result(broker.start())
+    for _ in range(2):
+        result(broker.stop())
+        assert (tmp_path / "data" / CLEAN).exists()

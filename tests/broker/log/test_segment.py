@@ -96,9 +96,10 @@ def test_times_are_indexed_as_they_grow(fresh: Fresh) -> None:
 
 def test_a_sealed_segment_has_its_largest_time(fresh: Fresh) -> None:
     """
-    The last entry of a full segment is its largest timestamp, though no batch was indexed since.
+    The last entry of a full segment is its largest timestamp and the first batch that has it, though none was indexed
+    since.
     """
-    fresh.append(at_times(50), at_times(70), at_times(60), interval=10_000)
+    fresh.append(at_times(50), at_times(70), at_times(60), at_times(70), interval=10_000)
     for _ in range(2):
         fresh.segment.seal()
     fresh.segment.save_indexes()
@@ -146,6 +147,26 @@ def test_expected_reads_are_found_at_once(fresh: Fresh) -> None:
     assert fresh.disk.count("read_at") == before + 1
     fresh.segment.cut(SIZE)
     assert fresh.position(1039) == SIZE
+
+
+@pytest.mark.parametrize("kept", range(6))
+def test_a_cut_leaves_no_trace(kept: int, fresh: Fresh, tmp_path: Path) -> None:
+    """
+    Behind a cut all is as it would be without what was cut off, how densely it is indexed too, if that was done at the
+    last batch before it.
+    """
+    sent = [at_times(START_MS + time) for time in (0, 9, 3, 7, 10, 20)]
+    (tmp_path / "other").mkdir()
+    other = Fresh(tmp_path / "other")
+    fresh.append(*sent, interval=SIZE - 1)
+    fresh.segment.cut(kept * SIZE)
+    for each in (fresh, other):
+        each.append(*sent[: kept if each is other else 0], *sent[3:], interval=SIZE - 1)
+        each.segment.save_indexes()
+    assert fresh.entries(".index") == other.entries(".index")
+    assert fresh.entries(".timeindex") == other.entries(".timeindex")
+    for name in ("size", "next_offset", "first_timestamp", "largest_timestamp", "largest_timestamp_offset"):
+        assert getattr(fresh.segment, name) == getattr(other.segment, name), name
 
 
 def test_where_to_look_for_a_time(fresh: Fresh) -> None:

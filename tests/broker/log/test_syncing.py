@@ -12,7 +12,7 @@ from twisted.logger import LogLevel, capturedLogs
 from kgateway.broker.log.epochs import EPOCH_FILE
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.segment import file_name
-from kgateway.cluster.partition import Appended, Isolation, Origin
+from kgateway.cluster.partition import Appended, Found, Isolation, Origin
 from kgateway.interfaces import IPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import START_MS, at_times, batch, fetched, offsets, refusal, result, sequenced
@@ -171,13 +171,13 @@ def test_a_failed_sync_takes_the_partition_offline(world: LogWorld, partition: L
 
 def test_a_file_that_cannot_be_opened_for_a_sync(tmp_path: Path) -> None:
     """
-    It is the same as a sync that fails, and the files that were open for it are let go.
+    It is the same as a sync that fails: the one who just appended is told, and what was open for it is let go.
     """
     world = LogWorld(tmp_path, open_files_max=1)
-    partition = world.log_partition(segment_bytes=SIZE)
+    partition = world.log_partition(segment_bytes=SIZE, acks_fsync=True)
     partition.append(batch(), Origin.CLIENT)
     world.disk.failing[f"open {LOG}"] = EIO
-    partition.append(batch(), Origin.CLIENT)
+    assert code_of(add(partition)) is ErrorCode.KAFKA_STORAGE_ERROR
     assert partition.offline
     result(world.broker.stop())
     assert not [file for file in world.disk.opened if file.path.suffix == ".log"]
@@ -271,14 +271,17 @@ def test_a_topic_deleted_in_the_middle_of_a_sync(world: LogWorld, partition: Log
     assert all(file.path.name != LOG for file in world.disk.opened)
 
 
-def test_times_are_searched_as_far_as_is_safe(world: LogWorld, partition: LogPartition) -> None:
+@pytest.mark.parametrize("segment_bytes", [SIZE, 9 * SIZE])
+def test_times_are_searched_as_far_as_is_safe(segment_bytes: int, world: LogWorld) -> None:
     """
-    A later record that is not safe yet is not found.
+    A later record that is not safe yet is not found, in the same segment or another.
     """
-    for time in (START_MS, START_MS + 5):
-        partition.append(at_times(time), Origin.CLIENT)
-    world.threads.work()
-    world.threads.slow = False
-    largest = result(partition.find_max_time())
-    assert largest
-    assert (largest.offset, result(partition.find_time(START_MS + 1))) == (0, None)
+    partition = world.log_partition(acks_fsync=True, segment_bytes=segment_bytes)
+    partition.append(at_times(START_MS), Origin.CLIENT)
+    world.threads.slow = True
+    partition.append(at_times(START_MS + 5), Origin.CLIENT)
+    found, largest = partition.find_time(START_MS + 1), partition.find_max_time()
+    world.disk.failing["sync"] = EIO
+    while world.threads:
+        world.threads.work()
+    assert (result(found), result(largest)) == (None, Found(0, START_MS, 0))

@@ -72,6 +72,22 @@ def test_a_full_disk(operation: str, world: LogWorld) -> None:
     assert appended(partition, sequenced(4)).base_offset == 4
 
 
+def test_trouble_ends_when_all_of_it_has_ended(world: LogWorld) -> None:
+    """
+    The operator hears that it is over once nothing is known to be refused, and of the same reason not again and again.
+    """
+    first, second = world.log_partition("first"), world.log_partition("second")
+    world.disk.failing["append .log"] = ENOSPC
+    with capturedLogs() as logged:
+        for partition in (first, second, first):
+            refused(partition)
+        world.disk.failing.clear()
+        appended(first, batch())
+        assert [event["log_level"] for event in logged] == [LogLevel.critical]
+        appended(second, batch())
+        assert [event["log_level"] for event in logged] == [LogLevel.critical, LogLevel.info]
+
+
 def test_a_full_disk_and_topics(world: LogWorld) -> None:
     """
     A topic that cannot be kept is not made, and one that cannot be forgotten stays; afterwards both can be.
@@ -105,6 +121,21 @@ def test_a_full_disk_and_producer_ids(world: LogWorld) -> None:
     assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
     world.disk.failing.clear()
     assert result(world.broker.new_producer_id()) == 0
+
+
+@pytest.mark.parametrize("is_offline", [False, True])
+def test_no_snapshot_of_what_cannot_be_synced(is_offline: bool, world: LogWorld) -> None:
+    """
+    A coordinator is told where its log, and so the snapshot of its state, may not outlast the machine.
+    """
+    log = world.state_log("g")
+    log.append([(b"a", b"1")])
+    world.disk.failing["sync .log"] = EIO
+    if is_offline:
+        result(world.again("__consumer_offsets", ord("g") % 8).all_synced())
+    error = refusal(lambda: log.snapshot(iter([(b"a", b"1")])))
+    assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert list(world.path.glob("*/kgateway.state-*")) == []
 
 
 def test_one_block_of_ids_for_all_who_wait(world: LogWorld) -> None:

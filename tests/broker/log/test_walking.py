@@ -99,8 +99,13 @@ def test_batches_are_located_over_many_windows() -> None:
 
 @pytest.mark.parametrize(
     ("data", "where"),
-    [(DATA + b"\0" * 5, END), (changed(SECOND + 8), SECOND), (changed(SECOND + 11, by=DATA[SECOND + 11] ^ 48), SECOND)],
-    ids=["too few bytes for a head", "beyond the end", "too short"],
+    [
+        (DATA + b"\0" * 5, END),
+        (changed(SECOND + 8), SECOND),
+        (DATA[:-1], THIRD),
+        (changed(SECOND + 11, by=DATA[SECOND + 11] ^ 48), SECOND),
+    ],
+    ids=["too few bytes for a head", "beyond the end", "a byte beyond", "too short"],
 )
 def test_what_no_batch_can_be_is_no_place(data: bytes, where: int) -> None:
     """
@@ -214,11 +219,13 @@ def test_a_file_shorter_than_it_should_be() -> None:
     assert (torn.position, torn.size, torn.torn) == (THIRD, END - THIRD, True)
 
 
-def test_behind_changed_records_the_scan_goes_on() -> None:
+@pytest.mark.parametrize("at", [SECOND + 23, THIRD - 1], ids=["how many offsets", "records"])
+def test_behind_a_changed_batch_the_scan_goes_on(at: int) -> None:
     """
-    A batch whose CRC does not hold is told of with its size, and those behind it are found.
+    A batch whose CRC does not hold is told of with its size, and those behind it are found, whatever it says of its
+    offsets.
     """
-    first, damage, last = found(changed(THIRD - 1))
+    first, damage, last = found(changed(at, by=0x7F))
     assert isinstance(first, Batch)
     assert isinstance(last, Batch)
     reason = "the CRC of the batch is not that of its bytes"
@@ -257,9 +264,11 @@ def test_pieces_are_checked() -> None:
     """
     What is damaged in a piece is told by where it is in the segment.
     """
-    check(DATA[SECOND:], SECOND)
+    check(DATA[SECOND:], SECOND, FIRST_OFFSET + 6)
     with pytest.raises(Damaged, match=f"^at byte {THIRD}: the CRC of the batch"):
-        check(changed(END - 1)[SECOND:], SECOND)
+        check(changed(END - 1)[SECOND:], SECOND, FIRST_OFFSET + 6)
+    with pytest.raises(Damaged, match=f"^at byte {THIRD}: a batch that ends with offset 15, before 15"):
+        check(DATA[SECOND:], SECOND, FIRST_OFFSET + 5)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,64 @@
+"""
+Looks at the end of a full segment, to see whether its indexes can be those that were written for it.
+"""
+
+import struct
+from contextlib import closing
+from pathlib import Path
+
+from kgateway.broker.log.disk import Disk, File
+from kgateway.broker.log.index import OFFSETS, TIMES
+from kgateway.broker.log.segment import INDEX, TIME_INDEX, largest_timestamp
+from kgateway.records.batch import HEADER_SIZE, NO_TIMESTAMP, read_header
+from kgateway.wire.malformed import Malformed
+
+_BATCHES_MAX = 500  # behind the last one that is indexed
+
+Entry = tuple[int, int]
+
+
+def ending(disk: Disk, path: Path, base_offset: int, size: int) -> int | None:
+    """
+    The offset behind the last batch of a segment of this size, found by its indexes; `None` where they do not lead
+    there.
+    """
+    reached = _last_entry(disk, path.with_suffix(INDEX), OFFSETS)
+    latest = _last_entry(disk, path.with_suffix(TIME_INDEX), TIMES)
+    if reached is None or latest is None:
+        return None
+    with closing(disk.open(path)) as file:
+        try:
+            return _walk(file, size, base_offset, reached, max(latest[0], NO_TIMESTAMP))
+        except Malformed:
+            return None
+
+
+def _last_entry(disk: Disk, path: Path, entry: struct.Struct) -> Entry | None:
+    """
+    Zeros of an empty index, `None` of what is no index.
+    """
+    with closing(disk.open(path)) as file:
+        if not file.size:
+            return 0, 0
+        if file.size % entry.size:
+            return None
+        first, second = entry.unpack(file.read(file.size - entry.size, entry.size))
+        return first, second
+
+
+def _walk(file: File, size: int, base_offset: int, reached: Entry, latest: int) -> int | None:
+    """
+    From the last indexed batch to the last one.
+    """
+    last_offset, position = reached
+    if not 0 <= position < size:
+        return None
+    expected = base_offset + last_offset if position else None
+    for _ in range(_BATCHES_MAX):
+        header = read_header(file.read(position, HEADER_SIZE))
+        if largest_timestamp(header) > latest or expected not in (None, header.last_offset):
+            return None
+        expected, position = None, position + header.size
+        if position >= size:
+            return header.last_offset + 1 if position == size else None
+    return None
