@@ -64,6 +64,7 @@ class Openings:
         steps = self._begin(topic, index)
         ends = self._parts.clock.seconds() + AT_ONCE_S
         try:
+            next(steps)
             while self._parts.clock.seconds() <= ends:
                 next(steps)
         except StopIteration as done:

@@ -57,6 +57,7 @@ class LogPartition(OwnedPartition):
         self.offline = False
         # Whether the files beside the segments tell of all that is in them.
         self.settled = recovered.snapshot == self.log_end and not recovered.faults
+        self.settled_offset = self.log_end if self.settled else None  # up to where they did at last
         self.synced_offset = recovered.synced  # what is before it will outlast the machine
         self._safe_end = self._log.end  # where the high watermark is while it is behind the end
         self._syncing = Syncing(
@@ -66,6 +67,7 @@ class LogPartition(OwnedPartition):
         self._unsafe: deque[tuple[int, Deferred[None]]] = deque()
         self._flushing = Flushing(self._log, parts, self._syncing.request)
         self._snapshot: Path | None = self._snapshot_at(recovered.snapshot)
+        self._stale: list[Path] = []
         self._sure = recovered.clean  # whether all there is will outlast the machine, without a sync
         self._epochs.assign(self.leader_epoch, self.log_end)
         self.become(topic)
@@ -233,14 +235,21 @@ class LogPartition(OwnedPartition):
         """
         Bring the files beside the segments up to date, so that a crash costs little.
         """
-        disk, last = self._parts.files.disk, self._snapshot
+        last = self._snapshot
         self._log.save_indexes()
         self._write_beside()
         self._snapshot = self._snapshot_at(self.log_end)
         if last and last != self._snapshot:
+            self._stale.append(last)
+        self.settled, self.settled_offset = True, self.log_end
+
+    def told_settled(self) -> None:
+        """
+        The checkpoint says how far this is settled: what told of less is not needed any more.
+        """
+        while self._stale:
             with suppress(FileNotFoundError):
-                disk.remove(last)
-        self.settled = True
+                self._parts.files.disk.remove(self._stale.pop())
 
     def _write_beside(self) -> Path:
         """

@@ -115,10 +115,12 @@ class Settling:
                 self._checkpoints.settled.pop(partition.place, None)  # the kernel may have dropped what it cannot write
             elif partition.lost:
                 continue
-            elif partition.settled:
-                self._checkpoints.settled[partition.place] = partition.log_end
+            elif partition.settled_offset is not None:
+                self._checkpoints.settled[partition.place] = partition.settled_offset
             self._checkpoints.synced[partition.place] = partition.synced_offset
         self._checkpoints.save(sync=sync)
+        for partition in partitions:
+            partition.told_settled()
         self._parts.storage.worked(_CHECKPOINT)
 
     def _complain(self, error: OSError) -> None:

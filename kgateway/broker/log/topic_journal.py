@@ -141,7 +141,7 @@ class TopicJournal:
 
     def _store(self, texts: Iterable[bytes]) -> None:
         if self._broken:
-            raise OSError(EIO, "the topic journal takes no changes since a sync failed; open it anew")
+            raise OSError(EIO, "the topic journal takes no changes since a sync failed; restart the gateway")
         sure = self._file.size
         try:
             self._file.append([b"".join(_line(sure, text) for text in texts)])

@@ -24,8 +24,8 @@ from tests.broker.log.power_log import Broken, ExpectedLog, Outlasts, Sent
 from tests.records.values import batch_of
 
 IN_FLIGHT = 5
-_COUNTS = (1, 1, 1, 2, 5)  # few, as the sizes, so that a batch often fits where another one was
-_SIZES = (10, 300, 300, 2500)
+_SHAPES = [(1, 10), (1, 300), (1, 300), (1, 2500), (2, 10), (5, 10), (5, 300)]  # how many records, of which size
+_SECTORS = [(1, 434), (1, 434), (1, 946)]  # batches of 512 and 1024 bytes: a part of the disk that is lost is a batch
 _OUT_OF_ORDER = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
@@ -68,21 +68,22 @@ class Producer:
 
 class Batches:
     """
-    Makes batches, each with something in it that no other has.
+    Makes batches, each with something in it that no other has. They have few shapes, so that a batch often fits where
+    another one was.
     """
 
     def __init__(self, chance: Random, now_ms: Callable[[], int]) -> None:
         self._chance = chance
         self._now_ms = now_ms
         self._numbers = count()
+        self._shapes = _SECTORS if chance.random() < 0.3 else _SHAPES
 
     def make(self, producer: Producer | None = None) -> Batch:
         """
         A batch of a few records; the next one of its producer, if it has one.
         """
-        chance, now_ms = self._chance, self._now_ms()
-        filling = b"x" * chance.choice(_SIZES)
-        records = [Record(n, now_ms, b"%08d" % next(self._numbers), filling) for n in range(chance.choice(_COUNTS))]
+        now_ms, (number, size) = self._now_ms(), self._chance.choice(self._shapes)
+        records = [Record(n, now_ms, b"%08d" % next(self._numbers), b"x" * size) for n in range(number)]
         if producer is None:
             return batch_of(records)
         sequence = producer.next_sequence

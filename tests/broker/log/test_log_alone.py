@@ -2,7 +2,9 @@
 What only the embedded log does: its data outlives the process.
 """
 
+from gc import collect
 from pathlib import Path
+from weakref import ref
 
 import pytest
 from twisted.logger import LogLevel, capturedLogs
@@ -115,7 +117,9 @@ def test_deletion_frees_the_folder(world: LogWorld) -> None:
     for index in range(2):
         appended(world.again("t", index), batch())
     other = world.log_partition("other")
+    world.disk.done.clear()
     result(world.broker.delete_topic(topic.id))
+    assert ("sync_folder", world.path.name) in world.disk.done
     assert folders(world) == ["other-0"]
     assert not [file for file in world.disk.opened if file.path.parent.name != "other-0" and file.path.suffix == ".log"]
     again = world.log_partition("t")
@@ -123,6 +127,16 @@ def test_deletion_frees_the_folder(world: LogWorld) -> None:
     appended(again, batch())
     world.restart()
     assert (world.again("t").log_end, world.again("other").topic.id) == (1, other.topic.id)
+
+
+def test_deleted_state_takes_no_memory(world: LogWorld) -> None:
+    """
+    The state log of a deleted topic goes, too.
+    """
+    log = ref(world.state_log())
+    result(world.broker.delete_topic(world.broker.view().topics["__consumer_offsets"].id))
+    collect()
+    assert log() is None
 
 
 def test_a_deletion_that_a_crash_has_cut(world: LogWorld) -> None:
@@ -194,6 +208,9 @@ def test_the_disk_writes_early(world: LogWorld, monkeypatch: pytest.MonkeyPatch)
     world.threads.work()
     early = [done for done, _ in world.disk.done if done.startswith("write early")]
     assert early == [f"write early 0 {2 * SIZE}", f"write early {2 * SIZE} {4 * SIZE}"]
+    world.threads.slow = False
+    result(world.broker.stop())
+    assert not world.disk.opened
 
 
 def test_the_clock_may_be_set_back(world: LogWorld) -> None:

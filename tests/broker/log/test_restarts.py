@@ -4,6 +4,7 @@ What outlives the process: all that was appended, and all that is known beside i
 
 from errno import EIO
 from functools import partial
+from json import loads
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.folder import CLEAN, DataFolder
 from kgateway.broker.log.folder_error import FolderError
+from kgateway.broker.log.folder_meta import START
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.producer_ids import PRODUCER_IDS
 from kgateway.broker.state_log import place_of
@@ -146,6 +148,17 @@ def test_a_snapshot_knows_no_more_than_the_log(world: LogWorld) -> None:
     assert partition.synced_offset == 0
     result(log.snapshot(iter([(b"a", b"1"), (b"b", b"1")])))
     assert partition.synced_offset == 2
+
+
+def test_the_boot_is_noted(world: LogWorld) -> None:
+    """
+    Once what another boot has left is checked, the next start may trust what it finds.
+    """
+    appended(world.log_partition(), batch())
+    world.kill()
+    world.boot = "another boot"
+    world.start()
+    assert loads((world.path / START).read_text())["boot_id"] == "another boot"
 
 
 def test_a_start_that_fails_gives_the_folder_back(world: LogWorld) -> None:

@@ -69,13 +69,14 @@ def test_what_does_not_change_is_left_alone(world: LogWorld) -> None:
     Without an append a tick writes nothing; with one only that partition.
     """
     first, second = world.log_partition("t"), world.log_partition("u")
+    first.append(batch(), Origin.CLIENT)
     tick(world)
     world.disk.done.clear()
     tick(world)
     assert world.disk.done == []
     second.append(batch(), Origin.CLIENT)
     tick(world)
-    assert told(world) == ({T0: 0, U0: 1}, {U0: 0})
+    assert told(world) == ({T0: 1, U0: 1}, {T0: 0, U0: 0})
     assert world.disk.count("write", ".snapshot") == 1
     assert first.settled
 
@@ -91,6 +92,52 @@ def test_each_snapshot_takes_the_place_of_the_last(world: LogWorld) -> None:
         tick(world)
         found.append(snapshots(world))
     assert found == [[1], [2], [2, 3], [2, 4], [2, 4, 5]]
+
+
+def test_snapshots_at_borders_stay_after_a_crash(world: LogWorld) -> None:
+    """
+    The last one of the process before, too, if it is at a border by now.
+    """
+    partition = world.log_partition(segment_bytes=2 * len(batch().data))
+    for _ in range(2):
+        partition.append(batch(), Origin.CLIENT)
+    tick(world)
+    partition.append(batch(), Origin.CLIENT)
+    world.killed()
+    tick(world)
+    assert snapshots(world) == [2, 3]
+
+
+def test_a_snapshot_that_is_there_already(world: LogWorld) -> None:
+    """
+    What is settled once more at the same offset, as after damage, is so afterwards.
+    """
+    partition = world.log_partition()
+    for _ in range(3):
+        partition.append(batch(), Origin.CLIENT)
+    tick(world)
+    world.kill()
+    path = world.path / "t-0" / file_name(0, ".log")
+    data = bytearray(path.read_bytes())
+    data[2 * len(data) // 3 - 1] ^= 0xFF
+    path.write_bytes(data)
+    with capturedLogs() as logged:
+        world.start()
+    told_of = [str(event["fault"]) for event in logged if event["log_level"] is LogLevel.warn]
+    assert [fault.endswith("it will not be given out") for fault in told_of] == [True]
+    tick(world)
+    assert (world.again().log_end, world.again().settled, snapshots(world)) == (3, True, [3])
+
+
+def test_a_stop_after_a_clean_start(world: LogWorld) -> None:
+    """
+    What was appended since is synced.
+    """
+    world.log_partition().append(batch(), Origin.CLIENT)
+    world.restart()
+    world.again().append(batch(), Origin.CLIENT)
+    result(world.broker.stop())
+    assert told(world) == ({T0: 2}, {T0: 2})
 
 
 def test_a_stop_settles_and_syncs_all(world: LogWorld) -> None:
@@ -155,6 +202,26 @@ def test_what_was_opened_since_a_crash_is_synced(world: LogWorld) -> None:
     assert world.disk.count("sync", file_name(0, ".log")) == 1
 
 
+def test_full_segments_that_a_dead_process_has_left_are_synced(world: LogWorld) -> None:
+    """
+    All that it had begun to sync, or not, is made sure with the first sync.
+    """
+    partition = world.log_partition(segment_bytes=len(batch().data))
+    world.threads.slow = True
+    for _ in range(3):
+        partition.append(batch(), Origin.CLIENT)
+    tick(world)
+    world.kill()
+    world.threads.slow = False
+    world.start()
+    world.disk.done.clear()
+    result(world.broker.stop())
+    assert [name for done, name in world.disk.done if done == "sync" and name.endswith(".log")] == [
+        file_name(base, ".log") for base in range(3)
+    ]
+    assert told(world) == ({T0: 3}, {T0: 3})
+
+
 def test_deleted_partitions_are_forgotten(world: LogWorld) -> None:
     """
     Neither file tells of a topic that is gone, whether it changed since the last tick or not.
@@ -207,7 +274,9 @@ def test_a_checkpoint_that_cannot_be_written(world: LogWorld) -> None:
     assert [event["log_level"] for event in logged] == [LogLevel.critical]
     world.disk.failing.clear()
     second.append(batch(), Origin.CLIENT)
-    tick(world)
+    with capturedLogs() as logged:
+        tick(world)
+    assert [event["log_level"] for event in logged] == [LogLevel.info]
     assert told(world)[0] == {T0: 1, U0: 1}
 
 
@@ -246,6 +315,18 @@ def test_offline_partitions_are_not_settled(world: LogWorld) -> None:
     assert not (world.path / CLEAN).exists()
 
 
+def test_a_partition_that_goes_offline_when_it_is_settled(world: LogWorld) -> None:
+    """
+    It is settled no more, though nothing was appended since.
+    """
+    world.log_partition(flush_ms=INTERVAL_S * 1000 + 500).append(batch(), Origin.CLIENT)
+    tick(world)
+    assert told(world)[0] == {T0: 1}
+    world.disk.failing["sync .log"] = EIO
+    tick(world)
+    assert told(world)[0] == {}
+
+
 def test_many_partitions_are_settled_by_turns(tmp_path: Path) -> None:
     """
     A step for each, and the checkpoint when all are done; the next tick waits for that.
@@ -267,3 +348,40 @@ def test_many_partitions_are_settled_by_turns(tmp_path: Path) -> None:
     world.again().append(batch(), Origin.CLIENT)
     tick(world)
     assert len(turns.waiting) == 1
+
+
+def test_partitions_that_are_written_to_all_the_time_are_settled(tmp_path: Path) -> None:
+    """
+    What is appended between the settling and the checkpoint takes nothing away: the checkpoint says how far was
+    settled, and the snapshot that tells of as much is there.
+    """
+    turns = Turns()
+    world = LogWorld(tmp_path, in_turns=turns)
+    partition = world.log_partition()
+    turns.waiting.clear()  # the start has some
+    for count in (1, 3, 5):
+        partition.append(batch(), Origin.CLIENT)
+        tick(world)
+        turns.step()
+        partition.append(batch(), Origin.CLIENT)
+        assert file_name(count, ".snapshot") in {path.name for path in (tmp_path / "t-0").iterdir()}
+        turns.step()
+        assert told(world)[0] == {T0: count}
+        assert snapshots(world) == [count]
+
+
+def test_a_stop_in_the_middle_of_a_tick(tmp_path: Path) -> None:
+    """
+    What is written at the end is the last word.
+    """
+    turns = Turns()
+    world = LogWorld(tmp_path, in_turns=turns)
+    turns.waiting.clear()
+    world.log_partition().append(batch(), Origin.CLIENT)
+    tick(world)
+    result(world.broker.stop())
+    world.disk.done.clear()
+    while turns.waiting:
+        turns.step()
+    assert world.disk.done == []
+    assert not world.clock.getDelayedCalls()

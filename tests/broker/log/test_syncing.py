@@ -48,6 +48,10 @@ def add(partition: IPartition) -> Deferred[None]:
     return answer.safe
 
 
+async def asked(partition: LogPartition) -> None:
+    await partition.sync()
+
+
 def code_of(safe: Deferred[None]) -> ErrorCode:
     """
     Why it never was.
@@ -197,6 +201,49 @@ def test_a_full_segment_is_synced_with_what_tells_of_it(world: LogWorld) -> None
     beside = [file_name(0, ".index"), file_name(0, ".timeindex"), file_name(2, ".snapshot"), EPOCH_FILE]
     assert synced(world) == [LOG, file_name(2, ".log"), *beside, "t-0", world.path.name]
     assert partition.synced_offset == 2
+    world.disk.done.clear()
+    result(partition.sync())
+    assert (synced(world), partition.synced_offset) == ([file_name(2, ".log"), "t-0"], 3)
+
+
+def test_who_asks_for_a_sync_waits_for_all_that_was_there(world: LogWorld, partition: LogPartition) -> None:
+    """
+    A sync that has begun before does not count.
+    """
+    for _ in range(2):
+        add(partition)
+    waiting = partition.sync()
+    world.threads.work()
+    assert not waiting.called
+    world.threads.work()
+    assert waiting.called
+
+
+def test_who_asks_for_a_sync_that_cannot_begin_is_told(world: LogWorld, partition: LogPartition) -> None:
+    """
+    Nobody waits for ever.
+    """
+    partition.close()
+    world.disk.failing["open .log"] = EIO
+    for _ in range(2):
+        assert code_of(Deferred.fromCoroutine(asked(partition))) is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_files_that_were_open_already_are_let_go(tmp_path: Path) -> None:
+    """
+    Where the second of two full segments cannot be opened for a sync, the first is closed too.
+    """
+    world = LogWorld(tmp_path, open_files_max=1)
+    partition = world.log_partition(segment_bytes=SIZE)
+    world.threads.slow = True
+    for _ in range(4):
+        partition.append(batch(), Origin.CLIENT)
+    world.disk.failing[f"open {file_name(2, '.log')}"] = EIO
+    world.threads.work()
+    assert partition.offline
+    world.threads.slow = False
+    result(world.broker.stop())
+    assert not [file for file in world.disk.opened if file.path.suffix == ".log"]
 
 
 def test_syncs_after_so_many_records(world: LogWorld) -> None:
@@ -253,7 +300,7 @@ def test_a_deleted_topic_is_flushed_no_more(world: LogWorld) -> None:
     result(world.broker.delete_topic(partition.topic.id))
     world.disk.done.clear()
     world.clock.advance(2)
-    assert world.disk.count("sync", LOG) == 0
+    assert world.disk.count("open", LOG) == world.disk.count("sync", LOG) == 0
     assert not partition.offline
 
 
@@ -272,14 +319,15 @@ def test_a_topic_deleted_in_the_middle_of_a_sync(world: LogWorld, partition: Log
 
 
 @pytest.mark.parametrize("segment_bytes", [SIZE, 9 * SIZE])
-def test_times_are_searched_as_far_as_is_safe(segment_bytes: int, world: LogWorld) -> None:
+def test_readers_come_as_far_as_is_safe(segment_bytes: int, world: LogWorld) -> None:
     """
-    A later record that is not safe yet is not found, in the same segment or another.
+    A later record that is not safe yet is neither read nor found, in the same segment or another.
     """
     partition = world.log_partition(acks_fsync=True, segment_bytes=segment_bytes)
     partition.append(at_times(START_MS), Origin.CLIENT)
     world.threads.slow = True
     partition.append(at_times(START_MS + 5), Origin.CLIENT)
+    assert offsets(fetched(partition, 1)) == []
     found, largest = partition.find_time(START_MS + 1), partition.find_max_time()
     world.disk.failing["sync"] = EIO
     while world.threads:

@@ -213,7 +213,7 @@ def test_a_failed_sync_is_the_last(path: Path) -> None:
         opened.put(TWO)
     disk.before_sync = lambda: None
     for change in (lambda: opened.put(THREE), lambda: opened.delete(ONE.id)):
-        with pytest.raises(OSError, match="takes no changes since a sync failed; open it anew"):
+        with pytest.raises(OSError, match="takes no changes since a sync failed; restart the gateway"):
             change()
     assert list(opened.topics) == [ONE.id]
     assert len(disk.synced) == 1  # that of ONE

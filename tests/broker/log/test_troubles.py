@@ -10,6 +10,7 @@ from twisted.internet.task import Clock
 from twisted.logger import LogLevel, capturedLogs
 
 from kgateway.broker.log import recovery, walking
+from kgateway.broker.log.folder import CLEAN
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.segment import file_name
 from kgateway.cluster.partition import Isolation, Origin
@@ -230,6 +231,28 @@ def test_a_topic_deleted_while_its_log_is_opened(slow: LogWorld) -> None:
         turns(slow).step()
     assert refusal(lambda: slow.broker.partition(topic.id, 0)).code is ErrorCode.UNKNOWN_TOPIC_ID
     assert slow.broker.partition(again.id, 0).log_end == 0
+    result(slow.broker.stop())
+    assert (slow.path / CLEAN).exists()
+
+
+def test_who_is_open_stays_open(world: LogWorld) -> None:
+    """
+    A partition that somebody has asked for is not opened once more.
+    """
+    appended(world.log_partition(), batch())
+    world.kill()
+    world.start(in_turns=Turns())
+    partition = world.again()
+    assert open_by_turns(world) is partition
+
+
+def test_partitions_without_a_folder_are_not_opened(world: LogWorld) -> None:
+    """
+    After a crash, too, nothing is made for what nobody has written to.
+    """
+    world.topic("t", 3)
+    world.killed()
+    assert list(world.path.glob("t-*")) == []
 
 
 def test_a_topic_that_grows_while_its_log_is_opened(slow: LogWorld) -> None:

@@ -1,0 +1,65 @@
+"""
+Work that is done together, in few threads.
+"""
+
+from functools import partial
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from kgateway.broker.log.together import Together
+from tests.broker.log.making import Threads
+
+
+class Busy:
+    """
+    Two threads that do what they are given when a test says so.
+    """
+
+    def __init__(self) -> None:
+        self.threads = Threads()
+        self.threads.slow = True
+        self.together = Together(self.threads)
+        self.done: list[str] = []
+
+    def do(self, *names: str) -> list[Deferred[None]]:
+        return [self.together.do(partial(self.done.append, name)) for name in names]
+
+
+@pytest.fixture
+def busy() -> Busy:
+    return Busy()
+
+
+def test_what_comes_meanwhile_is_done_at_once(busy: Busy) -> None:
+    """
+    While all threads are busy work waits, and the one that is free first does all of it.
+    """
+    asked = busy.do("a", "b", "c", "d", "e")
+    assert len(busy.threads) == 2
+    busy.threads.work()
+    assert (busy.done, [each.called for each in asked]) == (["a"], [True, False, False, False, False])
+    for _ in range(2):
+        busy.threads.work()
+    assert busy.done == ["a", "b", "c", "d", "e"]
+    assert all(each.called for each in asked)
+    busy.do("f", "g", "h")
+    assert len(busy.threads) == 2
+
+
+def test_each_fails_for_itself(busy: Busy) -> None:
+    """
+    Work that fails fails nobody else's.
+    """
+
+    def failing() -> None:
+        raise OSError("no disk")
+
+    busy.do("a", "b")
+    failed: list[str] = []
+    asked = [*busy.do("c"), busy.together.do(failing), *busy.do("d")]
+    asked[1].addErrback(lambda failure: failed.append(failure.getErrorMessage()))
+    while busy.threads:
+        busy.threads.work()
+    assert (busy.done, failed) == (["a", "b", "c", "d"], ["no disk"])
+    assert all(each.called for each in asked)

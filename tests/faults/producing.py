@@ -1,0 +1,186 @@
+"""
+Producers that go on through crashes: real clients (librdkafka), each in a thread of its own.
+
+They never give up: what cannot be sent is sent when the server is back, so in the end everything must be acknowledged.
+
+Who is not idempotent sends one batch at a time to a partition. `max.in.flight=1` is not enough: when a connection ends,
+librdkafka keeps the requests that it has made and not sent, and they go before the one that has to be repeated.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from random import Random
+from threading import Event, Thread
+from time import monotonic
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tests.faults.ledger import LEAST_BYTES, Ledger, Place, Sent, written
+
+PATIENCE_S = 60
+QUICK_TO_RETURN: Mapping[str, str | int | bool] = {
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 50,
+    "topic.metadata.refresh.interval.ms": 1_000,
+    "log_level": 0,
+}
+_FOREVER: Mapping[str, str | int | bool] = {
+    "message.timeout.ms": 0,
+    "acks": "all",
+    "retry.backoff.ms": 10,
+    "retry.backoff.max.ms": 50,
+}
+_CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+_PAUSE_S = 0.015
+_QUEUED_MAX = 500  # records; of more, a crash would only make a longer line
+_ONE_BATCH_MS = 20  # longer than it takes to hand over a few records, so that they become one batch
+_NEW_LIFE = 0.002  # how probably it goes on with a new client, after a burst
+
+
+class Writer:
+    """
+    One producer, and its thread.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        bootstrap: str,
+        ledger: Ledger,
+        sizes: Mapping[Place, int],
+        random: Random,
+        *,
+        idempotent: bool,
+    ) -> None:
+        self.failure: BaseException | None = None
+        self._number = number
+        self._bootstrap = bootstrap
+        self._ledger = ledger
+        self._sizes = sizes  # of records, about
+        self._places = list(sizes)
+        self._random = random
+        self._idempotent = idempotent
+        self._waiting: Counter[Place] = Counter()  # records without an answer
+        if not idempotent:
+            ledger.repeating.add(number)
+        self._life = -1
+        self._pausing, self._paused, self._stopping = Event(), Event(), Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """
+        Begin.
+        """
+        self._thread.start()
+
+    def pause(self) -> None:
+        """
+        Send nothing new from now on.
+        """
+        self._pausing.set()
+
+    def wait(self, deadline: float) -> bool:
+        """
+        Wait until all that was sent is acknowledged; whether that came about.
+        """
+        return self._paused.wait(max(deadline - monotonic(), 0))
+
+    def go_on(self) -> None:
+        """
+        After a pause.
+        """
+        self._paused.clear()
+        self._pausing.clear()
+
+    def stop(self) -> None:
+        """
+        End, whatever is still to be sent.
+        """
+        self._stopping.set()
+        if self._thread.is_alive():  # or it never was
+            self._thread.join(PATIENCE_S)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._live()
+        except BaseException as failure:
+            self.failure = failure
+
+    def _live(self) -> None:
+        """
+        With one client.
+        """
+        self._life += 1
+        producer = Producer(self._config())
+        try:
+            while not self._stopping.is_set():
+                if self._pausing.is_set():
+                    self._rest(producer)
+                else:
+                    self._burst(producer)
+                    producer.poll(0)
+                    self._pausing.wait(_PAUSE_S)
+                    if self._random.random() < _NEW_LIFE:
+                        break
+            while len(producer) and not self._stopping.is_set():
+                producer.poll(_PAUSE_S)
+        finally:
+            producer.purge()
+
+    def _config(self) -> dict[str, str | int | bool]:
+        random = self._random
+        return {
+            "bootstrap.servers": self._bootstrap,
+            **QUICK_TO_RETURN,
+            **_FOREVER,
+            "enable.idempotence": self._idempotent,
+            "max.in.flight": random.choice([1, 2, 5]) if self._idempotent else 1,
+            "compression.type": random.choice(_CODECS),
+            "linger.ms": random.choice([0, 1, 10]) if self._idempotent else _ONE_BATCH_MS,
+            "batch.size": random.choice([1_000, 16_000, 1_000_000]) if self._idempotent else 1_000_000,
+        }
+
+    def _rest(self, producer: Producer) -> None:
+        if not len(producer):
+            self._paused.set()
+        producer.poll(_PAUSE_S)
+
+    def _burst(self, producer: Producer) -> None:
+        """
+        Some records at once, mostly few.
+        """
+        random = self._random
+        for place in random.sample(self._places, random.choice([1, 2, len(self._places)])):
+            if self._waiting[place] and not self._idempotent:
+                continue
+            for _ in range(random.choice([1, 1, 2, 5])):
+                if len(producer) < _QUEUED_MAX:
+                    self._send(producer, place)
+
+    def _send(self, producer: Producer, place: Place) -> None:
+        topic, partition = place
+        sent = self._ledger.next(place, self._number, self._life)
+        self._waiting[place] += 1
+        value = written(place, sent, LEAST_BYTES + int(self._random.random() * 2 * self._sizes[place]))
+        producer.produce(topic, value, partition=partition, on_delivery=partial(self._delivered, place, sent))
+
+    def _delivered(self, place: Place, sent: Sent, error: KafkaError | None, message: Message) -> None:
+        self._waiting[place] -= 1
+        offset = message.offset()
+        if error or offset is None or offset < 0:
+            if not self._stopping.is_set():
+                self._ledger.refuse(place, sent, error or f"offset {offset}")
+        else:
+            self._ledger.promise(place, sent, offset)
+
+
+def all_acknowledged(writers: Sequence[Writer]) -> bool:
+    """
+    Pause them all, until each has the answer to all that it sent; whether that came about.
+    """
+    deadline = monotonic() + PATIENCE_S
+    for writer in writers:
+        writer.pause()
+    return all(writer.wait(deadline) for writer in writers)
