@@ -13,7 +13,7 @@ Fetch: record batches from where a consumer is in each partition, as they were p
 What is there is answered at once, by plain calls. Where that is less than the client waits for, a long poll follows.
 """
 
-from twisted.internet.defer import Deferred
+from functools import partial
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.fetching.polling import LongPoll
@@ -29,7 +29,7 @@ _MISLED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 @api(FetchRequest, FetchResponse, versions="4-18", polls=True, needs=Operation.READ.on(Resource.TOPIC))
-def fetch(request: FetchRequest, context: Context) -> FetchResponse | Deferred[FetchResponse]:
+def fetch(request: FetchRequest, context: Context) -> FetchResponse | LongPoll:
     reads = isolation(request.isolation_level)
     try:
         turn = context.service(FetchSessions).turn(request, by_id=context.version >= 13)
@@ -38,23 +38,17 @@ def fetch(request: FetchRequest, context: Context) -> FetchResponse | Deferred[F
     max_bytes = min(request.max_bytes, context.settings.fetch_max_bytes)
     # Who will not wait, or has nothing to wait for, has enough.
     min_bytes = min(request.min_bytes, max_bytes) if request.max_wait_ms > 0 and turn.wanted else 0
-    reader = Reader(context, reads, _replica_id(request))
-
-    def look() -> Reading:
-        return Reading(reader, turn.wanted, max_bytes)
-
-    reading = look()
+    reading = Reading(Reader(context, reads, _replica_id(request)), turn.wanted, max_bytes)
     if reading.suffices(min_bytes):
-        return _response(reading.answers, turn, context)
-    poll = LongPoll(reading, look, min_bytes, request.max_wait_ms / 1000, context.clock)
-    return poll.result.addCallback(_response, turn, context)
+        return _response(turn, context, reading.answers)
+    return LongPoll(reading, partial(_response, turn, context), min_bytes, request.max_wait_ms / 1000, context)
 
 
 def _replica_id(request: FetchRequest) -> int:
     return request.replica_state.replica_id if request.replica_state else request.replica_id
 
 
-def _response(answers: list[Answer], turn: Turn, context: Context) -> FetchResponse:
+def _response(turn: Turn, context: Context, answers: list[Answer]) -> FetchResponse:
     if not context.session.connected:
         return FetchResponse(responses=[])  # to nobody, and a session for nobody would take another's place
     try:

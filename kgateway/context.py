@@ -15,6 +15,7 @@ from kgateway.security.permissions import CLUSTER, OPERATIONS, Operation, Resour
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 ANONYMOUS = "User:ANONYMOUS"
+REFUSALS_MAX = 10  # of one request: it may name many thousand partitions, and they say much the same
 
 S = TypeVar("S", bound="Service")
 
@@ -168,15 +169,16 @@ class Context:
         """
         return sum(1 << operation for operation in OPERATIONS[resource] if self.allowed(operation, resource, name))
 
-    def refuse(self, error: KafkaError, subject: str = "") -> ErrorCode:
+    def refuse(self, error: KafkaError, subject: object = "") -> ErrorCode:
         """
-        The error's code, to be answered; why it is answered is remembered, with what it is about.
+        The error's code, to be answered; why the first ones are answered is remembered, with what they are about.
         """
         if self.refusals is None:
             self.refusals = []
-        # What raised it is of no use any more, and its traceback holds on to the request and its whole frame.
-        error.__traceback__ = error.__context__ = None
-        self.refusals.append(Refusal(error, subject))
+        if len(self.refusals) < REFUSALS_MAX:
+            # What raised it is of no use any more, and its traceback holds on to the request and its whole frame.
+            error.__traceback__ = error.__context__ = None
+            self.refusals.append(Refusal(error, str(subject)))
         return error.code
 
     def address(self, node: Node) -> Address:

@@ -2,10 +2,10 @@
 A gateway without sockets or time of its own, for tests of handlers: the real broker in memory, clocks set by hand.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from twisted.internet.defer import Deferred, ensureDeferred, succeed
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from zope.interface import implementer
 
@@ -69,8 +69,12 @@ class Serving:
         if result is None or isinstance(result, Message):
             answer: Deferred[Any] = succeed(result)
         else:
-            answer = ensureDeferred(result)  # type: ignore[arg-type]  # an Awaitable, here a coroutine or a Deferred
+            answer = Deferred.fromCoroutine(_awaited(result))
         return answer.addCallback(lambda response: response and _over_the_wire(response, version))
+
+
+async def _awaited(answer: Awaitable[Message | None]) -> Message | None:
+    return await answer
 
 
 def _over_the_wire(response: Message, version: int) -> Message:

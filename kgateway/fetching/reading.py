@@ -6,7 +6,7 @@ that it may. So cold reads run side by side. What they leave of the limit stays 
 only where they bring nothing at all are the others read again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -29,9 +29,12 @@ class Reader:
     Finds partitions for one fetch: permissions are asked for once, however often it looks.
     """
 
+    __slots__ = ("_broker", "_context", "_permitted", "_replica_id", "isolation")
+
     def __init__(self, context: Context, isolation: Isolation, replica_id: int) -> None:
         self.isolation = isolation
         self._context = context
+        self._broker = context.broker
         self._replica_id = replica_id
         self._permitted: set[str] = set()
 
@@ -39,8 +42,9 @@ class Reader:
         """
         The partition, if it is here, and the client may read it and knows who leads it.
         """
-        partition = self._context.broker.partition(self._topic(wanted).id, wanted.index)
-        check_leader_epoch(partition, wanted.leader_epoch)
+        partition = self._broker.partition(self._topic(wanted).id, wanted.index)
+        if wanted.leader_epoch >= 0:
+            check_leader_epoch(partition, wanted.leader_epoch)
         if self._replica_id >= 0:
             self._refuse_follower(wanted)
         return partition
@@ -49,14 +53,14 @@ class Reader:
         """
         What the client is told in place of records.
         """
-        told = foreseen(error, str(wanted))
+        told = error if isinstance(error, KafkaError) else foreseen(error, str(wanted))
         if told.code is ErrorCode.KAFKA_STORAGE_ERROR and self._context.version < 6:
             told = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, told.message)  # old clients do not know the other
-        code = self._context.refuse(told, str(wanted))
+        code = self._context.refuse(told, wanted)
         return Answer(partition_index=wanted.index, error_code=code, high_watermark=UNKNOWN, records=b"")
 
     def _topic(self, wanted: Wanted) -> Topic:
-        view = self._context.broker.view()
+        view = self._broker.view()
         called = wanted.topic
         topic = view.topics_by_id.get(called) if isinstance(called, Uuid) else view.topics.get(called)
         name = topic.name if topic else wanted.name
@@ -86,21 +90,44 @@ class Reading:
     What was found, one answer for each partition wanted.
     """
 
-    def __init__(self, reader: Reader, wanted: Iterable[Wanted], max_bytes: int) -> None:
+    __slots__ = (
+        "_at_least_one",
+        "_committed",
+        "_late",
+        "_left",
+        "_max_bytes",
+        "_on_end",
+        "_reader",
+        "_wanted",
+        "answers",
+        "conclusive",
+        "outstanding",
+        "partitions",
+        "size",
+    )
+
+    def __init__(self, reader: Reader, wanted: Sequence[Wanted], max_bytes: int) -> None:
         self.answers: list[Answer] = []
         self.partitions: list[IPartition] = []
         self.size = 0
         self.conclusive = False  # there is an error, or something else that the client is told at once
         self.outstanding = 0  # reads that wait for disk or network
         self._reader = reader
+        self._wanted = wanted
         self._committed = reader.isolation is Isolation.READ_COMMITTED
         self._max_bytes = self._left = max_bytes
         # Of the first batches there are, one is read also where it does not fit, or else it never would be.
         self._at_least_one = True
-        self._empty: list[tuple[int, Wanted]] = []  # at these places
+        self._late: set[int] = set()  # the places of reads that had to wait
         self._on_end: Callable[[], None] | None = None
         for place, one in enumerate(wanted):
             self._read(place, one)
+
+    def again(self) -> "Reading":
+        """
+        Another look for the same.
+        """
+        return Reading(self._reader, self._wanted, self._max_bytes)
 
     def suffices(self, min_bytes: int) -> bool:
         """
@@ -127,19 +154,20 @@ class Reading:
             self._conclude(place, self._reader.refused(wanted, error))
             return
         self.partitions.append(partition)
-        if isinstance(read, Deferred):
+        if isinstance(read, Read):  # the usual; to ask whether it is a Deferred takes longer
+            self._put(place, self._answer(wanted, read))
+            if read.size:
+                self._spend(read.size)
+                self.size += read.size
+        else:
             self._put(place, _nothing(partition, wanted))
             self._expect(read, place, wanted, limit)
-            return
-        self._put(place, self._answer(wanted, read))
-        if read.size:
-            self._spend(read.size)
-            self.size += read.size
-        else:
-            self._empty.append((place, wanted))
 
     def _put(self, place: int, answer: Answer) -> None:
-        self.answers[place : place + 1] = [answer]  # which also makes the next place
+        if place == len(self.answers):
+            self.answers.append(answer)
+        else:
+            self.answers[place] = answer
 
     def _conclude(self, place: int, answer: Answer) -> None:
         self.conclusive = True
@@ -151,6 +179,7 @@ class Reading:
 
     def _expect(self, read: Deferred[Read], place: int, wanted: Wanted, limit: int) -> None:
         self.outstanding += 1
+        self._late.add(place)
         self._spend(limit)
         read.addCallbacks(self._arrived, self._failed, callbackArgs=(place, wanted), errbackArgs=(place, wanted))
 
@@ -168,16 +197,17 @@ class Reading:
         if not (self.outstanding or self.size or self.conclusive):
             self._read_empty_again()
         if not self.outstanding and self._on_end:
-            self._on_end()
+            on_end, self._on_end = self._on_end, None
+            on_end()
 
     def _read_empty_again(self) -> None:
         """
         Give the others what was kept for reads that brought nothing: they might never get it elsewise.
         """
         self._left, self._at_least_one = self._max_bytes, True
-        again, self._empty = self._empty, []
-        for place, wanted in again:
-            self._read(place, wanted)
+        again = [place for place in range(len(self._wanted)) if place not in self._late]
+        for place in again:
+            self._read(place, self._wanted[place])
 
     def _answer(self, wanted: Wanted, read: Read) -> Answer:
         return Answer(

@@ -22,6 +22,7 @@ from kgateway.server.clients import Clients
 from kgateway.server.frame_queue import FrameQueue
 from kgateway.server.outbox import WRITE_BYTES, Outbox
 from kgateway.server.pending import HangUp, Pending
+from kgateway.server.sending import write_now
 from kgateway.wire.frames import Framer
 from kgateway.wire.malformed import Malformed
 
@@ -55,7 +56,7 @@ class Connection(Protocol):
         self._serve = serve
         self._clients = clients
         self._framer = Framer(clients.frame_bytes_max)
-        self._frames = FrameQueue()
+        self._queue = FrameQueue()
         self._answers: deque[Pending] = deque()  # started, not sent
         self._outbox = Outbox()  # answered, not written
         self._running = self._woken = self._full = self._paused = self._ending = self._closing = self._gone = False
@@ -72,7 +73,7 @@ class Connection(Protocol):
         self.last_seen = self._clients.seconds()
         frames = self._framer.feed(data)
         if frames and not self._ending:
-            self._frames.extend(frames)
+            self._queue.extend(frames)
             self._run()
         self._listen_or_not()
 
@@ -81,7 +82,7 @@ class Connection(Protocol):
         """
         Whether nothing is asked, or the client does not read what is answered.
         """
-        return self._full or not (self._answers or self._frames)
+        return self._full or not (self._answers or self._queue.frames)
 
     @property
     def is_stalled(self) -> bool:
@@ -141,7 +142,10 @@ class Connection(Protocol):
         if self._gone:
             return
         try:
-            self._run()
+            if len(self._answers) == 1 and self._answers[0].ready and not (self._full or self._queue.frames):
+                self._send_last()
+            else:
+                self._run()
             self._listen_or_not()
         except Exception:
             self._log.failure("a connection from {host} failed", host=self.session.host)
@@ -156,8 +160,9 @@ class Connection(Protocol):
         self._running = True
         turn_ends = self._clients.seconds() + TURN_SECONDS
         try:
-            self._write()
-            while not self._full and (self._send_one() or self._start_one()):
+            if self._outbox.size:
+                self._write()
+            while not self._full and self._step():
                 if self._outbox.size >= WRITE_BYTES:
                     self._write()
                 if self._clients.seconds() > turn_ends:
@@ -165,32 +170,54 @@ class Connection(Protocol):
                     break
         finally:
             self._running = False
-            self._write()
+            if self._outbox.size:
+                self._write()
 
-    def _send_one(self) -> bool:
-        if not self._answers or not self._answers[0].ready:
+    def _step(self) -> bool:
+        """
+        Send one answer or start one request, if one can be.
+        """
+        if self._answers and self._answers[0].ready:
+            self._send(self._answers.popleft())
+        elif self._queue.frames and self._next_may_start():
+            self._start(*self._queue.take())
+        else:
             return False
-        answer = self._answers.popleft()
+        return True
+
+    def _send(self, answer: Pending) -> None:
         if answer.hang_up:
             self._answers.clear()
             self._break_off(answer.hang_up)
         else:
             self._outbox.put(answer.buffers)
-        return True
 
-    def _start_one(self) -> bool:
-        if not self._frames or not self._next_may_start():
-            return False
-        frame, reservation = self._frames.take()
+    def _send_last(self) -> None:
+        """
+        Send the one answer that a client waits for who does nothing else meanwhile.
+        """
+        self._send(self._answers.popleft())
+        if self._outbox.size <= WRITE_BYTES:
+            write_now(self.transport, b"".join(self._outbox.take()))
+        else:
+            self._write()
+
+    def _next_may_start(self) -> bool:
+        if not self._answers:
+            return True
+        last = self._answers[-1]
+        return (last.ready or last.next_may_start) and len(self._answers) < STARTED_MAX
+
+    def _start(self, frame: bytes, reservation: Reservation | None) -> None:
         try:
             answer = self._serve(frame, self.session)
         except (Malformed, HangUp) as error:
             _release(reservation)
             self._break_off(error)
-            return True
+            return
         if isinstance(answer, Pending) and not answer.polls:
             self._expect(answer, reservation or self._reserve(len(frame)))
-            return True
+            return
         _release(reservation)
         if isinstance(answer, Pending):
             self._answers.append(answer)
@@ -199,13 +226,6 @@ class Connection(Protocol):
             self._answers.append(Pending.of(answer))
         else:
             self._outbox.put(answer)
-        return True
-
-    def _next_may_start(self) -> bool:
-        if not self._answers:
-            return True
-        last = self._answers[-1]
-        return (last.ready or last.next_may_start) and len(self._answers) < STARTED_MAX
 
     def _expect(self, answer: Pending, reservation: Reservation) -> None:
         """
@@ -224,21 +244,23 @@ class Connection(Protocol):
         """
         Write as far as the transport takes it.
         """
-        while self._outbox and not (self._full or self._gone):
+        while self._outbox.size and not (self._full or self._gone):
             self.transport.writeSequence(self._outbox.take())
 
     def _listen_or_not(self) -> None:
         """
         Read on, or pause, or close where nothing is left to do.
         """
+        if not (self._queue.frames or self._framer.declared or self._framer.failure or self._ending or self._paused):
+            return  # nearly always
         if not self._ending:
-            if self._frames or self._framer.declared:
-                self._frames.account(self._framer.declared, self._reserve)
+            if self._queue.frames or self._framer.declared:
+                self._queue.account(self._framer.declared, self._reserve)
             elif self._framer.failure:
                 self._break_off(self._framer.failure)
-        if self._ending and not (self._answers or self._outbox):
+        if self._ending and not (self._answers or self._outbox.size):
             self._close()
-        elif self._paused != (self._ending or self._frames.is_heavy):
+        elif self._paused != (self._ending or self._queue.is_heavy):
             self._pause_or_resume()
 
     def _close(self) -> None:
@@ -277,7 +299,7 @@ class Connection(Protocol):
         Start no more requests; what has started is answered still.
         """
         self._ending = True
-        self._frames.clear()
+        self._queue.clear()
 
 
 def _release(reservation: Reservation | None) -> None:

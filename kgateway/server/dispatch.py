@@ -6,13 +6,15 @@ logged with its traceback and answered as UNKNOWN_SERVER_ERROR.
 """
 
 from collections.abc import Awaitable, Coroutine
+from itertools import chain, islice
 from typing import Any, cast
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from kgateway.context import Context, GatewayParts, Refusal, Session
+from kgateway.context import REFUSALS_MAX, Context, GatewayParts, Refusal, Session
+from kgateway.later import Later
 from kgateway.messages.api_versions import ApiVersionsRequest
 from kgateway.messages.produce import ProduceRequest
 from kgateway.observe.plain import printable
@@ -27,7 +29,6 @@ from kgateway.wire.headers import RequestHeader, peek, request_header_version, r
 from kgateway.wire.schema import Message
 
 _API_VERSIONS = 18
-_REFUSALS_MAX = 10  # of one request: it may name a thousand partitions, and they say much the same
 _OURS = "the gateway failed unforeseen; the traceback is in its log"
 
 
@@ -60,11 +61,13 @@ class Dispatcher:
         try:
             response = route.handle(request, context)
             if response is None or isinstance(response, Message):
-                return self._answer(route, response, context)
-            work = _deferred(response)
+                return self.answer(route, response, context)
+            work = response if isinstance(response, Later) else _deferred(response)
         except Exception:
-            return self._answer_failure(route, request, Failure(), context)
-        return self._wait(route, request, work, context)
+            return self.answer_failure(route, request, Failure(), context)
+        begun = _Begun(self, route, request, context)
+        begun.follow(work)
+        return begun.buffers if begun.ready and not begun.hang_up else begun
 
     def _new_route(self, key: int, version: int) -> Route | None:
         plugin = self._registry.active.get((key, version))
@@ -91,32 +94,7 @@ class Dispatcher:
         self._remember("ApiVersions", version, context, [])
         return [b"".join(response_frame(unsupported_version(served), 0, correlation_id))]
 
-    def _wait(
-        self, route: Route, request: Message, work: Deferred[Message | None], context: Context
-    ) -> list[bytes] | Pending:
-        """
-        The answer that comes out of a Deferred.
-        """
-        # Records must not overtake a request that a filter still has.
-        pending = Pending(next_may_start=route.overlaps and not context.held, polls=route.polls)
-
-        def succeeded(response: Message | None) -> list[bytes]:
-            return self._answer(route, response, context)
-
-        def failed(failure: Failure) -> list[bytes]:
-            return self._answer_failure(route, request, failure, context)
-
-        def ended(failure: Failure) -> None:
-            if not failure.check(HangUp):
-                self._log.failure("{api} v{version} cannot be answered", failure, api=route.api, version=route.version)
-            pending.fail(str(failure.value))
-
-        answered = work.addCallback(succeeded).addErrback(failed).addCallbacks(pending.become, ended)
-        answered.addErrback(lambda failure: self._log.failure("an answer was lost", failure))
-        pending.follow(answered)
-        return pending.buffers if pending.ready and not pending.hang_up else pending
-
-    def _answer(self, route: Route, response: Message | None, context: Context) -> list[bytes]:
+    def answer(self, route: Route, response: Message | None, context: Context) -> list[bytes]:
         """
         The response as bytes; what it says of errors is remembered.
         """
@@ -136,7 +114,7 @@ class Dispatcher:
             raise HangUp(f"{route.api} v{route.version} failed, and its client waits for no answer")
         return []
 
-    def _answer_failure(self, route: Route, request: Message, failure: Failure, context: Context) -> list[bytes]:
+    def answer_failure(self, route: Route, request: Message, failure: Failure, context: Context) -> list[bytes]:
         """
         The answer to a request whose handler raised.
         """
@@ -185,8 +163,8 @@ class Dispatcher:
         """
         refusals = [(refusal.error, refusal.subject) for refusal in context.refusals or ()]
         told = {error.code for error, _ in refusals}
-        bare = [(_meaning(code), subject) for code, subject in errors if code not in told]
-        for error, subject in [*refusals, *bare][:_REFUSALS_MAX]:
+        bare = ((_meaning(code), subject) for code, subject in errors if code not in told)
+        for error, subject in islice(chain(refusals, bare), REFUSALS_MAX):
             self._reasons.remember(
                 self._gateway.now_ms(),
                 context.session,
@@ -198,6 +176,52 @@ class Dispatcher:
                 code=error.code,
                 subject=subject,
             )
+
+
+class _Begun(Pending):
+    """
+    The answer to a request whose handler waits.
+    """
+
+    __slots__ = ("_context", "_dispatcher", "_request", "_route")
+    _log = Logger()
+
+    def __init__(self, dispatcher: Dispatcher, route: Route, request: Message, context: Context) -> None:
+        # Records must not overtake a request that a filter still has.
+        super().__init__(next_may_start=route.overlaps and not context.held, polls=route.polls)
+        self._dispatcher = dispatcher
+        self._route = route
+        self._request = request
+        self._context = context
+
+    def follow(self, work: Later | Deferred[Any]) -> None:
+        super().follow(work)
+        if isinstance(work, Later):
+            work.tell(self._succeeded, self._failed)
+        else:
+            work.addCallbacks(self._succeeded, self._failed).addErrback(self._lost)
+
+    def _succeeded(self, response: Message | None) -> None:
+        try:
+            buffers = self._dispatcher.answer(self._route, response, self._context)
+        except Exception:
+            self._failed(Failure())
+        else:
+            self.become(buffers)
+
+    def _failed(self, failure: Failure) -> None:
+        try:
+            buffers = self._dispatcher.answer_failure(self._route, self._request, failure, self._context)
+        except HangUp as reason:
+            self.fail(str(reason))
+        except Exception as error:
+            self._log.failure("{api} v{version} cannot be answered", api=self._route.api, version=self._route.version)
+            self.fail(str(error))
+        else:
+            self.become(buffers)
+
+    def _lost(self, failure: Failure) -> None:
+        self._log.failure("an answer was lost", failure)
 
 
 def _meaning(code: int) -> KafkaError:

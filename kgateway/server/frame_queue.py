@@ -21,22 +21,19 @@ class FrameQueue:
     First in, first out.
     """
 
-    __slots__ = ("_bytes", "_frames", "beginning")
+    __slots__ = ("_bytes", "beginning", "frames")
 
     def __init__(self) -> None:
         self.beginning: Reservation | None = None  # for the frame that has begun
-        self._frames: deque[QueuedFrame] = deque()
+        self.frames: deque[QueuedFrame] = deque()
         self._bytes = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._frames)
 
     def extend(self, frames: list[bytes]) -> None:
         """
         These frames are complete; the first of them is the one that had begun.
         """
         for frame in frames:
-            self._frames.append((frame, self.beginning))
+            self.frames.append((frame, self.beginning))
             self._bytes += len(frame)
             self.beginning = None
 
@@ -44,7 +41,7 @@ class FrameQueue:
         """
         The next one, and who takes it has to release what is reserved for it.
         """
-        queued = self._frames.popleft()
+        queued = self.frames.popleft()
         self._bytes -= len(queued[0])
         return queued
 
@@ -54,28 +51,28 @@ class FrameQueue:
         """
         if declared and not self.beginning:
             self.beginning = reserve(declared)
-        for place in range(len(self._frames) - 1, -1, -1):
-            frame, reservation = self._frames[place]
+        for place in range(len(self.frames) - 1, -1, -1):
+            frame, reservation = self.frames[place]
             if reservation:
                 break  # those before it are accounted for
-            self._frames[place] = frame, reserve(len(frame))
+            self.frames[place] = frame, reserve(len(frame))
 
     @property
     def is_heavy(self) -> bool:
         """
         Whether there is so much, or so little memory for it, that no more should be read.
         """
-        if self._bytes > QUEUED_BYTES_MAX or len(self._frames) > QUEUED_FRAMES_MAX:
+        if self._bytes > QUEUED_BYTES_MAX or len(self.frames) > QUEUED_FRAMES_MAX:
             return True
-        last = self._frames[-1][1] if self._frames else None
+        last = self.frames[-1][1] if self.frames else None
         return any(held and not held.granted for held in (last, self.beginning))
 
     def clear(self) -> None:
         """
         Forget all frames.
         """
-        held = [reservation for _, reservation in self._frames] + [self.beginning]
-        self._frames.clear()
+        held = [reservation for _, reservation in self.frames] + [self.beginning]
+        self.frames.clear()
         self._bytes, self.beginning = 0, None
         for reservation in held:
             if reservation:

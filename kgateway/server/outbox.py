@@ -9,7 +9,8 @@ WRITE_BYTES = 64 << 10  # of small answers that leave together
 
 class Outbox:
     """
-    Gives small answers out together and a large one piece by piece: what a transport takes it copies.
+    Gives small answers out together and a large one piece by piece: what a transport takes it copies. `size` says how
+    many bytes there are.
     """
 
     __slots__ = ("_buffers", "size")
@@ -17,9 +18,6 @@ class Outbox:
     def __init__(self) -> None:
         self.size = 0
         self._buffers: deque[bytes] = deque()
-
-    def __bool__(self) -> bool:
-        return bool(self._buffers)
 
     def put(self, buffers: list[bytes]) -> None:
         """
@@ -33,6 +31,10 @@ class Outbox:
         """
         What is to be written next.
         """
+        if self.size <= WRITE_BYTES:
+            everything = list(self._buffers)
+            self.clear()
+            return everything
         part: list[bytes] = []
         left = WRITE_BYTES
         while self._buffers and left > 0:

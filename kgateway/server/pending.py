@@ -3,8 +3,11 @@ An answer that is not there yet.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from twisted.internet.defer import Deferred
+
+from kgateway.later import Later
 
 
 class HangUp(Exception):
@@ -28,7 +31,7 @@ class Pending:
         self.hang_up: str | None = None
         self._on_ready: Callable[[], None] | None = None
         self.polls = polls
-        self._work: Deferred[None] | None = None
+        self._work: Later | Deferred[Any] | None = None
 
     @classmethod
     def of(cls, buffers: list[bytes]) -> "Pending":
@@ -47,7 +50,7 @@ class Pending:
         if self.ready:
             listener()
 
-    def follow(self, work: Deferred[None]) -> None:
+    def follow(self, work: Later | Deferred[Any]) -> None:
         """
         What this answer comes out of; it ends by `become` or `fail`.
         """

@@ -15,7 +15,9 @@ What comes out for MetadataRequest v4, shortened:
             ...
 
 Lengths are checked before anything is allocated by them. Items are counted against a budget, because a message may
-declare, within its bytes, millions of items that are tiny on the wire and large in memory.
+declare, within its bytes, millions of items that are tiny on the wire and large in memory. Of a request each costs its
+handler microseconds, too, in which nobody else is served: so its budget grows with its size, as those of real clients
+do, whose topics have names and whose partitions have offsets.
 """
 
 import struct
@@ -30,6 +32,16 @@ from kgateway.wire.uuids import Uuid
 from kgateway.wire.varints import more_uvarint, read_uvarint
 
 ITEMS_MAX = 1_000_000
+REQUEST_ITEMS = 20_000  # that any request may have, whatever its size
+REQUEST_ITEM_BYTES = 16  # for each of which it may have one more
+NUMBERS_AN_ITEM = 4  # so many make one in a request: lists of partitions are numbers of four bytes
+
+
+def items_max(size: int) -> int:
+    """
+    How many items a request of so many bytes may have.
+    """
+    return min(REQUEST_ITEMS + size // REQUEST_ITEM_BYTES, ITEMS_MAX)
 
 
 class _Unpackers(dict[int, Callable[..., tuple[Any, ...]]]):
@@ -53,8 +65,8 @@ def _refuse(declared: int, left: int) -> NoReturn:
     raise ValueError(f"{declared} declared, with {left} bytes left")
 
 
-def _refuse_items() -> NoReturn:
-    raise ValueError(f"more than {ITEMS_MAX} items in one message")
+def _refuse_items(room: int, size: int) -> NoReturn:
+    raise ValueError(f"more than {room} items in one message of {size} bytes")
 
 
 def _refuse_tag(tag: int, pos: int, stop: int) -> NoReturn:
@@ -71,7 +83,7 @@ _SCOPE: dict[str, object] = {
     "refuse": _refuse,
     "refuse_items": _refuse_items,
     "refuse_tag": _refuse_tag,
-    "ITEMS_MAX": ITEMS_MAX,
+    "items_max": items_max,
     **{f"many_{letter}": _Unpackers(letter) for letter in "?bhiqHId"},
 }
 
@@ -83,11 +95,13 @@ class DecoderWriter(Writer):
 
     def __init__(self, message: type[Message], version: int) -> None:
         super().__init__(message, version, _SCOPE)
+        self._is_request = message.__spec__.is_request
         self._wrap: list[str] = []  # what came out of the run as bytes and is a UUID
 
     def write(self) -> Compiled:
         with self.source.block("def decode(data, pos):"):
-            self.source.line("size, room = len(data), ITEMS_MAX")
+            self.source.line("size = len(data)")
+            self.source.line(f"room = most = {'items_max(size)' if self._is_request else ITEMS_MAX}")
             self.nested(self.message, "message", "")
             self.flush()
             self.source.line("return message, pos")
@@ -187,20 +201,21 @@ class DecoderWriter(Writer):
         least = max(1, self.least_size(item))
         needed = "n" if least == 1 else f"n * {least}"
         self.source.line(f"if n < 0 or {needed} > size - pos: refuse(n, size - pos)", Step(path))
-        self._charge(path)
         match item:
             case Fixed(letter):
+                self._charge(path, NUMBERS_AN_ITEM if self._is_request else 1)
                 self.source.line(f"{value} = list(many_{letter}[n](data, pos))", Step(path))
                 self.source.line(f"pos += n * {item.size}")
             case _:
+                self._charge(path)
                 self._loop(item, value, path)
 
-    def _charge(self, path: str) -> None:
+    def _charge(self, path: str, together: int = 1) -> None:
         """
-        Take `n` items from the budget.
+        Take `n` items from the budget, where some may count as one.
         """
-        self.source.line("room -= n")
-        self.source.line("if room < 0: refuse_items()", Step(path))
+        self.source.line("room -= n" if together == 1 else f"room -= n // {together}")
+        self.source.line("if room < 0: refuse_items(most, size)", Step(path))
 
     def _loop(self, item: WireType, value: str, path: str) -> None:
         items, one = self.name("items"), self.name("item")

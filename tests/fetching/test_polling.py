@@ -2,14 +2,21 @@
 Long polls.
 """
 
+import gc
+from functools import partial
+from typing import Any
+from weakref import ref
+
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from kgateway.cluster.partition import Isolation
 from kgateway.context import Context
-from kgateway.fetching.polling import LongPoll, _on_grid
+from kgateway.fetching.polling import LongPoll
 from kgateway.fetching.reading import Reader, Reading
 from kgateway.fetching.wanted import Answer, Asked, Wanted
+from kgateway.messages.fetch import FetchResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.fetching.rigged import RiggedPartition, batch, rigged
 
@@ -18,12 +25,20 @@ PLENTY = 1 << 20
 MAX_WAIT_S = 0.5
 
 
+def respond(answers: list[Answer]) -> FetchResponse:
+    """
+    What is found, as a response.
+    """
+    return FetchResponse(responses=[FetchResponse.Response(topic="orders", partitions=answers)])
+
+
 class PollTestCase(SynchronousTestCase):
     def setUp(self) -> None:
         serving, self.broker = rigged()
         self.clock = serving.clock
         self.partitions = self.broker.make(partitions=2)
-        self.reader = Reader(Context(serving.parts, serving.session, 12, "test-client"), Isolation.READ_UNCOMMITTED, -1)
+        self.context = Context(serving.parts, serving.session, 12, "test-client")
+        self.reader = Reader(self.context, Isolation.READ_UNCOMMITTED, -1)
 
     def poll(self, min_bytes: int = 1) -> Deferred[list[Answer]]:
         """
@@ -33,10 +48,11 @@ class PollTestCase(SynchronousTestCase):
             Wanted("orders", Asked(partition=index, fetch_offset=0, partition_max_bytes=PLENTY)) for index in (0, 1)
         ]
 
-        def look() -> Reading:
-            return Reading(self.reader, wanted, PLENTY)
-
-        return LongPoll(look(), look, min_bytes, MAX_WAIT_S, self.clock).result
+        reading = Reading(self.reader, wanted, PLENTY)
+        poll = LongPoll(reading, respond, min_bytes, MAX_WAIT_S, self.context)
+        result: Deferred[Any] = Deferred(lambda _: poll.cancel())
+        poll.tell(result.callback, result.errback)
+        return result.addCallback(lambda response: response.responses[0].partitions)
 
     def offsets(self, result: Deferred[list[Answer]]) -> list[int]:
         """
@@ -278,33 +294,51 @@ class ColdTests(PollTestCase):
         return answers
 
 
-class GridTests(PollTestCase):
-    def test_ends_fall_together(self) -> None:
+class NothingLeftTests(PollTestCase):
+    def test_over(self) -> None:
         """
-        Waits that began at different moments end in one turn of the reactor, a little early and never late.
+        What a poll that is over held goes with it, and needs no collector of cycles.
         """
-        ended: list[float] = []
-        for began_s in (0.01, 0.03, 0.09):
-            self.clock.advance(began_s - self.clock.seconds())
-            self.poll().addCallback(lambda _: ended.append(self.clock.seconds()))
-        [at] = {round(call.getTime(), 3) for call in self.clock.getDelayedCalls()}
-        self.assertTrue(0.41 <= at <= 0.51, at)
-        self.clock.advance(at + 0.001 - self.clock.seconds())
-        self.assertEqual([self.clock.seconds()] * 3, ended)
 
-    def test_a_wait_that_ends_on_the_grid_is_whole(self) -> None:
-        """
-        Those who begin where others ended wait as long as they asked for.
-        """
-        for _ in range(7):
-            began = self.clock.seconds()
-            self.poll()
-            [call] = self.clock.getDelayedCalls()
-            self.assertAlmostEqual(MAX_WAIT_S, call.getTime() - began, places=4)
-            self.clock.advance(call.getTime() - began)
+        def answer(answers: list[Answer]) -> FetchResponse:
+            return respond(answers)
 
-    def test_short_waits_are_as_asked(self) -> None:
+        wanted = Wanted("orders", Asked(partition=0, fetch_offset=0, partition_max_bytes=PLENTY))
+        gc.disable()
+        self.addCleanup(gc.enable)
+        for cold in (False, True):
+            self.partitions[0].cold = cold
+            poll = LongPoll(Reading(self.reader, [wanted], PLENTY), partial(answer), 1, MAX_WAIT_S, self.context)
+            held, listener = ref(poll._respond), list[object]([poll])
+            poll.tell(listener.append, self.fail)
+            self.partitions[0].arrive()
+            self.clock.advance(MAX_WAIT_S)
+            self.assertEqual(2, len(listener))
+            del poll, listener
+            self.assertIsNone(held(), cold)
+
+    def test_a_response_that_cannot_be_made(self) -> None:
         """
-        Little time is not cut.
+        The one who waits is told how it failed.
         """
-        self.assertEqual(0.39, _on_grid(0.05, 0.39))
+
+        def fail(answers: list[Answer]) -> FetchResponse:
+            raise ZeroDivisionError
+
+        poll = LongPoll(Reading(self.reader, [], PLENTY), fail, 1, MAX_WAIT_S, self.context)
+        failures: list[Failure] = []
+        poll.tell(self.fail, failures.append)
+        self.clock.advance(MAX_WAIT_S)
+        self.assertEqual([ZeroDivisionError], [failure.type for failure in failures])
+
+    def test_cancelled_twice(self) -> None:
+        """
+        What is over stays as it is.
+        """
+        poll = LongPoll(Reading(self.reader, [], PLENTY), respond, 1, MAX_WAIT_S, self.context)
+        told: list[object] = []
+        poll.tell(told.append, self.fail)
+        poll.cancel()
+        poll.tell(told.append, self.fail)
+        poll.cancel()
+        self.assertEqual(1, len(told))

@@ -5,11 +5,12 @@ Memory is what tracemalloc sees at most while a frame is decoded, the frame itse
 list with as many of the smallest items as fit, the worst costs 67 times its bytes: partitions of a ProduceRequest from
 v9 on, six bytes each, which become a struct, a view and a number. Next come structs of three bytes with an empty list
 in them, 57 times, and lists of one-byte numbers, 48 times. The largest of the smallest items is a member of a
-StreamsGroupDescribeResponse, 890 bytes of memory; ITEMS_MAX of them would be 890 MB.
+StreamsGroupDescribeResponse, 890 bytes of memory; ITEMS_MAX of them would be 890 MB. A request has fewer items by far.
 """
 
 import sys
 import tracemalloc
+from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -22,14 +23,14 @@ from kgateway.messages.alter_client_quotas import AlterClientQuotasRequest
 from kgateway.messages.create_partitions import CreatePartitionsRequest
 from kgateway.messages.describe_configs import DescribeConfigsRequest
 from kgateway.messages.describe_groups import DescribeGroupsRequest
-from kgateway.messages.fetch import FetchResponse
+from kgateway.messages.fetch import FetchRequest, FetchResponse
 from kgateway.messages.list_config_resources import ListConfigResourcesRequest
 from kgateway.messages.metadata import MetadataRequest
 from kgateway.messages.produce import ProduceRequest
 from kgateway.messages.stored.streams_group import StreamsGroupTopologyValue
 from kgateway.messages.txn_offset_commit import TxnOffsetCommitResponse
 from kgateway.wire.codec import decode, encode
-from kgateway.wire.decoding import ITEMS_MAX
+from kgateway.wire.decoding import ITEMS_MAX, NUMBERS_AN_ITEM, REQUEST_ITEMS, items_max
 from kgateway.wire.headers import ResponseHeader
 from kgateway.wire.layout import STRING_BYTES_MAX
 from kgateway.wire.malformed import Malformed
@@ -104,11 +105,11 @@ def test_memory_of_large_frames(message: type[Message], version: int, path: str)
 )
 def test_time(message: type[Message], version: int, path: str) -> None:
     """
-    A megabyte of the smallest items takes time in proportion to its size.
+    A megabyte of the smallest items takes time in proportion to its size, or less where that is too many of them.
     """
     frame = bloated(message, version, path, 1 << 20)
     started = process_time()
-    decode(message, version, frame)
+    _try(message, version, frame)
     assert process_time() - started < allowed_seconds(len(frame))
 
 
@@ -125,24 +126,29 @@ def test_tags_without_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "version", "of"),
+    ("path", "version", "of", "together"),
     [
-        ("groups", 5, lambda count: DescribeGroupsRequest(groups=[""] * count)),
-        ("resource_types", 1, lambda count: ListConfigResourcesRequest(resource_types=[0] * count)),
+        ("groups", 5, lambda count: DescribeGroupsRequest(groups=[""] * count), 1),
+        ("resource_types", 1, lambda count: ListConfigResourcesRequest(resource_types=[0] * count), NUMBERS_AN_ITEM),
     ],
     ids=["strings", "numbers"],
 )
-def test_items_are_counted(path: str, version: int, of: Callable[[int], Message]) -> None:
+def test_items_are_counted(path: str, version: int, of: Callable[[int], Message], together: int) -> None:
     """
-    A message has at most ITEMS_MAX items, though the bytes for more are there; for those beyond, nothing is allocated.
+    A request has at most so many items as its size lets it, though the bytes for more are there; for those beyond,
+    nothing is allocated.
     """
-    message = type(of(0))
-    most = decode(message, version, encode(of(ITEMS_MAX), version))
-    assert len(getattr(most, path)) == ITEMS_MAX
-    frame = encode(of(ITEMS_MAX + 1), version)
+
+    def is_too_many(count: int) -> bool:
+        return count // together > items_max(len(encode(of(count), version)))
+
+    message, too_many = type(of(0)), bisect_left(range(10 * REQUEST_ITEMS), True, key=is_too_many)
+    most = decode(message, version, encode(of(too_many - 1), version))
+    assert len(getattr(most, path)) == too_many - 1
+    frame = encode(of(too_many), version)
     malformed = refusal(message, version, frame)
     assert malformed.place.field == path
-    assert str(ITEMS_MAX) in malformed.reason
+    assert f"more than {items_max(len(frame))} items" in malformed.reason
     assert peak_bytes(message, version, frame) < ANYWAY
 
 
@@ -154,9 +160,32 @@ def test_items_of_all_lists_are_counted() -> None:
     frame = encode(DescribeConfigsRequest(resources=[resource] * 500), 4)
     malformed = refusal(DescribeConfigsRequest, 4, frame)
     assert malformed.place.field == "resources.configuration_keys"
-    assert str(ITEMS_MAX) in malformed.reason
+    assert f"more than {items_max(len(frame))} items" in malformed.reason
     # What was read until then is a slot of a list an item, and an eighth more where lists grow.
-    assert peak_bytes(DescribeConfigsRequest, 4, frame) < 10 * ITEMS_MAX
+    assert peak_bytes(DescribeConfigsRequest, 4, frame) < 10 * items_max(len(frame))
+
+
+@pytest.mark.parametrize("version", [5, 12])
+def test_a_mirror_of_a_hundred_thousand_partitions_is_served(version: int) -> None:
+    """
+    What real clients ask for has room, be it of many topics or of one.
+    """
+
+    def wanted(index: int) -> FetchRequest.Topic.Partition:
+        return FetchRequest.Topic.Partition(partition=index, fetch_offset=0, partition_max_bytes=1)
+
+    many = [FetchRequest.Topic(topic=f"orders-{index}", partitions=[wanted(0)]) for index in range(100_000)]
+    one = [FetchRequest.Topic(topic="orders", partitions=[wanted(index) for index in range(100_000)])]
+    for topics in (many, one):
+        frame = encode(FetchRequest(max_wait_ms=500, min_bytes=1, topics=topics), version)
+        assert len(decode(FetchRequest, version, frame).topics) == len(topics)
+
+
+def test_a_hundred_megabytes_have_no_more_items_than_a_response() -> None:
+    """
+    What grows with the size has a bound all the same.
+    """
+    assert items_max(100 << 20) == ITEMS_MAX
 
 
 def test_strings_are_short() -> None:

@@ -238,6 +238,51 @@ def test_a_large_answer_is_written_piece_by_piece() -> None:
     assert client.transport.disconnecting
 
 
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "with another"])
+def test_an_answer_that_is_alone_is_written_at_once(monkeypatch: pytest.MonkeyPatch, alone: bool) -> None:
+    """
+    A client that waits for one answer and does nothing else costs no round of the reactor; many are written together.
+    """
+    written: list[bytes] = []
+    monkeypatch.setattr("kgateway.server.connection.write_now", lambda transport, data: written.append(data))
+    answer = _later(next_may_start=True)
+    client = Client(answer, _later(next_may_start=True))
+    client.sends(*[b"a"] if alone else [b"a", b"b"])
+    answer.become([b"A", b"B"])
+    client.turn()
+    assert written == ([b"AB"] if alone else [])
+    assert client.transport.value() == (b"" if alone else b"AB")
+
+
+def test_a_large_answer_that_is_alone_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    It is written piece by piece, as any other.
+    """
+    monkeypatch.delattr("kgateway.server.connection.write_now")
+    answer = _later()
+    client = Client(answer)
+    client.sends(b"a")
+    answer.become([b"A" * WRITE_BYTES, b"B"])
+    client.turn()
+    assert client.transport.value() == b"A" * WRITE_BYTES + b"B"
+
+
+def test_an_answer_that_is_alone_waits_for_a_full_transport() -> None:
+    """
+    It is not written before there is room.
+    """
+    answer = _later()
+    client = Client(answer)
+    client.sends(b"a")
+    client.connection.pauseProducing()
+    answer.become([b"A"])
+    client.turn()
+    assert client.transport.value() == b""
+    client.connection.resumeProducing()
+    client.turn()
+    assert client.transport.value() == b"A"
+
+
 def test_a_client_with_much_to_ask_gives_others_their_turn() -> None:
     """
     After some milliseconds the rest waits for the reactor's next turn.
@@ -358,7 +403,7 @@ def test_a_connection_that_is_gone_leaves_nothing_behind() -> None:
     try:
         client.leaves()
         client.turn()
-        assert not client.connection._outbox
+        assert not client.connection._outbox.size
         assert not client.connection.session.connected
         del client.transport.producer, client.transport.protocol  # as those of Twisted do
         del client.connection, client.transport
@@ -492,7 +537,7 @@ def test_a_failure_of_ours_closes_its_connection_alone() -> None:
     client.sends(b"a")
     other_transport, other = client.connect()
     other.dataReceived(b"\0\0\0\1b")
-    client.transport.writeSequence = lambda data: 1 / 0  # type: ignore[method-assign]
+    client.transport.write = lambda data: 1 / 0  # type: ignore[method-assign]
     broken.become([b"A"])
     sound.become([b"B"])
     with capturedLogs() as events:

@@ -10,7 +10,10 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import LogEvent, capturedLogs, eventAsText
 
 from handlers.api_versions import api_versions
-from kgateway.api import Context, Handler, api
+from kgateway.api import Context, Handler, api, around
+from kgateway.context import REFUSALS_MAX
+from kgateway.interfaces import Proceed
+from kgateway.later import Later
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.observe.reasons import Kind
@@ -21,6 +24,7 @@ from kgateway.wire.codec import decode
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.headers import request_frame
 from kgateway.wire.malformed import Malformed
+from kgateway.wire.schema import Message
 from tests.server.dispatching import (
     CLIENT_ID,
     CountRequest,
@@ -431,6 +435,52 @@ def test_a_poll_is_cut_short() -> None:
         assert ended == cancelled, polls
 
 
+class Ending(Later):
+    """
+    What a handler may return in place of a Deferred: cancelled it ends, with an answer or a failure.
+    """
+
+    def __init__(self, make: Callable[[], Message]) -> None:
+        super().__init__()
+        self._make = make
+
+    def cancel(self) -> None:
+        self._end()
+
+    def _response(self) -> Message:
+        return self._make()
+
+
+@pytest.mark.parametrize("filtered", [False, True], ids=["straight", "filtered"])
+def test_an_answer_may_come_later_without_a_deferred(filtered: bool) -> None:
+    """
+    Through filters, too.
+    """
+
+    @around(CountRequest)
+    async def through(request: CountRequest, context: Context, proceed: Proceed) -> Message | None:
+        return await proceed(request)
+
+    later = Ending(lambda: CountResponse(topics=[Topic(name="orders", count=1)]))
+    answer = Dispatching(counting(lambda *_: later, polls=True), *[through] * filtered).send(count("orders"), 1)
+    assert isinstance(answer, Pending)
+    assert not answer.ready
+    answer.cut_short()
+    assert read(CountResponse, 1, ready(answer)).topics[0].count == 1
+
+
+def test_an_answer_that_comes_later_may_fail(logged: Sequence[LogEvent]) -> None:
+    """
+    It is answered and logged as one that is raised at once.
+    """
+    later = Ending(lambda: broken(count(), None))  # type: ignore[arg-type]
+    answer = Dispatching(counting(lambda *_: later, polls=True)).send(count("orders"), 1)
+    assert isinstance(answer, Pending)
+    answer.cut_short()
+    assert [topic.error_code for topic in read(CountResponse, 1, ready(answer)).topics] == [UNKNOWN]
+    assert len(logged) == 1
+
+
 @pytest.mark.parametrize("overlaps", [True, False])
 def test_a_handler_says_whether_the_next_request_may_start(overlaps: bool) -> None:
     """
@@ -548,6 +598,32 @@ def test_of_many_refusals_a_few_are_remembered() -> None:
     dispatching = Dispatching(counting(lambda *_: response))
     dispatching.send(count(), 1)
     assert [reason[4] for reason in dispatching.remembered()] == [f"topic-{i}" for i in range(10)]
+
+
+def test_of_many_refusals_a_few_are_kept() -> None:
+    """
+    A request of a hundred thousand partitions would hold as many errors, and the words for what they are about.
+    """
+    told: list[int] = []
+
+    class Subject:
+        def __init__(self, index: int) -> None:
+            self.index = index
+
+        def __str__(self) -> str:
+            told.append(self.index)
+            return f"topic-{self.index}"
+
+    def refuse(request: CountRequest, context: Context) -> CountResponse:
+        error = KafkaError(ErrorCode.INVALID_REQUEST, "no")
+        codes = [context.refuse(error, Subject(index)) for index in range(1000)]
+        assert len(context.refusals or ()) == REFUSALS_MAX
+        return CountResponse(topics=[Topic(name=f"topic-{i}", error_code=code) for i, code in enumerate(codes)])
+
+    dispatching = Dispatching(counting(refuse))
+    assert dispatching.codes() == [ErrorCode.INVALID_REQUEST] * 1000
+    assert [reason[4] for reason in dispatching.remembered()] == [f"topic-{i}" for i in range(10)]
+    assert told == list(range(10))
 
 
 def test_a_throttle_time_is_put_on_any_answer() -> None:

@@ -30,7 +30,7 @@ def test_frames_that_start_at_once_reserve_nothing() -> None:
     assert [queue.take(), queue.take()] == [(b"one", None), (b"two", None)]
     queue.account(0, reserve)
     assert reserve.asked == []
-    assert not queue
+    assert not queue.frames
 
 
 def test_what_waits_is_reserved_once() -> None:
@@ -108,5 +108,5 @@ def test_clearing_gives_everything_back() -> None:
     queue.account(100, reserve)
     queue.clear()
     assert reserve.budget.used == 0
-    assert not queue
+    assert not queue.frames
     assert not queue.is_heavy

@@ -1,0 +1,122 @@
+"""
+Answers that go to the socket at once.
+"""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+from twisted.internet.protocol import Protocol
+from twisted.internet.tcp import Connection as TCPConnection
+from twisted.internet.testing import MemoryReactor, StringTransport
+
+from kgateway.server.sending import write_now
+
+LARGE = bytes(8 << 20)  # more than a socket takes
+
+
+class Ends:
+    """
+    Both ends of a connection.
+    """
+
+    def __init__(self) -> None:
+        ours, self.theirs = socket.socketpair()
+        self.reactor = MemoryReactor()
+        self.transport = TCPConnection(ours, Protocol(), self.reactor)
+        self.transport.connected = 1
+
+    def received(self) -> bytes:
+        """
+        What arrives, with the help of the reactor where it was asked for.
+        """
+        pieces = list[bytes]()
+        self.theirs.setblocking(False)
+        while True:
+            if self.transport in self.reactor.getWriters():
+                self.transport.doWrite()
+            try:
+                pieces.append(self.theirs.recv(1 << 20))
+            except BlockingIOError:
+                return b"".join(pieces)
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    made = Ends()
+    yield made
+    made.transport.socket.close()
+    made.theirs.close()
+
+
+def test_a_socket_with_room_gets_all(ends: Ends) -> None:
+    """
+    Nothing is asked of the reactor.
+    """
+    write_now(ends.transport, b"answer")
+    assert ends.theirs.recv(100) == b"answer"
+    assert ends.reactor.getWriters() == []
+
+
+def test_what_a_socket_does_not_take_follows(ends: Ends) -> None:
+    """
+    As soon as it has room.
+    """
+    write_now(ends.transport, LARGE + b"end")
+    assert ends.reactor.getWriters() == [ends.transport]
+    assert ends.received() == LARGE + b"end"
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["not begun", "begun"])
+def test_what_was_written_before_comes_first(ends: Ends, begun: bool) -> None:
+    """
+    Bytes that the transport holds are not overtaken, be they partly sent or not.
+    """
+    ends.transport.write(LARGE)
+    if begun:
+        ends.transport.doWrite()
+        ends.theirs.recv(1 << 20)
+    write_now(ends.transport, b"end")
+    assert ends.received().endswith(b"end")
+
+
+def test_a_client_that_is_gone(ends: Ends) -> None:
+    """
+    The transport finds out when it writes itself, and ends the connection as usual.
+    """
+    ends.theirs.close()
+    write_now(ends.transport, b"answer")
+    assert ends.reactor.getWriters() == [ends.transport]
+    assert isinstance(ends.transport.doWrite(), Exception)
+
+
+def test_tls_is_left_to_the_transport(ends: Ends) -> None:
+    """
+    The socket never gets what should be encrypted.
+    """
+    written = list[bytes]()
+    ends.transport.TLS = True
+    ends.transport.write = written.append  # type: ignore[method-assign]  # which encrypts
+    write_now(ends.transport, b"answer")
+    assert written == [b"answer"]
+    assert ends.received() == b""
+
+
+def test_a_transport_that_is_closing(ends: Ends) -> None:
+    """
+    It closes when it has written: so it has to write.
+    """
+    ends.transport.loseConnection()
+    write_now(ends.transport, b"answer")
+    ends.theirs.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        ends.theirs.recv(100)
+
+
+def test_any_other_transport_writes_itself() -> None:
+    """
+    A wrapper may make other bytes of them.
+    """
+    transport = StringTransport()
+    write_now(transport, b"answer")
+    assert transport.value() == b"answer"
