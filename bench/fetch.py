@@ -18,7 +18,12 @@ from tests.faults.client import Client
 
 _VERSION = 12
 _FETCH_BYTES = 8 << 20
-LARGE: dict[str, Any] = {"queued.max.messages.kbytes": 256 << 10, "fetch.message.max.bytes": _FETCH_BYTES}
+LARGE: dict[str, Any] = {
+    # librdkafka pauses for a second when its queue is full, which a fast server fills: that would measure the pauses.
+    "queued.min.messages": 10_000_000,
+    "queued.max.messages.kbytes": (2 << 20) - 1,
+    "fetch.message.max.bytes": _FETCH_BYTES,
+}
 
 
 def consumer(bootstrap: str, **settings: Any) -> Consumer:

@@ -123,7 +123,13 @@ class LogBroker(LoneBroker):
         topics = self._view.topics.values()
         checkpoints.keep({(topic.name, index) for topic in topics for index in range(len(topic.partitions))})
         self._openings = Openings(
-            self._path, self._parts, checkpoints, self._producer_expiry_ms, self._current, self._save_soon
+            self._path,
+            self._parts,
+            checkpoints,
+            self._producer_expiry_ms,
+            self._current,
+            self._save_soon,
+            self._save_at_once,
         )
         self._changes = TopicChanges(self._path, self._journal, data.start_number, self._parts)
         self._settling = Settling(self._openings, checkpoints, self._parts)
@@ -146,6 +152,9 @@ class LogBroker(LoneBroker):
 
     def _save_soon(self) -> None:
         self._settling.save_soon()
+
+    def _save_at_once(self, partition: LogPartition) -> None:
+        self._settling.save_at_once(partition)
 
     def _current(self, topic_id: Uuid) -> Topic | None:
         return self._view.topics_by_id.get(topic_id)

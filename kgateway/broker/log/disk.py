@@ -21,7 +21,6 @@ from kgateway.wire.types import Buffer
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _NOT_KNOWN = (EINVAL, ENOSYS, EOPNOTSUPP)
 _COPIED_AT_ONCE = 1 << 20
-_WORTH_READING_AHEAD, _AHEAD = 64 << 10, 4 << 20
 _START_WRITING = 2  # SYNC_FILE_RANGE_WRITE
 _READ_PIECE = 1 << 20
 _temporary = count()
@@ -47,6 +46,11 @@ class File(Protocol):
     def read_into(self, buffer: memoryview, position: int) -> int:
         """
         Fill the buffer as far as that needs no disk; how many bytes that were.
+        """
+
+    def prefetch(self, position: int, size: int) -> None:
+        """
+        Let the disk begin to read this part, and do not wait for it.
         """
 
     def truncate(self, size: int) -> None:
@@ -141,8 +145,6 @@ class LocalFile:
             self._write_rest(b"".join(buffers), written)
 
     def read(self, position: int, size: int) -> bytes:
-        if size >= _WORTH_READING_AHEAD and _read_ahead:
-            _read_ahead(self._descriptor, position, size + _AHEAD, os.POSIX_FADV_WILLNEED)
         found = os.pread(self._descriptor, size, position)
         if len(found) == size:
             return found
@@ -164,6 +166,10 @@ class LocalFile:
             elif error.errno != EAGAIN:
                 raise
             return 0
+
+    def prefetch(self, position: int, size: int) -> None:
+        if _advise:
+            _advise(self._descriptor, position, size, os.POSIX_FADV_WILLNEED)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
@@ -253,6 +259,6 @@ class LocalDisk:
             path.unlink()
 
 
-_read_ahead = getattr(os, "posix_fadvise", None)
+_advise = getattr(os, "posix_fadvise", None)
 _datasync = getattr(os, "fdatasync", os.fsync)
 _sync_file_range = getattr(ctypes.CDLL(None), "sync_file_range", None)  # Linux has it; os does not name it

@@ -43,6 +43,7 @@ class Openings:
         producer_expiry_ms: int,
         current: Callable[[Uuid], Topic | None],
         save_soon: Callable[[], None],
+        save_at_once: Callable[[LogPartition], None],
     ) -> None:
         self.open: dict[Key, LogPartition] = {}
         self.changed: list[LogPartition] = []  # since they were settled
@@ -52,6 +53,7 @@ class Openings:
         self._producer_expiry_ms = producer_expiry_ms
         self._current = current  # the topic as it is by now
         self._save_soon = save_soon  # the checkpoints
+        self._save_at_once = save_at_once
         self._recovering: dict[Key, Steps] = {}
 
     def partition(self, topic: Topic, index: int) -> LogPartition:
@@ -133,7 +135,7 @@ class Openings:
         for fault in recovered.faults:
             self._log.warn("{fault}", fault=fault)
         now = self._current(topic.id) or topic
-        partition = LogPartition(now, index, recovered, self._parts, self.changed.append)
+        partition = LogPartition(now, index, recovered, self._parts, self._note)
         if not partition.settled:
             self.changed.append(partition)
         self.open[topic.id, index] = partition
@@ -142,6 +144,15 @@ class Openings:
             self._checkpoints.settled[topic.name, index] = 0
             self._save_soon()
         return partition
+
+    def _note(self, partition: LogPartition) -> None:
+        """
+        It has changed, or gone offline. Of that the next process has to know, for the system still shows what it could
+        not write.
+        """
+        self.changed.append(partition)
+        if partition.offline:
+            self._save_at_once(partition)
 
     def _unreadable(self, topic: Topic, index: int, error: OSError) -> KafkaError:
         reason = f"{topic.name}-{index} cannot be opened: {plain(error)}"

@@ -13,12 +13,14 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from kgateway.broker.log.disk import File
 from kgateway.broker.log.partition_log import End, PartitionLog
 from kgateway.broker.log.parts import PIECE_BYTES, LogParts, plain
 from kgateway.broker.log.segment import Segment
 from kgateway.broker.log.walking import Damaged, NotCached, Piece, Source, check, cut_piece
 from kgateway.wire.errors import ErrorCode, KafkaError
 
+_PREFETCHED_FROM, _PREFETCHED = 64 << 10, 4 << 20
 _READ_MAX = 8 << 20  # at once, where a consumer would take more
 
 
@@ -95,7 +97,7 @@ class Reader:
             error = failure.value
             return Failure(self._refusal(span, error)) if isinstance(error, Damaged | OSError) else failure
 
-        return self._parts.in_thread(partial(_found, file.read, span, always_check=True)).addCallbacks(done, failed)
+        return self._parts.in_thread(partial(_found_on_disk, file, span)).addCallbacks(done, failed)
 
     def _given(self, span: Span, found: Found) -> list[bytes]:
         """
@@ -121,6 +123,19 @@ class Reader:
             self._reported.add(damage)
             self._logger.error("{reason}. `kgateway log check` tells more.", reason=reason)
         return KafkaError(code, reason)
+
+
+def _found_on_disk(file: File, span: Span) -> Found:
+    """
+    The same for what is not in the page cache; what comes next will be.
+    """
+
+    def read(position: int, size: int) -> bytes:
+        if size >= _PREFETCHED_FROM:
+            file.prefetch(position, size + _PREFETCHED)
+        return file.read(position, size)
+
+    return _found(read, span, always_check=True)
 
 
 def _found(source: Source, span: Span, *, always_check: bool) -> Found:

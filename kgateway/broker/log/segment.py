@@ -286,7 +286,7 @@ class Segment:
         """
         To the last indexed batch, which is to be noted again.
         """
-        reached, position = self.offsets.entry(-1) if len(self.offsets) else (0, 0)
+        reached, position = self.offsets.entry(-1) if len(self.offsets) else (-1, 0)
         self.times.cut(SECOND, reached + 1)
         self.largest_timestamp, self.largest_timestamp_offset = _NO_TIME, self.base_offset
         if len(self.times):

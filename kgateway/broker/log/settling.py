@@ -63,12 +63,17 @@ class Settling:
         Save the checkpoints in the reactor's next turn: there are partitions more or less.
         """
         if self._saving is None and not self._stopped:
-            self._saving = self._parts.clock.callLater(0, self._save_now)
+            self._saving = self._parts.clock.callLater(0, self.save_at_once)
 
-    def _save_now(self) -> None:
+    def save_at_once(self, *partitions: LogPartition) -> None:
+        """
+        Save what the checkpoints are to tell of these.
+        """
+        if self._saving and self._saving.active():
+            self._saving.cancel()
         self._saving = None
         try:
-            self._save([], sync=False)
+            self._save(partitions, sync=False)
         except OSError as error:
             self._complain(error)
 

@@ -20,6 +20,7 @@ _head = struct.Struct(">qi11xi")
 _place = struct.Struct(">qi")
 _LENGTH_END = 12
 _WINDOW = 4096
+_PROBED = 64 << 10  # bytes that come and go together in the page cache
 PIECE = 1 << 20
 
 Source = Callable[[int, int], Buffer]  # position, size -> the bytes there
@@ -64,20 +65,26 @@ class Piece(NamedTuple):
 
 class Scratch:
     """
-    Reads what needs no disk, into the same memory again and again: what comes out must be copied before the next read.
+    Reads what needs no disk. What is small comes out of the same memory again and again: it is to be copied, or done
+    with, before the next read.
     """
 
-    def __init__(self, size: int) -> None:
-        self._view = memoryview(bytearray(size))
+    def __init__(self) -> None:
+        self._view = memoryview(bytearray(_WINDOW))
+        self._byte = self._view[:1]
 
     def source(self, file: File) -> Source:
         """
         NotCached is raised where the disk would be needed.
         """
 
-        def read(position: int, size: int) -> memoryview:
-            view = self._view if size <= len(self._view) else memoryview(bytearray(size))
-            view = view[:size]
+        def read(position: int, size: int) -> Buffer:
+            if size > _WINDOW:
+                for at in (*range(position, position + size, _PROBED), position + size - 1):
+                    if not file.read_into(self._byte, at):
+                        raise NotCached
+                return file.read(position, size)  # what is between the probes came with them
+            view = self._view[:size]
             if file.read_into(view, position) < size:
                 raise NotCached
             return view
@@ -108,32 +115,38 @@ def cut_piece(source: Source, borders: Index, start: int, end: int, max_bytes: i
     """
     As many whole batches from the start on as fit; with `at_least_one` the first also where it does not fit.
     """
-    size = min(max_bytes, end - start)
-    data = source(start, size)
-    if start + size == end:
-        return Piece(bytes(data), None)
-    size, next_offset = _last_border(data, start, end, borders)
-    if not size and at_least_one:
-        _, length, _ = _head.unpack_from(source(start, min(_head.size, end - start)))
-        _check_length(start, length, end)
-        size, next_offset = _LENGTH_END + length, None
-        data = source(start, size)
-    return Piece(bytes(memoryview(data)[:size]), next_offset)
+    limit, next_offset = min(start + max_bytes, end), None
+    if limit < end:
+        limit, next_offset = _last_border(source, borders, start, limit, end)
+        if limit == start and at_least_one:
+            limit, next_offset = _end_of_first(source, start, end), None
+    return Piece(bytes(source(start, limit - start)), next_offset)
 
 
-def _last_border(data: Buffer, start: int, end: int, borders: Index) -> tuple[int, int | None]:
+def _last_border(source: Source, borders: Index, start: int, limit: int, end: int) -> tuple[int, int | None]:
     """
-    How many of the bytes are whole batches, and which offset the next has, where enough of it is there to tell.
+    Where the batch begins that reaches over the limit, and its offset; or that one ends there, and nothing of the next.
     """
-    _, indexed = borders.at_most(SECOND, start + len(data))
-    at = max(indexed - start, 0)
-    while at + _head.size <= len(data):
-        base, length, _ = _head.unpack_from(data, at)
-        _check_length(start + at, length, end)
-        if at + _LENGTH_END + length > len(data):
-            return at, base
-        at += _LENGTH_END + length
-    return at, None
+    _, indexed = borders.at_most(SECOND, limit)
+    position = seen = max(indexed, start)
+    window: Buffer = b""
+    while position < limit:
+        if position + _head.size > seen + len(window):
+            window, seen = source(position, min(_WINDOW, end - position)), position
+        if len(window) < _head.size:
+            raise Damaged(position, f"{len(window)} bytes are left, and a batch has {HEADER_SIZE} at least")
+        base, length, _ = _head.unpack_from(window, position - seen)
+        _check_length(position, length, end)
+        if position + _LENGTH_END + length > limit:
+            return position, base
+        position += _LENGTH_END + length
+    return position, None
+
+
+def _end_of_first(source: Source, start: int, end: int) -> int:
+    _, length, _ = _head.unpack_from(source(start, min(_head.size, end - start)))
+    _check_length(start, length, end)
+    return start + _LENGTH_END + int(length)
 
 
 def _check_length(position: int, length: int, end: int) -> None:

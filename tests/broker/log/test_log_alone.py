@@ -17,7 +17,7 @@ from kgateway.cluster.view import NewTopic, Topic
 from kgateway.interfaces import IBroker, IPartition, IStateLog
 from kgateway.wire.errors import ErrorCode
 from tests.broker.behaviour import START_MS, appended, at_times, batch, fetched, offsets, refusal, result, sequenced
-from tests.broker.log.making import LogWorld
+from tests.broker.log.log_world import LogWorld
 
 SIZE = len(batch().data)
 

@@ -1,82 +1,19 @@
 """
-Reading for consumers, with the disk at hand or not, and of what is damaged.
+Reading for consumers, with the disk at hand or not.
 """
 
-from errno import EIO
-from functools import partial
 from pathlib import Path
 
 import pytest
 from twisted.internet.defer import Deferred
-from twisted.logger import capturedLogs
 
 from kgateway.broker.log import reading, walking
-from kgateway.broker.log.partition_log import End, Limits
+from kgateway.broker.log.partition_log import End
 from kgateway.broker.log.parts import LoadedIndexes
-from kgateway.broker.log.reading import Reader
-from kgateway.broker.log.recovery import Trust
 from kgateway.broker.log.segment import file_name
-from kgateway.cluster.config_rows import LONG_MAX
-from kgateway.records.batch import batches
-from kgateway.wire.errors import ErrorCode
-from tests.broker.behaviour import PLENTY, batch, refusal, result
-from tests.broker.log.making import Threads, log_parts, put, recovered
-from tests.broker.log.noted_disk import NotedDisk
-
-SIZE = len(batch().data)
-LENGTH_AT = 8
-IN_RECORDS = 70
-CRC = "the CRC of the batch is not that of its bytes"
-
-
-class Filled:
-    """
-    A log of ten batches of a record, in segments of four, and who reads it.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.disk, self.threads = folder, NotedDisk(), Threads()
-        self.open()
-        limits = Limits(4 * SIZE, LONG_MAX, 0)
-        self.data = [put(self.log, batch(), limits=limits) for _ in range(10)]
-        self.log.save_indexes()
-
-    def open(self) -> None:
-        """
-        As an earlier process has left it.
-        """
-        self.parts = log_parts(self.disk, self.threads)
-        found = recovered(self.parts.files, self.folder, Trust(0, 0, process_only=True))
-        self.log, self.faults = found.log, found.faults
-        self.reader = Reader(self.log, self.parts)
-
-    def ask(
-        self, offset: int, max_bytes: int = PLENTY, at_least_one: bool = True
-    ) -> list[bytes] | Deferred[list[bytes]]:
-        return self.reader.read(offset, self.log.end, max_bytes, at_least_one)
-
-    def read(self, offset: int, max_bytes: int = PLENTY, at_least_one: bool = True) -> list[int]:
-        """
-        The offsets of what is given; that it is what was written is checked.
-        """
-        data = joined(self.ask(offset, max_bytes, at_least_one))
-        offsets = [found.header.base_offset for found in batches(data)]
-        assert data == b"".join(self.data[offset] for offset in offsets)
-        return offsets
-
-    def damage(self, offset: int, at: int) -> None:
-        """
-        Change a byte of the batch with this offset.
-        """
-        path = self.folder / file_name(offset // 4 * 4, ".log")
-        data = bytearray(path.read_bytes())
-        data[offset % 4 * SIZE + at] ^= 0xFF
-        path.write_bytes(data)
-
-
-def joined(pieces: list[bytes] | Deferred[list[bytes]]) -> bytes:
-    found: list[bytes] = result(pieces)
-    return b"".join(found)
+from tests.broker.behaviour import PLENTY, batch, result
+from tests.broker.log.filled import SIZE, Filled, joined
+from tests.broker.log.making import put
 
 
 @pytest.fixture
@@ -218,69 +155,6 @@ def test_what_another_process_has_written_is_checked_once(filled: Filled, checks
     assert checks[4:] == [(3 * SIZE, SIZE)]
 
 
-@pytest.mark.parametrize("cold", [False, True])
-def test_damaged_batches_are_not_given(cold: bool, filled: Filled) -> None:
-    """
-    Good batches before a damaged one are given, and those behind it; who asks for it is told.
-    """
-    filled.damage(6, IN_RECORDS)
-    filled.open()
-    filled.disk.cold = cold
-    assert [filled.read(offset) for offset in (4, 5, 7, 8)] == [[4, 5], [5], [7], [8, 9]]
-    for _ in range(2):
-        error = refusal(lambda: filled.ask(6))
-        assert error.code is ErrorCode.CORRUPT_MESSAGE
-        name = f"{filled.folder.name}/{file_name(4, '.log')}"
-        assert error.message == f"{name} cannot be read for offset 6: at byte {2 * SIZE}: {CRC}"
-    assert filled.read(4) == [4, 5]
-
-
-def test_two_damages_in_what_is_read(filled: Filled) -> None:
-    """
-    The first counts, be the other one found before it.
-    """
-    filled.disk.cold = True
-    filled.damage(1, IN_RECORDS)
-    filled.damage(2, LENGTH_AT)
-    segment = filled.log.segments[0]
-    segment.offsets.cut(0, 0)
-    assert filled.read(0, 4 * SIZE - 1) == [0]
-
-
-def test_damage_is_told_once(filled: Filled) -> None:
-    """
-    An operator hears of each damage, and not of each consumer that meets it.
-    """
-    for offset in (5, 9):
-        filled.damage(offset, IN_RECORDS)
-    filled.disk.cold = True
-    with capturedLogs() as logged:
-        for offset in (5, 5, 9, 5):
-            refusal(partial(filled.ask, offset))
-    told = [str(event["reason"]) for event in logged]
-    assert [text.partition(" cannot")[0] for text in told] == [
-        f"{filled.folder.name}/{file_name(base, '.log')}" for base in (4, 8)
-    ]
-
-
-@pytest.mark.parametrize("operation", ["open .log", "read_at .log"])
-def test_a_disk_that_cannot_be_read(operation: str, filled: Filled) -> None:
-    """
-    The client is told KAFKA_STORAGE_ERROR, and may succeed another time.
-    """
-    filled.disk.cold = True
-    filled.parts.files.close_all()
-    filled.disk.failing[operation] = EIO
-    error = refusal(lambda: filled.ask(4))
-    assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert error.message
-    assert "Input/output error" in error.message
-    filled.disk.failing.clear()
-    assert filled.read(4) == [4, 5, 6, 7]
-    filled.parts.files.close_all()
-    assert not filled.disk.opened
-
-
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """
@@ -305,18 +179,6 @@ def test_much_is_read_in_pieces(cold: bool, filled: Filled) -> None:
     assert filled.read(9) == [9, 10]
     assert filled.read(9, SIZE + len(large.data) - 1) == [9]
     assert filled.read(10) == [10]
-
-
-@pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("offset", [2, 3])
-def test_damage_in_a_later_piece(offset: int, filled: Filled) -> None:
-    """
-    The pieces before it are given.
-    """
-    filled.disk.cold = True
-    filled.damage(offset, IN_RECORDS)
-    assert filled.read(0) == list(range(offset))
-    assert refusal(lambda: filled.ask(offset)).code is ErrorCode.CORRUPT_MESSAGE
 
 
 def test_a_reader_that_goes_on_is_not_looked_for(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from kgateway.broker.log.recovery import Trust
 from kgateway.broker.log.segment import file_name
 from kgateway.records.batch import placed
 from tests.broker.behaviour import START_MS, batch, sequenced
-from tests.broker.log.test_recovery import EITHER, LOG, SIZE, Left, after_machine, after_process, nth
+from tests.broker.log.left import EITHER, LOG, SIZE, Left, after_machine, after_process, nth
 
 LAST = nth(10)
 CRC = "the CRC of the batch is not that of its bytes"

@@ -23,7 +23,8 @@ from kgateway.cluster.view import NewTopic
 from kgateway.interfaces import IStateLog, KeyValue
 from kgateway.wire.errors import ErrorCode
 from tests.broker.behaviour import appended, batch, fetched, offsets, refusal, result, sequenced
-from tests.broker.log.making import LogWorld, log_broker
+from tests.broker.log.log_world import LogWorld
+from tests.broker.log.making import log_broker
 
 EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
 
@@ -77,6 +78,9 @@ def test_each_start_is_a_new_leader_epoch(world: LogWorld) -> None:
     assert (epochs, partition.leader_epoch) == ([0, 1, 2, 3], 4)
     ends = [partition.epoch_end(epoch) for epoch in range(6)]
     assert ends == [EpochEnd(0, 1), EpochEnd(1, 2), EpochEnd(1, 2), EpochEnd(3, 3), EpochEnd(4, 3), None]
+    result(world.broker.add_partitions(partition.topic.id, 2))
+    world.restart()
+    assert (world.again().leader_epoch, world.again("t", 1).leader_epoch) == (5, 5)
 
 
 def test_producer_ids_are_given_once(world: LogWorld) -> None:
@@ -113,9 +117,9 @@ def test_state_comes_back_from_its_snapshot(again: Any, world: LogWorld) -> None
     A later process replays the last snapshot and what came after it; the topic of the state is still internal.
     """
     log = world.state_log()
-    log.append([(b"a", b"1"), (b"a", b"2")])
-    for state in ([(b"a", b"1")], [(b"a", b"2")]):
-        result(log.snapshot(iter(state)))
+    for value in (b"1", b"2"):
+        log.append([(b"a", value)])
+        result(log.snapshot(iter([(b"a", value)])))
     log.append([(b"b", b"3")])
     again(world)
     assert replayed(world.state_log()) == [(b"a", b"2"), (b"b", b"3")]
@@ -134,6 +138,24 @@ def test_a_damaged_snapshot_of_state_is_none(world: LogWorld) -> None:
     for data in (path.read_bytes()[:-1], path.read_bytes()[:-1] + b"x"):
         path.write_bytes(data)
         assert replayed(world.state_log()) == [(b"a", b"1")]
+
+
+def test_the_newest_whole_snapshot_counts(world: LogWorld) -> None:
+    """
+    One before it that could not be removed counts where the newest is damaged.
+    """
+    log = world.state_log()
+    log.append([(b"a", b"1")])
+    result(log.snapshot(iter([(b"a", b"1")])))
+    (older,) = world.path.glob("*/kgateway.state-*")
+    data = older.read_bytes()
+    log.append([(b"a", b"2")])
+    result(log.snapshot(iter([(b"a", b"2")])))
+    (newer,) = world.path.glob("*/kgateway.state-*")
+    older.write_bytes(data)
+    assert replayed(world.state_log()) == [(b"a", b"2")]
+    newer.write_bytes(newer.read_bytes()[:-1])
+    assert replayed(world.state_log()) == [(b"a", b"1"), (b"a", b"2")]
 
 
 def test_a_snapshot_knows_no_more_than_the_log(world: LogWorld) -> None:

@@ -1,5 +1,5 @@
 """
-One segment: what is indexed, what is found by it, and how the files of indexes are kept.
+One segment: what is indexed, and what is found by it.
 """
 
 from errno import ENOSPC
@@ -7,46 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kgateway.broker.log.index import OFFSETS, TIMES, Index
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.segment import Segment, file_name, largest_timestamp
 from kgateway.broker.log.walking import Damaged
-from kgateway.records.batch import Batch, placed
+from kgateway.records.batch import Batch
 from tests.broker.behaviour import START_MS, at_times, batch
+from tests.broker.log.fresh import BASE, EVERY, SIZE, Fresh
 from tests.broker.log.noted_disk import NotedDisk
 from tests.records.sealed import sealed
-
-BASE = 100
-SIZE = len(batch().data)  # of a batch of one record
-EVERY = 0  # an entry for each batch but the first
-
-
-class Fresh:
-    """
-    A segment without batches, and its files.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.disk = NotedDisk()
-        self.files = OpenFiles(self.disk, 9)
-        self.folder = folder
-        self.segment = Segment(self.files, folder, BASE)
-        self.log = self.files.get(self.segment.path, create=True)
-
-    def append(self, *batches: Batch, interval: int = EVERY) -> None:
-        for sent in batches:
-            offset = self.segment.next_offset
-            self.segment.append(placed(sent, offset, 0), sent.header, offset, interval)
-
-    def entries(self, suffix: str) -> list[tuple[int, int]]:
-        """
-        What the file of an index has.
-        """
-        data = (self.folder / file_name(BASE, suffix)).read_bytes()
-        return list((OFFSETS if suffix == ".index" else TIMES).iter_unpack(data))
-
-    def position(self, offset: int) -> int:
-        return self.segment.position_of(self.log.read, offset, self.segment.size)
 
 
 @pytest.fixture
@@ -211,66 +179,6 @@ def test_early_writes(fresh: Fresh) -> None:
     assert fresh.segment.early(1) == (SIZE, 2 * SIZE)
 
 
-def test_what_files_lack_is_appended(fresh: Fresh) -> None:
-    """
-    Saving writes only what is new, times first, and nothing where nothing is.
-    """
-    fresh.append(*[at_times(n) for n in range(3)])
-    fresh.segment.save_indexes()
-    assert [name for done, name in fresh.disk.done if done == "open"][1:] == [
-        file_name(BASE, suffix) for suffix in (".timeindex", ".index")
-    ]
-    fresh.segment.save_indexes()
-    fresh.append(*[at_times(n) for n in range(3, 5)])
-    fresh.segment.save_indexes()
-    assert fresh.entries(".index") == [(n, n * SIZE) for n in range(1, 5)]
-    assert fresh.entries(".timeindex") == [(n, n) for n in range(1, 5)]
-    assert fresh.disk.count("append", ".index") == 2
-    assert fresh.disk.count("truncate") == 0
-
-
-def test_a_failed_save_is_made_good(fresh: Fresh) -> None:
-    """
-    What could not be written is written the next time, once.
-    """
-    fresh.append(*[at_times(n) for n in range(3)])
-    fresh.disk.failing["append .index"] = ENOSPC
-    with pytest.raises(OSError, match="No space"):
-        fresh.segment.save_indexes()
-    fresh.disk.failing.clear()
-    fresh.append(at_times(3))
-    fresh.segment.save_indexes()
-    assert fresh.entries(".index") == [(n, n * SIZE) for n in range(1, 4)]
-    assert {file.path.suffix for file in fresh.disk.opened} == {".log"}
-
-
-def test_files_with_too_much_are_cut(fresh: Fresh) -> None:
-    """
-    What an older file has behind the index is not kept.
-    """
-    for suffix in (".index", ".timeindex"):
-        (fresh.folder / file_name(BASE, suffix)).write_bytes(b"x" * 50)
-    fresh.append(*[at_times(n) for n in range(2)])
-    fresh.segment.save_indexes()
-    assert (fresh.entries(".index"), fresh.entries(".timeindex")) == ([(1, SIZE)], [(1, 1)])
-
-
-def test_indexes_are_let_go_and_read_again(fresh: Fresh) -> None:
-    """
-    Only an index that its file has is let go; it is read when it is next asked for.
-    """
-    fresh.append(*[at_times(n) for n in range(3)])
-    fresh.segment.let_go()
-    assert fresh.segment.is_loaded
-    fresh.segment.save_indexes()
-    fresh.segment.let_go()
-    assert not fresh.segment.is_loaded
-    assert fresh.position(BASE + 2) == 2 * SIZE
-    fresh.append(at_times(3))
-    fresh.segment.save_indexes()
-    assert fresh.entries(".index") == [(n, n * SIZE) for n in range(1, 4)]
-
-
 def test_failed_appends_leave_nothing(fresh: Fresh) -> None:
     """
     A batch that the disk refuses is in no index, and the next one takes its place.
@@ -303,17 +211,3 @@ def test_largest_timestamps(sent: Batch, expected: int) -> None:
     What the header says counts, unless it cannot be so.
     """
     assert largest_timestamp(sent.header) == expected
-
-
-def test_an_index_taken_over_is_used(fresh: Fresh) -> None:
-    """
-    A full segment of an earlier process is read with the indexes that its files have, and is unchecked.
-    """
-    fresh.append(*[at_times(n) for n in range(4)])
-    fresh.segment.save_indexes()
-    other = Segment(fresh.files, fresh.folder, BASE)
-    other.take_over(4 * SIZE, BASE + 4)
-    assert not other.is_loaded
-    assert (other.largest(), other.position_of_time(3), other.next_offset) == (3, 2 * SIZE, BASE + 4)
-    assert other.is_unchecked(0, 1)
-    assert isinstance(other.offsets, Index)

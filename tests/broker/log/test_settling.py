@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from twisted.logger import LogLevel, capturedLogs
 
-from kgateway.broker.log.checkpoints import SETTLED, SYNCED, Checkpoints
-from kgateway.broker.log.disk import LocalDisk
+from kgateway.broker.log.checkpoints import SETTLED
 from kgateway.broker.log.folder import CLEAN
 from kgateway.broker.log.segment import file_name
 from kgateway.broker.log.settling import INTERVAL_S
 from kgateway.cluster.partition import Origin
 from tests.broker.behaviour import batch, result, sequenced
-from tests.broker.log.making import LogWorld, Turns
+from tests.broker.log.log_world import LogWorld
+from tests.broker.log.making import Turns
 
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
 SNAPSHOTS = "*.snapshot"
@@ -24,18 +24,6 @@ SNAPSHOTS = "*.snapshot"
 @pytest.fixture
 def world(tmp_path: Path) -> LogWorld:
     return LogWorld(tmp_path)
-
-
-def told(world: LogWorld) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
-    """
-    What is settled and what is synced, as the files say.
-    """
-    found = Checkpoints(world.path, LocalDisk(), trust_settled=True)
-    return found.settled, found.synced
-
-
-def tick(world: LogWorld) -> None:
-    world.clock.advance(INTERVAL_S)
 
 
 def snapshots(world: LogWorld) -> list[int]:
@@ -48,15 +36,15 @@ def test_changed_partitions_are_settled_at_each_tick(world: LogWorld) -> None:
     Of a new partition the checkpoint tells at once.
     """
     partition = world.log_partition()
-    assert told(world) == ({}, {})
+    assert world.told() == ({}, {})
     world.clock.advance(0)
     world.disk.done.clear()
     for sequence in range(3):
         partition.append(sequenced(sequence), Origin.CLIENT)
     world.clock.advance(INTERVAL_S - 0.1)
-    assert told(world) == ({T0: 0}, {})
+    assert world.told() == ({T0: 0}, {})
     world.clock.advance(0.1)
-    assert told(world) == ({T0: 3}, {T0: 0})
+    assert world.told() == ({T0: 3}, {T0: 0})
     assert partition.settled
     assert snapshots(world) == [3]
     assert (world.path / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n1\n0 0\n"
@@ -70,13 +58,13 @@ def test_what_does_not_change_is_left_alone(world: LogWorld) -> None:
     """
     first, second = world.log_partition("t"), world.log_partition("u")
     first.append(batch(), Origin.CLIENT)
-    tick(world)
+    world.tick()
     world.disk.done.clear()
-    tick(world)
+    world.tick()
     assert world.disk.done == []
     second.append(batch(), Origin.CLIENT)
-    tick(world)
-    assert told(world) == ({T0: 1, U0: 1}, {T0: 0, U0: 0})
+    world.tick()
+    assert world.told() == ({T0: 1, U0: 1}, {T0: 0, U0: 0})
     assert world.disk.count("write", ".snapshot") == 1
     assert first.settled
 
@@ -89,7 +77,7 @@ def test_each_snapshot_takes_the_place_of_the_last(world: LogWorld) -> None:
     found = list[list[int]]()
     for _ in range(5):
         partition.append(batch(), Origin.CLIENT)
-        tick(world)
+        world.tick()
         found.append(snapshots(world))
     assert found == [[1], [2], [2, 3], [2, 4], [2, 4, 5]]
 
@@ -101,10 +89,10 @@ def test_snapshots_at_borders_stay_after_a_crash(world: LogWorld) -> None:
     partition = world.log_partition(segment_bytes=2 * len(batch().data))
     for _ in range(2):
         partition.append(batch(), Origin.CLIENT)
-    tick(world)
+    world.tick()
     partition.append(batch(), Origin.CLIENT)
     world.killed()
-    tick(world)
+    world.tick()
     assert snapshots(world) == [2, 3]
 
 
@@ -115,7 +103,7 @@ def test_a_snapshot_that_is_there_already(world: LogWorld) -> None:
     partition = world.log_partition()
     for _ in range(3):
         partition.append(batch(), Origin.CLIENT)
-    tick(world)
+    world.tick()
     world.kill()
     path = world.path / "t-0" / file_name(0, ".log")
     data = bytearray(path.read_bytes())
@@ -125,101 +113,8 @@ def test_a_snapshot_that_is_there_already(world: LogWorld) -> None:
         world.start()
     told_of = [str(event["fault"]) for event in logged if event["log_level"] is LogLevel.warn]
     assert [fault.endswith("it will not be given out") for fault in told_of] == [True]
-    tick(world)
+    world.tick()
     assert (world.again().log_end, world.again().settled, snapshots(world)) == (3, True, [3])
-
-
-def test_a_stop_after_a_clean_start(world: LogWorld) -> None:
-    """
-    What was appended since is synced.
-    """
-    world.log_partition().append(batch(), Origin.CLIENT)
-    world.restart()
-    world.again().append(batch(), Origin.CLIENT)
-    result(world.broker.stop())
-    assert told(world) == ({T0: 2}, {T0: 2})
-
-
-def test_a_stop_settles_and_syncs_all(world: LogWorld) -> None:
-    """
-    Afterwards all is settled and synced up to the end, files beside the segments too, and the folder says so.
-    """
-    partition = world.log_partition()
-    for _ in range(2):
-        partition.append(batch(), Origin.CLIENT)
-    tick(world)
-    partition.append(batch(), Origin.CLIENT)
-    world.disk.done.clear()
-    result(world.broker.stop())
-    assert told(world) == ({T0: 3}, {T0: 3})
-    synced = [name for done, name in world.disk.done if done in ("sync", "sync_folder")]
-    log = [file_name(0, ".log"), file_name(0, ".index"), file_name(0, ".timeindex"), file_name(3, ".snapshot")]
-    beside = ["leader-epoch-checkpoint", "t-0", world.path.name]
-    assert synced == [*log, *beside, SYNCED, SETTLED, CLEAN]
-    assert not world.disk.opened
-    assert not world.clock.getDelayedCalls()
-
-
-def test_what_was_not_opened_is_not_synced_again(world: LogWorld) -> None:
-    """
-    After a clean stop a partition that nobody touches costs nothing, at the next stop too, and is as good as before.
-    """
-    world.log_partition("t").append(batch(), Origin.CLIENT)
-    world.restart()
-    world.log_partition("u").append(batch(), Origin.CLIENT)
-    world.restart()
-    world.disk.done.clear()
-    world.again("t")
-    world.restart()
-    assert told(world) == ({T0: 1, U0: 1}, {T0: 1, U0: 1})
-    assert world.disk.count("sync", ".log") == 0
-
-
-def test_what_was_not_opened_since_a_crash(world: LogWorld, tmp_path: Path) -> None:
-    """
-    What nobody has synced is not called settled when the gateway stops before it could open it.
-    """
-    world.log_partition().append(batch(), Origin.CLIENT)
-    tick(world)
-    world.kill()
-    world.start(in_turns=Turns())
-    result(world.broker.stop())
-    assert told(world) == ({}, {T0: 0})
-    assert (tmp_path / CLEAN).exists()
-
-
-def test_what_was_opened_since_a_crash_is_synced(world: LogWorld) -> None:
-    """
-    Though nothing was appended, what the dead process has left is made sure when the gateway stops.
-    """
-    world.log_partition().append(batch(), Origin.CLIENT)
-    tick(world)
-    world.kill()
-    world.start()
-    world.disk.done.clear()
-    result(world.broker.stop())
-    assert told(world) == ({T0: 1}, {T0: 1})
-    assert world.disk.count("sync", file_name(0, ".log")) == 1
-
-
-def test_full_segments_that_a_dead_process_has_left_are_synced(world: LogWorld) -> None:
-    """
-    All that it had begun to sync, or not, is made sure with the first sync.
-    """
-    partition = world.log_partition(segment_bytes=len(batch().data))
-    world.threads.slow = True
-    for _ in range(3):
-        partition.append(batch(), Origin.CLIENT)
-    tick(world)
-    world.kill()
-    world.threads.slow = False
-    world.start()
-    world.disk.done.clear()
-    result(world.broker.stop())
-    assert [name for done, name in world.disk.done if done == "sync" and name.endswith(".log")] == [
-        file_name(base, ".log") for base in range(3)
-    ]
-    assert told(world) == ({T0: 3}, {T0: 3})
 
 
 def test_deleted_partitions_are_forgotten(world: LogWorld) -> None:
@@ -229,13 +124,13 @@ def test_deleted_partitions_are_forgotten(world: LogWorld) -> None:
     topic = world.topic("t", 2)
     for index in range(2):
         world.again("t", index).append(batch(), Origin.CLIENT)
-    tick(world)
-    assert set(told(world)[0]) == {T0, T1}
+    world.tick()
+    assert set(world.told()[0]) == {T0, T1}
     world.again().append(batch(), Origin.CLIENT)
     result(world.broker.delete_topic(topic.id))
     world.log_partition("u").append(batch(), Origin.CLIENT)
-    tick(world)
-    assert told(world) == ({U0: 1}, {U0: 0})
+    world.tick()
+    assert world.told() == ({U0: 1}, {U0: 0})
 
 
 @pytest.mark.parametrize("operation", ["write .snapshot", "append .index", "write leader-epoch-checkpoint"])
@@ -246,20 +141,20 @@ def test_what_cannot_be_settled_is_tried_again(operation: str, world: LogWorld) 
     first, second = world.log_partition("t", index_interval_bytes=0), world.log_partition("u", index_interval_bytes=0)
     for partition in (first, second):
         partition.append(batch(), Origin.CLIENT)
-    tick(world)
+    world.tick()
     for _ in range(2):
         first.append(batch(), Origin.CLIENT)
     world.disk.failing[operation] = ENOSPC
     with capturedLogs() as logged:
-        tick(world)
-        tick(world)
+        world.tick()
+        world.tick()
     assert [event["log_level"] for event in logged] == [LogLevel.critical]
-    assert (told(world)[0], first.settled) == ({T0: 1, U0: 1}, False)
+    assert (world.told()[0], first.settled) == ({T0: 1, U0: 1}, False)
     world.disk.failing.clear()
     with capturedLogs() as logged:
-        tick(world)
+        world.tick()
     assert [event["log_level"] for event in logged] == [LogLevel.info]
-    assert told(world)[0] == {T0: 3, U0: 1}
+    assert world.told()[0] == {T0: 3, U0: 1}
 
 
 def test_a_checkpoint_that_cannot_be_written(world: LogWorld) -> None:
@@ -270,29 +165,14 @@ def test_a_checkpoint_that_cannot_be_written(world: LogWorld) -> None:
     first.append(batch(), Origin.CLIENT)
     world.disk.failing[f"write {SETTLED}"] = ENOSPC
     with capturedLogs() as logged:
-        tick(world)
+        world.tick()
     assert [event["log_level"] for event in logged] == [LogLevel.critical]
     world.disk.failing.clear()
     second.append(batch(), Origin.CLIENT)
     with capturedLogs() as logged:
-        tick(world)
+        world.tick()
     assert [event["log_level"] for event in logged] == [LogLevel.info]
-    assert told(world)[0] == {T0: 1, U0: 1}
-
-
-@pytest.mark.parametrize("operation", ["write .snapshot", f"write {SYNCED}", "sync .log"])
-def test_a_stop_that_could_not_write_all_is_not_clean(operation: str, world: LogWorld) -> None:
-    """
-    The gateway ends all the same, and the next start looks at what it finds.
-    """
-    world.log_partition().append(batch(), Origin.CLIENT)
-    world.disk.failing[operation] = EIO
-    result(world.broker.stop())
-    assert not (world.path / CLEAN).exists()
-    assert not world.disk.opened
-    world.disk.failing.clear()
-    world.start()
-    assert world.again().log_end == 1
+    assert world.told()[0] == {T0: 1, U0: 1}
 
 
 def test_offline_partitions_are_not_settled(world: LogWorld) -> None:
@@ -300,16 +180,16 @@ def test_offline_partitions_are_not_settled(world: LogWorld) -> None:
     What a failed sync may have lost is not called settled, nor the folder clean.
     """
     world.log_partition().append(batch(), Origin.CLIENT)
-    tick(world)
-    assert told(world)[0] == {T0: 1}
+    world.tick()
+    assert world.told()[0] == {T0: 1}
     partition = world.log_partition("u", acks_fsync=True)
-    tick(world)
+    world.tick()
     world.disk.failing["sync .log"] = EIO
     answer = partition.append(batch(), Origin.CLIENT)
     assert answer.safe
     answer.safe.addErrback(lambda _: None)
-    tick(world)
-    assert told(world) == ({T0: 1}, {T0: 0, U0: 0})
+    world.tick()
+    assert world.told() == ({T0: 1}, {T0: 0, U0: 0})
     world.disk.failing.clear()
     result(world.broker.stop())
     assert not (world.path / CLEAN).exists()
@@ -320,11 +200,11 @@ def test_a_partition_that_goes_offline_when_it_is_settled(world: LogWorld) -> No
     It is settled no more, though nothing was appended since.
     """
     world.log_partition(flush_ms=INTERVAL_S * 1000 + 500).append(batch(), Origin.CLIENT)
-    tick(world)
-    assert told(world)[0] == {T0: 1}
+    world.tick()
+    assert world.told()[0] == {T0: 1}
     world.disk.failing["sync .log"] = EIO
-    tick(world)
-    assert told(world)[0] == {}
+    world.tick()
+    assert world.told()[0] == {}
 
 
 def test_many_partitions_are_settled_by_turns(tmp_path: Path) -> None:
@@ -337,16 +217,16 @@ def test_many_partitions_are_settled_by_turns(tmp_path: Path) -> None:
     turns.waiting.clear()  # the start has some
     for index in range(3):
         world.again("t", index).append(batch(), Origin.CLIENT)
-    tick(world)
+    world.tick()
     for _ in range(3):
         turns.step()
-        assert set(told(world)[0].values()) == {0}
-    tick(world)
+        assert set(world.told()[0].values()) == {0}
+    world.tick()
     assert len(turns.waiting) == 1
     turns.step()
-    assert len(told(world)[0]) == 3
+    assert len(world.told()[0]) == 3
     world.again().append(batch(), Origin.CLIENT)
-    tick(world)
+    world.tick()
     assert len(turns.waiting) == 1
 
 
@@ -361,27 +241,10 @@ def test_partitions_that_are_written_to_all_the_time_are_settled(tmp_path: Path)
     turns.waiting.clear()  # the start has some
     for count in (1, 3, 5):
         partition.append(batch(), Origin.CLIENT)
-        tick(world)
+        world.tick()
         turns.step()
         partition.append(batch(), Origin.CLIENT)
         assert file_name(count, ".snapshot") in {path.name for path in (tmp_path / "t-0").iterdir()}
         turns.step()
-        assert told(world)[0] == {T0: count}
+        assert world.told()[0] == {T0: count}
         assert snapshots(world) == [count]
-
-
-def test_a_stop_in_the_middle_of_a_tick(tmp_path: Path) -> None:
-    """
-    What is written at the end is the last word.
-    """
-    turns = Turns()
-    world = LogWorld(tmp_path, in_turns=turns)
-    turns.waiting.clear()
-    world.log_partition().append(batch(), Origin.CLIENT)
-    tick(world)
-    result(world.broker.stop())
-    world.disk.done.clear()
-    while turns.waiting:
-        turns.step()
-    assert world.disk.done == []
-    assert not world.clock.getDelayedCalls()

@@ -1,0 +1,85 @@
+"""
+Syncs that nobody waits for.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kgateway.broker.log.segment import file_name
+from kgateway.cluster.partition import Origin
+from tests.broker.behaviour import batch, result
+from tests.broker.log.log_world import LogWorld
+
+SIZE = len(batch().data)
+LOG = file_name(0, ".log")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LogWorld:
+    return LogWorld(tmp_path)
+
+
+def synced(world: LogWorld) -> list[str]:
+    """
+    What was made sure, in order.
+    """
+    return [name for done, name in world.disk.done if done in ("sync", "sync_folder")]
+
+
+def test_syncs_after_so_many_records(world: LogWorld) -> None:
+    """
+    With flush.messages a sync begins after so many records, and nobody waits for it.
+    """
+    partition = world.log_partition(flush_messages=5)
+    synced_at = list[int]()
+    for count in (2, 2, 1, 4, 9, 1):
+        assert partition.append(batch(count), Origin.CLIENT).safe is None
+        synced_at.append(partition.synced_offset)
+    assert synced_at == [0, 0, 5, 5, 18, 18]
+
+
+def test_syncs_after_a_time(world: LogWorld) -> None:
+    """
+    With flush.ms a sync begins so long after the first record that is not synced, once for all that come meanwhile.
+    """
+    partition = world.log_partition(flush_ms=1500)
+    world.disk.done.clear()
+    partition.append(batch(), Origin.CLIENT)
+    world.clock.advance(1.4)
+    partition.append(batch(), Origin.CLIENT)
+    assert partition.synced_offset == 0
+    world.clock.advance(0.1)
+    assert partition.synced_offset == 2
+    assert synced(world).count(LOG) == 1
+    world.clock.advance(3)
+    assert synced(world).count(LOG) == 1
+    partition.append(batch(), Origin.CLIENT)
+    world.clock.advance(1.5)
+    assert partition.synced_offset == 3
+
+
+def test_both_ways_of_flushing(world: LogWorld) -> None:
+    """
+    A sync after so many records counts for the time too.
+    """
+    partition = world.log_partition(flush_ms=1000, flush_messages=2)
+    world.disk.done.clear()
+    for _ in range(2):
+        partition.append(batch(), Origin.CLIENT)
+    assert partition.synced_offset == 2
+    world.clock.advance(2)
+    assert synced(world).count(LOG) == 1
+
+
+def test_a_deleted_topic_is_flushed_no_more(world: LogWorld) -> None:
+    """
+    What was to be synced later is not looked for when it is gone, and a sync that fails for that is no damage.
+    """
+    partition = world.log_partition(flush_ms=1000)
+    partition.append(batch(), Origin.CLIENT)
+    result(world.broker.delete_topic(partition.topic.id))
+    world.disk.done.clear()
+    world.clock.advance(2)
+    assert world.disk.count("open", LOG) == world.disk.count("sync", LOG) == 0
+    assert not partition.offline

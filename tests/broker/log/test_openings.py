@@ -1,0 +1,155 @@
+"""
+Logs that take long to open.
+"""
+
+from errno import EIO
+from pathlib import Path
+
+import pytest
+from twisted.internet.task import Clock
+from twisted.logger import LogLevel, capturedLogs
+
+from kgateway.broker.log import recovery, walking
+from kgateway.broker.log.folder import CLEAN
+from kgateway.broker.log.partition import LogPartition
+from kgateway.broker.log.segment import file_name
+from kgateway.cluster.partition import Isolation
+from kgateway.wire.errors import ErrorCode
+from tests.broker.behaviour import appended, batch, refusal, result
+from tests.broker.log.log_world import LogWorld
+from tests.broker.log.making import Turns
+
+SIZE = len(batch().data)
+
+
+class HastyClock(Clock):
+    """
+    Time that passes whenever somebody looks.
+    """
+
+    def seconds(self) -> float:
+        self.rightNow += 0.015
+        return super().seconds()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LogWorld:
+    return LogWorld(tmp_path)
+
+
+@pytest.fixture
+def slow(world: LogWorld, monkeypatch: pytest.MonkeyPatch) -> LogWorld:
+    """
+    A world in which it takes many turns to open a partition with twelve batches after a crash.
+    """
+    monkeypatch.setattr(recovery, "_BATCHES_A_STEP", 2)
+    monkeypatch.setattr(walking, "PIECE", 2 * SIZE)
+    partition = world.log_partition()
+    for _ in range(12):
+        appended(partition, batch())
+    world.kill()
+    world.start(in_turns=Turns(), clock=HastyClock())
+    return world
+
+
+def turns(world: LogWorld) -> Turns:
+    found: Turns = world._options["in_turns"]
+    return found
+
+
+def open_by_turns(world: LogWorld) -> LogPartition:
+    while turns(world).waiting:
+        turns(world).step()
+    return world.again()
+
+
+def test_meanwhile_clients_come_again(slow: LogWorld) -> None:
+    """
+    While a log is looked through nobody is its leader; then it is there, as it was.
+    """
+    for _ in range(3):
+        error = refusal(slow.again)
+        assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert error.message == "t-0 is being looked through after a crash; it will be there soon"
+    partition = open_by_turns(slow)
+    assert partition.high_watermark == 12
+    assert partition.read(0, 1, Isolation.READ_UNCOMMITTED, True)
+    assert slow.again() is partition
+
+
+def test_all_that_was_written_is_opened_after_a_crash(slow: LogWorld) -> None:
+    """
+    Nobody need ask for a log that it is looked through; one that has no folder costs nothing.
+    """
+    steps = 0
+    while turns(slow).waiting:
+        turns(slow).step()
+        steps += 1
+    assert steps > 5
+    slow.disk.done.clear()
+    assert slow.again().log_end == 12
+    assert slow.disk.done == []
+
+
+def test_a_topic_deleted_while_its_log_is_opened(slow: LogWorld) -> None:
+    """
+    It does not come back; a new one of its name is opened by itself.
+    """
+    refusal(slow.again)
+    topic = slow.broker.view().topics["t"]
+    result(slow.broker.delete_topic(topic.id))
+    again = slow.topic()
+    with capturedLogs() as logged:
+        while turns(slow).waiting:
+            turns(slow).step()
+    assert [event for event in logged if event["log_level"] is LogLevel.error] == []
+    assert refusal(lambda: slow.broker.partition(topic.id, 0)).code is ErrorCode.UNKNOWN_TOPIC_ID
+    assert slow.broker.partition(again.id, 0).log_end == 0
+    result(slow.broker.stop())
+    assert (slow.path / CLEAN).exists()
+
+
+def test_who_is_open_stays_open(world: LogWorld) -> None:
+    """
+    A partition that somebody has asked for is not opened once more.
+    """
+    appended(world.log_partition(), batch())
+    world.kill()
+    world.start(in_turns=Turns())
+    partition = world.again()
+    assert open_by_turns(world) is partition
+
+
+def test_partitions_without_a_folder_are_not_opened(world: LogWorld) -> None:
+    """
+    After a crash, too, nothing is made for what nobody has written to.
+    """
+    world.topic("t", 3)
+    world.killed()
+    assert list(world.path.glob("t-*")) == []
+
+
+def test_a_topic_that_grows_while_its_log_is_opened(slow: LogWorld) -> None:
+    """
+    The partition knows the topic as it is by then.
+    """
+    refusal(slow.again)
+    grown = result(slow.broker.add_partitions(slow.broker.view().topics["t"].id, 3))
+    assert open_by_turns(slow).topic == grown
+
+
+def test_a_log_that_cannot_be_looked_through(slow: LogWorld) -> None:
+    """
+    What goes wrong in the middle is told; who asks again begins anew.
+    """
+    refusal(slow.again)
+    slow.disk.failing["read_at"] = EIO
+    with capturedLogs() as logged:
+        while turns(slow).waiting:
+            turns(slow).step()
+    assert [str(event["reason"]) for event in logged if event["log_level"] is LogLevel.error] == [
+        f"t-0 cannot be opened: Input/output error ({slow.path / 't-0' / file_name(0, '.log')})"
+    ]
+    slow.disk.failing.clear()
+    refusal(slow.again)
+    assert open_by_turns(slow).log_end == 12

@@ -1,0 +1,108 @@
+"""
+Reading what is damaged, or cannot be read.
+"""
+
+from errno import EIO
+from functools import partial
+from pathlib import Path
+
+import pytest
+from twisted.logger import capturedLogs
+
+from kgateway.broker.log import reading
+from kgateway.broker.log.segment import file_name
+from kgateway.wire.errors import ErrorCode
+from tests.broker.behaviour import refusal
+from tests.broker.log.filled import SIZE, Filled
+
+LENGTH_AT = 8
+IN_RECORDS = 70
+CRC = "the CRC of the batch is not that of its bytes"
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Filled:
+    return Filled(tmp_path / "t-0")
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Few bytes are read at once.
+    """
+    monkeypatch.setattr(reading, "PIECE_BYTES", 2 * SIZE + 9)
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_damaged_batches_are_not_given(cold: bool, filled: Filled) -> None:
+    """
+    Good batches before a damaged one are given, and those behind it; who asks for it is told.
+    """
+    filled.damage(6, IN_RECORDS)
+    filled.open()
+    filled.disk.cold = cold
+    assert [filled.read(offset) for offset in (4, 5, 7, 8)] == [[4, 5], [5], [7], [8, 9]]
+    for _ in range(2):
+        error = refusal(lambda: filled.ask(6))
+        assert error.code is ErrorCode.CORRUPT_MESSAGE
+        name = f"{filled.folder.name}/{file_name(4, '.log')}"
+        assert error.message == f"{name} cannot be read for offset 6: at byte {2 * SIZE}: {CRC}"
+    assert filled.read(4) == [4, 5]
+
+
+def test_two_damages_in_what_is_read(filled: Filled) -> None:
+    """
+    The first counts, be the other one found before it.
+    """
+    filled.disk.cold = True
+    filled.damage(1, IN_RECORDS)
+    filled.damage(2, LENGTH_AT)
+    segment = filled.log.segments[0]
+    segment.offsets.cut(0, 0)
+    assert filled.read(0, 4 * SIZE - 1) == [0]
+
+
+def test_damage_is_told_once(filled: Filled) -> None:
+    """
+    An operator hears of each damage, and not of each consumer that meets it.
+    """
+    for offset in (5, 9):
+        filled.damage(offset, IN_RECORDS)
+    filled.disk.cold = True
+    with capturedLogs() as logged:
+        for offset in (5, 5, 9, 5):
+            refusal(partial(filled.ask, offset))
+    told = [str(event["reason"]) for event in logged]
+    assert [text.partition(" cannot")[0] for text in told] == [
+        f"{filled.folder.name}/{file_name(base, '.log')}" for base in (4, 8)
+    ]
+
+
+@pytest.mark.parametrize("operation", ["open .log", "read_at .log"])
+def test_a_disk_that_cannot_be_read(operation: str, filled: Filled) -> None:
+    """
+    The client is told KAFKA_STORAGE_ERROR, and may succeed another time.
+    """
+    filled.disk.cold = True
+    filled.parts.files.close_all()
+    filled.disk.failing[operation] = EIO
+    error = refusal(lambda: filled.ask(4))
+    assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert error.message
+    assert "Input/output error" in error.message
+    filled.disk.failing.clear()
+    assert filled.read(4) == [4, 5, 6, 7]
+    filled.parts.files.close_all()
+    assert not filled.disk.opened
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("offset", [2, 3])
+def test_damage_in_a_later_piece(offset: int, filled: Filled) -> None:
+    """
+    The pieces before it are given.
+    """
+    filled.disk.cold = True
+    filled.damage(offset, IN_RECORDS)
+    assert filled.read(0) == list(range(offset))
+    assert refusal(lambda: filled.ask(offset)).code is ErrorCode.CORRUPT_MESSAGE

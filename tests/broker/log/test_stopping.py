@@ -1,0 +1,148 @@
+"""
+What a gateway writes down when it stops.
+"""
+
+from errno import EIO
+from pathlib import Path
+
+import pytest
+
+from kgateway.broker.log.checkpoints import SETTLED, SYNCED
+from kgateway.broker.log.folder import CLEAN
+from kgateway.broker.log.segment import file_name
+from kgateway.cluster.partition import Origin
+from tests.broker.behaviour import batch, result
+from tests.broker.log.log_world import LogWorld
+from tests.broker.log.making import Turns
+
+T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LogWorld:
+    return LogWorld(tmp_path)
+
+
+def test_a_stop_after_a_clean_start(world: LogWorld) -> None:
+    """
+    What was appended since is synced.
+    """
+    world.log_partition().append(batch(), Origin.CLIENT)
+    world.restart()
+    world.again().append(batch(), Origin.CLIENT)
+    result(world.broker.stop())
+    assert world.told() == ({T0: 2}, {T0: 2})
+
+
+def test_a_stop_settles_and_syncs_all(world: LogWorld) -> None:
+    """
+    Afterwards all is settled and synced up to the end, files beside the segments too, and the folder says so.
+    """
+    partition = world.log_partition()
+    for _ in range(2):
+        partition.append(batch(), Origin.CLIENT)
+    world.tick()
+    partition.append(batch(), Origin.CLIENT)
+    world.disk.done.clear()
+    result(world.broker.stop())
+    assert world.told() == ({T0: 3}, {T0: 3})
+    synced = [name for done, name in world.disk.done if done in ("sync", "sync_folder")]
+    log = [file_name(0, ".log"), file_name(0, ".index"), file_name(0, ".timeindex"), file_name(3, ".snapshot")]
+    beside = ["leader-epoch-checkpoint", "t-0", world.path.name]
+    assert synced == [*log, *beside, SYNCED, SETTLED, CLEAN]
+    assert not world.disk.opened
+    assert not world.clock.getDelayedCalls()
+
+
+def test_what_was_not_opened_is_not_synced_again(world: LogWorld) -> None:
+    """
+    After a clean stop a partition that nobody touches costs nothing, at the next stop too, and is as good as before.
+    """
+    world.log_partition("t").append(batch(), Origin.CLIENT)
+    world.restart()
+    world.log_partition("u").append(batch(), Origin.CLIENT)
+    world.restart()
+    world.disk.done.clear()
+    world.again("t")
+    world.restart()
+    assert world.told() == ({T0: 1, U0: 1}, {T0: 1, U0: 1})
+    assert world.disk.count("sync", ".log") == 0
+
+
+def test_what_was_not_opened_since_a_crash(world: LogWorld, tmp_path: Path) -> None:
+    """
+    What nobody has synced is not called settled when the gateway stops before it could open it.
+    """
+    world.log_partition().append(batch(), Origin.CLIENT)
+    world.tick()
+    world.kill()
+    world.start(in_turns=Turns())
+    result(world.broker.stop())
+    assert world.told() == ({}, {T0: 0})
+    assert (tmp_path / CLEAN).exists()
+
+
+def test_what_was_opened_since_a_crash_is_synced(world: LogWorld) -> None:
+    """
+    Though nothing was appended, what the dead process has left is made sure when the gateway stops.
+    """
+    world.log_partition().append(batch(), Origin.CLIENT)
+    world.tick()
+    world.kill()
+    world.start()
+    world.disk.done.clear()
+    result(world.broker.stop())
+    assert world.told() == ({T0: 1}, {T0: 1})
+    assert world.disk.count("sync", file_name(0, ".log")) == 1
+
+
+def test_full_segments_that_a_dead_process_has_left_are_synced(world: LogWorld) -> None:
+    """
+    All that it had begun to sync, or not, is made sure with the first sync.
+    """
+    partition = world.log_partition(segment_bytes=len(batch().data))
+    world.threads.slow = True
+    for _ in range(3):
+        partition.append(batch(), Origin.CLIENT)
+    world.tick()
+    world.kill()
+    world.threads.slow = False
+    world.start()
+    world.disk.done.clear()
+    result(world.broker.stop())
+    assert [name for done, name in world.disk.done if done == "sync" and name.endswith(".log")] == [
+        file_name(base, ".log") for base in range(3)
+    ]
+    assert world.told() == ({T0: 3}, {T0: 3})
+
+
+@pytest.mark.parametrize("operation", ["write .snapshot", f"write {SYNCED}", "sync .log"])
+def test_a_stop_that_could_not_write_all_is_not_clean(operation: str, world: LogWorld) -> None:
+    """
+    The gateway ends all the same, and the next start looks at what it finds.
+    """
+    world.log_partition().append(batch(), Origin.CLIENT)
+    world.disk.failing[operation] = EIO
+    result(world.broker.stop())
+    assert not (world.path / CLEAN).exists()
+    assert not world.disk.opened
+    world.disk.failing.clear()
+    world.start()
+    assert world.again().log_end == 1
+
+
+def test_a_stop_in_the_middle_of_a_tick(tmp_path: Path) -> None:
+    """
+    What is written at the end is the last word.
+    """
+    turns = Turns()
+    world = LogWorld(tmp_path, in_turns=turns)
+    turns.waiting.clear()
+    world.log_partition().append(batch(), Origin.CLIENT)
+    world.tick()
+    result(world.broker.stop())
+    world.disk.done.clear()
+    while turns.waiting:
+        turns.step()
+    assert world.disk.done == []
+    assert not world.clock.getDelayedCalls()
