@@ -74,7 +74,7 @@ class LongPoll(Later):
         if self._next:
             self._next.cancel()
             self._look_again()
-        elif not self._reading.outstanding and not self._ended:
+        elif not self._reading.outstanding:
             self._finish()
 
     def _moved(self) -> None:

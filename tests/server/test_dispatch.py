@@ -435,6 +435,19 @@ def test_a_poll_is_cut_short() -> None:
         assert ended == cancelled, polls
 
 
+def test_an_answer_that_nobody_takes_is_logged(logged: Sequence[LogEvent]) -> None:
+    """
+    What fails behind the answer is no failure of its handler.
+    """
+    wait: Deferred[CountResponse] = Deferred()
+    answer = Dispatching(waiting(wait)).send(count("orders"), 1)
+    assert isinstance(answer, Pending)
+    answer.call_when_ready(lambda: 1 / 0)  # type: ignore[arg-type]
+    wait.callback(CountResponse())
+    [event] = logged
+    assert "an answer was lost" in eventAsText(event)
+
+
 class Ending(Later):
     """
     What a handler may return in place of a Deferred: cancelled it ends, with an answer or a failure.

@@ -51,8 +51,9 @@ def ends() -> Iterator[Ends]:
 
 def test_a_socket_with_room_gets_all(ends: Ends) -> None:
     """
-    Nothing is asked of the reactor.
+    Nothing is asked of the reactor, nor of the transport.
     """
+    ends.transport.write = pytest.fail  # type: ignore[method-assign]
     write_now(ends.transport, b"answer")
     assert ends.theirs.recv(100) == b"answer"
     assert ends.reactor.getWriters() == []

@@ -17,7 +17,6 @@ from kgateway.broker.log.walking import (
     is_unfinished,
     locate,
 )
-from kgateway.records.batch import HEADER_SIZE
 from tests.broker.behaviour import batch
 from tests.broker.log.making import laid
 from tests.broker.log.noted_disk import NotedDisk
