@@ -55,3 +55,5 @@ def _copy(disk: Disk, file: File, position: int, aside: Path) -> None:
         while data := file.read(position, _COPIED_AT_ONCE):
             copy.append([data])
             position += len(data)
+        copy.sync()
+    disk.sync_folder(aside.parent)

@@ -70,11 +70,13 @@ class Openings:
             while self._parts.clock.seconds() <= ends:
                 next(steps)
         except StopIteration as done:
-            return self._opened(topic, index, done.value)
+            recovered = done.value
         except OSError as error:
             raise self._unreadable(topic, index, error) from None
-        self._go_on(topic, index, steps)
-        raise _not_yet(topic, index)
+        else:
+            self._go_on(topic, index, steps)
+            raise _not_yet(topic, index)
+        return self._opened(topic, index, recovered)
 
     def open_all(self, places: Iterable[tuple[Topic, int]]) -> Generator[None, None, None]:
         """
@@ -122,7 +124,7 @@ class Openings:
             error = failure.value
             if isinstance(error, OSError):
                 self._unreadable(topic, index, error)
-            else:
+            elif not isinstance(error, KafkaError):  # which has been told
                 self._log.failure("{topic}-{index} cannot be opened", failure, topic=topic.name, index=index)
 
         def ended(_: object) -> None:
@@ -135,7 +137,10 @@ class Openings:
         for fault in recovered.faults:
             self._log.warn("{fault}", fault=fault)
         now = self._current(topic.id) or topic
-        partition = LogPartition(now, index, recovered, self._parts, self._note)
+        try:
+            partition = LogPartition(now, index, recovered, self._parts, self._note)
+        except OSError as error:
+            raise self._unreadable(topic, index, error) from None
         if not partition.settled:
             self.changed.append(partition)
         self.open[topic.id, index] = partition

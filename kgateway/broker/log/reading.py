@@ -89,7 +89,8 @@ class Reader:
 
         def done(found: Found) -> list[bytes]:
             files.let_go(file)
-            self._parts.loaded.used(span.segment)
+            if span.segment is not self._log.segments[-1]:  # which needs its indexes for appends
+                self._parts.loaded.used(span.segment)
             return self._given(span, found)
 
         def failed(failure: Failure) -> Failure:
