@@ -28,7 +28,7 @@ from kgateway.wire.malformed import Malformed
 
 STARTED_MAX = 1_000  # requests of one connection that are started and unanswered
 SEND_BYTES = 1 << 20  # that the socket may take at once; Twisted gives it 128 KiB, and then asks whether it may go on
-TURN_SECONDS = 0.01  # of one connection, then the others have theirs
+TURN_SECONDS = 0.002  # of one connection, then the others have theirs
 
 Serve = Callable[[bytes, Session], list[bytes] | Pending]
 

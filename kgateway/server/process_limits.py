@@ -7,7 +7,7 @@ import resource
 from contextlib import suppress
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
-_KEPT_BYTES = 64 << 20
+_KEPT_BYTES = 16 << 20
 _MAPPED_BYTES = 32 << 20  # the most that malloc allows
 
 

@@ -21,7 +21,7 @@ from kgateway.broker.log.walking import Damaged, NotCached, Piece, Source, check
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _PREFETCHED_FROM, _PREFETCHED = 64 << 10, 4 << 20
-_READ_MAX = 8 << 20  # at once, where a consumer would take more
+_READ_MAX = 2 << 20  # at once, where a consumer would take more: what is read waits in memory until it is sent
 
 
 class Span(NamedTuple):
