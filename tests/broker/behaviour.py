@@ -544,26 +544,40 @@ class Reads(Started):
         assert three.epoch_end(epoch + 1) is None
         assert three.epoch_end(-1) is None
 
-    @given(st.lists(st.integers(1, 4) | st.tuples(st.integers(0, 20), st.integers(0, 400), st.booleans()), max_size=40))
-    def test_log_is_a_list_of_batches(self, make: Make, steps: list[int | tuple[int, int, bool]]) -> None:
+    def test_log_is_a_list_of_batches(self, make: Make) -> None:
         """
         Whatever is appended and read in which order, it is what a list of batches would give.
         """
-        with running(make) as world:
-            partition, model = world.partition(), list[tuple[range, Batch]]()
-            for step in steps:
-                end = model[-1][0].stop if model else 0
-                if isinstance(step, int):
-                    sent = batch(step, timestamp=START_MS + end)
-                    assert appended(partition, sent).base_offset == end
-                    model.append((range(end, end + step), sent))
-                elif step[0] > end:
-                    assert refusal(partial(fetched, partition, step[0])).code is ErrorCode.OFFSET_OUT_OF_RANGE
-                else:
-                    offset, max_bytes, at_least_one = step
-                    read = fetched(partition, offset, max_bytes, at_least_one=at_least_one)
-                    found = [(each.header.base_offset, each.data[PLACE_SIZE:]) for each in stored(read)]
-                    assert found == expected(model, offset, max_bytes, at_least_one)
+
+        reads = st.tuples(st.integers(0, 20), st.integers(0, 400), st.booleans())
+
+        # A function of its own: Hypothesis wants each to belong to one class, and every broker inherits this one.
+        @given(st.lists(st.integers(1, 4) | reads, max_size=40))
+        def holds(steps: list[int | tuple[int, int, bool]]) -> None:
+            with running(make) as world:
+                compare(world.partition(), steps)
+
+        holds()
+
+
+def compare(partition: IPartition, steps: list[int | tuple[int, int, bool]]) -> None:
+    """
+    Do the same to a partition and to a list of batches: append so many records, or read.
+    """
+    model = list[tuple[range, Batch]]()
+    for step in steps:
+        end = model[-1][0].stop if model else 0
+        if isinstance(step, int):
+            sent = batch(step, timestamp=START_MS + end)
+            assert appended(partition, sent).base_offset == end
+            model.append((range(end, end + step), sent))
+        elif step[0] > end:
+            assert refusal(partial(fetched, partition, step[0])).code is ErrorCode.OFFSET_OUT_OF_RANGE
+        else:
+            offset, max_bytes, at_least_one = step
+            read = fetched(partition, offset, max_bytes, at_least_one=at_least_one)
+            found = [(each.header.base_offset, each.data[PLACE_SIZE:]) for each in stored(read)]
+            assert found == expected(model, offset, max_bytes, at_least_one)
 
 
 def expected(

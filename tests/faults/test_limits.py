@@ -246,7 +246,7 @@ def test_a_client_that_does_not_read(kafka: Kafka) -> None:
         assert peak_resident_bytes(kafka.pid) - before < 64 * MIB
         deaf.socket.settimeout(20)
         answer = deaf.answer(FetchRequest, FETCH_VERSION, 1)
-        assert len(answer.responses[0].partitions[0].records) > 3 * MIB
+        assert len(answer.responses[0].partitions[0].records) > MIB, "of which a log gives two at once"
 
 
 def test_a_crowd(kafka: Kafka) -> None:
