@@ -166,6 +166,7 @@ class LogBroker(LoneBroker):
         if not self._is_open:
             return
         self._is_open = False
+        self._openings.stop()
         if await self._settling.finish():
             self._data.mark_clean()
         for partition in self._openings.open.values():
@@ -248,7 +249,7 @@ class LogBroker(LoneBroker):
         partition = self._openings.forget(topic, index)
         if partition:
             partition.lose(deleted(topic))
-            partition.close()
+        self._parts.files.close_in(folder_of(self._path, topic, index))
 
     def new_producer_id(self) -> Deferred[int]:
         if self._ids.needs_block:

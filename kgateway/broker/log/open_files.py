@@ -29,6 +29,8 @@ class OpenFiles:
         """
         The open file, to be used before anything else is opened.
         """
+        if create:
+            self.close(path)  # what is open under this name is not what is to be made
         file = self._files.get(path)
         if file is None:
             file = self._files[path] = self.disk.open(path, create=create)
@@ -66,6 +68,13 @@ class OpenFiles:
             self._retired.add(id(file))
         elif file:
             file.close()
+
+    def close_in(self, folder: Path) -> None:
+        """
+        Close all that is in a folder.
+        """
+        for path in [path for path in self._files if path.parent == folder]:
+            self.close(path)
 
     def close_all(self) -> None:
         """

@@ -17,6 +17,7 @@ from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.partition_folder import prepare
 from kgateway.broker.log.parts import LogParts, plain
 from kgateway.broker.log.recovery import Recovered, Recovery, Trust
+from kgateway.broker.log.walking import Damaged
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.view import Topic
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -55,13 +56,14 @@ class Openings:
         self._save_soon = save_soon  # the checkpoints
         self._save_at_once = save_at_once
         self._recovering: dict[Key, Steps] = {}
+        self._stopped = False
 
     def partition(self, topic: Topic, index: int) -> LogPartition:
         """
         The partition; a KafkaError that tells clients to come again where it cannot be opened at once.
         """
         key = topic.id, index
-        if key in self._recovering:
+        if key in self._recovering or self._stopped:
             raise _not_yet(topic, index)
         steps = self._begin(topic, index)
         ends = self._parts.clock.seconds() + AT_ONCE_S
@@ -71,7 +73,7 @@ class Openings:
                 next(steps)
         except StopIteration as done:
             recovered = done.value
-        except OSError as error:
+        except (OSError, Damaged) as error:
             raise self._unreadable(topic, index, error) from None
         else:
             self._go_on(topic, index, steps)
@@ -84,17 +86,30 @@ class Openings:
         """
         for topic, index in places:
             yield
+            if self._stopped:
+                return
             now = self._current(topic.id)
             if now and (topic.id, index) not in self.open:
                 with suppress(KafkaError):  # it goes on by turns, or the log has the reason
                     self.partition(now, index)
+
+    def stop(self) -> None:
+        """
+        Open nothing any more.
+        """
+        self._stopped = True
+        recovering, self._recovering = self._recovering, {}
+        for steps in recovering.values():
+            steps.close()
 
     def forget(self, topic: Topic, index: int) -> LogPartition | None:
         """
         The partition is there no more.
         """
         self._checkpoints.forget((topic.name, index))
-        self._recovering.pop((topic.id, index), None)
+        steps = self._recovering.pop((topic.id, index), None)
+        if steps:
+            steps.close()
         return self.open.pop((topic.id, index), None)
 
     def _begin(self, topic: Topic, index: int) -> Steps:
@@ -117,12 +132,14 @@ class Openings:
 
         def by_turns() -> Generator[None, None, None]:
             recovered = yield from steps
-            if self._recovering.get(key) is steps:
+            if (
+                self._recovering.get(key) is steps
+            ):  # and neither was the topic deleted meanwhile, nor the broker stopped
                 self._opened(topic, index, recovered)
 
         def failed(failure: Failure) -> None:
             error = failure.value
-            if isinstance(error, OSError):
+            if isinstance(error, OSError | Damaged):
                 self._unreadable(topic, index, error)
             elif not isinstance(error, KafkaError):  # which has been told
                 self._log.failure("{topic}-{index} cannot be opened", failure, topic=topic.name, index=index)
@@ -159,7 +176,7 @@ class Openings:
         if partition.offline:
             self._save_at_once(partition)
 
-    def _unreadable(self, topic: Topic, index: int, error: OSError) -> KafkaError:
+    def _unreadable(self, topic: Topic, index: int, error: OSError | Damaged) -> KafkaError:
         reason = f"{topic.name}-{index} cannot be opened: {plain(error)}"
         self._log.error("{reason}", reason=reason)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)

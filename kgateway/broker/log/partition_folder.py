@@ -56,8 +56,9 @@ def put_away(disk: Disk, folder: Path, topic_id: Uuid) -> None:
     """
     Give a folder the name under which it will be removed.
     """
-    mark = f".{topic_id}{DELETED}"
-    disk.rename(folder, folder.with_name(folder.name[: _NAME_MAX - len(mark)] + mark))
+    topic, _, index = folder.name.rpartition("-")
+    mark = f"-{index}.{topic_id}{DELETED}"
+    disk.rename(folder, folder.with_name(topic[: _NAME_MAX - len(mark)] + mark))
 
 
 def put_strays_aside(disk: Disk, data: Path, topics: Iterable[Topic]) -> list[str]:

@@ -106,7 +106,7 @@ class LogParts:
     clock: IReactorTime
     in_thread: InThread
     in_turns: InTurns
-    scratch: Scratch = field(default_factory=Scratch)
+    scratch: Scratch = field(default_factory=lambda: Scratch(PIECE_BYTES))
     loaded: LoadedIndexes = field(default_factory=LoadedIndexes)
     storage: Storage = field(init=False)
     syncs: Together = field(init=False)

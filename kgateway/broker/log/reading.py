@@ -21,6 +21,7 @@ from kgateway.broker.log.walking import Damaged, NotCached, Piece, Source, check
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _PREFETCHED_FROM, _PREFETCHED = 64 << 10, 4 << 20
+_ANY = (1 << 63) - 1
 _READ_MAX = 2 << 20  # at once, where a consumer would take more: what is read waits in memory until it is sent
 
 
@@ -144,11 +145,13 @@ def _found(source: Source, span: Span, *, always_check: bool) -> Found:
     The batch of the offset and those behind it, as many as fit, are good, and are there without more waiting.
     """
     start = at = span.segment.position_of(source, span.offset, span.end)
-    pieces, next_offset, left = list[bytes](), None, span.max_bytes
+    pieces, left = list[bytes](), span.max_bytes
+    next_offset: int | None = max(span.offset, span.segment.base_offset)
     try:
         while at < span.end and (left > 0 or not pieces):
             first = span.at_least_one and not pieces
-            data, next_offset = _piece(source, span, at, left, at_least_one=first, always_check=always_check)
+            asked = span._replace(offset=_ANY if next_offset is None else next_offset, max_bytes=left)
+            data, next_offset = _piece(source, asked._replace(at_least_one=first), at, always_check=always_check)
             if not data:
                 break
             pieces.append(data)
@@ -160,21 +163,23 @@ def _found(source: Source, span: Span, *, always_check: bool) -> Found:
     return Found(start, at, pieces, next_offset)
 
 
-def _piece(source: Source, span: Span, at: int, max_bytes: int, *, at_least_one: bool, always_check: bool) -> Piece:
+def _piece(source: Source, span: Span, at: int, *, always_check: bool) -> Piece:
     """
     Some of them, from a position where one begins: those before the first that is no good.
     """
     borders, end = span.segment.offsets, span.end
     try:
-        piece = cut_piece(source, borders, at, end, min(max_bytes, PIECE_BYTES), at_least_one)
-        if not piece.data and max_bytes > PIECE_BYTES:
-            piece = cut_piece(source, borders, at, end, max_bytes, False)
+        piece = cut_piece(source, borders, at, end, min(span.max_bytes, PIECE_BYTES), span.at_least_one)
+        if not piece.data and span.max_bytes > PIECE_BYTES:
+            piece = cut_piece(source, borders, at, end, span.max_bytes, False)
         if always_check or span.segment.is_unchecked(at, at + len(piece.data)):
-            check(piece.data, at, span.end_offset)
+            following = span.end_offset if at + len(piece.data) == end else piece.next_offset
+            check(piece.data, at, span.offset, following)
     except Damaged as damaged:
         before = damaged.position - at
         if before <= 0:
             raise
         # Once more, for what was found by its head alone may stand behind other damage.
-        return _piece(source, span, at, before, at_least_one=False, always_check=always_check)
+        span = span._replace(max_bytes=before, at_least_one=False)
+        return _piece(source, span, at, always_check=always_check)
     return piece

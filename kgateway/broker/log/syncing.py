@@ -59,6 +59,7 @@ class Syncing:
         "_parts",
         "_running",
         "_sealed",
+        "_stopped",
         "_synced",
         "_waiting",
     )
@@ -76,7 +77,7 @@ class Syncing:
         self._parts = parts
         self._synced = synced
         self._failed = failed
-        self._running = self._again = False
+        self._running = self._again = self._stopped = False
         self._waiting: list[Deferred[None]] = []
         self._sealed: list[Path] = []  # logs that are full and were not synced since
         self._doubtful = doubtful
@@ -109,10 +110,19 @@ class Syncing:
         self.request()
         return ended
 
+    def stop(self) -> None:
+        """
+        Touch no file any more: there may soon be others of their names.
+        """
+        self._stopped = True
+
     def request(self) -> None:
         """
         Sync all that is written by now.
         """
+        if self._stopped:
+            self._end()
+            return
         if self._running:
             self._again = True
             return

@@ -20,7 +20,6 @@ _head = struct.Struct(">qi11xi")
 _place = struct.Struct(">qi")
 _LENGTH_END = 12
 _WINDOW = 4096
-_PROBED = 64 << 10  # bytes that come and go together in the page cache
 PIECE = 1 << 20
 
 Source = Callable[[int, int], Buffer]  # position, size -> the bytes there
@@ -52,6 +51,7 @@ class Damage(NamedTuple):
     size: int
     reason: str
     torn: bool
+    misplaced: bool = False  # its bytes are good, but not its offset, or that of the one before
 
 
 class Piece(NamedTuple):
@@ -65,26 +65,20 @@ class Piece(NamedTuple):
 
 class Scratch:
     """
-    Reads what needs no disk. What is small comes out of the same memory again and again: it is to be copied, or done
-    with, before the next read.
+    Reads what needs no disk, into the same memory again and again: what comes out is to be copied before the next read.
     """
 
-    def __init__(self) -> None:
-        self._view = memoryview(bytearray(_WINDOW))
-        self._byte = self._view[:1]
+    def __init__(self, size: int) -> None:
+        self._view = memoryview(bytearray(size))
 
     def source(self, file: File) -> Source:
         """
         NotCached is raised where the disk would be needed.
         """
 
-        def read(position: int, size: int) -> Buffer:
-            if size > _WINDOW:
-                for at in (*range(position, position + size, _PROBED), position + size - 1):
-                    if not file.read_into(self._byte, at):
-                        raise NotCached
-                return file.read(position, size)  # what is between the probes came with them
-            view = self._view[:size]
+        def read(position: int, size: int) -> memoryview:
+            view = self._view if size <= len(self._view) else memoryview(bytearray(size))
+            view = view[:size]
             if file.read_into(view, position) < size:
                 raise NotCached
             return view
@@ -179,18 +173,26 @@ def scan(source: Source, start: int, end: int, first_offset: int) -> Iterator[Ba
         position += size
 
 
-def check(data: bytes, position: int, end_offset: int) -> None:
+def check(data: bytes, position: int, offset: int, following: int | None) -> None:
     """
-    Refuse bytes of a segment, from a position where a batch begins, that are not the batches they were; all of them
-    are before an offset, which their CRCs do not cover.
+    Refuse bytes of a segment, from a position where a batch begins, that are not the batches they were: the first with
+    this offset, each one with the next offsets, the last one followed by that of the next, where that is known.
+
+    Their CRCs do not cover the offsets. Where two batches do not fit together, neither is to be believed.
     """
-    start = position
+    start, last, expected = position, position, None
     for found in scan(lambda at, size: data[at : at + size], 0, len(data), 0):
         if isinstance(found, Damage):
-            raise Damaged(start + found.position, found.reason)
-        if found.header.last_offset >= end_offset:
-            raise Damaged(position, f"a batch that ends with offset {found.header.last_offset}, before {end_offset}")
-        position += len(found.data)
+            raise Damaged(last if found.misplaced else start + found.position, found.reason)
+        base_offset = found.header.base_offset
+        if base_offset > offset if expected is None else base_offset != expected:
+            raise Damaged(
+                last, f"offset {base_offset} follows, where {offset if expected is None else expected} should"
+            )
+        last, position = position, position + len(found.data)
+        expected = found.header.last_offset + 1
+    if following is not None and expected not in (None, following):
+        raise Damaged(last, f"offset {following} follows, where {expected} should")
 
 
 def _size_at(data: Buffer, at: int, position: int, end: int) -> int:
@@ -207,7 +209,7 @@ def _fault(batch: Batch, position: int, expected: int) -> Damage | None:
         return Damage(position, header.size, "the CRC of the batch is not that of its bytes", False)
     if header.base_offset < expected or header.last_offset_delta < 0:
         reason = f"a batch with the offsets {header.base_offset} to {header.last_offset}, where {expected} is next"
-        return Damage(position, header.size, reason, True)
+        return Damage(position, header.size, reason, True, misplaced=True)
     return None
 
 

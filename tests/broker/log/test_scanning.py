@@ -81,7 +81,8 @@ def test_a_cut_is_found() -> None:
         ]
         start = max(border for border in (*STARTS, END) if border <= size)
         torn = [each for each in scanned if isinstance(each, Damage)]
-        assert [each[:2] + each[3:] for each in torn] == [(start, size - start, True)] * (size != start), size
+        told = [(each.position, each.size, each.torn, each.misplaced) for each in torn]
+        assert told == [(start, size - start, True, False)] * (size != start), size
 
 
 def test_a_file_shorter_than_it_should_be() -> None:
@@ -139,8 +140,23 @@ def test_pieces_are_checked() -> None:
     """
     What is damaged in a piece is told by where it is in the segment.
     """
-    check(DATA[SECOND:], SECOND, FIRST_OFFSET + 6)
+    check(DATA[SECOND:], SECOND, 12, 16)
+    check(DATA[SECOND:], SECOND, 12, None)
     with pytest.raises(Damaged, match=f"^at byte {THIRD}: the CRC of the batch"):
-        check(changed(END - 1)[SECOND:], SECOND, FIRST_OFFSET + 6)
-    with pytest.raises(Damaged, match=f"^at byte {THIRD}: a batch that ends with offset 15, before 15"):
-        check(DATA[SECOND:], SECOND, FIRST_OFFSET + 5)
+        check(changed(END - 1)[SECOND:], SECOND, 12, 16)
+
+
+def test_offsets_that_do_not_fit_together() -> None:
+    """
+    No CRC covers the offset of a batch. Of two that do not fit together neither is believed, be the other one only
+    asked for, or what follows.
+    """
+    for data, offset, following, at in (
+        (DATA[SECOND:], 11, 16, SECOND),  # 12 is there
+        (DATA, 10, 17, THIRD),  # 16 would follow
+        (changed(SECOND + 7), 10, 16, 0),  # the second batch tells another offset
+        (PARTS[0] + PARTS[2], 10, 16, 0),
+    ):
+        with pytest.raises(Damaged) as error:
+            check(data, SECOND if data == DATA[SECOND:] else 0, offset, following)
+        assert error.value.position == at

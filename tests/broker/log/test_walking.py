@@ -137,7 +137,7 @@ def test_reads_that_need_the_disk(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(DATA)
     file = LocalDisk().open(path)
-    read = Scratch().source(file)
+    read = Scratch(20).source(file)
     if file.read_into(memoryview(bytearray(1)), 0):  # not every file system tells
         first = read(0, 20)
         assert first == DATA[:20]
@@ -149,4 +149,4 @@ def test_reads_that_need_the_disk(tmp_path: Path) -> None:
     disk = NotedDisk()
     disk.cold = True
     with pytest.raises(NotCached):
-        Scratch().source(disk.open(path))(0, 1)
+        Scratch(20).source(disk.open(path))(0, 1)
