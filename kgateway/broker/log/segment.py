@@ -9,6 +9,7 @@ What this process has appended is known to be good; what it found in the file is
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from kgateway.broker.log.index import FIRST, OFFSETS, SECOND, TIMES, Index
@@ -136,9 +137,18 @@ class Segment:
         """
         No record has a later timestamp.
         """
-        if self.largest_timestamp == _NO_TIME and len(self.times):
-            self.largest_timestamp, _ = self.times.entry(-1)
+        if self.largest_timestamp == _NO_TIME:
+            last = self._last_time() if self._times is None else self._times
+            if len(last):
+                self.largest_timestamp, _ = last.entry(-1)
         return max(self.largest_timestamp, NO_TIMESTAMP)  # which no index tells of
+
+    def _last_time(self) -> Index:
+        """
+        The last entry of the time index, without the others: who looks for a time asks every segment for it.
+        """
+        with closing(self._files.disk.open(self.path.with_suffix(TIME_INDEX))) as file:
+            return Index(TIMES, file.read(max(file.size - TIMES.size, 0), TIMES.size))
 
     def position_of_time(self, timestamp: int) -> int:
         """

@@ -16,6 +16,7 @@ from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.parts import LogParts
 
 INTERVAL_S = 5.0
+_SOON_S = 0.2
 _CHECKPOINT = "the checkpoint"
 
 
@@ -60,10 +61,10 @@ class Settling:
 
     def save_soon(self) -> None:
         """
-        Save the checkpoints in the reactor's next turn: there are partitions more or less.
+        Save the checkpoints in a moment: there are partitions more or less, and probably not only one.
         """
         if self._saving is None and not self._stopped:
-            self._saving = self._parts.clock.callLater(0, self.save_at_once)
+            self._saving = self._parts.clock.callLater(_SOON_S, self.save_at_once)
 
     def save_at_once(self, *partitions: LogPartition) -> None:
         """
