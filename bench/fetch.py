@@ -82,7 +82,7 @@ def main() -> None:
     Print the table.
     """
     print(HEADING)
-    with Kafka("--log-level", "warn") as kafka:
+    with Kafka("--log-level", "warn", "--broker", "memory:") as kafka:
         fill(kafka)
         for name, read in (("confluent-kafka", consume), ("a client that counts", count_bytes)):
             found = costs(kafka, partial(read, kafka))

@@ -37,7 +37,7 @@ def main() -> None:
     Print the table.
     """
     count = min(CONNECTIONS, allow_files(CONNECTIONS + _SPARE_FILES) - _SPARE_FILES)
-    with Kafka("--log-level", "warn") as kafka, ExitStack() as open_ones:
+    with Kafka("--log-level", "warn", "--broker", "memory:") as kafka, ExitStack() as open_ones:
         with Client(kafka.port) as first:
             first.ask(ApiVersionsRequest(), 0)  # what is made once is not part of it
         before, began = resident_bytes(kafka.pid), monotonic()

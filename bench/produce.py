@@ -77,10 +77,10 @@ def main() -> None:
     """
     print(HEADING)
     for name, settings in (("", {}), (", five in flight", {"max.in.flight": 5})):
-        with Kafka("--log-level", "warn") as kafka:
+        with Kafka("--log-level", "warn", "--broker", "memory:") as kafka:
             found = costs(kafka, partial(send, one_record(kafka, **settings), REQUESTS, bytes(SMALL_BYTES), 1))
             print(row(f"produce one record{name}", "requests/s", REQUESTS, found), flush=True)
-    with Kafka("--log-level", "warn") as kafka:
+    with Kafka("--log-level", "warn", "--broker", "memory:") as kafka:
         found = costs(
             kafka, partial(send, producer(kafka.bootstrap, **LARGE), RECORDS, bytes(RECORD_BYTES), PARTITIONS)
         )

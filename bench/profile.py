@@ -65,14 +65,14 @@ def main() -> None:
     """
     Print the tables.
     """
-    with Kafka("--log-level", "warn") as kafka:
+    with Kafka("--log-level", "warn", "--broker", "memory:") as kafka:
         producing = partial(send, one_record(kafka), _AT_ONCE, bytes(SMALL_BYTES), 1)
         show("produce one record", profiled(kafka, producing))
-    with Kafka("--log-level", "warn") as kafka, Client(kafka.port) as client:
+    with Kafka("--log-level", "warn", "--broker", "memory:") as kafka, Client(kafka.port) as client:
         client.ask(MetadataRequest(topics=[MetadataRequest.Topic(name=TOPIC)]), 9)
         one_record(kafka)
         show("fetch one record", profiled(kafka, partial(fetch_small, client)))
-    with Kafka("--log-level", "warn") as kafka:
+    with Kafka("--log-level", "warn", "--broker", "memory:") as kafka:
         fill(kafka)
         show("fetch batches of 1 MB", profiled(kafka, partial(count_bytes, kafka)))
 

@@ -93,7 +93,7 @@ def main() -> None:
     print(f"| {title} | best of {_WINDOWS} windows | whole {SECONDS} s | ms a fetch |")
     print("|---|---:|---:|---:|")
     for name, wait in (("confluent-kafka", consumers), ("connections that only fetch", connections)):
-        with Kafka("--log-level", "warn") as kafka:
+        with Kafka("--log-level", "warn", "--broker", "memory:") as kafka:
             _make_topics(kafka)
             shares = wait(kafka)
         usual = sum(shares) / len(shares)
