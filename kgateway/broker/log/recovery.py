@@ -40,6 +40,8 @@ from kgateway.records.batch import Batch
 Steps = Generator[None, None, None]
 
 _BATCHES_A_STEP = 500
+_BYTES_A_STEP = 8 << 20
+_SEGMENTS_A_STEP = 50
 _FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.snapshot)")
 
 
@@ -109,6 +111,8 @@ class Recovery:
                 self._faults.append(set_aside(self._files.disk, self._folder, base))
                 continue
             segments.append(Segment(self._files, self._folder, base))
+            if len(segments) % _SEGMENTS_A_STEP == 0:
+                yield
             yield from self._open(segments[-1], following)
             next_offset = segments[-1].next_offset
             if following is not None and next_offset < following and self._may_follow(segments[-1], following):
@@ -244,8 +248,11 @@ class Recovery:
         segment.unchecked = range(segment.size)
         doubtful: Damage | None = None
         found_batches = scan(partial(self._read, segment.path), segment.size, self._size(segment), segment.next_offset)
-        for number, found in enumerate(found_batches, 1):
-            if number % _BATCHES_A_STEP == 0:
+        count = size = 0
+        for found in found_batches:
+            count, size = count + 1, size + (len(found.data) if isinstance(found, Batch) else found.size)
+            if count >= _BATCHES_A_STEP or size >= _BYTES_A_STEP:
+                count = size = 0
                 yield
             if isinstance(found, Batch):
                 if doubtful:

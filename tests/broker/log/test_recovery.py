@@ -247,8 +247,15 @@ def test_what_a_clean_stop_has_left(trust: Trust, clean: bool, left: Left) -> No
 
 def test_others_go_on_between_the_steps(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    After every so many batches of a segment the generator gives way.
+    After every so many batches of a segment the generator gives way, after every so many bytes, and segments.
     """
-    monkeypatch.setattr(recovery, "_BATCHES_A_STEP", 2)
-    steps = Recovery(left.files, left.folder, after_machine(), ProducerTable(), START_MS, CONFIG).run()
-    assert sum(1 for _ in steps) == 5
+
+    def steps() -> int:
+        run = Recovery(left.files, left.folder, after_machine(), ProducerTable(), START_MS, CONFIG).run()
+        return sum(1 for _ in run)
+
+    assert steps() == 0
+    for name, limit, expected in (("BATCHES", 2, 5), ("BYTES", 2 * SIZE, 5), ("SEGMENTS", 2, 1)):
+        with monkeypatch.context() as patch:
+            patch.setattr(recovery, f"_{name}_A_STEP", limit)
+            assert steps() == expected
