@@ -132,9 +132,7 @@ class Openings:
 
         def by_turns() -> Generator[None, None, None]:
             recovered = yield from steps
-            if (
-                self._recovering.get(key) is steps
-            ):  # and neither was the topic deleted meanwhile, nor the broker stopped
+            if self._recovering.get(key) is steps:  # neither was the topic deleted meanwhile, nor the broker stopped
                 self._opened(topic, index, recovered)
 
         def failed(failure: Failure) -> None:

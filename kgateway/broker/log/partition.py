@@ -267,10 +267,3 @@ class LogPartition(OwnedPartition):
         """
         is_border = any(segment.base_offset == offset for segment in self._log.segments)
         return None if is_border else self.folder / file_name(offset, SNAPSHOT)
-
-    def close(self) -> None:
-        """
-        Give its files back.
-        """
-        for segment in self._log.segments:
-            self._parts.files.close(segment.path)

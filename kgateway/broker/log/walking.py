@@ -185,10 +185,10 @@ def check(data: bytes, position: int, offset: int, following: int | None) -> Non
         if isinstance(found, Damage):
             raise Damaged(last if found.misplaced else start + found.position, found.reason)
         base_offset = found.header.base_offset
-        if base_offset > offset if expected is None else base_offset != expected:
-            raise Damaged(
-                last, f"offset {base_offset} follows, where {offset if expected is None else expected} should"
-            )
+        if expected is None:
+            expected = min(base_offset, offset)  # the first may begin before what was asked for
+        if base_offset != expected:
+            raise Damaged(last, f"offset {base_offset} follows, where {expected} should")
         last, position = position, position + len(found.data)
         expected = found.header.last_offset + 1
     if following is not None and expected not in (None, following):

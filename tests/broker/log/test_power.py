@@ -23,6 +23,7 @@ from kgateway.cluster.config_rows import integer
 from kgateway.cluster.config_table import TOPIC_CONFIGS
 from kgateway.interfaces import IBroker
 from kgateway.wire import uuids
+from tests.broker.log.log_world import NoLock
 from tests.broker.log.lossy_disk import PowerLoss
 from tests.broker.log.power_machine import Machine
 from tests.broker.log.power_schedule import Schedule
@@ -33,18 +34,6 @@ ONE = os.environ.get("POWER_SEED")
 SEEDS = [int(ONE)] if ONE else range(FIRST, FIRST + SCHEDULES)
 
 _TOLD = 60
-
-
-class NoLock:
-    """
-    There is nobody else.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        pass
-
-    def release(self) -> None:
-        pass
 
 
 def make(machine: Machine) -> IBroker:

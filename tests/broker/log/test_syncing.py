@@ -223,7 +223,7 @@ def test_who_asks_for_a_sync_that_cannot_begin_is_told(world: LogWorld, partitio
     """
     Nobody waits for ever.
     """
-    partition.close()
+    partition._parts.files.close_in(partition.folder)
     world.disk.failing["open .log"] = EIO
     for _ in range(2):
         assert code_of(Deferred.fromCoroutine(asked(partition))) is ErrorCode.KAFKA_STORAGE_ERROR
