@@ -34,7 +34,15 @@ MAY_IMPORT = {
     "kgateway.partitions": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
     "kgateway.fetching": _LOGIC
     | {"kgateway.context", "kgateway.later", "kgateway.partitions", "kgateway.security.permissions"},
-    "handlers": _LOGIC | {"kgateway.api", "kgateway.fetching", "kgateway.partitions", "kgateway.security.permissions"},
+    "kgateway.groups": _LOGIC | {"kgateway.config", "kgateway.context", "kgateway.security.permissions"},
+    "handlers": _LOGIC
+    | {
+        "kgateway.api",
+        "kgateway.fetching",
+        "kgateway.groups",
+        "kgateway.partitions",
+        "kgateway.security.permissions",
+    },
     "kgateway.observe.plain": set(),
     "kgateway.observe.reasons": {"kgateway.wire"},
     "kgateway.observe": {"kgateway.wire"},
@@ -78,6 +86,7 @@ MAY_IMPORT_TWISTED = {
     "kgateway.api": {"twisted.plugin"},
     "kgateway.partitions": _VALUES,
     "kgateway.fetching": _VALUES,
+    "kgateway.groups": _VALUES,
     "handlers": _VALUES,
     "kgateway.observe": _VALUES | {"twisted.internet.task"},
     "kgateway.control": {"twisted"},

@@ -29,6 +29,7 @@ D = TypeVar("D")
 # Of control groups, version 2 and 1, as a container sees its own.
 _CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _I16_MAX = (1 << 15) - 1
+_I32_MAX = (1 << 31) - 1
 _NEVER = (1 << 63) - 1  # as Kafka writes it
 
 
@@ -127,6 +128,82 @@ class Settings:
     fetch_max_bytes: int = option(55 << 20, "the most a fetch response holds", size(1024), "fetch.max.bytes")
     fetch_sessions: int = option(
         1000, "how many incremental fetch sessions are kept", number(0), "max.incremental.fetch.session.cache.slots"
+    )
+    group_initial_rebalance_delay_ms: int = option(
+        3_000,
+        "how long the first rebalance of an empty classic group waits for more members",
+        duration(0),
+        "group.initial.rebalance.delay.ms",
+    )
+    group_min_session_timeout_ms: int = option(
+        6_000,
+        "the shortest session timeout that a member of a classic group may have",
+        duration(1),
+        "group.min.session.timeout.ms",
+    )
+    group_max_session_timeout_ms: int = option(
+        1_800_000,
+        "the longest session timeout that a member of a classic group may have",
+        duration(1),
+        "group.max.session.timeout.ms",
+    )
+    group_max_size: int = option(
+        _I32_MAX, "how many members a classic group may have", number(1, _I32_MAX), "group.max.size"
+    )
+    group_consumer_session_timeout_ms: int = option(
+        45_000,
+        "how long a member of a consumer group (KIP-848) may be silent",
+        duration(1),
+        "group.consumer.session.timeout.ms",
+    )
+    group_consumer_heartbeat_interval_ms: int = option(
+        5_000,
+        "how often a member of a consumer group (KIP-848) is to send a heartbeat",
+        duration(1),
+        "group.consumer.heartbeat.interval.ms",
+    )
+    group_consumer_max_size: int = option(
+        _I32_MAX,
+        "how many members a consumer group (KIP-848) may have",
+        number(1, _I32_MAX),
+        "group.consumer.max.size",
+    )
+    group_consumer_assignors: str = option(
+        "uniform,range",
+        "the assignors of consumer groups (KIP-848) by name; the first one is the default",
+        matching("NAME[,NAME]", "uniform and range, with a comma between them", r"(uniform|range)(,(uniform|range))*"),
+        "group.consumer.assignors",
+    )
+    group_consumer_migration_policy: str = option(
+        "bidirectional",
+        "which groups may change their protocol while they have members",
+        matching(
+            "POLICY",
+            "bidirectional, upgrade, downgrade or disabled",
+            "bidirectional|upgrade|downgrade|disabled",
+        ),
+        "group.consumer.migration.policy",
+    )
+    offsets_topic_num_partitions: int = option(
+        8,
+        "the partitions of __consumer_offsets, when it is made",
+        number(1, 10_000),
+        "offsets.topic.num.partitions",
+    )
+    offsets_retention_minutes: int = option(
+        10_080,
+        "how long the offsets of a group without members are kept",
+        number(1, _I32_MAX),
+        "offsets.retention.minutes",
+    )
+    offsets_retention_check_interval_ms: int = option(
+        600_000,
+        "how often offsets that are too old are looked for",
+        duration(1),
+        "offsets.retention.check.interval.ms",
+    )
+    offset_metadata_max_bytes: int = option(
+        4_096, "the longest text that may be committed with an offset", size(0), "offset.metadata.max.bytes"
     )
     producer_id_expiration_ms: int = option(
         86_400_000, "how long a silent producer is remembered", duration(1), "producer.id.expiration.ms"
