@@ -165,19 +165,22 @@ class Recovery:
 
     def _doubtful(self, log: PartitionLog) -> list[Doubtful]:
         """
-        What is behind the last sync. If the partition went offline because that failed, the system takes for written
-        what never was; nothing tells so of a process that was killed at once, so where syncs are a promise all is
-        doubtful.
+        What is behind the last sync. If a later one failed, the system takes for written what never was, and nothing
+        tells so of a process that was killed at once.
         """
         found = list[Doubtful]()
-        if self._trust.process_only and not self._sync:
-            return found
         for segment in log.segments:
-            if segment.next_offset > self._trust.synced:
-                read = partial(self._read, segment.path)
-                start = segment.position_of(read, max(self._trust.synced, segment.base_offset), segment.size)
+            start = self._position_of(self._trust.synced, segment)
+            if start < segment.size:
                 found.append(Doubtful(segment.path, start, segment.size - start))
         return found
+
+    def _position_of(self, offset: int, segment: Segment) -> int:
+        if offset <= segment.base_offset:
+            return 0
+        if offset >= segment.next_offset:
+            return segment.size
+        return segment.position_of(partial(self._read, segment.path), offset, segment.size)
 
     def _make_last(self, log: PartitionLog, doubtful: list[Doubtful]) -> None:
         """
