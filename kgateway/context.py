@@ -4,7 +4,7 @@ What a handler knows beside the request: who asks, through which connection, and
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from twisted.internet.interfaces import IReactorTime
 
@@ -26,6 +26,18 @@ class Service(Protocol):
     """
 
     def __init__(self, gateway: "GatewayParts") -> None: ...
+
+
+@runtime_checkable
+class Ending(Protocol):
+    """
+    A service that has timers, or lets clients wait.
+    """
+
+    def stop(self) -> None:
+        """
+        Have no timers any more, and let nobody wait.
+        """
 
 
 @dataclass(slots=True)
@@ -51,6 +63,14 @@ class GatewayParts:
         if kind not in self.services:
             self.services[kind] = kind(self)
         return cast(S, self.services[kind])
+
+    def stop(self) -> None:
+        """
+        End those services that have something to end: the gateway stops.
+        """
+        for service in self.services.values():
+            if isinstance(service, Ending):
+                service.stop()
 
 
 @dataclass(slots=True)

@@ -158,6 +158,12 @@ class IBroker(Interface):
         The state log of a group or transactional id where it is owned here, else the node that owns it.
         """
 
+    def coordinators(resource: Resource) -> Sequence[IStateLog]:
+        """
+        All state logs of this kind that are owned here; none where nobody has asked for one yet. A KafkaError as long
+        as one of them cannot be had.
+        """
+
     def create_topic(new: NewTopic) -> Deferred[Topic]:
         """
         Make a topic; TOPIC_ALREADY_EXISTS where the name is taken.

@@ -8,14 +8,16 @@ from dataclasses import replace
 from twisted.internet.defer import Deferred, fail
 from zope.interface import implementer
 
+from kgateway.broker.state_log import STATE_TOPICS, StateLog, place_of
 from kgateway.broker.waiters import Waiters
 from kgateway.cluster.view import ClusterView, NewTopic, Node, PartitionState, Topic
 from kgateway.interfaces import Cancel, IPeers
+from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.schema import Message
 from kgateway.wire.uuids import Uuid
 
-STATE_PARTITIONS = 8
+STATE_PARTITIONS = 8  # of an internal topic that nobody has given another number
 
 
 @implementer(IPeers)
@@ -33,17 +35,38 @@ class LoneBroker:
     Has each partition itself.
     """
 
-    def __init__(self, node_id: int, cluster_id: str) -> None:
+    def __init__(self, node_id: int, cluster_id: str, offsets_partitions: int = STATE_PARTITIONS) -> None:
         self.node_id = node_id
         self.peers = NoPeers()
         self._view = ClusterView(cluster_id=cluster_id, nodes=(Node(node_id),), controller_id=node_id)
         self._waiters = Waiters()
+        self._state_partitions = {Resource.GROUP: offsets_partitions, Resource.TRANSACTIONAL_ID: STATE_PARTITIONS}
 
     def view(self) -> ClusterView:
         return self._view
 
     def watch(self, listener: Callable[[], None]) -> Cancel:
         return self._waiters.add(listener)
+
+    def coordinator(self, resource: Resource, key: str) -> StateLog:
+        topic = self._view.topics.get(STATE_TOPICS[resource]) or self._create_state_topic(resource)
+        return self._state_log(topic, place_of(key, len(topic.partitions)))
+
+    def coordinators(self, resource: Resource) -> list[StateLog]:
+        topic = self._view.topics.get(STATE_TOPICS[resource])
+        return [self._state_log(topic, index) for index in range(len(topic.partitions))] if topic else []
+
+    def _create_state_topic(self, resource: Resource) -> Topic:
+        """
+        Make the internal topic for states of this kind, at once.
+        """
+        raise NotImplementedError
+
+    def _state_log(self, topic: Topic, index: int) -> StateLog:
+        """
+        The state log in a partition of an internal topic.
+        """
+        raise NotImplementedError
 
     def _new_topic(self, new: NewTopic, leader_epoch: int) -> Topic:
         """

@@ -13,7 +13,7 @@ from zope.interface import implementer
 from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, deleted, no_partition, unknown
 from kgateway.broker.memory_partition import MemoryPartition
 from kgateway.broker.producers import EXPIRY_MS
-from kgateway.broker.state_log import STATE_TOPICS, MemorySnapshots, StateLog, place_of
+from kgateway.broker.state_log import STATE_TOPICS, MemorySnapshots, StateLog
 from kgateway.cluster.view import NewTopic, Topic
 from kgateway.interfaces import IBroker
 from kgateway.security.permissions import Resource
@@ -31,8 +31,15 @@ class MemoryBroker(LoneBroker):
     description = "records in memory, gone when this process ends"
     folder: str | None = None
 
-    def __init__(self, *, node_id: int = 1, now_ms: Callable[[], int], producer_expiry_ms: int = EXPIRY_MS) -> None:
-        super().__init__(node_id, str(Uuid.random()))
+    def __init__(
+        self,
+        *,
+        node_id: int = 1,
+        now_ms: Callable[[], int],
+        producer_expiry_ms: int = EXPIRY_MS,
+        offsets_partitions: int = STATE_PARTITIONS,
+    ) -> None:
+        super().__init__(node_id, str(Uuid.random()), offsets_partitions)
         self._now_ms = now_ms
         self._producer_expiry_ms = producer_expiry_ms
         self._partitions: dict[Uuid, list[MemoryPartition]] = {}
@@ -53,16 +60,6 @@ class MemoryBroker(LoneBroker):
             raise no_partition(partitions[0].topic, index)
         return partitions[index]
 
-    def coordinator(self, resource: Resource, key: str) -> StateLog:
-        name = STATE_TOPICS[resource]
-        topic = self._view.topics.get(name) or self._create(NewTopic(name, STATE_PARTITIONS, internal=True))
-        index = place_of(key, len(topic.partitions))
-        found = self._state_logs.get((topic.id, index))
-        if found is None:
-            found = StateLog(self.partition(topic.id, index), MemorySnapshots(), self._now_ms)
-            self._state_logs[topic.id, index] = found
-        return found
-
     def create_topic(self, new: NewTopic) -> Deferred[Topic]:
         return execute(self._create, new)
 
@@ -74,6 +71,16 @@ class MemoryBroker(LoneBroker):
 
     def new_producer_id(self) -> Deferred[int]:
         return succeed(next(self._producer_ids))
+
+    def _create_state_topic(self, resource: Resource) -> Topic:
+        return self._create(NewTopic(STATE_TOPICS[resource], self._state_partitions[resource], internal=True))
+
+    def _state_log(self, topic: Topic, index: int) -> StateLog:
+        found = self._state_logs.get((topic.id, index))
+        if found is None:
+            found = StateLog(self.partition(topic.id, index), MemorySnapshots(), self._now_ms)
+            self._state_logs[topic.id, index] = found
+        return found
 
     def _create(self, new: NewTopic) -> Topic:
         return self._become(self._new_topic(new, _FIRST_EPOCH))

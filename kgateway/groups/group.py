@@ -2,14 +2,18 @@
 What the coordinator asks of a group, whichever protocol its members speak.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Protocol
 
 from kgateway.groups.rows import Row
+from kgateway.wire.uuids import Uuid
 
 NO_GENERATION = -1
 NO_MEMBER = ""
+
+# Whether a member may commit an offset of this partition of a topic; a KafkaError where it may not.
+PartitionCheck = Callable[[Uuid, int], None]
 
 
 class GroupType(Enum):
@@ -17,8 +21,8 @@ class GroupType(Enum):
     As ListGroups tells it.
     """
 
-    CLASSIC = "Classic"
-    CONSUMER = "Consumer"
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
 
 
 class Group(Protocol):
@@ -59,10 +63,12 @@ class Group(Protocol):
         cannot be deleted.
         """
 
-    def check_commit(self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool) -> None:
+    def check_commit(
+        self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
+    ) -> PartitionCheck | None:
         """
         Whether who says so may commit offsets, by its generation or member epoch; a KafkaError where it may not.
-        A commit is a sign of life.
+        A commit is a sign of life. Where it depends on the partition (KIP-1251), what is to be asked for each.
         """
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:

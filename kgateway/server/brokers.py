@@ -12,7 +12,7 @@ from twisted.internet.task import Cooperator
 from twisted.internet.threads import deferToThreadPool
 
 from kgateway.broker.log.broker import LogBroker
-from kgateway.broker.log.disk import LocalDisk
+from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.broker.memory import MemoryBroker
 from kgateway.cluster.described import topic_defaults
 from kgateway.config.settings import Settings
@@ -48,7 +48,12 @@ def check_broker(text: str) -> None:
 
 
 def _memory(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
-    return MemoryBroker(node_id=settings.node_id, now_ms=now_ms, producer_expiry_ms=settings.producer_id_expiration_ms)
+    return MemoryBroker(
+        node_id=settings.node_id,
+        now_ms=now_ms,
+        producer_expiry_ms=settings.producer_id_expiration_ms,
+        offsets_partitions=settings.offsets_topic_num_partitions,
+    )
 
 
 def _log(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
@@ -64,6 +69,7 @@ def _log(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
         producer_expiry_ms=settings.producer_id_expiration_ms,
         topic_defaults=topic_defaults(settings),
         open_files_max=_open_files_max(),
+        offsets_partitions=settings.offsets_topic_num_partitions,
     )
 
 

@@ -101,11 +101,12 @@ class Gateway:
 
     async def stop(self) -> None:
         """
-        Accept no more, answer what has started, close the broker.
+        Accept no more, let nobody wait for others, answer what has started, close the broker.
         """
         ports, self._ports = self._ports, []
         for port in ports:
             await maybeDeferred(port.stopListening)
+        self.parts.stop()
         await self.clients.finish(self.settings.stop_timeout_ms / 1000)
         await self.broker.stop()
 

@@ -14,7 +14,7 @@ up from the segments, and is written now and then so that this need not be done.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from twisted.internet.defer import Deferred, DeferredLock, succeed
+from twisted.internet.defer import Deferred, DeferredLock, gatherResults, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -36,7 +36,7 @@ from kgateway.broker.log.topic_changes import TopicChanges
 from kgateway.broker.log.topic_journal import TOPICS, TopicJournal
 from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, deleted, no_partition
 from kgateway.broker.producers import EXPIRY_MS
-from kgateway.broker.state_log import STATE_TOPICS, StateLog, place_of
+from kgateway.broker.state_log import STATE_TOPICS, StateLog
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import NewTopic, Topic
 from kgateway.interfaces import IBroker
@@ -59,6 +59,7 @@ class LogBroker(LoneBroker):
     _journal: TopicJournal
     _data: DataFolder
     _ids: ProducerIds
+    _checkpoints: Checkpoints
     _openings: Openings
     _changes: TopicChanges
     _settling: Settling
@@ -77,8 +78,9 @@ class LogBroker(LoneBroker):
         producer_expiry_ms: int = EXPIRY_MS,
         topic_defaults: Mapping[str, str] | None = None,
         open_files_max: int = OPEN_FILES_MAX,
+        offsets_partitions: int = STATE_PARTITIONS,
     ) -> None:
-        super().__init__(node_id, "")
+        super().__init__(node_id, "", offsets_partitions)
         self._path = path
         self._disk = disk
         self._parts = LogParts(OpenFiles(disk, open_files_max), now_ms, clock, in_thread, in_turns)
@@ -115,7 +117,7 @@ class LogBroker(LoneBroker):
         self._journal = TopicJournal.open(self._path / TOPICS, self._disk)
         self._ids = ProducerIds.open(self._path / PRODUCER_IDS, self._disk)
         whole = data.was_clean or data.same_boot
-        checkpoints = Checkpoints(self._path, self._disk, trust_settled=whole, clean=data.was_clean)
+        checkpoints = self._checkpoints = Checkpoints(self._path, self._disk, trust_settled=whole, clean=data.was_clean)
         checkpoints.save(sync=True)
         if not whole:
             data.mark_recovered()  # what the checkpoints say now holds whatever happens
@@ -166,7 +168,7 @@ class LogBroker(LoneBroker):
         if not self._is_open:
             return
         self._is_open = False
-        self._openings.stop()
+        await self._openings.stop()
         if await self._settling.finish():
             self._data.mark_clean()
         for partition in self._openings.open.values():
@@ -184,9 +186,7 @@ class LogBroker(LoneBroker):
             found = self._openings.partition(topic, index)
         return found
 
-    def coordinator(self, resource: Resource, key: str) -> StateLog:
-        topic = self._view.topics.get(STATE_TOPICS[resource]) or self._create_state_topic(resource)
-        index = place_of(key, len(topic.partitions))
+    def _state_log(self, topic: Topic, index: int) -> StateLog:
         found = self._state_logs.get((topic.id, index))
         if found is None:
             partition = self.partition(topic.id, index)
@@ -201,8 +201,10 @@ class LogBroker(LoneBroker):
         Once in the life of a folder everybody waits for it.
         """
         config = TopicConfig.of({}, self._topic_defaults)
-        topic = self._new_topic(NewTopic(STATE_TOPICS[resource], STATE_PARTITIONS, config, internal=True), _FIRST_EPOCH)
+        new = NewTopic(STATE_TOPICS[resource], self._state_partitions[resource], config, internal=True)
+        topic = self._new_topic(new, _FIRST_EPOCH)
         with self._changes.one_at_a_time(topic.name):
+            self._checkpoints.begin(topic.name)
             self._changes.keep_now(topic)
         self._show(self._view.with_topic(topic))
         return topic
@@ -219,6 +221,7 @@ class LogBroker(LoneBroker):
     async def _create(self, new: NewTopic) -> Topic:
         topic = self._new_topic(new, _FIRST_EPOCH)
         with self._changes.one_at_a_time(new.name):
+            self._checkpoints.begin(new.name)
             await self._changes.keep(topic)
             self._show(self._view.with_topic(topic))
         return topic
@@ -238,18 +241,22 @@ class LogBroker(LoneBroker):
         with self._changes.one_at_a_time(topic.name):
             await self._changes.forget(topic)
             self._view = self._view.without_topic(topic)
-            for index in range(len(topic.partitions)):
-                self._let_go(topic, index)
+            gone = [self._let_go(topic, index) for index in range(len(topic.partitions))]
             self._waiters.wake()
             self._save_soon()
+            await gatherResults(gone)
             await self._changes.clear(topic)
 
-    def _let_go(self, topic: Topic, index: int) -> None:
+    def _let_go(self, topic: Topic, index: int) -> Deferred[None]:
+        """
+        Fires when no thread opens it any more.
+        """
         self._state_logs.pop((topic.id, index), None)
-        partition = self._openings.forget(topic, index)
+        partition, gone = self._openings.forget(topic, index)
         if partition:
             partition.lose(deleted(topic))
         self._parts.files.close_in(folder_of(self._path, topic, index))
+        return gone
 
     def new_producer_id(self) -> Deferred[int]:
         if self._ids.needs_block:

@@ -11,7 +11,8 @@ from kgateway.broker.log.epochs import EPOCH_FILE
 from kgateway.broker.log.findings import Finding, Steps, Survey
 from kgateway.broker.log.partition_folder import METADATA
 from kgateway.broker.log.producer_snapshots import SNAPSHOT
-from kgateway.broker.log.segment import INDEX, LOG, TIME_INDEX, file_name
+from kgateway.broker.log.segment import LOG, file_name
+from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.cluster.partition import EARLIEST_OFFSET
 
 _FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.snapshot)")

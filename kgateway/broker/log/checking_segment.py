@@ -10,7 +10,7 @@ from kgateway.broker.log.checking_index import CheckedOffsets, CheckedTimes
 from kgateway.broker.log.disk import File
 from kgateway.broker.log.findings import Finding, Steps, Survey
 from kgateway.broker.log.going_on import base_of, walk
-from kgateway.broker.log.segment import INDEX, TIME_INDEX
+from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.broker.log.walking import Damage, is_unfinished
 from kgateway.records.batch import PLACE_SIZE, BatchHeader
 

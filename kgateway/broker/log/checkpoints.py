@@ -33,13 +33,14 @@ class Checkpoints:
         self._disk = disk
         self.synced = self._read(SYNCED)
         self.settled = self._read(SETTLED) if trust_settled else {}
+        self._gone = set[str]()  # topics of whose partitions the files may still tell
 
     def keep(self, places: Collection[Place]) -> None:
         """
         There are no other partitions than these.
         """
-        self.synced = {place: offset for place, offset in self.synced.items() if place in places}
-        self.settled = {place: offset for place, offset in self.settled.items() if place in places}
+        for place in [place for place in self.synced | self.settled if place not in places]:
+            self.forget(place)
 
     def forget(self, place: Place) -> None:
         """
@@ -47,6 +48,14 @@ class Checkpoints:
         """
         self.synced.pop(place, None)
         self.settled.pop(place, None)
+        self._gone.add(place[0])
+
+    def begin(self, name: str) -> None:
+        """
+        There will be a topic of this name: what the files tell of an earlier one must not be believed of it.
+        """
+        if name in self._gone:
+            self.save(sync=True)
 
     def save(self, *, sync: bool = False) -> None:
         """
@@ -54,6 +63,8 @@ class Checkpoints:
         """
         self._disk.write(self._folder / SYNCED, _written(self.synced), sync=sync)
         self._disk.write(self._folder / SETTLED, _written(self.settled), sync=sync)
+        if sync:
+            self._gone.clear()
 
     def _read(self, name: str) -> dict[Place, int]:
         """

@@ -21,7 +21,8 @@ from kgateway.broker.log.index import OFFSETS, TIMES
 from kgateway.broker.log.partition_folder import METADATA
 from kgateway.broker.log.producer_ids import PRODUCER_IDS
 from kgateway.broker.log.producer_snapshots import SNAPSHOT, ProducerSnapshot
-from kgateway.broker.log.segment import INDEX, LOG, TIME_INDEX, file_name
+from kgateway.broker.log.segment import LOG, file_name
+from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.broker.log.topic_journal import TOPICS
 from kgateway.broker.log.walking import Damage
 from kgateway.records.batch import Batch, BatchHeader

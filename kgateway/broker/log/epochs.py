@@ -58,6 +58,13 @@ class Epochs:
         end = self._starts[number] if number < len(self._starts) else log_end
         return EpochEnd(self._epochs[number - 1] if number else epoch, end)
 
+    def at(self, offset: int) -> int | None:
+        """
+        The epoch of an offset, where the log knows of one.
+        """
+        number = bisect_right(self._starts, offset)
+        return self._epochs[number - 1] if number else None
+
     def written(self) -> bytes:
         """
         The file.

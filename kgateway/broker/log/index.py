@@ -13,11 +13,13 @@ it now and then. An index is never needed, only fast: it is made again from the 
 
 import struct
 from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import pairwise
 
 OFFSETS = struct.Struct(">ii")
 TIMES = struct.Struct(">qi")
 FIRST, SECOND = 0, 1  # field of an entry
+_LOOKED_AT_ONCE = 4096
 
 
 class Index:
@@ -75,9 +77,12 @@ class Index:
         if len(data) < self.saved:
             self.saved, self.is_saved = len(data), False
 
-    def grows(self) -> bool:
+    def grows(self) -> Iterator[bool]:
         """
-        Whether it is what an index can be.
+        Whether it is what an index can be, part by part.
         """
-        rows = list(self._entry.iter_unpack(self._data))
-        return all(a <= c and b < d for (a, b), (c, d) in pairwise(rows)) and (not rows or min(rows[0]) >= 0)
+        size, last = self._entry.size, (0, -1)
+        for start in range(0, len(self._data), _LOOKED_AT_ONCE * size):
+            rows = [last, *self._entry.iter_unpack(self._data[start : start + _LOOKED_AT_ONCE * size])]
+            yield all(a <= c and b < d for (a, b), (c, d) in pairwise(rows))
+            last = rows[-1]

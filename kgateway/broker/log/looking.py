@@ -9,8 +9,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from kgateway.broker.log.disk import LocalDisk, LocalFile
 from kgateway.broker.log.folder_lock import LOCK
+from kgateway.broker.log.local_disk import LocalDisk, LocalFile
 
 _lock = struct.Struct("hhqqi4x")  # Linux: type, whence, start, length, process
 

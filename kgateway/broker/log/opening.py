@@ -9,14 +9,16 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from kgateway.broker.log.checkpoints import Checkpoints
+from kgateway.broker.log.long_opening import LongOpening
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.partition_folder import prepare
 from kgateway.broker.log.parts import LogParts, plain
-from kgateway.broker.log.recovery import Recovered, Recovery, Trust
+from kgateway.broker.log.recovery import Recovered, Recovery, Trust, Work
 from kgateway.broker.log.walking import Damaged
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.view import Topic
@@ -26,7 +28,7 @@ from kgateway.wire.uuids import Uuid
 AT_ONCE_S = 0.02
 
 Key = tuple[Uuid, int]
-Steps = Generator[None, None, Recovered]
+Steps = Generator[Work | None, None, Recovered]
 
 
 class Openings:
@@ -55,7 +57,7 @@ class Openings:
         self._current = current  # the topic as it is by now
         self._save_soon = save_soon  # the checkpoints
         self._save_at_once = save_at_once
-        self._recovering: dict[Key, Steps] = {}
+        self._recovering: dict[Key, LongOpening] = {}
         self._stopped = False
 
     def partition(self, topic: Topic, index: int) -> LogPartition:
@@ -68,15 +70,17 @@ class Openings:
         steps = self._begin(topic, index)
         ends = self._parts.clock.seconds() + AT_ONCE_S
         try:
-            next(steps)
-            while self._parts.clock.seconds() <= ends:
-                next(steps)
+            work = next(steps)
+            while work is None and self._parts.clock.seconds() <= ends:
+                work = next(steps)
         except StopIteration as done:
             recovered = done.value
         except (OSError, Damaged) as error:
             raise self._unreadable(topic, index, error) from None
         else:
-            self._go_on(topic, index, steps)
+            self._go_on(topic, index, LongOpening(steps, work, self._parts.in_thread))
+            if key in self.open:  # nothing had to be waited for
+                return self.open[key]
             raise _not_yet(topic, index)
         return self._opened(topic, index, recovered)
 
@@ -93,24 +97,21 @@ class Openings:
                 with suppress(KafkaError):  # it goes on by turns, or the log has the reason
                     self.partition(now, index)
 
-    def stop(self) -> None:
+    def stop(self) -> Deferred[list[None]]:
         """
-        Open nothing any more.
+        Open nothing any more; fires when no thread is busy with any of it.
         """
         self._stopped = True
         recovering, self._recovering = self._recovering, {}
-        for steps in recovering.values():
-            steps.close()
+        return gatherResults([opening.end() for opening in recovering.values()])
 
-    def forget(self, topic: Topic, index: int) -> LogPartition | None:
+    def forget(self, topic: Topic, index: int) -> tuple[LogPartition | None, Deferred[None]]:
         """
-        The partition is there no more.
+        The partition is there no more; what it was, and when no thread is busy with opening it.
         """
         self._checkpoints.forget((topic.name, index))
-        steps = self._recovering.pop((topic.id, index), None)
-        if steps:
-            steps.close()
-        return self.open.pop((topic.id, index), None)
+        opening = self._recovering.pop((topic.id, index), None)
+        return self.open.pop((topic.id, index), None), opening.end() if opening else succeed(None)
 
     def _begin(self, topic: Topic, index: int) -> Steps:
         place = topic.name, index
@@ -125,25 +126,27 @@ class Openings:
             raise self._unreadable(topic, index, error) from None
         return Recovery(self._parts.files, folder, trust, producers, self._parts.now_ms(), topic.config).run()
 
-    def _go_on(self, topic: Topic, index: int, steps: Steps) -> None:
+    def _go_on(self, topic: Topic, index: int, opening: LongOpening) -> None:
         key = topic.id, index
-        self._recovering[key] = steps
+        self._recovering[key] = opening
         self._log.info("{topic}-{index} is looked through after a crash", topic=topic.name, index=index)
 
-        def by_turns() -> Generator[None, None, None]:
-            recovered = yield from steps
-            if self._recovering.get(key) is steps:  # neither was the topic deleted meanwhile, nor the broker stopped
+        def by_turns() -> Generator[Deferred[object] | None, None, None]:
+            recovered = yield from opening.by_turns()
+            if self._recovering.get(key) is opening:  # neither was the topic deleted meanwhile, nor the broker stopped
                 self._opened(topic, index, recovered)
 
         def failed(failure: Failure) -> None:
             error = failure.value
+            if self._recovering.get(key) is not opening:
+                return
             if isinstance(error, OSError | Damaged):
                 self._unreadable(topic, index, error)
             elif not isinstance(error, KafkaError):  # which has been told
                 self._log.failure("{topic}-{index} cannot be opened", failure, topic=topic.name, index=index)
 
         def ended(_: object) -> None:
-            if self._recovering.get(key) is steps:
+            if self._recovering.get(key) is opening:
                 del self._recovering[key]
 
         self._parts.in_turns(by_turns()).addErrback(failed).addCallback(ended)

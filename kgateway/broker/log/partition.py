@@ -8,7 +8,7 @@ then can it be read.
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from twisted.internet.defer import Deferred, fail, succeed
@@ -16,16 +16,14 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from kgateway.broker.log import producer_snapshots
-from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker.log.beside import Beside
+from kgateway.broker.log.due import files_beside
 from kgateway.broker.log.flushing import Flushing
 from kgateway.broker.log.partition_log import End, Limits
 from kgateway.broker.log.parts import LogParts, plain
-from kgateway.broker.log.producer_snapshots import SNAPSHOT
 from kgateway.broker.log.reading import Reader
 from kgateway.broker.log.recovery import Recovered
-from kgateway.broker.log.segment import file_name
-from kgateway.broker.log.syncing import Syncing, files_beside
+from kgateway.broker.log.syncing import Syncing
 from kgateway.broker.log.time_search import TimeSearch
 from kgateway.broker.owned import OwnedPartition
 from kgateway.cluster.partition import Aborted, EpochEnd, Found, Isolation, Read
@@ -63,12 +61,12 @@ class LogPartition(OwnedPartition):
         self._syncing = Syncing(
             self._log, parts, self._outlasts, self._go_offline, recovered.synced, recovered.doubtful
         )
-        self._reader = Reader(self._log, parts)
+        self._reader = Reader(self._log, parts, self._epoch_at)
+        self._looked_through = recovered.looked_through  # what was told by its batches alone
         self._unsafe: deque[tuple[int, Deferred[None]]] = deque()
         self._flushing = Flushing(self._log, parts, self._syncing.request)
-        self._snapshot: Path | None = self._snapshot_at(recovered.snapshot)
-        self._stale: list[Path] = []
-        self._sure = recovered.clean  # whether all there is will outlast the machine, without a sync
+        self._beside = Beside(self._log, recovered.epochs, recovered.producers, recovered.snapshot)
+        self.is_sure = recovered.clean  # whether all there is will outlast the machine, files beside the segments too
         self._epochs.assign(self.leader_epoch, self.log_end)
         self.become(topic)
 
@@ -91,16 +89,20 @@ class LogPartition(OwnedPartition):
         Sync all records that are written by now; fires when that is done, and fails where it cannot be.
         """
         self._check_owned()
-        return self._syncing.finish([]).addCallback(lambda _: self._check_owned())
+        return self._syncing.finish().addCallback(lambda _: self._check_owned())
 
     def all_synced(self) -> Deferred[None]:
         """
         Sync what was written since the partition was opened, with the files beside it, and fire when that is done, or
         the partition offline.
         """
-        if self._sure:
+        if self.is_sure:
             return succeed(None)
-        return self._syncing.finish(files_beside(self._log.segments[-1].path, self.log_end))
+        self._syncing.note(*files_beside(self._log.segments[-1].path, self.log_end))
+        return self._syncing.finish().addCallback(self._made_sure, self.log_end)
+
+    def _made_sure(self, _: None, offset: int) -> None:
+        self.is_sure = not self.lost and self.log_end == offset
 
     @property
     def folder(self) -> Path:
@@ -125,7 +127,7 @@ class LogPartition(OwnedPartition):
         if self._parts.storage.failing:
             self._parts.storage.worked(self.folder.name)
         self.log_end = offset + header.last_offset_delta + 1
-        self._sure = False
+        self.is_sure = False
         if self.settled:
             self.settled = False
             self._changed(self)
@@ -140,10 +142,7 @@ class LogPartition(OwnedPartition):
         """
         Begin a new segment, and sync the one that ends, with what lies beside it.
         """
-        snapshot = self._write_beside()
-        sealed = self._log.roll().path
-        if self._snapshot == snapshot:
-            self._snapshot = None  # at the border of a segment it stays
+        sealed = self._beside.roll()
         self._syncing.note(sealed, *files_beside(sealed, self.log_end))
         self._syncing.request()
 
@@ -203,13 +202,21 @@ class LogPartition(OwnedPartition):
         return Read(batches, sum(map(len, data)), self.high_watermark, self.last_stable, self.log_start, aborted)
 
     def find_time(self, timestamp: int) -> Deferred[Found | None]:
-        self._check_owned()
-        search = self._search()
-        return self._parts.in_thread(lambda: search.first(timestamp)).addErrback(self._unless_lost)
+        return self._find(lambda search: search.first(timestamp))
 
     def find_max_time(self) -> Deferred[Found | None]:
+        return self._find(TimeSearch.largest)
+
+    def _find(self, look: Callable[[TimeSearch], Found | None]) -> Deferred[Found | None]:
         self._check_owned()
-        return self._parts.in_thread(self._search().largest).addErrback(self._unless_lost)
+        search = TimeSearch(self._parts.files.disk, self._log.segments, self._readable)
+
+        def ended(result: Found | Failure | None) -> Found | Failure | None:
+            for segment in search.searched:
+                self._reader.loaded(segment)
+            return result
+
+        return self._parts.in_thread(partial(look, search)).addBoth(ended).addErrback(self._unless_lost)
 
     def _unless_lost(self, failure: Failure) -> Failure:
         """
@@ -221,9 +228,6 @@ class LogPartition(OwnedPartition):
             return Failure(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason))
         return failure
 
-    def _search(self) -> TimeSearch:
-        return TimeSearch(self._parts.files.disk, self._log.segments, self._readable)
-
     @property
     def _readable(self) -> End:
         return self._log.end if self.high_watermark == self.log_end else self._safe_end
@@ -232,38 +236,21 @@ class LogPartition(OwnedPartition):
         self._check_owned()
         return self._epochs.end(leader_epoch, self.log_end)
 
+    def _epoch_at(self, offset: int) -> int | None:
+        """
+        Under which epoch the offset was given; `None` where only the batch itself has told that.
+        """
+        return None if offset in self._looked_through else self._epochs.at(offset)
+
     def settle(self) -> None:
         """
         Bring the files beside the segments up to date, so that a crash costs little.
         """
-        last = self._snapshot
-        self._log.save_indexes()
-        self._write_beside()
-        self._snapshot = self._snapshot_at(self.log_end)
-        if last and last != self._snapshot:
-            self._stale.append(last)
+        self._beside.settle()
         self.settled, self.settled_offset = True, self.log_end
 
     def told_settled(self) -> None:
         """
-        The checkpoint says how far this is settled: what told of less is not needed any more.
+        The checkpoint says how far this is settled.
         """
-        while self._stale:
-            with suppress(FileNotFoundError):
-                self._parts.files.disk.remove(self._stale.pop())
-
-    def _write_beside(self) -> Path:
-        """
-        Write down the epochs, and the producers as they are now; where those are.
-        """
-        path, disk = self.folder / file_name(self.log_end, SNAPSHOT), self._parts.files.disk
-        disk.write(path, producer_snapshots.written(self._producers), sync=False)
-        disk.write(self.folder / EPOCH_FILE, self._epochs.written(), sync=False)
-        return path
-
-    def _snapshot_at(self, offset: int) -> Path | None:
-        """
-        The snapshot that the next one takes the place of; one at the border of a segment stays.
-        """
-        is_border = any(segment.base_offset == offset for segment in self._log.segments)
-        return None if is_border else self.folder / file_name(offset, SNAPSHOT)
+        self._beside.told()

@@ -97,11 +97,11 @@ class PartitionLog:
         sealed = self.segments[-1]
         fresh = Segment(self.files, self.folder, sealed.next_offset)
         sealed.seal()
-        sealed.save_indexes()
+        sealed.indexes.save()
         self.files.get(fresh.path, create=True)
         self.segments.append(fresh)
         self._bases.append(fresh.base_offset)
-        sealed.let_go()
+        sealed.indexes.let_go()
         return sealed
 
     def append(self, buffers: Sequence[Buffer], header: BatchHeader, base_offset: int, limits: Limits) -> None:
@@ -139,4 +139,4 @@ class PartitionLog:
         """
         Bring the index files of the last segment up to date; the others are.
         """
-        self.segments[-1].save_indexes()
+        self.segments[-1].indexes.save()

@@ -33,10 +33,11 @@ class InThread(Protocol):
 
 class InTurns(Protocol):
     """
-    Takes an iterator's steps a few at a time, and lets others go on between them.
+    Takes an iterator's steps a few at a time, and lets others go on between them; where one gives a Deferred, the next
+    step is taken when it has fired.
     """
 
-    def __call__(self, steps: Iterator[None], /) -> Deferred[object]: ...
+    def __call__(self, steps: Iterator[Deferred[object] | None], /) -> Deferred[object]: ...
 
 
 class LoadedIndexes:
@@ -56,7 +57,7 @@ class LoadedIndexes:
         self._segments.move_to_end(segment)
         if len(self._segments) > self._limit:
             oldest, _ = self._segments.popitem(last=False)
-            oldest.let_go()
+            oldest.indexes.let_go()
 
 
 class Storage:

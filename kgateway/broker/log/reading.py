@@ -17,7 +17,7 @@ from kgateway.broker.log.disk import File
 from kgateway.broker.log.partition_log import End, PartitionLog
 from kgateway.broker.log.parts import PIECE_BYTES, LogParts, plain
 from kgateway.broker.log.segment import Segment
-from kgateway.broker.log.walking import Damaged, NotCached, Piece, Source, check, cut_piece
+from kgateway.broker.log.walking import Damaged, EpochAt, NotCached, Piece, Source, check, cut_piece
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _PREFETCHED_FROM, _PREFETCHED = 64 << 10, 4 << 20
@@ -36,6 +36,7 @@ class Span(NamedTuple):
     offset: int
     max_bytes: int
     at_least_one: bool
+    epoch_at: EpochAt
 
 
 class Found(NamedTuple):
@@ -54,12 +55,13 @@ class Reader:
     Reads the log of one partition.
     """
 
-    __slots__ = ("_log", "_parts", "_reported")
+    __slots__ = ("_epoch_at", "_log", "_parts", "_reported")
     _logger = Logger()
 
-    def __init__(self, log: PartitionLog, parts: LogParts) -> None:
+    def __init__(self, log: PartitionLog, parts: LogParts, epoch_at: EpochAt) -> None:
         self._log = log
         self._parts = parts
+        self._epoch_at = epoch_at
         self._reported: set[str] = set()
 
     def read(self, offset: int, limit: End, max_bytes: int, at_least_one: bool) -> list[bytes] | Deferred[list[bytes]]:
@@ -69,8 +71,8 @@ class Reader:
         segment = self._log.segment_of(offset)
         is_last = segment.base_offset == limit.base_offset
         end, end_offset = (limit.position, limit.offset) if is_last else (segment.size, segment.next_offset)
-        span = Span(segment, end, end_offset, offset, max(0, min(max_bytes, _READ_MAX)), at_least_one)
-        if not segment.is_loaded:
+        span = Span(segment, end, end_offset, offset, max(0, min(max_bytes, _READ_MAX)), at_least_one, self._epoch_at)
+        if not segment.indexes.is_loaded:
             return self._from_disk(span)
         try:
             source = self._parts.scratch.source(self._parts.files.get(segment.path))
@@ -81,6 +83,13 @@ class Reader:
             raise self._refusal(span, error) from None
         return self._given(span, found)
 
+    def loaded(self, segment: Segment) -> None:
+        """
+        The indexes of a segment were needed, and are in memory: they stay for as long as there is room.
+        """
+        if segment is not self._log.segments[-1]:  # which needs them for appends
+            self._parts.loaded.used(segment)
+
     def _from_disk(self, span: Span) -> Deferred[list[bytes]]:
         files = self._parts.files
         try:
@@ -90,8 +99,7 @@ class Reader:
 
         def done(found: Found) -> list[bytes]:
             files.let_go(file)
-            if span.segment is not self._log.segments[-1]:  # which needs its indexes for appends
-                self._parts.loaded.used(span.segment)
+            self.loaded(span.segment)
             return self._given(span, found)
 
         def failed(failure: Failure) -> Failure:
@@ -167,14 +175,14 @@ def _piece(source: Source, span: Span, at: int, *, always_check: bool) -> Piece:
     """
     Some of them, from a position where one begins: those before the first that is no good.
     """
-    borders, end = span.segment.offsets, span.end
+    borders, end = span.segment.indexes.offsets, span.end
     try:
         piece = cut_piece(source, borders, at, end, min(span.max_bytes, PIECE_BYTES), span.at_least_one)
         if not piece.data and span.max_bytes > PIECE_BYTES:
             piece = cut_piece(source, borders, at, end, span.max_bytes, False)
         if always_check or span.segment.is_unchecked(at, at + len(piece.data)):
             following = span.end_offset if at + len(piece.data) == end else piece.next_offset
-            check(piece.data, at, span.offset, following)
+            check(piece.data, at, span.offset, following, span.epoch_at)
     except Damaged as damaged:
         before = damaged.position - at
         if before <= 0:

@@ -11,38 +11,38 @@ ends the log, or what is read would not be a prefix of what was written.
 What is cut off is kept beside the segment in a file of its own, `....log.cut-POSITION`, unless it is the beginning of
 the one batch that was just being written.
 
-Recovery is a generator, for a large log takes seconds: between two pieces of work it lets others go on.
+Recovery is a generator, for a large log takes seconds: between two pieces of work it lets others go on, and what waits
+for the disk it gives away, to be done in a thread before it goes on itself.
 """
 
-import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kgateway.broker.log import producer_snapshots
-from kgateway.broker.log.aside import cut, set_aside
-from kgateway.broker.log.epochs import EPOCH_FILE, Epochs
+from kgateway.broker.log.aside import Cut, cut, set_aside
+from kgateway.broker.log.due import Doubtful, Due, files_beside
+from kgateway.broker.log.epochs import Epochs
+from kgateway.broker.log.found_files import FoundFiles
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import PartitionLog
-from kgateway.broker.log.producer_snapshots import SNAPSHOT
 from kgateway.broker.log.sealed import ending
-from kgateway.broker.log.segment import INDEX, LOG, TIME_INDEX, Segment, file_name
-from kgateway.broker.log.syncing import Doubtful, files_beside, sync_all
+from kgateway.broker.log.segment import Segment
+from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.broker.log.walking import Damage, scan
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.records.batch import Batch
 
-Steps = Generator[None, None, None]
+Work = Callable[[], object]  # for a thread
+Steps = Generator[Work | None, None, None]
 
 _BATCHES_A_STEP = 500
 _BYTES_A_STEP = 8 << 20
 _SEGMENTS_A_STEP = 50
-_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.snapshot)")
 
 
 class Trust(NamedTuple):
@@ -71,6 +71,7 @@ class Recovered:
     doubtful: list[Doubtful]  # what is to be written again before it is synced
     clean: bool  # so will the files beside the segments
     snapshot: int  # the offset of the file that told of the producers, or where there was none, the earliest
+    looked_through: range  # the offsets of which no file told the leader epoch
     faults: list[str] = field(default_factory=list)
 
 
@@ -84,6 +85,7 @@ class Recovery:
     ) -> None:
         self._files = files
         self._folder = folder
+        self._found: FoundFiles
         self._trust = trust
         self._producers = producers
         self._now_ms = now_ms
@@ -91,77 +93,48 @@ class Recovery:
         self._sync = config.acks_fsync  # what is there will be read, so it is to outlast the machine by then
         self._epochs = Epochs()
         self._faults: list[str] = []
-        self._sizes: dict[str, int] = {}
         self._epochs_known = False
         self._start = EARLIEST_OFFSET  # before it the producers are known
 
-    def run(self) -> Generator[None, None, Recovered]:
+    def run(self) -> Generator[Work | None, None, Recovered]:
         """
         Step by step to the log.
         """
-        self._sizes = self._files.disk.names(self._folder)
-        self._remove_unfinished()
-        self._epochs_known = self._read_epochs()
-        self._start = self._read_snapshot()
-        self._remove_empty()
-        bases = self._offsets_of(LOG)
+        self._found = FoundFiles(self._files.disk, self._folder)
+        self._epochs_known = self._found.read_epochs(self._epochs)
+        self._start = self._found.read_producers(self._producers, self._trust.settled, self._now_ms)
         segments = list[Segment]()
+        yield from self._open_all(segments)
+        log = PartitionLog(self._files, self._folder, segments or [self._first()])
+        doubtful = self._doubtful(log)
+        if self._sync and doubtful:
+            yield partial(self._make_last, log, doubtful)
+            doubtful = []
+        self._epochs.cut(log.end_offset)
+        self._found.keep_producers(self._start, self._found.segments)
+        synced = log.end_offset if self._sync else min(self._trust.synced, log.end_offset)
+        clean = self._trust.clean and synced == self._start == log.end_offset
+        found = range(self._start if self._epochs_known else EARLIEST_OFFSET, log.end_offset)
+        return Recovered(log, self._producers, self._epochs, synced, doubtful, clean, self._start, found, self._faults)
+
+    def _open_all(self, segments: list[Segment]) -> Steps:
+        bases = self._found.segments
         for base, following in zip(bases, [*bases[1:], None], strict=False):
             if segments and not self._may_follow(segments[-1], base):
-                self._faults.append(set_aside(self._files.disk, self._folder, base))
+                yield self._told(set_aside(self._files.disk, self._folder, base))
                 continue
             segments.append(Segment(self._files, self._folder, base))
             if len(segments) % _SEGMENTS_A_STEP == 0:
-                yield
+                yield None
             yield from self._open(segments[-1], following)
             next_offset = segments[-1].next_offset
             if following is not None and next_offset < following and self._may_follow(segments[-1], following):
                 missing = f"offsets {next_offset} to {following - 1} are missing behind it"
                 self._faults.append(f"{segments[-1].path}: {missing}; consumers go on from {following}")
-        log = PartitionLog(self._files, self._folder, segments or [self._first()])
-        doubtful = self._doubtful(log)
-        if self._sync:
-            self._make_last(log, doubtful)
-        self._epochs.cut(log.end_offset)
-        self._remove_snapshots(bases)
-        synced = log.end_offset if self._sync else min(self._trust.synced, log.end_offset)
-        clean = self._trust.clean and synced == self._start == log.end_offset
-        return Recovered(log, self._producers, self._epochs, synced, doubtful, clean, self._start, self._faults)
 
-    def _remove_unfinished(self) -> None:
-        for name in [name for name in self._sizes if name.endswith(".tmp")]:
-            self._files.disk.remove(self._folder / name)
-            del self._sizes[name]
-
-    def _remove_empty(self) -> None:
-        """
-        Segments in which nothing was written yet: the one before them goes on.
-        """
-        _, *others = self._offsets_of(LOG) or [EARLIEST_OFFSET]
-        for name in [file_name(base, LOG) for base in others]:
-            if not self._sizes[name]:
-                self._files.disk.remove(self._folder / name)
-                del self._sizes[name]
-
-    def _read_epochs(self) -> bool:
-        return EPOCH_FILE in self._sizes and self._epochs.read(self._files.disk.read(self._folder / EPOCH_FILE))
-
-    def _offsets_of(self, suffix: str) -> list[int]:
-        found = (_FILE.fullmatch(name) for name in self._sizes)
-        return sorted(int(match[1]) for match in found if match and match[2] == suffix)
-
-    def _read_snapshot(self) -> int:
-        """
-        The producers as they were after the last offset for which that is known and to be trusted.
-        """
-        disk = self._files.disk
-        for offset in reversed(self._offsets_of(SNAPSHOT)):
-            path = self._folder / file_name(offset, SNAPSHOT)
-            trusted = offset <= self._trust.settled
-            if trusted and producer_snapshots.read(disk.read(path), self._producers, self._now_ms):
-                return offset
-            disk.remove(path)
-        return EARLIEST_OFFSET
+    def _told(self, cut: Cut) -> Work:
+        self._faults.append(cut.told)
+        return cut.work
 
     def _doubtful(self, log: PartitionLog) -> list[Doubtful]:
         """
@@ -186,20 +159,11 @@ class Recovery:
         """
         Sync what may not be, for it will be read.
         """
-        folders = [self._folder, self._folder.parent]
-        for part in doubtful:
-            segment = next(segment for segment in log.segments if segment.path == part.path)
-            beside = files_beside(segment.path, segment.next_offset)
-            sync_all(self._files.disk, [part], [self._files.get(segment.path)], beside, folders)
-        doubtful.clear()
-
-    def _remove_snapshots(self, bases: list[int]) -> None:
-        """
-        Keep those at the borders of segments, and the newest.
-        """
-        for offset in self._offsets_of(SNAPSHOT):
-            if offset < self._start and offset not in bases:
-                self._files.disk.remove(self._folder / file_name(offset, SNAPSHOT))
+        files = list[Path]()
+        for segment in log.segments:
+            if any(part.path == segment.path for part in doubtful):
+                files += [segment.path, *files_beside(segment.path, segment.next_offset)]
+        Due(doubtful, files, [self._folder, self._folder.parent]).sync(self._files.disk, [], set())
 
     def _first(self) -> Segment:
         segment = Segment(self._files, self._folder, EARLIEST_OFFSET)
@@ -213,19 +177,20 @@ class Recovery:
         return self._trust.process_only or base <= self._trust.settled or base == last.next_offset
 
     def _open(self, segment: Segment, following: int | None) -> Steps:
-        is_indexed = all(file_name(segment.base_offset, suffix) in self._sizes for suffix in (INDEX, TIME_INDEX))
+        is_indexed = self._found.is_indexed(segment.base_offset)
         if is_indexed and following is not None and self._is_finished(following):
-            size = self._size(segment)
+            size = self._found.size(segment.base_offset)
             next_offset = ending(self._files.disk, segment.path, segment.base_offset, size)
             if next_offset is not None:
                 segment.take_over(size, next_offset)
                 return
             self._faults.append(f"{segment.path}: its indexes are damaged, and made again")
         elif is_indexed and self._trust.process_only and self._epochs_known:
-            segment.resume(self._start)
+            yield from segment.resume(self._start)
         yield from self._look_through(segment, following)
         if following is not None:
-            self._finish(segment)
+            segment.seal()
+            yield partial(self._finish, segment)
 
     def _is_finished(self, following: int) -> bool:
         """
@@ -238,8 +203,7 @@ class Recovery:
         """
         The indexes of a full segment are trusted from now on.
         """
-        segment.seal()
-        segment.save_indexes()
+        segment.indexes.save()
         for suffix in (INDEX, TIME_INDEX):
             with closing(self._files.disk.open(segment.path.with_suffix(suffix))) as file:
                 file.sync()
@@ -250,13 +214,14 @@ class Recovery:
         """
         segment.unchecked = range(segment.size)
         doubtful: Damage | None = None
-        found_batches = scan(partial(self._read, segment.path), segment.size, self._size(segment), segment.next_offset)
+        end = self._found.size(segment.base_offset)
+        found_batches = scan(partial(self._read, segment.path), segment.size, end, segment.next_offset)
         count = size = 0
         for found in found_batches:
             count, size = count + 1, size + (len(found.data) if isinstance(found, Batch) else found.size)
             if count >= _BATCHES_A_STEP or size >= _BYTES_A_STEP:
                 count = size = 0
-                yield
+                yield None
             if isinstance(found, Batch):
                 if doubtful:
                     self._pass_over(segment, doubtful, found.header.base_offset)
@@ -272,10 +237,7 @@ class Recovery:
         if doubtful and found is None and following is not None:
             self._pass_over(segment, doubtful, following)
         elif damage:
-            self._faults.append(cut(self._files, segment, damage, self._size(segment)))
-
-    def _size(self, segment: Segment) -> int:
-        return self._sizes[segment.path.name]
+            yield self._told(cut(self._files, segment, damage, end))
 
     def _read(self, path: Path, position: int, size: int) -> bytes:
         return self._files.get(path).read(position, size)

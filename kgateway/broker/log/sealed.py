@@ -8,7 +8,8 @@ from pathlib import Path
 
 from kgateway.broker.log.disk import Disk, File
 from kgateway.broker.log.index import OFFSETS, TIMES
-from kgateway.broker.log.segment import INDEX, TIME_INDEX, largest_timestamp
+from kgateway.broker.log.segment import largest_timestamp
+from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.records.batch import HEADER_SIZE, NO_TIMESTAMP, read_header
 from kgateway.wire.malformed import Malformed
 

@@ -8,18 +8,18 @@ A part of a partition's log: one file of batches, named after its first offset, 
 What this process has appended is known to be good; what it found in the file is checked before it is first given out.
 """
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
-from kgateway.broker.log.index import FIRST, OFFSETS, SECOND, TIMES, Index
+from kgateway.broker.log.index import FIRST, SECOND
 from kgateway.broker.log.open_files import OpenFiles
+from kgateway.broker.log.segment_indexes import SegmentIndexes
 from kgateway.broker.log.walking import Damaged, Source, locate, scan
 from kgateway.records.batch import HEADER_SIZE, NO_TIMESTAMP, Batch, BatchHeader, TimestampType, read_header
 from kgateway.wire.malformed import Malformed
 from kgateway.wire.types import Buffer
 
-LOG, INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
+LOG = ".log"
 OFFSETS_MAX = (1 << 31) - 1  # as far as an index can tell offsets from the base
 _ANY_TIME = (1 << 63) - 1
 _NO_TIME = -(1 << 63)
@@ -40,13 +40,12 @@ class Segment:
 
     __slots__ = (
         "_files",
-        "_offsets",
         "_places",
         "_since_entry",
-        "_times",
         "_written_early",
         "base_offset",
         "first_timestamp",
+        "indexes",
         "largest_timestamp",
         "largest_timestamp_offset",
         "next_offset",
@@ -63,30 +62,11 @@ class Segment:
         self.largest_timestamp = _NO_TIME
         self.largest_timestamp_offset = base_offset
         self.unchecked = range(0)  # bytes found in the file
+        self.indexes = SegmentIndexes(files.disk, self.path)
         self._files = files
-        self._offsets: Index | None = Index(OFFSETS)
-        self._times: Index | None = Index(TIMES)
         self._since_entry = 0
         self._written_early = 0
         self._places: dict[int, int] = {}  # where batches begin that readers will probably ask for
-
-    @property
-    def offsets(self) -> Index:
-        """
-        The offset index, read when it is first needed.
-        """
-        if self._offsets is None:
-            self._offsets = Index(OFFSETS, self._files.disk.read(self.path.with_suffix(INDEX)))
-        return self._offsets
-
-    @property
-    def times(self) -> Index:
-        """
-        The time index, read when it is first needed.
-        """
-        if self._times is None:
-            self._times = Index(TIMES, self._files.disk.read(self.path.with_suffix(TIME_INDEX)))
-        return self._times
 
     def append(self, buffers: Sequence[Buffer], header: BatchHeader, base_offset: int, interval: int) -> None:
         """
@@ -106,7 +86,7 @@ class Segment:
         if largest > self.largest_timestamp:
             self.largest_timestamp, self.largest_timestamp_offset = largest, last_offset
         if self._since_entry > interval:
-            self.offsets.append(last_offset - self.base_offset, self.size)
+            self.indexes.offsets.append(last_offset - self.base_offset, self.size)
             self._note_time()
             self._since_entry = 0
         self._since_entry += header.size
@@ -114,9 +94,9 @@ class Segment:
         self.next_offset = last_offset + 1
 
     def _note_time(self) -> None:
-        last, _ = self.times.entry(-1) if len(self.times) else (_NO_TIME, 0)
+        last, _ = self.indexes.times.entry(-1) if len(self.indexes.times) else (_NO_TIME, 0)
         if self.largest_timestamp > max(last, NO_TIMESTAMP):
-            self.times.append(self.largest_timestamp, self.largest_timestamp_offset - self.base_offset)
+            self.indexes.times.append(self.largest_timestamp, self.largest_timestamp_offset - self.base_offset)
 
     def position_of(self, source: Source, offset: int, end: int) -> int:
         """
@@ -125,7 +105,7 @@ class Segment:
         known = self._places.get(offset)
         if known is not None:
             return known
-        _, near = self.offsets.at_most(FIRST, offset - self.base_offset)
+        _, near = self.indexes.offsets.at_most(FIRST, offset - self.base_offset)
         try:
             return locate(source, near, end, offset)
         except Damaged:
@@ -138,32 +118,16 @@ class Segment:
         No record has a later timestamp.
         """
         if self.largest_timestamp == _NO_TIME:
-            last = self._last_time() if self._times is None else self._times
-            if len(last):
-                self.largest_timestamp, _ = last.entry(-1)
+            self.largest_timestamp, _ = self.indexes.last_time or (_NO_TIME, 0)
         return max(self.largest_timestamp, NO_TIMESTAMP)  # which no index tells of
-
-    def _last_time(self) -> Index:
-        """
-        The last entry of the time index, without the others: who looks for a time asks every segment for it.
-        """
-        with closing(self._files.disk.open(self.path.with_suffix(TIME_INDEX))) as file:
-            return Index(TIMES, file.read(max(file.size - TIMES.size, 0), TIMES.size))
 
     def position_of_time(self, timestamp: int) -> int:
         """
         Where to begin to look for a batch with this timestamp or a later one.
         """
-        _, offset = self.times.at_most(FIRST, timestamp - 1)
-        _, position = self.offsets.at_most(FIRST, offset)
+        _, offset = self.indexes.times.at_most(FIRST, timestamp - 1)
+        _, position = self.indexes.offsets.at_most(FIRST, offset)
         return position
-
-    @property
-    def is_loaded(self) -> bool:
-        """
-        Whether what readers need of the indexes is in memory.
-        """
-        return self._offsets is not None
 
     def is_unchecked(self, start: int, end: int) -> bool:
         """
@@ -208,49 +172,31 @@ class Segment:
         self._written_early = self.size
         return start, self.size - start
 
-    def save_indexes(self) -> None:
-        """
-        Bring what the files of the indexes lack into them.
-        """
-        # Times first: as far as offsets reach, so do they, wherever a crash or a full disk comes between.
-        for index, suffix in ((self._times, TIME_INDEX), (self._offsets, INDEX)):
-            path = self.path.with_suffix(suffix)
-            if index is not None and not index.is_saved:
-                self._save(index, path)
-
-    def _save(self, index: Index, path: Path) -> None:
-        file = self._files.disk.open(path, create=True)
-        try:
-            if file.size != index.saved:
-                file.truncate(index.saved)
-            missing = index.unsaved()
-            file.append([missing])
-            index.saved += len(missing)
-            index.is_saved = True
-        finally:
-            file.close()
-
     def take_over(self, size: int, next_offset: int) -> None:
         """
         It is full, and its files are as they should be.
         """
         self.size, self.next_offset = size, next_offset
         self.unchecked = range(size)
-        self._offsets = self._times = None
+        self.indexes.forget()
 
-    def resume(self, offset: int) -> None:
+    def resume(self, offset: int) -> Generator[None, None, None]:
         """
         Use what the files have indexed of batches before an offset, as far as that can be.
 
         The batch of the last entry, and all behind it, are still to be noted.
         """
-        self._offsets = self._times = None
-        self.offsets.cut(FIRST, offset - self.base_offset)
-        reached, position = self.offsets.entry(-1) if len(self.offsets) else (0, 0)
-        can_be = self.offsets.grows() and self.times.grows()
+        indexes = self.indexes
+        indexes.forget()
+        indexes.offsets.cut(FIRST, offset - self.base_offset)
+        reached, position = indexes.offsets.entry(-1) if len(indexes.offsets) else (0, 0)
+        can_be = True
+        for grows in indexes.grow():
+            can_be = can_be and grows
+            yield
         first, last = (self._header_at(at) if can_be else None for at in (0, position))
         if not (first and last and (not position or last.last_offset - self.base_offset == reached)):
-            self._offsets, self._times = Index(OFFSETS), Index(TIMES)
+            indexes.clear()
             return
         self._go_back()
         if position:
@@ -266,15 +212,6 @@ class Segment:
         except Malformed:
             return None
 
-    def let_go(self) -> None:
-        """
-        Keep no index in memory that the files have.
-        """
-        for name in ("_offsets", "_times"):
-            index = getattr(self, name)
-            if index is not None and index.is_saved:
-                setattr(self, name, None)
-
     def cut(self, position: int) -> None:
         """
         Drop what is behind this position, where a batch begins.
@@ -283,7 +220,7 @@ class Segment:
         file.truncate(position)
         self._written_early = min(self._written_early, position)
         self.forget_places()
-        self.offsets.cut(SECOND, position)
+        self.indexes.offsets.cut(SECOND, position)
         first = self._header_at(0) if position else None
         self.first_timestamp = largest_timestamp(first) if first else None
         self.next_offset = self.base_offset
@@ -296,11 +233,11 @@ class Segment:
         """
         To the last indexed batch, which is to be noted again.
         """
-        reached, position = self.offsets.entry(-1) if len(self.offsets) else (-1, 0)
-        self.times.cut(SECOND, reached + 1)
+        reached, position = self.indexes.offsets.entry(-1) if len(self.indexes.offsets) else (-1, 0)
+        self.indexes.times.cut(SECOND, reached + 1)
         self.largest_timestamp, self.largest_timestamp_offset = _NO_TIME, self.base_offset
-        if len(self.times):
-            timestamp, at = self.times.entry(-1)
+        if len(self.indexes.times):
+            timestamp, at = self.indexes.times.entry(-1)
             self.largest_timestamp, self.largest_timestamp_offset = timestamp, self.base_offset + at
         self.size, self._since_entry = position, 0
 

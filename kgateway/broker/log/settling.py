@@ -5,7 +5,7 @@ that all of them are.
 
 from collections.abc import Iterable, Iterator
 
-from twisted.internet.defer import gatherResults
+from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -17,6 +17,7 @@ from kgateway.broker.log.parts import LogParts
 
 INTERVAL_S = 5.0
 _SOON_S = 0.2
+_SYNCS_S = 10.0  # at the end: who stops a gateway does not wait for ever
 _CHECKPOINT = "the checkpoint"
 
 
@@ -45,10 +46,17 @@ class Settling:
             if call and call.active():
                 call.cancel()
         partitions = list(self._openings.open.values())
-        settled = [self._settle(partition) for partition in partitions]
-        await gatherResults([partition.all_synced() for partition in partitions if not partition.lost])
+        settled = list[bool]()
+
+        def settle() -> Iterator[None]:
+            for partition in partitions:
+                settled.append(self._settle(partition))
+                yield
+
+        await self._parts.in_turns(settle())
+        await self._sync([partition for partition in partitions if not partition.lost])
         here = {partition.place: partition for partition in partitions}
-        synced = all(settled) and not any(partition.lost for partition in partitions)
+        synced = all(settled) and all(partition.is_sure and not partition.lost for partition in partitions)
         for place, offset in list(self._checkpoints.settled.items()):
             if place not in here and self._checkpoints.synced.get(place) != offset:
                 del self._checkpoints.settled[place]  # it was not opened, and nobody has synced it
@@ -58,6 +66,31 @@ class Settling:
             self._complain(error)
             return False
         return synced
+
+    async def _sync(self, partitions: list[LogPartition]) -> None:
+        """
+        Have all of them synced, as far as there is time for it.
+        """
+        ended: Deferred[None] = Deferred()
+
+        def end(_: object = None) -> None:
+            if not ended.called:
+                ended.callback(None)
+
+        late = self._parts.clock.callLater(_SYNCS_S, end)
+        gatherResults([partition.all_synced() for partition in partitions]).addCallback(end)
+        await ended
+        if late.active():
+            late.cancel()
+        else:
+            self._parts.syncs.stop()
+            left = sum(not partition.is_sure for partition in partitions)
+            self._log.warn(
+                "{left} partitions are not synced after {seconds} s; the next start looks through what was written "
+                "last. Nothing is lost unless the machine loses power before.",
+                left=left,
+                seconds=_SYNCS_S,
+            )
 
     def save_soon(self) -> None:
         """

@@ -7,41 +7,23 @@ write, and a second try would succeed without having written it.
 """
 
 from collections.abc import Callable
-from contextlib import closing, suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
-from kgateway.broker.log.disk import Disk, File
-from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker.log.disk import File
+from kgateway.broker.log.due import Doubtful, Due, NotTried, files_beside
 from kgateway.broker.log.partition_log import End, PartitionLog
 from kgateway.broker.log.parts import LogParts
-from kgateway.broker.log.producer_snapshots import SNAPSHOT
-from kgateway.broker.log.segment import INDEX, TIME_INDEX, file_name
 
 T = TypeVar("T")
 
-
-def files_beside(log: Path, next_offset: int) -> list[Path]:
-    """
-    What tells of a segment and of all before it.
-    """
-    indexes = [log.with_suffix(INDEX), log.with_suffix(TIME_INDEX)]
-    return [*indexes, log.with_name(file_name(next_offset, SNAPSHOT)), log.with_name(EPOCH_FILE)]
-
-
-class Doubtful(NamedTuple):
-    """
-    A part of a file that may be seen, and synced in vain, because an earlier sync has failed.
-    """
-
-    path: Path
-    position: int
-    size: int
+_AGAIN_S = 1.0
 
 
 class Syncing:
@@ -51,14 +33,12 @@ class Syncing:
 
     __slots__ = (
         "_again",
-        "_beside",
-        "_doubtful",
+        "_due",
         "_failed",
-        "_folders",
+        "_later",
         "_log",
         "_parts",
         "_running",
-        "_sealed",
         "_stopped",
         "_synced",
         "_waiting",
@@ -78,34 +58,26 @@ class Syncing:
         self._synced = synced
         self._failed = failed
         self._running = self._again = self._stopped = False
+        self._later: IDelayedCall | None = None
         self._waiting: list[Deferred[None]] = []
-        self._sealed: list[Path] = []  # logs that are full and were not synced since
-        self._doubtful = doubtful
-        self._beside: list[Path] = []  # small files that belong to them
-        self._folders = [log.folder, log.folder.parent]  # whose names are new
-        names = parts.files.disk.names(log.folder)
+        self._due = Due(doubtful, folders=[log.folder, log.folder.parent])
         for segment, following in pairwise(log.segments):
             if segment.next_offset > begin:  # it was full, and its process died before it was synced
                 beside = files_beside(segment.path, following.base_offset)
-                self.note(segment.path, *[path for path in beside if path.name in names])
+                self.note(segment.path, *beside)
 
-    def note(self, log: Path, *beside: Path) -> None:
+    def note(self, *files: Path) -> None:
         """
-        A segment is full, and there is a new one.
+        Sync these too, as far as they are there then.
         """
-        self._sealed.append(log)
-        self._beside += beside
-        if self._log.folder not in self._folders:
-            self._folders.append(self._log.folder)
+        self._due.files += files
+        self._due.add_folder(self._log.folder)
 
-    def finish(self, beside: list[Path]) -> Deferred[None]:
+    def finish(self) -> Deferred[None]:
         """
-        Sync all that is written by now, these files too, and fire when that has ended, well or not.
+        Sync all that is written by now, and fire when that has ended, well or not.
         """
         ended: Deferred[None] = Deferred()
-        self._beside += beside
-        if self._log.folder not in self._folders:
-            self._folders.append(self._log.folder)
         self._waiting.append(ended)
         self.request()
         return ended
@@ -115,6 +87,9 @@ class Syncing:
         Touch no file any more: there may soon be others of their names.
         """
         self._stopped = True
+        if self._later and self._later.active():
+            self._later.cancel()
+            self._end()
 
     def request(self) -> None:
         """
@@ -122,34 +97,32 @@ class Syncing:
         """
         if self._stopped:
             self._end()
-            return
-        if self._running:
+        elif self._running:
             self._again = True
-            return
-        self._again, self._running = False, True
-        end, files = self._log.end, self._parts.files
-        logs = [*self._sealed, self._log.segments[-1].path]
-        doubtful, beside, folders = self._doubtful, self._beside, self._folders
-        self._doubtful, self._sealed, self._beside, self._folders = [], [], [], []
-        held = list[File]()
-        try:
-            for path in logs:
-                held.append(files.hold(path))
-        except OSError as error:
-            self._let_go(None, held)
-            self._failed(error)
-            self._end()
-            return
-        syncing = self._parts.syncs.do(partial(sync_all, files.disk, doubtful, held, beside, folders))
-        syncing.addBoth(self._let_go, held).addCallback(self._done, end).addErrback(self._broken)
+        else:
+            self._running = True
+            self._begin()
 
-    def _let_go(self, result: T, held: list[File]) -> T:
-        for file in held:
-            self._parts.files.let_go(file)
+    def _begin(self) -> None:
+        self._again = False
+        due, self._due = self._due, Due()
+        end, files = self._log.end, self._parts.files
+        try:
+            log = files.hold(self._log.segments[-1].path)
+        except OSError as error:
+            self._try_again(due, error)
+            return
+        syncing = self._parts.syncs.do(partial(due.sync, files.disk, [log]))
+        syncing.addBoth(self._let_go, log)
+        syncing.addCallbacks(self._done, self._broken, callbackArgs=(end,), errbackArgs=(due,))
+
+    def _let_go(self, result: T, held: File) -> T:
+        self._parts.files.let_go(held)
         return result
 
     def _done(self, _: object, end: End) -> None:
         self._running = False
+        self._parts.storage.worked(self._what)
         self._synced(end)
         if self._again:
             self.request()
@@ -161,23 +134,23 @@ class Syncing:
         for ended in waiting:
             ended.callback(None)
 
-    def _broken(self, failure: Failure) -> None:
-        assert failure.value
-        self._failed(failure.value)
-        self._end()
+    def _broken(self, failure: Failure, due: Due) -> None:
+        error = failure.value
+        assert error
+        if isinstance(error, NotTried) and not self._stopped:
+            self._try_again(due, error.error)
+        else:
+            self._failed(error)
+            self._end()
 
+    def _try_again(self, due: Due, error: OSError) -> None:
+        """
+        Nothing was synced in vain.
+        """
+        self._due = due.and_then(self._due)
+        self._parts.storage.failed(self._what, error)
+        self._later = self._parts.clock.callLater(_AGAIN_S, self._begin)
 
-def sync_all(disk: Disk, doubtful: list[Doubtful], logs: list[File], beside: list[Path], folders: list[Path]) -> None:
-    """
-    Write again what is doubtful, sync open files, others that are there, and then the names of all.
-    """
-    for part in doubtful:
-        with closing(disk.open(part.path)) as file:
-            file.write_again(part.position, part.size)
-    for log in logs:
-        log.sync()
-    for path in beside:
-        with suppress(FileNotFoundError), closing(disk.open(path)) as file:
-            file.sync()
-    for folder in folders:
-        disk.sync_folder(folder)
+    @property
+    def _what(self) -> str:
+        return f"the sync of {self._log.folder.name}"

@@ -28,6 +28,7 @@ class TimeSearch:
         self._disk = disk
         self._segments = [segment for segment in segments if segment.base_offset <= limit.base_offset]
         self._limit = limit
+        self.searched: list[Segment] = []  # whose indexes are in memory now
 
     def first(self, timestamp: int) -> Found | None:
         """
@@ -35,6 +36,7 @@ class TimeSearch:
         """
         for segment in self._segments:
             if segment.largest() >= timestamp:
+                self.searched.append(segment)
                 for batch in self._batches(segment, segment.position_of_time(timestamp)):
                     found = _first_in(batch, timestamp) if largest_timestamp(batch.header) >= timestamp else None
                     if found:

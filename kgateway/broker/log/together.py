@@ -1,16 +1,19 @@
 """
 Does many small things that wait for the disk in few threads: what comes while they are busy is done by the one that is
-free first, all of it at once. A thread for each would cost more than what it waits for.
+free first, many at once. A thread for each would cost more than what it waits for.
 """
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-Work = Callable[[], None]
+_AT_ONCE = 64
+
+Work = Callable[[set[Path]], None]  # takes the folders that were synced since it was asked for, and adds its own
 
 
 class Together:
@@ -32,11 +35,17 @@ class Together:
         self._start()
         return done
 
+    def stop(self) -> None:
+        """
+        Begin nothing any more: what waits is not done.
+        """
+        self._waiting.clear()
+
     def _start(self) -> None:
         if not self._free or not self._waiting:
             return
         self._free -= 1
-        taken, self._waiting = self._waiting, []
+        taken, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
         works = [work for work, _ in taken]
         self._in_thread(partial(_outcomes, works)).addBoth(self._ended, [done for _, done in taken])
 
@@ -52,12 +61,13 @@ class Together:
 
 
 def _outcomes(works: list[Work]) -> list[Failure | None]:
-    return [_outcome(work) for work in works]
+    synced = set[Path]()
+    return [_outcome(work, synced) for work in works]
 
 
-def _outcome(work: Work) -> Failure | None:
+def _outcome(work: Work, synced: set[Path]) -> Failure | None:
     try:
-        work()
+        work(synced)
     except Exception:
         return Failure()
     return None

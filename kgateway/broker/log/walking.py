@@ -23,6 +23,7 @@ _WINDOW = 4096
 PIECE = 1 << 20
 
 Source = Callable[[int, int], Buffer]  # position, size -> the bytes there
+EpochAt = Callable[[int], int | None]  # offset -> the leader epoch under which it was given, where that is known
 
 
 class NotCached(Exception):
@@ -167,28 +168,37 @@ def scan(source: Source, start: int, end: int, first_offset: int) -> Iterator[Ba
             reason = error.reason if isinstance(error, Damaged) else str(error)
             yield Damage(position, end - position, reason, True)
             return
-        damage = _fault(batch, position, expected)
-        yield damage or batch
-        expected = batch.header.last_offset + 1 if not damage else expected
+        following = expected + batch.header.last_offset_delta + 1
+        if batch.header.base_offset != expected and _offset_at(source, position + size, end) == following:
+            yield _misplaced(batch, position, expected, torn=False)
+            expected = following  # as far as the next one tells, it was only its offset
+        else:
+            damage = _fault(batch, position, expected)
+            yield damage or batch
+            expected = batch.header.last_offset + 1 if not damage else expected
         position += size
 
 
-def check(data: bytes, position: int, offset: int, following: int | None) -> None:
+def check(data: bytes, position: int, offset: int, following: int | None, epoch_at: EpochAt) -> None:
     """
     Refuse bytes of a segment, from a position where a batch begins, that are not the batches they were: the first with
-    this offset, each one with the next offsets, the last one followed by that of the next, where that is known.
+    this offset, each one with the next offsets, the last one followed by that of the next, where that is known; and
+    each with the leader epoch of its offset, where that is.
 
-    Their CRCs do not cover the offsets. Where two batches do not fit together, neither is to be believed.
+    Their CRCs cover neither. Where two batches do not fit together, neither is to be believed.
     """
     start, last, expected = position, position, None
     for found in scan(lambda at, size: data[at : at + size], 0, len(data), 0):
         if isinstance(found, Damage):
-            raise Damaged(last if found.misplaced else start + found.position, found.reason)
+            raise Damaged(last if found.misplaced and found.torn else start + found.position, found.reason)
         base_offset = found.header.base_offset
         if expected is None:
             expected = min(base_offset, offset)  # the first may begin before what was asked for
         if base_offset != expected:
             raise Damaged(last, f"offset {base_offset} follows, where {expected} should")
+        epoch = epoch_at(base_offset)
+        if epoch not in (None, found.header.partition_leader_epoch):
+            raise Damaged(position, f"leader epoch {found.header.partition_leader_epoch}, where {epoch} should be")
         last, position = position, position + len(found.data)
         expected = found.header.last_offset + 1
     if following is not None and expected not in (None, following):
@@ -208,9 +218,24 @@ def _fault(batch: Batch, position: int, expected: int) -> Damage | None:
     if not crc_holds(batch):
         return Damage(position, header.size, "the CRC of the batch is not that of its bytes", False)
     if header.base_offset < expected or header.last_offset_delta < 0:
-        reason = f"a batch with the offsets {header.base_offset} to {header.last_offset}, where {expected} is next"
-        return Damage(position, header.size, reason, True, misplaced=True)
+        return _misplaced(batch, position, expected, torn=True)
     return None
+
+
+def _misplaced(batch: Batch, position: int, expected: int, *, torn: bool) -> Damage:
+    header = batch.header
+    reason = f"a batch with the offsets {header.base_offset} to {header.last_offset}, where {expected} is next"
+    return Damage(position, header.size, reason, torn, misplaced=True)
+
+
+def _offset_at(source: Source, position: int, end: int) -> int | None:
+    """
+    Of the batch that begins there, if one does.
+    """
+    if end - position < _head.size:
+        return None
+    base, _, _ = _head.unpack_from(source(position, _head.size))
+    return int(base)
 
 
 def is_unfinished(head: Buffer, next_offset: int, left: int) -> bool:

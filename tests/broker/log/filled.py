@@ -38,7 +38,7 @@ class Filled:
         self.parts = log_parts(self.disk, self.threads)
         found = recovered(self.parts.files, self.folder, Trust(0, 0, process_only=True))
         self.log, self.faults = found.log, found.faults
-        self.reader = Reader(self.log, self.parts)
+        self.reader = Reader(self.log, self.parts, lambda _: None)
 
     def ask(
         self, offset: int, max_bytes: int = PLENTY, at_least_one: bool = True

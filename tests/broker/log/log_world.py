@@ -9,8 +9,9 @@ from typing import Any
 from twisted.internet.task import Clock
 
 from kgateway.broker.log.checkpoints import Checkpoints, Place
-from kgateway.broker.log.disk import Disk, LocalDisk
+from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.folder import DataFolder
+from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.settling import INTERVAL_S
 from kgateway.broker.producers import EXPIRY_MS

@@ -12,11 +12,12 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from kgateway.broker.log.broker import LogBroker
-from kgateway.broker.log.disk import Disk, LocalDisk
+from kgateway.broker.log.disk import Disk
+from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import Limits, PartitionLog
 from kgateway.broker.log.parts import LogParts
-from kgateway.broker.log.recovery import Recovered, Recovery, Trust
+from kgateway.broker.log.recovery import Recovered, Recovery, Trust, Work
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_rows import LONG_MAX
@@ -35,11 +36,17 @@ def at_once(call: Callable[[], T]) -> Deferred[T]:
     return execute(call)
 
 
-def without_turns(steps: Iterator[None]) -> Deferred[object]:
+def without_turns(steps: Iterator[Deferred[object] | None]) -> Deferred[object]:
     """
-    All steps at once.
+    All steps at once, as far as they need not wait.
     """
-    return execute(lambda: [None for _ in steps]) if steps else succeed(None)
+
+    async def run() -> None:
+        for waits in steps:
+            if waits is not None:
+                await waits
+
+    return Deferred.fromCoroutine(run())
 
 
 def log_broker(path: Path, **options: Any) -> LogBroker:
@@ -90,26 +97,34 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[Iterator[None], Deferred[object]]] = []
+        self.waiting: list[tuple[Iterator[Deferred[object] | None], Deferred[object]]] = []
 
-    def __call__(self, steps: Iterator[None], /) -> Deferred[object]:
+    def __call__(self, steps: Iterator[Deferred[object] | None], /) -> Deferred[object]:
         ended: Deferred[object] = Deferred()
         self.waiting.append((steps, ended))
         return ended
+
+    def until(self, ended: Deferred[Any]) -> None:
+        """
+        As many steps as something takes.
+        """
+        while not ended.called:
+            self.step()
+        ended.addErrback(lambda failure: failure.raiseException())
 
     def step(self) -> None:
         """
         One step of what waits the longest.
         """
-        steps, ended = self.waiting[0]
+        steps, ended = self.waiting.pop(0)
         try:
-            next(steps)
+            waits = next(steps)
         except StopIteration:
-            del self.waiting[0]
             ended.callback(None)
         except Exception:
-            del self.waiting[0]
             ended.errback(Failure())
+        else:
+            (waits or succeed(None)).addCallbacks(lambda _: self.waiting.insert(0, (steps, ended)), ended.errback)
 
 
 def log_parts(disk: Disk, in_thread: Any = at_once) -> LogParts:
@@ -129,13 +144,15 @@ def recovered(
     return ended(Recovery(files, folder, trust, ProducerTable(), START_MS, config or TopicConfig()).run())
 
 
-def ended(steps: Generator[None, None, T]) -> T:
+def ended(steps: Generator[Work | None, None, T]) -> T:
     """
-    What a generator returns.
+    What a generator returns, when what it gives away is done.
     """
     while True:
         try:
-            next(steps)
+            work = next(steps)
+            if work:
+                work()
         except StopIteration as done:
             found: T = done.value
             return found

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from kgateway.broker.log.disk import LocalDisk, LocalFile
+from kgateway.broker.log.local_disk import LocalDisk, LocalFile
 from kgateway.wire.types import Buffer
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
@@ -78,7 +78,9 @@ class Machine:
         self._knows_boot = chance.random() < 0.9
         self.waiting: list[Job] = []  # for a thread
         self.worked: list[Job] = []  # and not told of
-        self.turns: list[tuple[Iterator[None], Deferred[object]]] = []  # what the reactor does piece by piece
+        self.turns: list[
+            tuple[Iterator[Deferred[object] | None], Deferred[object]]
+        ] = []  # what the reactor does piece by piece
         self.interrupt: Callable[[], None] = lambda: None  # what the reactor does while a thread works
         self._at_once = chance.random() < 0.1  # whether threads do what they are given before anything else happens
         self._busy = chance.choice((0.0, 0.1, 0.3))  # how often something happens meanwhile
@@ -111,7 +113,7 @@ class Machine:
             self.waiting.append(job)
         return job.done
 
-    def in_turns(self, steps: Iterator[None]) -> Deferred[object]:
+    def in_turns(self, steps: Iterator[Deferred[object] | None]) -> Deferred[object]:
         """
         Have this done by the reactor, piece by piece.
         """
@@ -186,15 +188,15 @@ class Machine:
         self.disk = self.disk.crash() if power else self.disk.kill()
         self.disk.meanwhile = self._meanwhile
 
-    def _turn(self, steps: Iterator[None], done: Deferred[object]) -> None:
+    def _turn(self, steps: Iterator[Deferred[object] | None], done: Deferred[object]) -> None:
         try:
-            next(steps)
+            waits = next(steps)
         except StopIteration:
             done.callback(None)
         except Exception:
             done.errback(Failure())
         else:
-            self.turns.append((steps, done))
+            (waits or succeed(None)).addCallbacks(lambda _: self.turns.append((steps, done)), done.errback)
 
     def _meanwhile(self) -> None:
         if self._depth == _DEEP or self.chance.random() >= self._busy:

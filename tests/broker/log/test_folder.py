@@ -14,16 +14,16 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from kgateway.broker.log.disk import LocalDisk
 from kgateway.broker.log.folder import DataFolder, this_boot
 from kgateway.broker.log.folder_error import FolderError
 from kgateway.broker.log.folder_lock import FolderLock
+from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.wire.uuids import Uuid
 
 OPENING = """
 import sys
 from pathlib import Path
-from kgateway.broker.log.disk import LocalDisk
+from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.broker.log.folder import DataFolder
 from kgateway.broker.log.folder_error import FolderError
 try:

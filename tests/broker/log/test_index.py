@@ -132,4 +132,4 @@ def test_what_an_index_can_be(entries: list[tuple[int, int]], expected: bool) ->
     """
     Positions grow, what is counted does not fall, and nothing is negative.
     """
-    assert index(*entries).grows() is expected
+    assert all(index(*entries).grows()) is expected

@@ -10,7 +10,8 @@ from random import Random
 
 import pytest
 
-from kgateway.broker.log.disk import Disk, LocalDisk
+from kgateway.broker.log.disk import Disk
+from kgateway.broker.log.local_disk import LocalDisk
 from tests.broker.log.lossy_disk import LossyDisk, LossyFile, PowerLoss
 
 DATA = Path("/data")

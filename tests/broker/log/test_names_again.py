@@ -4,11 +4,14 @@ A topic that is deleted and made again has files of its own, whatever the old on
 
 from pathlib import Path
 
+import pytest
+
+from kgateway.broker.log.checkpoints import SETTLED, SYNCED
 from kgateway.broker.log.folder import CLEAN
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import Origin
 from kgateway.cluster.view import NewTopic, Topic
-from tests.broker.behaviour import batch, offsets, result
+from tests.broker.behaviour import appended, batch, offsets, result
 from tests.broker.behaviour import fetched as read
 from tests.broker.log.log_world import LogWorld
 from tests.broker.log.test_openings import slow as slow
@@ -69,7 +72,7 @@ def test_a_stop_ends_what_is_being_opened(slow: LogWorld) -> None:
     """
     turns = slow._options["in_turns"]
     turns.step()
-    result(slow.broker.stop())
+    turns.until(slow.broker.stop())
     slow.disk.done.clear()
     for _ in range(20):
         if turns.waiting:
@@ -92,3 +95,28 @@ def test_long_names_are_put_away_with_the_number_of_the_partition(tmp_path: Path
         assert world.again(name, index).log_end == 0
     result(world.broker.stop())
     assert (tmp_path / CLEAN).exists()
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_what_checkpoints_tell_of_an_earlier_topic(restarted: bool, tmp_path: Path) -> None:
+    """
+    Before there is a new topic of the name they tell nothing, and that outlasts the machine.
+    """
+    world = LogWorld(tmp_path)
+    partition = world.log_partition()
+    for _ in range(3):
+        appended(partition, batch())
+    result(partition.sync())
+    world.tick()
+    assert world.told() == ({("t", 0): 3}, {("t", 0): 3})
+    result(world.broker.delete_topic(partition.topic.id))
+    if restarted:
+        world.killed()
+    world.disk.done.clear()
+    world.topic("t")
+    assert world.told() == ({}, {})
+    assert (world.disk.count("sync", SYNCED), world.disk.count("sync", SETTLED)) == (1, 1)
+    result(world.broker.delete_topic(world.broker.view().topics["t"].id))
+    world.disk.done.clear()
+    world.topic("other")
+    assert world.disk.count("sync", SYNCED) == 0

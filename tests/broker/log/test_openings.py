@@ -105,7 +105,7 @@ def test_a_topic_deleted_while_its_log_is_opened(slow: LogWorld) -> None:
     assert [event for event in logged if event["log_level"] is LogLevel.error] == []
     assert refusal(lambda: slow.broker.partition(topic.id, 0)).code is ErrorCode.UNKNOWN_TOPIC_ID
     assert slow.broker.partition(again.id, 0).log_end == 0
-    result(slow.broker.stop())
+    turns(slow).until(slow.broker.stop())
     assert (slow.path / CLEAN).exists()
 
 
@@ -153,3 +153,70 @@ def test_a_log_that_cannot_be_looked_through(slow: LogWorld) -> None:
     slow.disk.failing.clear()
     refusal(slow.again)
     assert open_by_turns(slow).log_end == 12
+
+
+def half_a_batch(world: LogWorld) -> Path:
+    """
+    The machine dies while a batch is being written; threads are slow from now on.
+    """
+    appended(world.log_partition(), batch())
+    log = world.path / "t-0" / file_name(0, ".log")
+    world.kill()
+    log.write_bytes(log.read_bytes() + batch().data[:10])
+    world.boot = "another boot"
+    world.start(in_turns=Turns())
+    world.threads.slow = True
+    return log
+
+
+def until_a_thread_is_busy(world: LogWorld) -> None:
+    while turns(world).waiting:
+        turns(world).step()
+    assert len(world.threads) == 1
+
+
+def work(world: LogWorld) -> None:
+    while len(world.threads):
+        world.threads.work()
+
+
+def test_the_reactor_does_not_wait_for_the_disk(world: LogWorld) -> None:
+    """
+    What is cut off is cut off, and synced, in a thread; the partition is there when that is done.
+    """
+    log = half_a_batch(world)
+    until_a_thread_is_busy(world)
+    assert refusal(world.again).code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (log.stat().st_size, world.disk.count("sync", log.name)) == (SIZE + 10, 0)
+    work(world)
+    assert open_by_turns(world).log_end == 1
+    assert (log.stat().st_size, world.disk.count("sync", log.name)) == (SIZE, 1)
+
+
+def test_a_topic_is_gone_when_no_thread_opens_it(world: LogWorld) -> None:
+    """
+    Its folder is put away after that: what a thread does there is done to no other topic of the name.
+    """
+    log = half_a_batch(world)
+    until_a_thread_is_busy(world)
+    deleted = world.broker.delete_topic(world.broker.view().topics["t"].id)
+    world.threads.work()  # the journal
+    assert (len(world.threads), log.exists()) == (1, True)
+    with capturedLogs() as logged:
+        work(world)
+        result(deleted)
+    assert [event for event in logged if event["log_level"] is LogLevel.error] == []
+    assert not log.exists()
+
+
+def test_a_broker_has_stopped_when_no_thread_opens_a_log(world: LogWorld) -> None:
+    """
+    Until then the folder is its own.
+    """
+    log = half_a_batch(world)
+    until_a_thread_is_busy(world)
+    stopped = world.broker.stop()
+    assert not stopped.called
+    work(world)
+    turns(world).until(stopped)
+    assert log.stat().st_size == SIZE

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kgateway.broker.log.disk import LocalDisk
 from kgateway.broker.log.folder_error import FolderError
+from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.broker.log.producer_ids import BLOCK, ProducerIds
 
 

@@ -3,6 +3,7 @@ Reading for consumers, with the disk at hand or not.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred
@@ -11,8 +12,9 @@ from kgateway.broker.log import reading, walking
 from kgateway.broker.log.partition_log import End
 from kgateway.broker.log.parts import LoadedIndexes
 from kgateway.broker.log.segment import file_name
-from tests.broker.behaviour import PLENTY, batch, result
+from tests.broker.behaviour import PLENTY, START_MS, appended, batch, result
 from tests.broker.log.filled import SIZE, Filled, joined
+from tests.broker.log.log_world import LogWorld
 from tests.broker.log.making import put
 
 
@@ -28,7 +30,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """
     checked, check = list[tuple[int, int]](), walking.check
 
-    def counting(data: bytes, position: int, *rest: int) -> None:
+    def counting(data: bytes, position: int, *rest: Any) -> None:
         checked.append((position, len(data)))
         check(data, position, *rest)
 
@@ -76,7 +78,7 @@ def test_indexes_are_read_in_a_thread(filled: Filled) -> None:
     """
     Where the indexes of a segment are not in memory, the first read fetches them; they stay for the next one.
     """
-    assert not filled.log.segments[0].is_loaded
+    assert not filled.log.segments[0].indexes.is_loaded
     filled.threads.slow = True
     waiting = filled.ask(0)
     assert isinstance(waiting, Deferred)
@@ -99,7 +101,7 @@ def test_indexes_of_few_segments_are_in_memory(filled: Filled) -> None:
     filled.disk.cold = True
     for offset in (0, 4, 8):
         filled.read(offset)
-    assert [segment.is_loaded for segment in filled.log.segments] == [False, True, True]
+    assert [segment.indexes.is_loaded for segment in filled.log.segments] == [False, True, True]
 
 
 def test_a_limit_ends_what_is_read(filled: Filled) -> None:
@@ -146,7 +148,7 @@ def test_what_another_process_has_written_is_checked_once(filled: Filled, checks
     """
     segment = filled.log.segments[0]
     segment.take_over(segment.size, segment.next_offset)
-    assert segment.offsets
+    assert segment.indexes.offsets
     for offset in (0, 0, 1, 3, 0, 2, 2, 0):
         filled.read(offset, SIZE)
     assert checks == [(0, SIZE), (SIZE, SIZE), (3 * SIZE, SIZE), (2 * SIZE, SIZE)]
@@ -191,3 +193,19 @@ def test_a_reader_that_goes_on_is_not_looked_for(filled: Filled, monkeypatch: py
     monkeypatch.setattr("kgateway.broker.log.segment.locate", None)
     assert filled.read(9) == [9, 10]
     assert filled.read(10) == [10]
+
+
+def test_searches_by_time_let_go_of_indexes(tmp_path: Path) -> None:
+    """
+    What they had to read of full segments stays for as long as there is room, as with other readers.
+    """
+    world = LogWorld(tmp_path)
+    partition = world.log_partition(segment_bytes=3 * SIZE, index_interval_bytes=1)
+    partition._parts.loaded = LoadedIndexes(limit=2)
+    for number in range(18):
+        appended(partition, batch(timestamp=START_MS + number))
+    for number in range(0, 15, 3):
+        found = result(partition.find_time(START_MS + number))
+        assert found
+        assert found.offset == number
+    assert [segment.indexes.is_loaded for segment in partition._log.segments] == [False] * 3 + [True] * 3

@@ -12,8 +12,9 @@ from twisted.logger import capturedLogs
 from kgateway.broker.log import reading
 from kgateway.broker.log.segment import file_name
 from kgateway.wire.errors import ErrorCode
-from tests.broker.behaviour import refusal
+from tests.broker.behaviour import appended, batch, fetched, offsets, refusal
 from tests.broker.log.filled import SIZE, Filled
+from tests.broker.log.log_world import LogWorld
 
 LENGTH_AT = 8
 IN_RECORDS = 70
@@ -58,7 +59,7 @@ def test_two_damages_in_what_is_read(filled: Filled) -> None:
     filled.damage(1, IN_RECORDS)
     filled.damage(2, LENGTH_AT)
     segment = filled.log.segments[0]
-    segment.offsets.cut(0, 0)
+    segment.indexes.offsets.cut(0, 0)
     assert filled.read(0, 4 * SIZE - 1) == [0]
 
 
@@ -106,3 +107,32 @@ def test_damage_in_a_later_piece(offset: int, filled: Filled) -> None:
     filled.damage(offset, IN_RECORDS)
     assert filled.read(0) == list(range(offset))
     assert refusal(lambda: filled.ask(offset)).code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_changed_leader_epoch(tmp_path: Path) -> None:
+    """
+    No CRC covers it, but a file tells when each epoch began: a batch that tells another one is not given out, be it
+    from before the crash or from this process. What came after the last settling only its batches tell of.
+    """
+    world = LogWorld(tmp_path)
+    partition = world.log_partition()
+    for _ in range(3):
+        appended(partition, batch())
+    world.tick()
+    for _ in range(2):
+        appended(partition, batch())
+    world.killed()
+    partition = world.again()
+    for _ in range(2):
+        appended(partition, batch())
+    path = tmp_path / "t-0" / file_name(0, ".log")
+    data = bytearray(path.read_bytes())
+    for number in (1, 3, 5):
+        data[number * SIZE + 15] ^= 4  # the last byte of four
+    path.write_bytes(data)
+    world.disk.cold = True
+    assert [offsets(fetched(partition, offset)) for offset in (0, 2, 6)] == [[0], [2, 3, 4], [6]]
+    for offset, told in ((1, 4), (5, 5)):
+        error = refusal(partial(fetched, partition, offset))
+        assert error.code is ErrorCode.CORRUPT_MESSAGE
+        assert str(error.message).endswith(f"leader epoch {told}, where {told ^ 4} should be")

@@ -169,13 +169,32 @@ def test_two_damages_one_behind_the_other(second: int, left: Left) -> None:
     assert [found.log.segment_of(offset).base_offset for offset in (0, 1, 4, 5)] == [0, 5, 5, 5]
 
 
+@pytest.mark.parametrize("told", [9, 11 + 256])
+def test_a_changed_offset(told: int, left: Left) -> None:
+    """
+    No CRC covers the offset of a batch, but the next one tells what it was. So after the death of the process it is
+    passed over like other damage; after that of the machine the log ends there.
+    """
+    left.append(sequenced(12))
+    left.change(SIZE + 6, LAST, by=told >> 8)
+    left.change(SIZE + 7, LAST, by=11 ^ told & 0xFF)
+    found = left.open(after_process(0))
+    where = f"a batch with the offsets {told} to {told}, where 11 is next; it will not be given out"
+    assert [fault.partition(f"byte {SIZE}: ")[2] for fault in found.faults] == [where]
+    assert (found.log.end_offset, beside(left)) == (13, [])
+    found = left.open(after_machine())
+    assert (found.log.end_offset, beside(left)) == (11, [f"{LAST}.cut-{SIZE}"])
+
+
 @EITHER
 def test_offsets_that_cannot_be_end_the_log(trust: Trust, left: Left) -> None:
     """
-    A batch with offsets that others have is none of this log, whatever is behind it.
+    A batch with offsets that others have is none of this log, where nothing behind it tells what they were.
     """
-    left.append(sequenced(12))
-    left.change(SIZE + 7, LAST, by=11 ^ 9)
+    for number in (12, 13):
+        left.append(sequenced(number))
+    for at, told in ((SIZE, 11), (2 * SIZE, 12)):
+        left.change(at + 7, LAST, by=told ^ 9)
     found = left.open(trust)
     assert (found.log.end_offset, beside(left)) == (11, [f"{LAST}.cut-{SIZE}"])
 
@@ -203,7 +222,7 @@ def test_damage_in_what_was_settled(left: Left) -> None:
     settled = left.settle()
     left.cut(4 * SIZE - 1, LAST)
     found = left.open(after_process(settled))
-    assert found.log.segments[-1].offsets.entry(-1) == (3, 3 * SIZE)
+    assert found.log.segments[-1].indexes.offsets.entry(-1) == (3, 3 * SIZE)
     assert (found.log.end_offset, found.log.segments[-1].size) == (13, 3 * SIZE)
 
 
@@ -219,7 +238,7 @@ def test_times_of_what_was_cut_are_forgotten(left: Left) -> None:
         left.opened.log.save_indexes()
     left.cut(2 * SIZE + 30, LAST)
     last = left.open(after_process(settled)).log.segments[-1]
-    assert (last.next_offset, len(last.times), last.largest()) == (12, 0, START_MS)
+    assert (last.next_offset, len(last.indexes.times), last.largest()) == (12, 0, START_MS)
 
 
 def test_damage_that_was_cut_is_not_found_again(left: Left) -> None:
@@ -250,6 +269,6 @@ def test_an_index_that_is_not_of_this_log(trust: Trust, left: Left) -> None:
         index.write_bytes(data)
         found = left.open(trust)
         assert (found.log.end_offset, found.faults) == (12, []), data
-        assert len(found.log.segments[-1].offsets) == 0, data
+        assert len(found.log.segments[-1].indexes.offsets) == 0, data
         left.settle()
         assert index.read_bytes() == b"", data

@@ -35,7 +35,7 @@ def test_an_empty_segment(fresh: Fresh) -> None:
     """
     segment = fresh.segment
     assert (segment.base_offset, segment.next_offset, segment.size) == (BASE, BASE, 0)
-    assert segment.is_loaded
+    assert segment.indexes.is_loaded
     assert segment.largest() == -1
     assert not segment.is_unchecked(0, 1)
 
@@ -46,7 +46,7 @@ def test_what_is_indexed(fresh: Fresh) -> None:
     begins.
     """
     fresh.append(*[batch(2)] * 2, *[batch()] * 8, interval=2 * SIZE)
-    fresh.segment.save_indexes()
+    fresh.segment.indexes.save()
     two = len(batch(2).data)
     assert fresh.entries(".index") == [(4, 2 * two), (7, 2 * two + 3 * SIZE), (10, 2 * two + 6 * SIZE)]
 
@@ -57,7 +57,7 @@ def test_times_are_indexed_as_they_grow(fresh: Fresh) -> None:
     its batch. Where no record has a time there is none.
     """
     fresh.append(at_times(-1), at_times(-1), at_times(10, 30), at_times(20), at_times(30), at_times(31))
-    fresh.segment.save_indexes()
+    fresh.segment.indexes.save()
     assert fresh.entries(".timeindex") == [(30, 3), (31, 6)]
     assert len(fresh.entries(".index")) == 5
 
@@ -70,7 +70,7 @@ def test_a_sealed_segment_has_its_largest_time(fresh: Fresh) -> None:
     fresh.append(at_times(50), at_times(70), at_times(60), at_times(70), interval=10_000)
     for _ in range(2):
         fresh.segment.seal()
-    fresh.segment.save_indexes()
+    fresh.segment.indexes.save()
     assert (fresh.entries(".index"), fresh.entries(".timeindex")) == ([], [(70, 1)])
 
 
@@ -92,7 +92,7 @@ def test_an_index_that_leads_astray(fresh: Fresh) -> None:
     where it is in the segment.
     """
     fresh.append(*[batch()] * 3, interval=10_000)
-    fresh.segment.offsets.append(0, 5)
+    fresh.segment.indexes.offsets.append(0, 5)
     assert fresh.position(BASE + 2) == 2 * SIZE
     (fresh.folder / file_name(BASE, ".log")).write_bytes(bytes(3 * SIZE))
     with pytest.raises(Damaged, match=r"^at byte 0"):
@@ -130,7 +130,7 @@ def test_a_cut_leaves_no_trace(kept: int, fresh: Fresh, tmp_path: Path) -> None:
     fresh.segment.cut(kept * SIZE)
     for each in (fresh, other):
         each.append(*sent[: kept if each is other else 0], *sent[3:], interval=SIZE - 1)
-        each.segment.save_indexes()
+        each.segment.indexes.save()
     assert fresh.entries(".index") == other.entries(".index")
     assert fresh.entries(".timeindex") == other.entries(".timeindex")
     for name in ("size", "next_offset", "first_timestamp", "largest_timestamp", "largest_timestamp_offset"):

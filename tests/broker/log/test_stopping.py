@@ -6,6 +6,7 @@ from errno import EIO
 from pathlib import Path
 
 import pytest
+from twisted.logger import LogLevel, capturedLogs
 
 from kgateway.broker.log.checkpoints import SETTLED, SYNCED
 from kgateway.broker.log.folder import CLEAN
@@ -76,8 +77,9 @@ def test_what_was_not_opened_since_a_crash(world: LogWorld, tmp_path: Path) -> N
     world.log_partition().append(batch(), Origin.CLIENT)
     world.tick()
     world.kill()
-    world.start(in_turns=Turns())
-    result(world.broker.stop())
+    turns = Turns()
+    world.start(in_turns=turns)
+    turns.until(world.broker.stop())
     assert world.told() == ({}, {T0: 0})
     assert (tmp_path / CLEAN).exists()
 
@@ -110,9 +112,9 @@ def test_full_segments_that_a_dead_process_has_left_are_synced(world: LogWorld) 
     world.start()
     world.disk.done.clear()
     result(world.broker.stop())
-    assert [name for done, name in world.disk.done if done == "sync" and name.endswith(".log")] == [
+    assert {name for done, name in world.disk.done if done == "sync" and name.endswith(".log")} == {
         file_name(base, ".log") for base in range(3)
-    ]
+    }
     assert world.told() == ({T0: 3}, {T0: 3})
 
 
@@ -140,9 +142,53 @@ def test_a_stop_in_the_middle_of_a_tick(tmp_path: Path) -> None:
     turns.waiting.clear()
     world.log_partition().append(batch(), Origin.CLIENT)
     world.tick()
-    result(world.broker.stop())
+    stopped = world.broker.stop()
+    turns.waiting.reverse()
+    turns.until(stopped)
     world.disk.done.clear()
     while turns.waiting:
         turns.step()
     assert world.disk.done == []
     assert not world.clock.getDelayedCalls()
+
+
+def test_a_stop_does_not_wait_for_ever(world: LogWorld) -> None:
+    """
+    What could not be synced in time is left to the next start; so is what waits for a thread.
+    """
+    for _ in range(3):
+        partition = world.log_partition(f"t{len(world.broker.view().topics)}")
+        partition.append(batch(), Origin.CLIENT)
+    world.threads.slow = True
+    stopped = world.broker.stop()
+    with capturedLogs() as logged:
+        world.clock.advance(9.9)
+        assert not stopped.called
+        world.clock.advance(0.2)
+    result(stopped)
+    (told,) = [event for event in logged if event["log_level"] is LogLevel.warn]
+    assert (told["left"], told["seconds"]) == (3, 10)
+    while world.threads:
+        world.threads.work()
+    assert world.disk.count("sync", file_name(0, ".log")) == 2  # one for each thread
+    assert not (world.path / CLEAN).exists()
+    world.threads.slow = False
+    world.start()
+    assert [world.again(name).log_end for name in world.broker.view().topics] == [1, 1, 1]
+
+
+def test_a_folder_that_partitions_share_is_synced_once(world: LogWorld) -> None:
+    """
+    At a stop, by each of the threads.
+    """
+    topic = world.topic("t", 10)
+    world.threads.slow = True
+    for index in range(10):
+        world.broker.partition(topic.id, index).append(batch(), Origin.CLIENT)
+    world.disk.done.clear()
+    stopped = world.broker.stop()
+    while world.threads:
+        world.threads.work()
+    result(stopped)
+    assert world.disk.count("sync", file_name(0, ".log")) == 10
+    assert world.disk.count("sync_folder", world.path.name) <= 3

@@ -2,7 +2,7 @@
 What outlasts the machine, when, and who waits for it.
 """
 
-from errno import EIO
+from errno import EIO, EMFILE
 from pathlib import Path
 
 import pytest
@@ -173,18 +173,33 @@ def test_a_failed_sync_takes_the_partition_offline(world: LogWorld, partition: L
     assert (len(world.threads), world.disk.count("sync", LOG)) == (0, 0)
 
 
-def test_a_file_that_cannot_be_opened_for_a_sync(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [LOG, EPOCH_FILE])
+def test_a_file_that_cannot_be_opened_for_a_sync(name: str, tmp_path: Path) -> None:
     """
-    It is the same as a sync that fails: the one who just appended is told, and what was open for it is let go.
+    Nothing was synced in vain then, as where the process has too many files open: it is tried again every second, who
+    has appended waits, and the operator is told.
     """
     world = LogWorld(tmp_path, open_files_max=1)
     partition = world.log_partition(segment_bytes=SIZE, acks_fsync=True)
     partition.append(batch(), Origin.CLIENT)
-    world.disk.failing[f"open {LOG}"] = EIO
-    assert code_of(add(partition)) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert partition.offline
-    result(world.broker.stop())
-    assert not [file for file in world.disk.opened if file.path.suffix == ".log"]
+    world.disk.failing[f"open {name}"] = EMFILE
+    world.threads.slow = True
+    with capturedLogs() as logged:
+        waiting = [add(partition), add(partition)]
+        while world.threads:
+            world.threads.work()
+    assert (partition.offline, [safe.called for safe in waiting], partition.synced_offset) == (False, [False] * 2, 1)
+    (told,) = [event for event in logged if event["log_level"] is LogLevel.critical]
+    assert told["what"] == "the sync of t-0"
+    assert told["reason"].startswith("Too many open files")
+    world.threads.slow = False
+    world.disk.failing.clear()
+    world.disk.done.clear()
+    world.clock.advance(1)
+    assert ([safe.called for safe in waiting], partition.synced_offset) == ([True] * 2, 3)
+    assert LOG in synced(world)
+    assert file_name(1, ".log") in synced(world)
+    assert not partition._parts.storage.failing
 
 
 def test_a_full_segment_is_synced_with_what_tells_of_it(world: LogWorld) -> None:
@@ -199,11 +214,11 @@ def test_a_full_segment_is_synced_with_what_tells_of_it(world: LogWorld) -> None
     assert synced(world) == []
     assert partition.append(batch(), Origin.CLIENT).safe is None
     beside = [file_name(0, ".index"), file_name(0, ".timeindex"), file_name(2, ".snapshot"), EPOCH_FILE]
-    assert synced(world) == [LOG, file_name(2, ".log"), *beside, "t-0", world.path.name]
+    assert synced(world) == [file_name(2, ".log"), LOG, *beside, "t-0", world.path.name]
     assert partition.synced_offset == 2
     world.disk.done.clear()
     result(partition.sync())
-    assert (synced(world), partition.synced_offset) == ([file_name(2, ".log"), "t-0"], 3)
+    assert (synced(world), partition.synced_offset) == ([file_name(2, ".log")], 3)
 
 
 def test_who_asks_for_a_sync_waits_for_all_that_was_there(world: LogWorld, partition: LogPartition) -> None:
@@ -219,31 +234,20 @@ def test_who_asks_for_a_sync_waits_for_all_that_was_there(world: LogWorld, parti
     assert waiting.called
 
 
-def test_who_asks_for_a_sync_that_cannot_begin_is_told(world: LogWorld, partition: LogPartition) -> None:
+def test_a_topic_deleted_before_a_sync_is_tried_again(world: LogWorld, partition: LogPartition) -> None:
     """
-    Nobody waits for ever.
+    Nobody waits for ever, and nothing is tried any more.
     """
-    partition._parts.files.close_in(partition.folder)
-    world.disk.failing["open .log"] = EIO
-    for _ in range(2):
-        assert code_of(Deferred.fromCoroutine(asked(partition))) is ErrorCode.KAFKA_STORAGE_ERROR
-
-
-def test_files_that_were_open_already_are_let_go(tmp_path: Path) -> None:
-    """
-    Where the second of two full segments cannot be opened for a sync, the first is closed too.
-    """
-    world = LogWorld(tmp_path, open_files_max=1)
-    partition = world.log_partition(segment_bytes=SIZE)
-    world.threads.slow = True
-    for _ in range(4):
-        partition.append(batch(), Origin.CLIENT)
-    world.disk.failing[f"open {file_name(2, '.log')}"] = EIO
-    world.threads.work()
-    assert partition.offline
     world.threads.slow = False
-    result(world.broker.stop())
-    assert not [file for file in world.disk.opened if file.path.suffix == ".log"]
+    partition._parts.files.close_in(partition.folder)
+    world.disk.failing["open .log"] = EMFILE
+    waiting = Deferred.fromCoroutine(asked(partition))
+    assert not waiting.called
+    result(world.broker.delete_topic(partition.topic.id))
+    assert code_of(waiting) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    world.disk.done.clear()
+    world.clock.advance(1)
+    assert LOG not in synced(world)
 
 
 def test_a_topic_deleted_in_the_middle_of_a_sync(world: LogWorld, partition: LogPartition) -> None:

@@ -3,6 +3,7 @@ Work that is done together, in few threads.
 """
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 from twisted.internet.defer import Deferred
@@ -21,9 +22,15 @@ class Busy:
         self.threads.slow = True
         self.together = Together(self.threads)
         self.done: list[str] = []
+        self.known: list[int] = []  # folders, at each of these
 
     def do(self, *names: str) -> list[Deferred[None]]:
-        return [self.together.do(partial(self.done.append, name)) for name in names]
+        return [self.together.do(partial(self._work, name)) for name in names]
+
+    def _work(self, name: str, synced: set[Path]) -> None:
+        self.done.append(name)
+        self.known.append(len(synced))
+        synced.add(Path(name))
 
 
 @pytest.fixture
@@ -42,6 +49,7 @@ def test_what_comes_meanwhile_is_done_at_once(busy: Busy) -> None:
     for _ in range(2):
         busy.threads.work()
     assert busy.done == ["a", "b", "c", "d", "e"]
+    assert busy.known == [0, 0, 0, 1, 2]  # what was synced before it was asked for does not count
     assert all(each.called for each in asked)
     busy.do("f", "g", "h")
     assert len(busy.threads) == 2
@@ -52,7 +60,7 @@ def test_each_fails_for_itself(busy: Busy) -> None:
     Work that fails fails nobody else's.
     """
 
-    def failing() -> None:
+    def failing(_: set[Path]) -> None:
         raise OSError("no disk")
 
     busy.do("a", "b")

@@ -18,8 +18,8 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.broker.log.disk import LocalDisk, LocalFile
 from kgateway.broker.log.folder_error import FolderError
+from kgateway.broker.log.local_disk import LocalDisk, LocalFile
 from kgateway.broker.log.topic_journal import StoredTopic, TopicJournal
 from kgateway.wire.types import Buffer
 from kgateway.wire.uuids import Uuid

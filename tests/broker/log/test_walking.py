@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kgateway.broker.log.disk import LocalDisk
 from kgateway.broker.log.index import OFFSETS, Index
+from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.broker.log.walking import (
     Damaged,
     NotCached,

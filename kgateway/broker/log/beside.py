@@ -1,0 +1,75 @@
+"""
+The files beside the segments that tell of producers and leader epochs, so that a start need not look at all batches.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+from kgateway.broker.log import producer_snapshots
+from kgateway.broker.log.epochs import EPOCH_FILE, Epochs
+from kgateway.broker.log.partition_log import PartitionLog
+from kgateway.broker.log.producer_snapshots import SNAPSHOT
+from kgateway.broker.log.segment import file_name
+from kgateway.broker.producers import ProducerTable
+
+
+class Beside:
+    """
+    Those of one partition. There is a snapshot of the producers at each border of segments, and the newest; that one
+    goes once the checkpoint tells of a newer one.
+    """
+
+    def __init__(self, log: PartitionLog, epochs: Epochs, producers: ProducerTable, snapshot: int) -> None:
+        self._log = log
+        self._epochs = epochs
+        self._producers = producers
+        self._newest = self._snapshot_at(snapshot)
+        self._stale: list[Path] = []
+
+    def settle(self) -> None:
+        """
+        Let them, and the indexes, tell of all that is in the log.
+        """
+        last = self._newest
+        self._log.save_indexes()
+        self._write()
+        self._newest = self._snapshot_at(self._log.end_offset)
+        if last and last != self._newest:
+            self._stale.append(last)
+
+    def roll(self) -> Path:
+        """
+        Begin a new segment; the log that is full, of which they tell.
+        """
+        border = self._write()
+        sealed = self._log.roll().path
+        if self._newest == border:
+            self._newest = None  # it stays
+        return sealed
+
+    def told(self) -> None:
+        """
+        The checkpoint says how far they tell: what told of less is not needed any more.
+        """
+        while self._stale:
+            with suppress(FileNotFoundError):
+                self._log.files.disk.remove(self._stale.pop())
+
+    def _write(self) -> Path:
+        """
+        The producers and epochs as they are now; where the producers are.
+        """
+        path, disk = self._path(self._log.end_offset), self._log.files.disk
+        disk.write(path, producer_snapshots.written(self._producers), sync=False)
+        disk.write(self._log.folder / EPOCH_FILE, self._epochs.written(), sync=False)
+        return path
+
+    def _snapshot_at(self, offset: int) -> Path | None:
+        """
+        The snapshot that the next one takes the place of; one at the border of a segment stays.
+        """
+        is_border = any(segment.base_offset == offset for segment in self._log.segments)
+        return None if is_border else self._path(offset)
+
+    def _path(self, offset: int) -> Path:
+        return self._log.folder / file_name(offset, SNAPSHOT)
