@@ -85,7 +85,7 @@ def test_a_batch_whose_offset_is_damaged(data: Path, run: Run) -> None:
     ended = run("check", data)
     place = f"data/{FIRST}.log, byte {5 * BATCH}, offset 5: "
     assert ended.lines[0].startswith(
-        f"{place}a batch there begins with offset 261, and 5 is next; its first bytes, which"
+        f"{place}a batch with the offsets 261 to 261, where 5 is next, though its bytes are good; consumers are told"
     )
     assert run("check", data / "orders-0").code == 1  # the next is out of order
 
@@ -175,7 +175,7 @@ def rewrite(text: str) -> Callable[[Path], None]:
 
 FILES = [
     ("meta.properties", rewrite("kgateway.format=1\nversion=1\n"), "has no line cluster.id; bring it back"),
-    ("kgateway.start", rewrite("{}"), "it is damaged; bring it back from a copy, or write into it"),
+    ("kgateway.start", rewrite("{}"), "cannot be read; bring it back from a copy, or write into it"),
     ("kgateway.topics", remove, "it is missing, and so are all topics for clients; bring it back from a copy"),
     ("kgateway.producer-ids", rewrite("?"), "is damaged; bring it back from a copy, or write into it"),
     ("kgateway.producer-ids", rewrite('{"reserved": 0}'), "ids below 0 were given, and producer 0 has written records"),

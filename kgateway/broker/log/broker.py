@@ -14,7 +14,7 @@ up from the segments, and is written now and then so that this need not be done.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from twisted.internet.defer import Deferred, DeferredLock, gatherResults, succeed
+from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -27,9 +27,10 @@ from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.opening import Openings
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.partition_folder import folder_of, put_strays_aside
-from kgateway.broker.log.parts import InThread, InTurns, LogParts, plain
+from kgateway.broker.log.parts import InThread, InTurns, LogParts
 from kgateway.broker.log.producer_ids import PRODUCER_IDS, ProducerIds
 from kgateway.broker.log.settling import Settling
+from kgateway.broker.log.shared_ids import SharedIds
 from kgateway.broker.log.state_snapshots import FileSnapshots
 from kgateway.broker.log.stored_topics import with_stored
 from kgateway.broker.log.topic_changes import TopicChanges
@@ -58,7 +59,7 @@ class LogBroker(LoneBroker):
     _log = Logger()
     _journal: TopicJournal
     _data: DataFolder
-    _ids: ProducerIds
+    _ids: SharedIds
     _checkpoints: Checkpoints
     _openings: Openings
     _changes: TopicChanges
@@ -87,7 +88,6 @@ class LogBroker(LoneBroker):
         self._open_folder = open_folder
         self._producer_expiry_ms = producer_expiry_ms
         self._topic_defaults = topic_defaults or {}
-        self._reserving = DeferredLock()
         self._state_logs: dict[tuple[Uuid, int], StateLog] = {}
         self._is_open = False
 
@@ -115,7 +115,7 @@ class LogBroker(LoneBroker):
     def _open(self, data: DataFolder) -> None:
         self._data = data
         self._journal = TopicJournal.open(self._path / TOPICS, self._disk)
-        self._ids = ProducerIds.open(self._path / PRODUCER_IDS, self._disk)
+        self._ids = SharedIds(ProducerIds.open(self._path / PRODUCER_IDS, self._disk), self._parts)
         whole = data.was_clean or data.same_boot
         checkpoints = self._checkpoints = Checkpoints(self._path, self._disk, trust_settled=whole, clean=data.was_clean)
         checkpoints.save(sync=True)
@@ -259,16 +259,4 @@ class LogBroker(LoneBroker):
         return gone
 
     def new_producer_id(self) -> Deferred[int]:
-        if self._ids.needs_block:
-            return self._reserving.run(lambda: Deferred.fromCoroutine(self._reserve()))
-        return succeed(self._ids.next())
-
-    async def _reserve(self) -> int:
-        try:
-            if self._ids.needs_block:
-                await self._parts.in_thread(self._ids.reserve)
-                self._parts.storage.worked(PRODUCER_IDS)
-        except OSError as error:
-            self._parts.storage.failed(PRODUCER_IDS, error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no producer id can be given: {plain(error)}") from None
         return self._ids.next()

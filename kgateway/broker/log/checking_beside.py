@@ -17,6 +17,11 @@ from kgateway.records.batch import BatchHeader
 
 STATE = "kgateway.state-"
 _AGAIN = "with the gateway stopped, remove it and all .snapshot files beside it: they are made again from the batches"
+_EITHER = (
+    "consumers are told CORRUPT_MESSAGE for batches that differ from it; where that is one, bring its segment back "
+    "from a copy, and where it is all from there on, remove this file with the gateway stopped: it is made again from "
+    "the batches"
+)
 
 
 class CheckedEpochs:
@@ -48,7 +53,7 @@ class CheckedEpochs:
         if told == epoch or not self._is_whole or may_be_behind:
             return None
         what = f"it tells of leader epoch {'none' if told < 0 else told}, and the batch there has {epoch}"
-        return Finding(self._path, what, _AGAIN, offset=offset)
+        return Finding(self._path, what, _EITHER, offset=offset)
 
     def steps(self, reached: Reached) -> Steps:
         """

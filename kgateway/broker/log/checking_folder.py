@@ -14,8 +14,9 @@ from kgateway.broker.log.findings import Finding, Steps, Survey
 from kgateway.broker.log.folder import CLEAN, this_boot
 from kgateway.broker.log.folder_error import FolderError
 from kgateway.broker.log.folder_meta import EMPTY, META, START, TEMPORARY, read_meta
-from kgateway.broker.log.partition_folder import DELETED, METADATA, STRAY
+from kgateway.broker.log.partition_folder import DELETED, METADATA, STRAY, topic_id_of
 from kgateway.broker.log.producer_ids import PRODUCER_IDS, ProducerIds
+from kgateway.broker.log.start_file import read_start
 from kgateway.broker.log.topic_journal import TOPICS, StoredTopic, TopicJournal
 
 _PARTITION = re.compile(r"(.+)-(\d{1,10})")
@@ -78,13 +79,11 @@ class CheckedFolder:
             yield _told(self._path / META, error)
 
     def _start(self) -> Steps:
+        self._survey.read(self._path / START)
         try:
-            number = json.loads(self._survey.read(self._path / START))["start_number"]
-        except (ValueError, KeyError, TypeError):
-            number = None
-        if not isinstance(number, int) or number < 1:
-            remedy = 'bring it back from a copy, or write into it {"start_number": N} with a large N'
-            yield Finding(self._path / START, "it is damaged", remedy)
+            read_start(self._path / START, self._survey.disk)
+        except FolderError as error:
+            yield _told(self._path / START, error)
 
     def _journal(self) -> Steps:
         path = self._path / TOPICS
@@ -145,8 +144,9 @@ class CheckedFolder:
             if self._changes and not self._survey.in_use:
                 yield self._stray(path, place)
             return
-        words = self._survey.read(path / METADATA).decode("ascii", "replace").split()
-        if words != ["version:", "0", "topic_id:", str(topic.id)]:
+        data = self._survey.read(path / METADATA)
+        if topic_id_of(data) != topic.id:
+            words = data.decode("ascii", "replace").split()
             what = f"it says {' '.join(words)[:80]!r}, and the topic {topic.name} has the id {topic.id}"
             remedy = (
                 "move the folder elsewhere if it is needed: as that of a deleted topic it will be removed by and by"
@@ -157,9 +157,9 @@ class CheckedFolder:
         """
         Of a folder that is of no topic: whether a crash came between the end of its topic and its own.
         """
-        _, _, topic_id = self._survey.read(path / METADATA).decode("ascii", "replace").rpartition("topic_id: ")
+        topic_id = topic_id_of(self._survey.read(path / METADATA))
         what, remedy = f"there is no topic {place[0]} with a partition {place[1]}", "the next start puts it aside"
-        if f'{{"deleted": "{topic_id.strip()}"}}'.encode() in self._changes:
+        if f'{{"deleted": "{topic_id}"}}'.encode() in self._changes:
             return Finding(path, f"{what}, it was deleted", remedy, is_fault=False)
         return Finding(path, what, f"bring {TOPICS} back from a copy, if it knows the topic; else {remedy}")
 
@@ -181,8 +181,8 @@ class CheckedFolder:
         if self._survey.in_use or self._survey.was_clean:
             return True
         try:
-            return bool(json.loads(self._survey.disk.read(self._path / START))["boot_id"] == this_boot())
-        except (OSError, ValueError, KeyError, TypeError):
+            return read_start(self._path / START, self._survey.disk).boot_id == this_boot()
+        except (OSError, FolderError):
             return False
 
     def _producer_ids(self) -> Steps:

@@ -124,7 +124,8 @@ class CheckedSegment:
         With good batches behind it.
         """
         first = self._reached.next_offset
-        what = f"{damage.reason}, and nothing is known of its {damage.size} bytes"
+        known = "though its bytes are good" if damage.misplaced else f"and nothing is known of its {damage.size} bytes"
+        what = f"{damage.reason}, {known}"
         if following <= first:
             return Finding(self._path, what, "no offset is missing", byte=damage.position, offset=first)
         lost = f"offset {first}" if following == first + 1 else f"offsets {first} to {following - 1}"

@@ -20,12 +20,13 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from errno import EACCES, EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EROFS
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self
+from typing import Protocol, Self
 
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.folder_error import FolderError, refusing
 from kgateway.broker.log.folder_lock import FolderLock
 from kgateway.broker.log.folder_meta import EMPTY, META, START, TEMPORARY, Meta, read_meta
+from kgateway.broker.log.start_file import Start, damaged_start, read_start
 from kgateway.wire.uuids import Uuid
 
 CLEAN = ".kafka_cleanshutdown"
@@ -42,22 +43,6 @@ class Held(Protocol):
         """
         Give it back.
         """
-
-
-class Start(NamedTuple):
-    """
-    What `kgateway.start` says.
-    """
-
-    number: int
-    boot_id: str | None
-
-    @property
-    def written(self) -> bytes:
-        """
-        The file.
-        """
-        return json.dumps({"start_number": self.number, "boot_id": self.boot_id}).encode() + b"\n"
 
 
 _NO_START = Start(0, None)
@@ -197,25 +182,7 @@ def _left(path: Path, disk: Disk) -> tuple[Start, bool]:
     for name in halves:
         disk.remove(path / name)
     if START in names:
-        return _read_start(path / START, disk), CLEAN in names
+        return read_start(path / START, disk), CLEAN in names
     if names - halves - EMPTY - {META}:
-        raise _damaged(path / START, "is missing")
+        raise damaged_start(path / START, "is missing")
     return _NO_START, False
-
-
-def _read_start(path: Path, disk: Disk) -> Start:
-    try:
-        found = json.loads(disk.read(path))
-        start = Start(int(found["start_number"]), found.get("boot_id"))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise _damaged(path, "cannot be read") from None
-    if start.number < 1:
-        raise _damaged(path, f"tells of start {start.number}")
-    return start
-
-
-def _damaged(path: Path, how: str) -> FolderError:
-    return FolderError(
-        f"{path} {how}; bring it back from a copy, or write into it "
-        '{"start_number": N} with an N above every leader epoch that clients may have seen'
-    )

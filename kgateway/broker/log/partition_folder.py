@@ -42,7 +42,7 @@ def prepare(disk: Disk, data: Path, topic: Topic, index: int) -> Path:
     folder = folder_of(data, topic, index)
     disk.make_folder(folder)
     if METADATA in disk.names(folder):
-        found = _topic_id(disk.read(folder / METADATA))
+        found = topic_id_of(disk.read(folder / METADATA))
         if found == topic.id:
             return folder
         if found is not None:
@@ -91,7 +91,7 @@ def remove_deleted(disk: Disk, data: Path) -> None:
                 disk.remove(data / name)
 
 
-def _topic_id(data: bytes) -> Uuid | None:
+def topic_id_of(data: bytes) -> Uuid | None:
     """
     Which topic the file names; `None` where a crash has left it unfinished.
     """

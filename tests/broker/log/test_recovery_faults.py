@@ -272,3 +272,22 @@ def test_an_index_that_is_not_of_this_log(trust: Trust, left: Left) -> None:
         assert len(found.log.segments[-1].indexes.offsets) == 0, data
         left.settle()
         assert index.read_bytes() == b"", data
+
+
+def test_what_is_cut_off_is_synced(left: Left) -> None:
+    """
+    A part of a segment, or a whole one, would else come back behind what is written next.
+    """
+    left.change(SIZE - 1, nth(5))
+    left.open(after_machine())
+    done = [(what, name) for what, name in left.disk.done if what in ("truncate", "sync", "rename", "sync_folder")]
+    cut = f"{nth(5)}.cut-0"
+    moved = [("truncate", cut), ("sync", cut), ("sync_folder", "t-0"), ("truncate", nth(5)), ("sync", nth(5))]
+    start = done.index(moved[0])
+    assert done[start : start + 5] == moved
+    start = done.index(("rename", LAST))
+    assert done[start + 1] == ("sync_folder", "t-0")
+    left.append(sequenced(5))
+    left.cut(SIZE - 1, nth(5))
+    left.open(after_machine())
+    assert [what for what, name in left.disk.done if name == nth(5)][-2:] == ["truncate", "sync"]

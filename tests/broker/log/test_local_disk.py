@@ -1,0 +1,40 @@
+"""
+Files of this machine.
+"""
+
+import resource
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from kgateway.broker.log.local_disk import LocalDisk
+
+
+@contextmanager
+def files_end_at(size: int) -> Iterator[None]:
+    """
+    No file can become larger, as if the disk were full there.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("room", [0, 1, 10, 11, 19])
+def test_an_append_that_falls_short_leaves_nothing(room: int, tmp_path: Path) -> None:
+    """
+    Where the disk takes only a part, that part is taken back; what is appended when there is room again follows what
+    was there before.
+    """
+    with closing(LocalDisk().open(tmp_path / "log", create=True)) as file:
+        file.append([b"before"])
+        with files_end_at(6 + room), pytest.raises(OSError, match="too large"):
+            file.append([b"0123456789", b"0123456789"])
+        assert (file.size, (tmp_path / "log").read_bytes()) == (6, b"before")
+        file.append([b" and", b" after"])
+    assert (tmp_path / "log").read_bytes() == b"before and after"
