@@ -184,6 +184,33 @@ class GatewayTests(SynchronousTestCase):
         connection.connectionLost()
         self.successResultOf(stopped)
 
+    def test_services_end_first(self) -> None:
+        """
+        A service that lets clients wait lets them go, or the gateway would wait for them; one that has nothing to end is
+        let alone.
+        """
+
+        class Waiting:
+            def __init__(self, gateway: GatewayParts) -> None:
+                self.answer: Deferred[CountResponse] = Deferred()
+
+            def stop(self) -> None:
+                self.answer.callback(CountResponse(topics=[]))
+
+        class Quiet:
+            def __init__(self, gateway: GatewayParts) -> None:
+                pass
+
+        handler = api(CountRequest, CountResponse, versions="0-3", needs=Free("a test"))(
+            lambda _, context: context.service(Quiet) and context.service(Waiting).answer
+        )
+        gateway = self.started(plugins(handler))
+        connection, transport = self.connect()
+        connection.dataReceived(b"".join(request_frame(count("orders"), 1, 7, CLIENT_ID)))
+        self.stop(gateway)
+        self.reactor.advance(0)
+        assert read(CountResponse, 1, transport.value()).topics == []
+
     def test_who_takes_too_long_is_closed_by_force(self) -> None:
         """
         After the time that the settings give it.
