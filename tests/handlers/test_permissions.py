@@ -20,7 +20,6 @@ import handlers
 from kgateway.api import Handler
 from kgateway.cluster.view import NewTopic
 from kgateway.context import Context
-from kgateway.groups.groups import Groups
 from kgateway.security.permissions import Free, Need, Operation, Resource
 from kgateway.server.answers import error_finder, refused
 from kgateway.wire.codec import encode
@@ -37,8 +36,8 @@ LONG_S = 3600  # no request waits longer
 NOTHING: set[Need] = set()
 EVERYTHING = {Need(operation, resource) for operation, resource in product(Operation, Resource)}
 
-# To a client that may not describe the cluster these show less of it, without an error.
-SILENT = ("handlers.describe_cluster.describe_cluster", "handlers.list_groups.list_groups")
+# To a client that may not describe the cluster this one shows less of it, without an error.
+SILENT = ("handlers.describe_cluster.describe_cluster",)
 
 
 def built_in() -> Iterator[Handler]:
@@ -73,7 +72,6 @@ def ask(handler: Handler, version: int, sample: Sample, denied: Container[Need])
     authorizer = Denying(lambda operation, resource, _: Need(operation, resource) in denied)
     serving = Serving(authorizer)
     serving.broker.create_topic(NewTopic("orders", 8))
-    serving.parts.service(Groups).simple("orders")
     known = serving.broker.view().topics["orders"].id
     request = replace(sample, uuid=known if sample.uuid == ID else ZERO).one_of_each(handler.request, version)
     answer = _answer(serving, handler, request, version)
