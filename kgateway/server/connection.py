@@ -22,7 +22,7 @@ from kgateway.server.clients import Clients
 from kgateway.server.frame_queue import FrameQueue
 from kgateway.server.outbox import WRITE_BYTES, Outbox
 from kgateway.server.pending import HangUp, Pending
-from kgateway.server.sending import write_now
+from kgateway.server.sending import UNCOPIED_BYTES, send_now, write_now
 from kgateway.wire.frames import Framer
 from kgateway.wire.malformed import Malformed
 
@@ -244,6 +244,8 @@ class Connection(Protocol):
         """
         Write as far as the transport takes it.
         """
+        if self._outbox.size >= UNCOPIED_BYTES and not (self._full or self._gone):
+            self._outbox.left(send_now(self.transport, self._outbox.all()))
         while self._outbox.size and not (self._full or self._gone):
             self.transport.writeSequence(self._outbox.take())
 

@@ -43,6 +43,23 @@ class Outbox:
         self.size -= WRITE_BYTES - left
         return part
 
+    def all(self) -> list[bytes]:
+        """
+        Everything, which stays.
+        """
+        return list(self._buffers)
+
+    def left(self, size: int) -> None:
+        """
+        So many bytes, the first of all, are on their way.
+        """
+        self.size -= size
+        while size:
+            first = self._buffers.popleft()
+            if len(first) > size:
+                self._buffers.appendleft(first[size:])
+            size -= min(len(first), size)
+
     def clear(self) -> None:
         """
         Forget them all.

@@ -6,10 +6,16 @@ calls and a round of the reactor. Many answers share them; one that leaves alone
 tried first, and what the socket does not take goes the usual way.
 """
 
+from collections.abc import Sequence
 from typing import TypeGuard
 
 from twisted.internet.interfaces import ITransport
 from twisted.internet.tcp import Connection as TCPConnection
+
+from kgateway.wire.types import Buffer
+
+UNCOPIED_BYTES = 128 << 10  # so much is not put together before it is sent
+_BUFFERS_MAX = 1024  # that systems take in one call
 
 
 def write_now(transport: ITransport, data: bytes) -> None:
@@ -22,6 +28,18 @@ def write_now(transport: ITransport, data: bytes) -> None:
             data = data[sent:]  # where it failed, the transport finds out for itself, and ends as it is used to
     if data:
         transport.write(data)
+
+
+def send_now(transport: ITransport, buffers: Sequence[Buffer]) -> int:
+    """
+    How many bytes of these the socket takes at once, as they are; it may take none.
+    """
+    if not _is_plain_and_idle(transport):
+        return 0
+    try:
+        return int(transport.socket.sendmsg(buffers[:_BUFFERS_MAX]))
+    except OSError:
+        return 0  # the transport finds out for itself, and ends as it is used to
 
 
 def _is_plain_and_idle(transport: ITransport) -> TypeGuard[TCPConnection]:

@@ -10,7 +10,8 @@ from twisted.internet.protocol import Protocol
 from twisted.internet.tcp import Connection as TCPConnection
 from twisted.internet.testing import MemoryReactor, StringTransport
 
-from kgateway.server.sending import write_now
+from kgateway.server.outbox import Outbox
+from kgateway.server.sending import send_now, write_now
 
 LARGE = bytes(8 << 20)  # more than a socket takes
 
@@ -121,3 +122,57 @@ def test_any_other_transport_writes_itself() -> None:
     transport = StringTransport()
     write_now(transport, b"answer")
     assert transport.value() == b"answer"
+
+
+def test_a_large_answer_is_not_copied(ends: Ends) -> None:
+    """
+    Its buffers go to the socket as they are, as many bytes as it takes; the others are told by what is left.
+    """
+    outbox = Outbox()
+    outbox.put([b"head", LARGE, b"end"])
+    sent = send_now(ends.transport, outbox.all())
+    assert 4 < sent < len(LARGE)
+    outbox.left(sent)
+    assert outbox.size == 4 + len(LARGE) + 3 - sent
+    while outbox.size:
+        ends.transport.writeSequence(outbox.take())
+    assert ends.received() == b"head" + LARGE + b"end"
+
+
+def test_more_buffers_than_a_socket_takes(ends: Ends) -> None:
+    """
+    The first ones go.
+    """
+    outbox = Outbox()
+    outbox.put([b"%04d" % number for number in range(3000)])
+    outbox.left(send_now(ends.transport, outbox.all()))
+    assert 0 < outbox.size < 12_000
+    ends.transport.writeSequence(outbox.take())
+    assert ends.received() == b"".join(b"%04d" % number for number in range(3000))
+
+
+def test_buffers_that_no_socket_gets(ends: Ends) -> None:
+    """
+    Where other bytes come first, where they have to be encrypted, or the client is gone, nothing is sent.
+    """
+    ends.transport.write(b"before")
+    assert send_now(ends.transport, [b"answer"]) == 0
+    assert send_now(StringTransport(), [b"answer"]) == 0
+    assert ends.received() == b"before"
+    ends.transport.TLS = True
+    assert send_now(ends.transport, [b"answer"]) == 0
+    ends.transport.TLS = False
+    ends.theirs.close()
+    assert send_now(ends.transport, [b"answer"]) == 0
+
+
+@pytest.mark.parametrize("sent", range(10))
+def test_what_is_left(sent: int) -> None:
+    """
+    Whole buffers go, and of one that is sent in part its end stays.
+    """
+    outbox = Outbox()
+    outbox.put([b"abc", b"", b"defg", b"hi"])
+    outbox.left(sent)
+    assert outbox.size == 9 - sent
+    assert b"".join(outbox.all()) == b"abcdefghi"[sent:]
