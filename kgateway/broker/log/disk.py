@@ -35,11 +35,6 @@ class File(Protocol):
         Fill the buffer as far as that needs no disk; how many bytes that were.
         """
 
-    def prefetch(self, position: int, size: int) -> None:
-        """
-        Let the disk begin to read this part, and do not wait for it.
-        """
-
     def truncate(self, size: int) -> None:
         """
         Cut what is behind.

@@ -63,10 +63,6 @@ class LocalFile:
                 raise
             return 0
 
-    def prefetch(self, position: int, size: int) -> None:
-        if _advise:
-            _advise(self._descriptor, position, size, os.POSIX_FADV_WILLNEED)
-
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
         self.size = size
@@ -155,6 +151,5 @@ class LocalDisk:
             path.unlink()
 
 
-_advise = getattr(os, "posix_fadvise", None)
 _datasync = getattr(os, "fdatasync", os.fsync)
 _sync_file_range = getattr(ctypes.CDLL(None), "sync_file_range", None)  # Linux has it; os does not name it

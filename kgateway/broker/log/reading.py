@@ -20,7 +20,6 @@ from kgateway.broker.log.segment import Segment
 from kgateway.broker.log.walking import Damaged, EpochAt, NotCached, Piece, Source, check, cut_piece
 from kgateway.wire.errors import ErrorCode, KafkaError
 
-_PREFETCHED_FROM, _PREFETCHED = 64 << 10, 4 << 20
 _ANY = (1 << 63) - 1
 _READ_MAX = 2 << 20  # at once, where a consumer would take more: what is read waits in memory until it is sent
 
@@ -137,15 +136,10 @@ class Reader:
 
 def _found_on_disk(file: File, span: Span) -> Found:
     """
-    The same for what is not in the page cache; what comes next will be.
+    The same for what is not in the page cache. The system sees that a file is read from one end to the other, and
+    reads ahead better than we could.
     """
-
-    def read(position: int, size: int) -> bytes:
-        if size >= _PREFETCHED_FROM:
-            file.prefetch(position, size + _PREFETCHED)
-        return file.read(position, size)
-
-    return _found(read, span, always_check=True)
+    return _found(file.read, span, always_check=True)
 
 
 def _found(source: Source, span: Span, *, always_check: bool) -> Found:

@@ -71,9 +71,6 @@ class LossyFile:
         buffer[:known] = found[:known]
         return known
 
-    def prefetch(self, position: int, size: int) -> None:
-        pass  # chance has read what it likes
-
     def truncate(self, size: int) -> None:
         self._disk.do("truncate", lambda: self._content.truncate(size))
         self.size = size
