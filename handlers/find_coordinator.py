@@ -1,5 +1,5 @@
 """
-FindCoordinator: which gateway looks after a group or a transactional id.
+FindCoordinator: which gateway looks after a group or a transactional id. Groups are loaded as soon as somebody asks.
 
  - v0: groups only
  - v1: transactional ids too; error_message, throttle_time_ms
@@ -9,6 +9,7 @@ FindCoordinator: which gateway looks after a group or a transactional id.
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.view import NO_NODE, Node
+from kgateway.groups.groups import Groups
 from kgateway.messages.end_txn import EndTxnRequest
 from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -66,5 +67,8 @@ def _coordinator(key_type: int, key: str, context: Context) -> Node:
     context.demand(Operation.DESCRIBE, kind, key)
     if kind is Resource.TRANSACTIONAL_ID and EndTxnRequest.__spec__.key not in context.served:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{key} has no coordinator: transactions are not served")
+    here = Node(context.broker.node_id)
+    if kind is Resource.GROUP:
+        return context.service(Groups).coordinator(key) or here
     coordinator = context.broker.coordinator(kind, key)
-    return coordinator if isinstance(coordinator, Node) else Node(context.broker.node_id)
+    return coordinator if isinstance(coordinator, Node) else here

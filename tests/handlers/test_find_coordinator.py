@@ -2,10 +2,12 @@
 Who looks after a group.
 """
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from handlers.find_coordinator import find_coordinator
 from kgateway.cluster.view import Address, Node
+from kgateway.groups.groups import Groups
 from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -102,15 +104,32 @@ class FindCoordinatorTests(SynchronousTestCase):
 
     def test_broker_refuses(self) -> None:
         """
-        What the broker says against a key is the answer to it.
+        Where the broker cannot say there is no coordinator now, whatever the reason.
         """
 
         def nowhere(resource: Resource, key: str) -> Node:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{key} is moving")
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{key} is moving")
 
         self.patch(self.serving.broker, "coordinator", nowhere)
         for version in find_coordinator.versions:
             self.assert_refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, version, "g", GROUP)
+
+    def test_groups_are_loaded(self) -> None:
+        """
+        Who asks where a group is lets it be loaded: the next request finds it.
+        """
+        self.find(4, "g")
+        log = self.serving.broker.coordinator(Resource.GROUP, "g")
+        self.serving.parts.stop()
+        self.serving.parts.services.clear()
+        read: Deferred[object] = Deferred()
+        self.patch(log, "replay", lambda: read)
+        self.find(4, "g")
+        groups = self.serving.parts.service(Groups)
+        error = self.assertRaises(KafkaError, groups.simple, "g")
+        assert error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        read.callback(iter([]))
+        assert groups.simple("g")
 
     def test_no_transactions(self) -> None:
         """

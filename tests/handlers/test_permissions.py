@@ -20,6 +20,9 @@ import handlers
 from kgateway.api import Handler
 from kgateway.cluster.view import NewTopic
 from kgateway.context import Context
+from kgateway.groups.consumer.group import Client
+from kgateway.groups.groups import Groups
+from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.security.permissions import Free, Need, Operation, Resource
 from kgateway.server.answers import error_finder, refused
 from kgateway.wire.codec import encode
@@ -36,8 +39,8 @@ LONG_S = 3600  # no request waits longer
 NOTHING: set[Need] = set()
 EVERYTHING = {Need(operation, resource) for operation, resource in product(Operation, Resource)}
 
-# To a client that may not describe the cluster this one shows less of it, without an error.
-SILENT = ("handlers.describe_cluster.describe_cluster",)
+# To a client that may not describe the cluster these show less of it, without an error.
+SILENT = ("handlers.describe_cluster.describe_cluster", "handlers.list_groups.list_groups")
 
 
 def built_in() -> Iterator[Handler]:
@@ -72,12 +75,29 @@ def ask(handler: Handler, version: int, sample: Sample, denied: Container[Need])
     authorizer = Denying(lambda operation, resource, _: Need(operation, resource) in denied)
     serving = Serving(authorizer)
     serving.broker.create_topic(NewTopic("orders", 8))
+    _have_groups(serving.parts.service(Groups))
     known = serving.broker.view().topics["orders"].id
     request = replace(sample, uuid=known if sample.uuid == ID else ZERO).one_of_each(handler.request, version)
     answer = _answer(serving, handler, request, version)
     asked = {Need(operation, resource) for operation, resource, _ in authorizer.asked}
     codes = None if answer is None else {code for code, _ in error_finder(handler.response)(answer)}
     return asked, codes
+
+
+def _have_groups(groups: Groups) -> None:
+    """
+    Two groups, one of them with a member that reads a topic.
+    """
+    groups.simple("orders")
+    joining = ConsumerGroupHeartbeatRequest(
+        group_id="missing",
+        member_id="member",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=[],
+    )
+    groups.consumer("missing", True).heartbeat(joining, Client("client", "/127.0.0.1", lambda _: True))
 
 
 def _answer(serving: Serving, handler: Handler, request: Message, version: int) -> Message | None:

@@ -22,6 +22,7 @@ from kgateway.cluster.view import Address
 from kgateway.config.listeners import Advertised, Listener
 from kgateway.config.settings import Settings
 from kgateway.config.sources import SettingsError
+from kgateway.context import GatewayParts
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgateway.observe.reasons import Kind
 from kgateway.security.authorizer import AllowAll
@@ -186,8 +187,8 @@ class GatewayTests(SynchronousTestCase):
 
     def test_services_end_first(self) -> None:
         """
-        A service that lets clients wait lets them go, or the gateway would wait for them; one that has nothing to end is
-        let alone.
+        A service that lets clients wait lets them go, or the gateway would wait for them; one that has nothing to end
+        is let alone.
         """
 
         class Waiting:
@@ -201,9 +202,11 @@ class GatewayTests(SynchronousTestCase):
             def __init__(self, gateway: GatewayParts) -> None:
                 pass
 
-        handler = api(CountRequest, CountResponse, versions="0-3", needs=Free("a test"))(
-            lambda _, context: context.service(Quiet) and context.service(Waiting).answer
-        )
+        @api(CountRequest, CountResponse, versions="0-3", needs=Free("a test"))
+        def handler(_: CountRequest, context: Context) -> Deferred[CountResponse]:
+            context.service(Quiet)
+            return context.service(Waiting).answer
+
         gateway = self.started(plugins(handler))
         connection, transport = self.connect()
         connection.dataReceived(b"".join(request_frame(count("orders"), 1, 7, CLIENT_ID)))

@@ -1,0 +1,48 @@
+"""
+LeaveGroup: members go, and the group need not wait for their session to end.
+
+ - v3: members: several at a time, also by group_instance_id (KIP-345)
+ - v5: reason (KIP-800)
+"""
+
+from kgateway.api import Context, Operation, Resource, api
+from kgateway.groups.classic.exchange import Leave
+from kgateway.groups.classic.finding import group_of_member
+from kgateway.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+Answer = LeaveGroupResponse.Member
+
+
+@api(LeaveGroupRequest, LeaveGroupResponse, versions="0-5", needs=Operation.READ.on(Resource.GROUP))
+def leave_group(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse:
+    context.demand(Operation.READ, Resource.GROUP, request.group_id)
+    leavers = _leavers(request, context)
+    outcomes = _outcomes(request.group_id, leavers, context)
+    if context.version < 3:
+        return LeaveGroupResponse(error_code=outcomes[0])
+    return LeaveGroupResponse(
+        error_code=ErrorCode.NONE,
+        members=[
+            Answer(member_id=leaver.member_id, group_instance_id=leaver.instance_id, error_code=code)
+            for leaver, code in zip(leavers, outcomes, strict=True)
+        ],
+    )
+
+
+def _leavers(request: LeaveGroupRequest, context: Context) -> list[Leave]:
+    if context.version < 3:
+        return [Leave(request.member_id)]
+    return [Leave(each.member_id, each.group_instance_id, each.reason) for each in request.members]
+
+
+def _outcomes(group_id: str, leavers: list[Leave], context: Context) -> list[ErrorCode]:
+    """
+    What became of each. Of a group that is not there nobody is a member.
+    """
+    try:
+        return group_of_member(context, group_id).leave(leavers)
+    except KafkaError as error:
+        if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
+            raise
+        return [context.refuse(error, group_id)] * len(leavers)

@@ -1,0 +1,52 @@
+"""
+SyncGroup: the leader hands in the assignments, and every member gets its own, as soon as there is one.
+
+ - v3: group_instance_id, for static membership (KIP-345)
+ - v5: protocol_type and protocol_name, checked against the group's (KIP-559)
+"""
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
+
+from kgateway.api import Context, Operation, Resource, api
+from kgateway.groups.classic.exchange import Sync, Synced
+from kgateway.groups.classic.finding import gave_up, group_of_member
+from kgateway.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+
+@api(SyncGroupRequest, SyncGroupResponse, versions="0-5", polls=True, needs=Operation.READ.on(Resource.GROUP))
+def sync_group(request: SyncGroupRequest, context: Context) -> SyncGroupResponse | Deferred[SyncGroupResponse]:
+    context.demand(Operation.READ, Resource.GROUP, request.group_id)
+    if context.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        reason = f"protocol_type is {request.protocol_type}, protocol_name {request.protocol_name}: both must be said"
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)
+
+    def failed(failure: Failure) -> SyncGroupResponse:
+        cut_short = failure.trap(KafkaError, CancelledError) is CancelledError
+        error = gave_up() if cut_short else failure.value
+        code = context.refuse(error, request.group_id)  # type: ignore[arg-type]
+        return SyncGroupResponse(error_code=code, assignment=b"")
+
+    synced = group_of_member(context, request.group_id).sync(_asked(request))
+    return synced.addCallbacks(_answer, failed) if isinstance(synced, Deferred) else _answer(synced)
+
+
+def _asked(request: SyncGroupRequest) -> Sync:
+    return Sync(
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        generation=request.generation_id,
+        protocol_type=request.protocol_type,
+        protocol=request.protocol_name,
+        assignments=[(each.member_id, each.assignment) for each in request.assignments],
+    )
+
+
+def _answer(synced: Synced) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=ErrorCode.NONE,
+        protocol_type=synced.protocol_type,
+        protocol_name=synced.protocol,
+        assignment=synced.assignment,
+    )

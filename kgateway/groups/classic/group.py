@@ -1,0 +1,267 @@
+"""
+A group of the classic protocol: members join, sync, send heartbeats and leave; their leader assigns.
+
+It takes values and an injected clock, and knows of no network: a refusal is a KafkaError, an answer that has to wait
+for other members is a Deferred.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from kgateway.config.settings import Settings
+from kgateway.groups.classic.exchange import Join, Joined, Leave, Sync, Synced
+from kgateway.groups.classic.joining import NEW_MEMBER_TIMEOUT_MS, Joining
+from kgateway.groups.classic.journal import Journal
+from kgateway.groups.classic.member import Member
+from kgateway.groups.classic.members import Members
+from kgateway.groups.classic.rebalance import Rebalance
+from kgateway.groups.classic.session import Session
+from kgateway.groups.classic.state import Phase, State
+from kgateway.groups.group import GroupType
+from kgateway.groups.rows import Row, Write
+from kgateway.messages.stored.group_metadata import GroupMetadataValue
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+
+class ClassicGroup:
+    """
+    One group. Its timers run from `loaded` on, or from the first join.
+    """
+
+    type = GroupType.CLASSIC
+    _log = Logger()
+
+    def __init__(
+        self,
+        group_id: str,
+        *,
+        settings: Settings,
+        clock: IReactorTime,
+        now_ms: Callable[[], int],
+        write: Write,
+    ) -> None:
+        self.group_id = group_id
+        self._settings = settings
+        self._clock = clock
+        self._state = State(group_id, now_ms)
+        self._journal = Journal(write)
+        self._rebalance = Rebalance(self._state, self._journal, settings, clock)
+        self._joining = Joining(self._state, self._journal, self._rebalance, settings, self._session)
+
+    @property
+    def state(self) -> str:
+        return self._state.phase.value
+
+    @property
+    def protocol_type(self) -> str:
+        return self._state.protocol_type
+
+    @property
+    def protocol(self) -> str | None:
+        """
+        The protocol its members have chosen; `None` where there is no generation.
+        """
+        return self._state.protocol
+
+    @property
+    def generation(self) -> int:
+        """
+        How often its members have been brought together.
+        """
+        return self._state.generation
+
+    @property
+    def members(self) -> Members:
+        """
+        The members, with what they speak, what they are assigned, and how long they may be silent.
+        """
+        return self._state.members
+
+    @property
+    def is_empty(self) -> bool:
+        return self._state.phase is Phase.EMPTY
+
+    @property
+    def empty_since_ms(self) -> int | None:
+        return self._state.since_ms if self.is_empty and self.protocol_type else None
+
+    def reads(self, topic: str) -> bool:
+        return self._state.reads(topic)
+
+    def join(self, asked: Join) -> Joined | Deferred[Joined]:
+        """
+        A member wants to be in the next generation, or to know that it still is in this one.
+        """
+        self._check_alive()
+        return self._joining.join(asked)
+
+    def sync(self, asked: Sync) -> Synced | Deferred[Synced]:
+        """
+        A member wants its assignment; the leader gives those of all.
+        """
+        member = self._check_current(asked.member_id, asked.instance_id, asked.generation)
+        self._check_agreed(asked)
+        member.beat()
+        if self._state.phase is Phase.PREPARING_REBALANCE:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "members join again")
+        self._rebalance.note_sync(member)
+        if self._state.phase is Phase.STABLE:
+            return self._rebalance.synced(member)
+        waiting = self.members.hold_sync(member)
+        if member.id == self.members.leader:
+            self._rebalance.assign(dict(asked.assignments))
+        return waiting
+
+    def heartbeat(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        """
+        A member is alive; refused where it has something to do.
+        """
+        self._check_current(member_id, instance_id, generation).beat()
+        if self._state.phase is Phase.PREPARING_REBALANCE:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "members join again")
+
+    def leave(self, leavers: Sequence[Leave]) -> list[ErrorCode]:
+        """
+        Members go; what became of each.
+        """
+        self._check_alive()
+        before = len(self.members)
+        outcomes = [self._leave(leaver) for leaver in leavers]
+        if len(self.members) < before:
+            self._rebalance.begin_or_go_on(f"{before - len(self.members)} members left")
+        else:
+            self._rebalance.go_on()
+        return outcomes
+
+    def rebalance(self, reason: str) -> None:
+        """
+        Let the members join again.
+        """
+        if self.members:
+            self._rebalance.begin_or_go_on(reason)
+
+    def check_commit(self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool) -> None:
+        self._check_alive()
+        phase = self._state.phase
+        if epoch < 0 and phase is Phase.EMPTY:
+            return  # from an administrator, or a consumer that is in no group
+        if transactional and epoch < 0 and not member_id and instance_id is None:
+            return  # the first versions did not say who commits
+        member = self._check_current(member_id, instance_id, epoch)
+        if transactional:
+            return
+        if phase is Phase.COMPLETING_REBALANCE:
+            raise KafkaError(
+                ErrorCode.REBALANCE_IN_PROGRESS, "the member has joined, and has to sync before it commits"
+            )
+        member.beat()
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        if self._state.phase is Phase.DEAD:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{self.group_id} is not here any more")
+
+    def replay(self, row: Row) -> None:
+        self._journal.last = None if row.value is None else row
+
+    def loaded(self) -> None:
+        last = self._journal.last
+        if last is None or not isinstance(last.value, GroupMetadataValue):
+            return
+        self._state.restore(last.value, self._session)
+        for member in self.members:
+            member.beat()
+        self._log.info(
+            "group {group}: loaded in generation {generation} with {count} members",
+            group=self.group_id,
+            generation=self.generation,
+            count=len(self.members),
+        )
+        if len(self.members) > self._settings.group_max_size:
+            self._rebalance.begin(f"there are {len(self.members)} members, more than may be")
+
+    def rows(self) -> Iterator[Row]:
+        if self._journal.last is not None:
+            yield self._journal.last
+
+    def stop(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
+        """
+        This is no classic group, or not here, any more: let all timers go, and tell who waits.
+        """
+        self._rebalance.stop()
+        self._state.enter(Phase.DEAD)
+        for member_id in tuple(self.members.pending):
+            self.members.drop_pending(member_id)
+        for member in self.members:
+            member.session.stop()
+            self.members.refuse(member, KafkaError(error, f"{self.group_id} is not here any more"))
+
+    def _leave(self, leaver: Leave) -> ErrorCode:
+        pending = self.members.drop_pending(leaver.member_id)
+        if not pending:
+            try:
+                member = self._leaver(leaver)
+            except KafkaError as error:
+                return error.code
+            self.members.remove(member, ErrorCode.UNKNOWN_MEMBER_ID)
+        self._log.info(
+            "group {group}: member {member} left ({reason})",
+            group=self.group_id,
+            member=leaver.member_id or leaver.instance_id,
+            reason=leaver.reason or "no reason given",
+        )
+        return ErrorCode.NONE
+
+    def _leaver(self, leaver: Leave) -> Member:
+        """
+        An administrator names a static member by its instance id alone.
+        """
+        static = None if leaver.member_id else self.members.static(leaver.instance_id)
+        return static or self.members.find(leaver.member_id, leaver.instance_id)
+
+    def _session(self, member_id: str) -> Session:
+        return Session(self._clock, partial(self._expire, member_id))
+
+    def _expire(self, member_id: str) -> None:
+        if self.members.drop_pending(member_id):
+            self._log.info(
+                "group {group}: {member} was told its id and never joined", group=self.group_id, member=member_id
+            )
+            self._rebalance.go_on()
+            return
+        member = self.members.find(member_id, None)
+        if member.is_heard:
+            return  # the session begins anew with our answer
+        seconds = (NEW_MEMBER_TIMEOUT_MS if member.is_new else member.session_timeout_ms) / 1000
+        self._log.info(
+            "group {group}: member {member} expired after {seconds} s",
+            group=self.group_id,
+            member=member_id,
+            seconds=seconds,
+        )
+        self.members.remove(member, ErrorCode.UNKNOWN_MEMBER_ID)
+        self._rebalance.begin_or_go_on(f"member {member_id} expired after {seconds} s")
+
+    def _check_alive(self) -> None:
+        if self._state.phase is Phase.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.group_id} is not here any more")
+
+    def _check_current(self, member_id: str, instance_id: str | None, generation: int) -> Member:
+        self._check_alive()
+        member = self.members.find(member_id, instance_id)
+        if generation != self.generation:
+            reason = f"{member_id} is in generation {generation}, the group in {self.generation}"
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, reason)
+        return member
+
+    def _check_agreed(self, asked: Sync) -> None:
+        """
+        The leader must not assign in another protocol than members understand (KIP-559).
+        """
+        agreed = self.protocol_type, self.protocol
+        if asked.protocol_type not in (None, agreed[0]) or asked.protocol not in (None, agreed[1]):
+            reason = f"the member assigns in {(asked.protocol_type, asked.protocol)}, the group has agreed on {agreed}"
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)

@@ -1,0 +1,3 @@
+"""
+Who of a group is to read which partitions: pure functions.
+"""

@@ -1,0 +1,107 @@
+"""
+A member of a consumer group: who it is, and how far it is on the way to its target.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import NamedTuple
+
+from kgateway.groups.consumer.assignment import OWNS_NOTHING, Assignment, Owned
+
+JOINING = 0  # the epochs that a member may send which are none
+LEAVING = -1
+AWAY = -2  # a static member that will be back
+
+INITIAL_EPOCH = 1  # of a group
+
+
+class MemberState(IntEnum):
+    """
+    As records of current assignments have it.
+    """
+
+    STABLE = 0  # it has its target, as of its epoch
+    UNREVOKED_PARTITIONS = 1  # it has to let partitions go first
+    UNRELEASED_PARTITIONS = 2  # others have to let partitions go first
+    UNKNOWN = 127  # a newer server wrote it
+
+
+class ClassicProtocol(NamedTuple):
+    """
+    One that a member of the classic protocol can use: a name, and what it says of itself under it.
+    """
+
+    name: str
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Classic:
+    """
+    What is known of a member only if it speaks the classic protocol.
+    """
+
+    session_timeout_ms: int
+    protocols: tuple[ClassicProtocol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """
+    What a member says of itself.
+    """
+
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topic_names: frozenset[str] = frozenset()
+    pattern: str = ""  # empty: none
+    rebalance_timeout_ms: int = -1
+    assignor: str | None = None
+    classic: Classic | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """
+    What a member owns, and since when.
+    """
+
+    epoch: int = JOINING
+    previous_epoch: int = LEAVING  # taken too, for the answer with the epoch may be lost
+    state: MemberState = MemberState.STABLE
+    assigned: Owned = field(default_factory=dict)
+    revoking: Owned = field(default_factory=dict)  # owned until the member says that it owns it no more
+
+    def reached(self, target_epoch: int) -> bool:
+        """
+        Whether it has all that it was to have as of this epoch, and nothing else.
+        """
+        return self.state is MemberState.STABLE and self.epoch == target_epoch
+
+    @property
+    def owned(self) -> Assignment:
+        """
+        All that it may be reading.
+        """
+        parts = self.assigned, self.revoking
+        topics = self.assigned.keys() | self.revoking.keys()
+        return {topic_id: frozenset[int]().union(*(part.get(topic_id, ()) for part in parts)) for topic_id in topics}
+
+    def away(self) -> "Progress":
+        """
+        Of a static member that leaves and will be back: what it was to let go it has let go.
+        """
+        # Its successor commits under its own epochs, which know nothing of those before: so no partition has one.
+        assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in self.assigned.items()}
+        return replace(self, epoch=AWAY, assigned=assigned, revoking=OWNS_NOTHING)
+
+    def inherited(self) -> "Progress":
+        """
+        Of the member that takes the place of this one.
+        """
+        return replace(self, epoch=JOINING, previous_epoch=JOINING)
+
+
+NEW = Progress()

@@ -1,0 +1,225 @@
+"""
+All groups that this gateway coordinates.
+"""
+
+from collections.abc import Callable
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from kgateway.cluster.view import Node
+from kgateway.context import GatewayParts
+from kgateway.groups.classic.group import ClassicGroup
+from kgateway.groups.clearing import Clearing
+from kgateway.groups.consumer.group import ConsumerGroup
+from kgateway.groups.group import Group, GroupType
+from kgateway.groups.migration import Migration
+from kgateway.groups.offsets import GroupOffsets
+from kgateway.groups.refusals import as_coordinator
+from kgateway.groups.rows import Write
+from kgateway.groups.shard import Held, Shard
+from kgateway.interfaces import IStateLog
+from kgateway.security.permissions import Resource
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+Maker = Callable[[str, Write], Group]
+
+
+class Groups:
+    """
+    The groups of a gateway, each found by its id. They are loaded when somebody first asks for any.
+    """
+
+    _log = Logger()
+
+    def __init__(self, gateway: GatewayParts) -> None:
+        self._gateway = gateway
+        self._shards: dict[IStateLog, Shard] = {}
+        self._is_stopped = False
+        migration = self._migration = Migration(gateway, self.become)
+        self._makers: dict[GroupType, Maker] = {
+            GroupType.CLASSIC: migration.classic_group,
+            GroupType.CONSUMER: migration.consumer_group,
+        }
+        self._clearing = Clearing(gateway, self._known_shards)
+        self._known_shards()
+
+    def get(self, group_id: str) -> Held:
+        """
+        The group and its offsets; GROUP_ID_NOT_FOUND where there is none.
+        """
+        held = self._shard(group_id).groups.get(group_id)
+        if held is None:
+            raise _not_found(group_id)
+        return held
+
+    def find(self, group_id: str) -> Group:
+        """
+        The group.
+        """
+        return self.get(group_id).group
+
+    def offsets(self, group_id: str) -> GroupOffsets:
+        """
+        The offsets of the group.
+        """
+        return self.get(group_id).offsets
+
+    def simple(self, group_id: str) -> Held:
+        """
+        The group; where there is none, a new one for a consumer that commits and never joins.
+        """
+        shard = self._shard(group_id)
+        return shard.groups.get(group_id) or shard.add(group_id, GroupType.CLASSIC)
+
+    def classic(self, group_id: str, create: bool) -> ClassicGroup:
+        """
+        The group, if its members speak the classic protocol, or it has none and may be made one of these.
+        """
+        inconsistent = KafkaError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the members of {group_id} do not speak the classic protocol"
+        )
+        group = self._of_kind(group_id, GroupType.CLASSIC, create, inconsistent)
+        assert isinstance(group, ClassicGroup)
+        return group
+
+    def consumer(self, group_id: str, create: bool) -> ConsumerGroup:
+        """
+        The group, if its members speak the consumer protocol, or it has none and may be made one of these; or what a
+        classic group with members becomes when it first writes.
+        """
+        held = self._shard(group_id).groups.get(group_id)
+        if create and held and isinstance(held.group, ClassicGroup) and not held.group.is_empty:
+            return self._migration.upgraded(held.group, self.write(group_id))
+        group = self._of_kind(group_id, GroupType.CONSUMER, create, _not_found(group_id))
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+    def become(self, group: Group) -> None:
+        """
+        Let this be the group of its id, which has changed its kind and written so; the offsets stay.
+        """
+        try:
+            self.get(group.group_id).group = group
+        except KafkaError:  # it is not here any more
+            group.stop()
+
+    def write(self, group_id: str) -> Write:
+        """
+        What the group writes with.
+        """
+        return self._shard(group_id).write
+
+    def delete(self, group_id: str) -> Deferred[None] | None:
+        """
+        Forget the group and its offsets; NON_EMPTY_GROUP as long as it has members.
+        """
+        shard, held = self._shard(group_id), self.get(group_id)
+        if not held.group.is_empty:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} is {held.group.state}")
+        safe = shard.delete(held)
+        self._log.info("group {group}: deleted by request", group=group_id)
+        return safe
+
+    async def all(self) -> list[Group]:
+        """
+        All groups, once they are loaded.
+        """
+        found = list[Group]()
+        for shard in self._all_shards():
+            await shard.when_loaded()
+            found += [held.group for held in shard.groups.values()]
+        return found
+
+    def stop(self) -> None:
+        """
+        Coordinate nothing any more.
+        """
+        self._is_stopped = True
+        self._clearing.stop()
+        for shard in list(self._shards.values()):
+            shard.stop()
+
+    def coordinator(self, group_id: str) -> Node | None:
+        """
+        Which other node has the group; none where this one has it, and then it is being loaded if it was not before.
+        """
+        try:
+            found = self._place(group_id)
+        except KafkaError as error:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from None
+        return found if isinstance(found, Node) else None
+
+    def _shard(self, group_id: str) -> Shard:
+        """
+        The shard that has the group, or would have it.
+        """
+        found = self._place(group_id)
+        if isinstance(found, Node):
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"the coordinator of {group_id} is node {found.id}")
+        found.check()
+        return found
+
+    def _place(self, group_id: str) -> Shard | Node:
+        self._check_running()
+        try:
+            log = self._gateway.broker.coordinator(Resource.GROUP, group_id)
+        except KafkaError as error:
+            raise as_coordinator(error) from None
+        return log if isinstance(log, Node) else self._shards.get(log) or self._open(log)
+
+    def _all_shards(self) -> list[Shard]:
+        self._check_running()
+        try:
+            logs = self._gateway.broker.coordinators(Resource.GROUP)
+        except KafkaError as error:
+            raise as_coordinator(error) from None
+        return [self._shards.get(log) or self._open(log) for log in logs]
+
+    def _known_shards(self) -> list[Shard]:
+        """
+        Those that can be had now. Who asks for a group of another one begins to load it.
+        """
+        try:
+            return self._all_shards()
+        except KafkaError as error:
+            self._log.info("not all groups can be loaded now: {error}", error=error)
+            return list(self._shards.values())
+
+    def _check_running(self) -> None:
+        if self._is_stopped:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the gateway stops")
+
+    def _open(self, log: IStateLog) -> Shard:
+        shard = self._shards[log] = Shard(log, self._make, self._gateway.clock, self._ended)
+        shard.start()
+        return shard
+
+    def _make(self, kind: GroupType, group_id: str, write: Write) -> Group:
+        return self._makers[kind](group_id, write)
+
+    def _ended(self, shard: Shard) -> None:
+        del self._shards[shard.log]
+
+    def _of_kind(self, group_id: str, kind: GroupType, create: bool, otherwise: KafkaError) -> Group:
+        shard = self._shard(group_id)
+        held = shard.groups.get(group_id)
+        if held and held.group.type is kind:
+            return held.group
+        if not create:
+            raise _not_found(group_id)
+        if held is None:
+            return shard.add(group_id, kind).group
+        if not held.group.is_empty:
+            raise otherwise
+        safe = shard.replace(held, kind)
+        if safe:
+            safe.addErrback(
+                lambda failure: self._log.failure("{group}: not replaced for good", failure, group=group_id)
+            )
+        self._log.info("group {group}: is a {kind} group now, for it was empty", group=group_id, kind=kind.value)
+        return held.group
+
+
+def _not_found(group_id: str) -> KafkaError:
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no such group as {group_id}")

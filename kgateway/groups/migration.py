@@ -1,0 +1,261 @@
+"""
+Groups that change their protocol while they have members.
+
+A classic group becomes one of the consumer protocol as its first member of that joins: the change is the first thing
+that the new group writes, in one batch with the join, so there is no moment between. It becomes a classic group again
+as the last such member goes.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from kgateway.cluster.view import ClusterView
+from kgateway.context import GatewayParts
+from kgateway.groups.classic.group import ClassicGroup
+from kgateway.groups.classic.member import Member
+from kgateway.groups.classic.protocols import Protocols
+from kgateway.groups.consumer.assignment import Assignment
+from kgateway.groups.consumer.classic_bytes import assignment_bytes, assignment_from, subscription_from, version_of
+from kgateway.groups.consumer.config import GroupConfig
+from kgateway.groups.consumer.group import ConsumerGroup
+from kgateway.groups.consumer.member import Classic, ClassicProtocol, Profile, Progress
+from kgateway.groups.consumer.rows import Epoch, Targets, epoch_row, profile_row, progress_row, target_row, targets_row
+from kgateway.groups.consumer.state import GroupState
+from kgateway.groups.group import Group
+from kgateway.groups.rows import Row, Write
+from kgateway.messages.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+Become = Callable[[Group], None]  # from now on this is the group of its id
+
+_CONSUMER = "consumer"
+_UPGRADING = ("bidirectional", "upgrade")
+_DOWNGRADING = ("bidirectional", "downgrade")
+
+
+class Migration:
+    """
+    Makes groups of either kind of groups of the other.
+    """
+
+    _log = Logger()
+
+    def __init__(self, gateway: GatewayParts, become: Become) -> None:
+        self._gateway = gateway
+        self._become = become
+
+    def consumer_group(self, group_id: str, write: Write) -> ConsumerGroup:
+        """
+        A group of the consumer protocol, which can become a classic one.
+        """
+        gateway = self._gateway
+        return ConsumerGroup(
+            group_id,
+            clock=gateway.clock,
+            now_ms=gateway.now_ms,
+            write=write,
+            view=gateway.broker.view,
+            config=GroupConfig.of(gateway.settings),
+            downgrade=lambda group, without: self._downgrade(group, without, write),
+        )
+
+    def classic_group(self, group_id: str, write: Write) -> ClassicGroup:
+        gateway = self._gateway
+        return ClassicGroup(
+            group_id, settings=gateway.settings, clock=gateway.clock, now_ms=gateway.now_ms, write=write
+        )
+
+    def upgraded(self, classic: ClassicGroup, write: Write) -> ConsumerGroup:
+        """
+        What the classic group will be when its first member of the consumer protocol joins: with the first change that
+        is written of it, it takes the place of the classic one. GROUP_ID_NOT_FOUND where that may not be.
+        """
+        group_id = classic.group_id
+        try:
+            self._check_upgrade(classic)
+            rows = list(_consumer_rows(classic, self._gateway.broker.view()))
+        except KafkaError as error:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{group_id} stays classic: {error.message}") from None
+        taking_over = _TakingOver(classic, rows, write, self._became_consumer, self._stayed_classic)
+        group = taking_over.group = self.consumer_group(group_id, taking_over.write)
+        for row in rows:
+            group.replay(row)
+        return group
+
+    def _check_upgrade(self, classic: ClassicGroup) -> None:
+        settings = self._gateway.settings
+        policy, max_size = settings.group_consumer_migration_policy, settings.group_consumer_max_size
+        if policy not in _UPGRADING:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"group.consumer.migration.policy is {policy}")
+        if classic.protocol_type != _CONSUMER:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"its members are {classic.protocol_type!r}")
+        if len(classic.members) > max_size:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"it has {len(classic.members)} members")
+
+    def _became_consumer(self, classic: ClassicGroup, group: ConsumerGroup) -> None:
+        classic.stop(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._become(group)
+        group.loaded()
+        self._log.info("group {group}: speaks the consumer protocol now", group=group.group_id)
+
+    def _stayed_classic(self, classic: ClassicGroup, group: ConsumerGroup, write: Write) -> None:
+        """
+        The change could not be written after all.
+        """
+        again = self.classic_group(classic.group_id, write)
+        for row in classic.rows():
+            again.replay(row)
+        again.loaded()
+        self._become(again)
+        group.stop()
+        self._log.warn("group {group}: speaks the classic protocol still", group=classic.group_id)
+
+    def _downgrade(self, group: ConsumerGroup, without: Collection[str], write: Write) -> bool:
+        """
+        Let the members but these be a classic group, if that may be.
+        """
+        state = group.changes.state
+        left = [member_id for member_id in state.profiles if member_id not in without]
+        if group.config.migration_policy not in _DOWNGRADING or len(left) > group.config.classic_max_size:
+            self._log.info("group {group}: may not become a classic group", group=group.group_id)
+            return False
+        protocols = {member_id: _protocols(state.profiles[member_id]) for member_id in left}
+        row = _classic_row(state, left, _common(protocols.values()), self._gateway)
+        classic = self.classic_group(group.group_id, write)
+        written = write([*state.tombstones(), row])
+        classic.replay(row)
+        classic.loaded()
+        for member in classic.members:
+            classic.members.change(member, protocols[member.id])  # in the row there is the common one alone
+        group.changes.lifetimes.stop()
+        self._become(classic)
+        self._log.info("group {group}: speaks the classic protocol now", group=group.group_id)
+        classic.rebalance("the last member of the consumer protocol is gone")
+        if written is not None:
+            written.addErrback(self._stayed_consumer, classic, group)
+        return True
+
+    def _stayed_consumer(self, failure: Failure, classic: ClassicGroup, group: ConsumerGroup) -> None:
+        classic.stop(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self._become(group)
+        group.loaded()
+        self._log.warn("group {group}: stays as it is: {error}", group=group.group_id, error=failure.value)
+
+
+class _TakingOver:
+    """
+    Writes for a group that takes the place of another with the first write.
+    """
+
+    group: ConsumerGroup
+
+    def __init__(
+        self,
+        classic: ClassicGroup,
+        rows: Sequence[Row],
+        write: Write,
+        done: Callable[[ClassicGroup, ConsumerGroup], None],
+        undone: Callable[[ClassicGroup, ConsumerGroup, Write], None],
+    ) -> None:
+        self._classic = classic
+        self._first = [*(Row(row.key, None) for row in classic.rows()), *rows]
+        self._write = write
+        self._done = done
+        self._undone = undone
+
+    def write(self, rows: Sequence[Row]) -> Deferred[None] | None:
+        if not self._first:
+            return self._write(rows)
+        written = self._write([*self._first, *rows])
+        self._first = []
+        self._done(self._classic, self.group)
+        if written is not None:
+            written.addErrback(self._failed)
+        return written
+
+    def _failed(self, failure: Failure) -> Failure:
+        self._undone(self._classic, self.group, self._write)
+        return failure
+
+
+def _consumer_rows(classic: ClassicGroup, view: ClusterView) -> Iterator[Row]:
+    """
+    The members with what they are assigned, as if that had been their target; whoever was about to join again is told
+    to as soon as the new epoch begins.
+    """
+    group_id, generation = classic.group_id, classic.generation
+    yield epoch_row(group_id, Epoch(generation, 0))
+    yield targets_row(group_id, Targets(generation, 0))
+    for member in classic.members:
+        assigned = assignment_from(bytes(member.assignment), view)
+        yield profile_row(group_id, member.id, _profile(member, classic.protocol))
+        yield target_row(group_id, member.id, assigned)
+        yield progress_row(group_id, member.id, _progress(generation, assigned))
+
+
+def _progress(generation: int, assigned: Assignment) -> Progress:
+    owned = {topic_id: dict.fromkeys(partitions, generation) for topic_id, partitions in assigned.items()}
+    return Progress(epoch=generation, previous_epoch=generation, assigned=owned)
+
+
+def _profile(member: Member, protocol: str | None) -> Profile:
+    protocols = tuple(ClassicProtocol(name, bytes(member.protocols.metadata(name))) for name in member.protocols)
+    chosen = next((offered for offered in protocols if offered.name == protocol), protocols[0])
+    subscription = subscription_from(chosen.metadata)
+    return Profile(
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topic_names=frozenset(subscription.topics),
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        classic=Classic(member.session_timeout_ms, protocols),
+    )
+
+
+def _protocols(profile: Profile) -> Protocols:
+    return Protocols(profile.classic.protocols if profile.classic else ())
+
+
+def _common(spoken: Collection[Protocols]) -> str:
+    """
+    What all speak; a member that speaks nothing of it could not have joined.
+    """
+    first, *others = spoken
+    return next(name for name in first if all(name in set(other) for other in others))
+
+
+def _classic_row(state: GroupState, left: Sequence[str], protocol: str, gateway: GatewayParts) -> Row:
+    """
+    The members with what they own, for some may go on with that until they join again.
+    """
+    return Row(
+        GroupMetadataKey(group=state.group_id),
+        GroupMetadataValue(
+            protocol_type=_CONSUMER,
+            generation=state.epoch_now.number,
+            protocol=protocol,
+            leader=left[0],
+            current_state_timestamp=gateway.now_ms(),
+            members=[_classic_member(state, member_id, protocol, gateway.broker.view()) for member_id in left],
+        ),
+    )
+
+
+def _classic_member(state: GroupState, member_id: str, protocol: str, view: ClusterView) -> MemberMetadata:
+    profile = state.profiles[member_id]
+    metadata = _protocols(profile).metadata(protocol)
+    progress = state.progress_of(member_id)
+    return MemberMetadata(
+        member_id=member_id,
+        group_instance_id=profile.instance_id,
+        client_id=profile.client_id,
+        client_host=profile.client_host,
+        rebalance_timeout=profile.rebalance_timeout_ms,
+        session_timeout=profile.classic.session_timeout_ms if profile.classic else 0,
+        subscription=metadata,
+        assignment=assignment_bytes(progress.owned, view, version_of(metadata)),
+    )

@@ -1,0 +1,587 @@
+"""
+Groups that change their protocol while they have members, and members of both in one group.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from kgateway.cluster.view import NewTopic, Topic
+from kgateway.groups.classic.exchange import Join, Joined, Leave, MemberIdRequired, Sync
+from kgateway.groups.classic.group import ClassicGroup
+from kgateway.groups.classic.protocols import Protocols
+from kgateway.groups.consumer.classic_bytes import assignment_bytes, assignment_from
+from kgateway.groups.consumer.classic_members import ClassicMembers
+from kgateway.groups.consumer.group import Answer, Client, ConsumerGroup
+from kgateway.groups.group import Group
+from kgateway.groups.migration import Migration
+from kgateway.groups.rows import Row
+from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgateway.messages.consumer_protocol import ConsumerProtocolSubscription
+from kgateway.messages.stored.group_metadata import GroupMetadataKey
+from kgateway.wire.codec import encode
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.groups.consumer.model import Log
+from tests.serving import Serving
+
+OWNED = ConsumerProtocolSubscription.OwnedPartition
+FAILED = KafkaError(ErrorCode.NOT_COORDINATOR, "the log is elsewhere")
+
+
+def subscription(topics: Sequence[str], owned: dict[str, list[int]] | None = None) -> bytes:
+    said = ConsumerProtocolSubscription(
+        topics=list(topics),
+        owned_partitions=[OWNED(topic=name, partitions=partitions) for name, partitions in (owned or {}).items()],
+    )
+    return b"\0\1" + encode(said, 1)
+
+
+class MigrationTestCase(SynchronousTestCase):
+    settings: dict[str, Any] = {}
+
+    def setUp(self) -> None:
+        self.serving = Serving(group_initial_rebalance_delay_ms=0, **self.settings)
+        self.topic: Topic = self.successResultOf(self.serving.broker.create_topic(NewTopic("t", 4)))
+        self.log = Log()
+        self.migration = Migration(self.serving.parts, self.become)
+        self.group: Group = self.migration.classic_group("g", self.log.write)
+        self.became: list[Group] = []
+
+    def become(self, group: Group) -> None:
+        self.group = group
+        self.became.append(group)
+
+    def asked(self, member_id: str = "", owned: dict[str, list[int]] | None = None, **more: Any) -> Join:
+        values: dict[str, Any] = {
+            "member_id": member_id,
+            "client_id": "classic",
+            "client_host": "/127.0.0.1",
+            "session_timeout_ms": 30_000,
+            "rebalance_timeout_ms": 60_000,
+            "protocol_type": "consumer",
+            "protocols": Protocols([("range", subscription(["t"], owned)), ("other", subscription(["t"], owned))]),
+            "takes_member_id": False,
+            "can_skip_assignment": True,
+        }
+        return Join(**{**values, **more})
+
+    def classic(self) -> ClassicGroup | ClassicMembers:
+        if isinstance(self.group, ConsumerGroup):
+            return ClassicMembers(self.group, self.serving.parts.settings)
+        assert isinstance(self.group, ClassicGroup)
+        return self.group
+
+    def join(self, asked: Join) -> Joined:
+        joined = self.classic().join(asked)
+        if isinstance(joined, Deferred):
+            self.serving.clock.advance(0)
+            joined = self.successResultOf(joined)
+        return joined
+
+    def sync(self, joined: Joined, **more: Any) -> dict[str, list[int]]:
+        """
+        What the member is to read.
+        """
+        synced = self.classic().sync(Sync(member_id=joined.member_id, generation=joined.generation, **more))
+        if isinstance(synced, Deferred):
+            synced = self.successResultOf(synced)
+        view = self.serving.broker.view()
+        read = assignment_from(synced.assignment, view)
+        return {view.topics_by_id[topic_id].name: sorted(found) for topic_id, found in read.items()}
+
+    def classic_member(self, **more: Any) -> Joined:
+        """
+        The one member of a stable classic group, which reads all.
+        """
+        joined = self.join(self.asked(**more))
+        view = self.serving.broker.view()
+        all_of_it = assignment_bytes({self.topic.id: frozenset(range(4))}, view, 1)
+        assert self.sync(joined, assignments=[(joined.member_id, all_of_it)]) == {"t": [0, 1, 2, 3]}
+        return joined
+
+    def beat(self, member_id: str, epoch: int, **more: Any) -> Answer:
+        values: dict[str, Any] = {"group_id": "g", "member_id": member_id, "member_epoch": epoch}
+        if epoch == 0:
+            values |= {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["t"], "topic_partitions": []}
+        request = ConsumerGroupHeartbeatRequest(**{**values, **more})
+        group = self.group
+        if isinstance(group, ClassicGroup):
+            group = self.migration.upgraded(group, self.log.write)
+        assert isinstance(group, ConsumerGroup)
+        answer = group.heartbeat(request, Client("client", "/127.0.0.1", lambda name: True))
+        assert isinstance(answer, Answer)
+        return answer
+
+    def partitions(self, answer: Answer) -> list[int] | None:
+        if answer.assignment is None:
+            return None
+        return [index for part in answer.assignment.topic_partitions for index in part.partitions]
+
+    def assert_refused(self, code: ErrorCode, ask: Any, *arguments: Any) -> None:
+        with pytest.raises(KafkaError) as raised:
+            ask(*arguments)
+        assert raised.value.code is code
+
+    def mixed(self, **more: Any) -> Joined:
+        """
+        A classic member and m2, of the consumer protocol, which share the topic; the classic one in its generation.
+        """
+        member = self.classic_member(**more)
+        self.beat("m2", 0)
+        member = self.join(self.asked(member.member_id, {"t": [0, 1]}, **more))
+        self.sync(member)
+        self.beat("m2", 2)
+        return member
+
+
+class UpgradeTests(MigrationTestCase):
+    def test_first_consumer_joins(self) -> None:
+        """
+        As its first member of the consumer protocol joins, a classic group becomes one, in one batch with the join; its
+        members keep what they read until they have let it go.
+        """
+        member = self.classic_member()
+        written = len(self.log.rows)
+        batches: list[Sequence[Row]] = []
+        write = self.log.write
+
+        def noted(rows: Sequence[Row]) -> Deferred[None] | None:
+            batches.append(rows)
+            return write(rows)
+
+        self.patch(self.log, "write", noted)
+        answer = self.beat("m2", 0)
+        [batch] = batches
+        assert batch[0] == Row(GroupMetadataKey(group="g"), None)
+        assert len(self.log.rows) == written + len(batch)
+        assert (answer.member_epoch, self.partitions(answer)) == (2, [])
+        assert isinstance(self.group, ConsumerGroup)
+        assert [(one.member_id, one.member_type) for one in self.group.describe().members] == [
+            (member.member_id, 0),
+            ("m2", 1),
+        ]
+
+    def test_partitions_move(self) -> None:
+        """
+        The classic member is told to join again, lets go by that, and the other gets what it let go.
+        """
+        member = self.classic_member()
+        self.beat("m2", 0)
+        beat = self.classic().heartbeat
+        self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, beat, member.member_id, None, member.generation)
+        again = self.join(self.asked(member.member_id, {"t": [0, 1, 2, 3]}))  # it is cooperative: it owns them still
+        assert self.sync(again) == {"t": [0, 1]}
+        assert self.partitions(self.beat("m2", 2)) is None
+        self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, beat, member.member_id, None, again.generation)
+        again = self.join(self.asked(member.member_id, {"t": [0, 1]}))
+        assert (again.generation, self.sync(again)) == (2, {"t": [0, 1]})
+        self.classic().heartbeat(member.member_id, None, 2)
+        assert self.partitions(self.beat("m2", 2)) == [2, 3]
+        assert self.group.state == "Stable"
+
+    def test_eager_member(self) -> None:
+        """
+        A member that has let go all before it joins again needs to join once.
+        """
+        member = self.classic_member()
+        self.beat("m2", 0)
+        again = self.join(self.asked(member.member_id))
+        assert (again.generation, self.sync(again)) == (2, {"t": [0, 1]})
+
+    def test_who_waits_is_told(self) -> None:
+        """
+        Members that wait for a rebalance of the classic group are told to join again.
+        """
+        member = self.classic_member()
+        waiting = self.classic().join(self.asked("", instance_id=None, takes_member_id=False))
+        self.beat("m2", 0)
+        assert isinstance(waiting, Deferred)
+        assert self.failureResultOf(waiting, KafkaError).value.code is ErrorCode.REBALANCE_IN_PROGRESS
+        assert isinstance(self.group, ConsumerGroup)
+        assert member.member_id in {one.member_id for one in self.group.describe().members}
+
+    def test_refused_join_changes_nothing(self) -> None:
+        """
+        Where the first member cannot join, the group stays classic.
+        """
+        member = self.classic_member()
+        self.assert_refused(
+            ErrorCode.INVALID_REGULAR_EXPRESSION, lambda: self.beat("m2", 0, subscribed_topic_regex="a(")
+        )
+        self.log.refusal = FAILED
+        self.assert_refused(ErrorCode.NOT_COORDINATOR, self.beat, "m2", 0)
+        assert self.became == []
+        self.classic().heartbeat(member.member_id, None, member.generation)
+
+    def test_write_fails_later(self) -> None:
+        """
+        Where the change turns out not to be safe, the group is classic as before.
+        """
+        member = self.classic_member()
+        self.log.slow = True
+        upgraded = self.migration.upgraded(self.group, self.log.write)  # type: ignore[arg-type]
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="g", member_id="m2", member_epoch=0, subscribed_topic_names=["t"], topic_partitions=[]
+        )
+        answer = upgraded.heartbeat(request, Client("client", "/127.0.0.1", lambda name: True))
+        assert self.group is upgraded
+        self.log.slow = False
+        self.log.settle(FAILED)
+        assert isinstance(answer, Deferred)
+        self.failureResultOf(answer, KafkaError)
+        assert isinstance(self.group, ClassicGroup)
+        self.classic().heartbeat(member.member_id, None, member.generation)
+
+    def test_session_goes_on(self) -> None:
+        """
+        A classic member has the session timeout that it asked for, in either kind of group.
+        """
+        self.classic_member(session_timeout_ms=10_000)
+        self.beat("m2", 0)
+        self.serving.clock.advance(10)
+        assert isinstance(self.group, ConsumerGroup)
+        assert [one.member_id for one in self.group.describe().members] == ["m2"]
+
+    def test_other_kinds_of_members(self) -> None:
+        """
+        A group whose members are no consumers stays as it is; so does one whose bytes say what would be lost.
+        """
+        self.join(self.asked(protocol_type="connect"))
+        self.assert_refused(ErrorCode.GROUP_ID_NOT_FOUND, self.beat, "m2", 0)
+        assert self.became == []
+
+    def test_assignor_of_their_own(self) -> None:
+        """
+        A group whose assignments carry data of the members' own assignor cannot be assigned by the server.
+        """
+        joined = self.join(self.asked())
+        with_data = assignment_bytes({}, self.serving.broker.view(), 1)[:-4] + b"\0\0\0\1x"
+        self.classic().sync(
+            Sync(
+                member_id=joined.member_id,
+                generation=joined.generation,
+                assignments=[(joined.member_id, with_data)],
+            )
+        )
+        self.assert_refused(ErrorCode.GROUP_ID_NOT_FOUND, self.beat, "m2", 0)
+
+    def test_loaded(self) -> None:
+        """
+        A group with members of both protocols goes on after a restart.
+        """
+        member = self.mixed()
+        assert isinstance(self.group, ConsumerGroup)
+        before = sorted(map(repr, self.group.rows()))
+        self.group.stop()
+        again = self.migration.consumer_group("g", self.log.write)
+        for row in self.log.compacted():
+            again.replay(row)
+        again.loaded()
+        assert sorted(map(repr, again.rows())) == before
+        self.group = again
+        self.classic().heartbeat(member.member_id, None, member.generation)
+        assert self.beat("m2", 2).member_epoch == 2
+
+
+class ForbiddenUpgradeTests(MigrationTestCase):
+    settings = {"group_consumer_migration_policy": "downgrade"}
+
+    def test_policy(self) -> None:
+        """
+        Where the policy has no upgrades, a classic group with members stays classic.
+        """
+        self.classic_member()
+        with pytest.raises(KafkaError, match="policy is downgrade") as raised:
+            self.beat("m2", 0)
+        assert raised.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+class FullUpgradeTests(MigrationTestCase):
+    settings = {"group_consumer_max_size": 1}
+
+    def test_room(self) -> None:
+        """
+        A classic group that fills a consumer group has no room for the first member of that protocol.
+        """
+        self.classic_member()
+        self.assert_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, self.beat, "m2", 0)
+        assert self.became == []
+
+
+class DowngradeTests(MigrationTestCase):
+    def test_last_consumer_leaves(self) -> None:
+        """
+        As the last member of the consumer protocol leaves, the others are a classic group again, which has them join.
+        """
+        member = self.mixed()
+        answer = self.beat("m2", -1)
+        assert answer.member_epoch == -1
+        assert isinstance(self.group, ClassicGroup)
+        assert (self.group.state, self.group.generation) == ("PreparingRebalance", 2)
+        assert [type(row.key) for row in self.log.compacted()] == [GroupMetadataKey]
+        joined = self.join(self.asked(member.member_id))
+        assert (joined.generation, joined.leader) == (3, member.member_id)
+        self.serving.clock.advance(100)
+        assert [type(row.key) for row in self.log.compacted()] == [GroupMetadataKey]
+
+    def test_last_consumer_expires(self) -> None:
+        """
+        So they are when it is not heard of any more.
+        """
+        member = self.mixed()
+        for _ in range(9):
+            self.serving.clock.advance(5)
+            if isinstance(self.group, ConsumerGroup):
+                self.classic().heartbeat(member.member_id, None, member.generation)
+        assert isinstance(self.group, ClassicGroup)
+
+    def test_others_stay(self) -> None:
+        """
+        As long as a member of the consumer protocol is there the group stays; so does one without any members.
+        """
+        member = self.mixed()
+        self.beat("m3", 0)
+        self.beat("m3", -1)
+        assert isinstance(self.group, ConsumerGroup)
+        assert self.classic().leave([Leave(member.member_id)]) == [ErrorCode.NONE]
+        self.beat("m2", -1)
+        assert isinstance(self.group, ConsumerGroup)
+        assert self.group.is_empty
+
+    def test_write_fails(self) -> None:
+        """
+        Where the change cannot be written, now or later, the group is as it was.
+        """
+        member = self.mixed()
+        self.log.refusal = FAILED
+        self.assert_refused(ErrorCode.NOT_COORDINATOR, self.beat, "m2", -1)
+        assert isinstance(self.group, ConsumerGroup)
+        self.log.refusal, self.log.slow = None, True
+        self.beat("m2", -1)
+        assert isinstance(self.group, ClassicGroup)
+        self.log.slow = False
+        self.log.settle(FAILED)
+        assert isinstance(self.group, ConsumerGroup)
+        assert self.beat("m2", 2).member_epoch == 2
+        self.classic().heartbeat(member.member_id, None, 2)
+
+    def test_place_of_a_static_consumer(self) -> None:
+        """
+        A classic client that takes the place of the last member of the consumer protocol makes the group classic.
+        """
+        self.mixed()
+        self.beat("m2", -1)
+        self.group = self.migration.consumer_group("g", self.log.write)
+        self.beat("s1", 0, instance_id="i1")
+        self.beat("s1", -2, instance_id="i1")
+        self.join(self.asked(instance_id="i1"))
+        assert isinstance(self.group, ClassicGroup)
+
+    def test_all_protocols_are_known(self) -> None:
+        """
+        The classic group knows all that its members speak, not only what they have in common.
+        """
+        self.mixed()
+        self.beat("m2", -1)
+        assert isinstance(self.group, ClassicGroup)
+        [member] = self.group.members
+        assert list(member.protocols) == ["range", "other"]
+
+
+class ForbiddenDowngradeTests(MigrationTestCase):
+    settings = {"group_consumer_migration_policy": "upgrade"}
+
+    def test_policy(self) -> None:
+        """
+        Where the policy has no downgrades, the classic members stay in the consumer group.
+        """
+        member = self.mixed()
+        self.beat("m2", -1)
+        assert isinstance(self.group, ConsumerGroup)
+        self.serving.clock.advance(1)
+        beat = self.classic().heartbeat
+        self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, beat, member.member_id, None, member.generation)
+        again = self.join(self.asked(member.member_id, {"t": [0, 1]}))
+        assert self.sync(again) == {"t": [0, 1, 2, 3]}
+
+
+class DisabledTests(MigrationTestCase):
+    settings = {"group_consumer_migration_policy": "disabled"}
+
+    def test_policy(self) -> None:
+        """
+        Where there is no migration, nobody joins by the other protocol.
+        """
+        self.group = self.migration.consumer_group("g", self.log.write)
+        self.beat("m1", 0)
+        self.assert_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, self.join, self.asked())
+
+
+class ClassicMembersTests(MigrationTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.group = self.migration.consumer_group("g", self.log.write)
+        self.beat("m2", 0)
+
+    def test_joins_a_consumer_group(self) -> None:
+        """
+        A classic client joins, is told its id first if it takes that, and waits for nobody.
+        """
+        with pytest.raises(MemberIdRequired) as raised:
+            self.join(self.asked(takes_member_id=True))
+        joined = self.join(self.asked(raised.value.member_id, takes_member_id=True))
+        assert (joined.member_id, joined.generation, joined.protocol) == (raised.value.member_id, 2, "range")
+        assert (joined.leader, list(joined.members)) == ("", [])
+
+    def test_refused_joins(self) -> None:
+        """
+        A join is refused as a classic group refuses it.
+        """
+        self.join(self.asked("m1"))
+        for code, asked in (
+            (ErrorCode.INVALID_SESSION_TIMEOUT, self.asked(session_timeout_ms=1)),
+            (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, self.asked(protocol_type="connect")),
+            (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, self.asked(protocols=Protocols([("x", subscription(["t"]))]))),
+            (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, self.asked(protocols=Protocols([]))),
+            (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, self.asked(protocols=Protocols([("range", b"")]))),
+            (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, self.asked(protocols=Protocols([("range", b"\0\1\xff")]))),
+            (ErrorCode.UNKNOWN_MEMBER_ID, self.asked("m9", instance_id="i")),
+        ):
+            self.assert_refused(code, self.join, asked)
+
+    def test_refused_in_other_ways(self) -> None:
+        """
+        A member must be one of the classic protocol, in its generation, and speak what it said.
+        """
+        classic, joined = self.classic(), self.join(self.asked("m1"))
+        generation = joined.generation
+        for code, ask in (
+            (ErrorCode.UNKNOWN_MEMBER_ID, lambda: classic.heartbeat("m9", None, generation)),
+            (ErrorCode.UNKNOWN_MEMBER_ID, lambda: classic.heartbeat("m2", None, generation)),
+            (ErrorCode.ILLEGAL_GENERATION, lambda: classic.heartbeat("m1", None, generation + 1)),
+            (ErrorCode.ILLEGAL_GENERATION, lambda: classic.sync(Sync(member_id="m1", generation=generation + 1))),
+            (
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                lambda: classic.sync(Sync(member_id="m1", generation=generation, protocol="other")),
+            ),
+            (
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                lambda: classic.sync(Sync(member_id="m1", generation=generation, protocol_type="connect")),
+            ),
+        ):
+            self.assert_refused(code, ask)
+
+    def test_waits_for_partitions(self) -> None:
+        """
+        A member that waits for others is told to join again when what it waits for is free.
+        """
+        self.serving.clock.advance(1)
+        joined = self.join(self.asked("m1"))
+        assert (joined.generation, self.sync(joined)) == (3, {})
+        self.classic().heartbeat("m1", None, 3)
+        assert self.partitions(self.beat("m2", 2)) == [0, 1]
+        self.classic().heartbeat("m1", None, 3)
+        owned = ConsumerGroupHeartbeatRequest.TopicPartition(topic_id=self.topic.id, partitions=[0, 1])
+        self.beat("m2", 2, topic_partitions=[owned])
+        self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, self.classic().heartbeat, "m1", None, 3)
+        assert self.sync(self.join(self.asked("m1"))) == {"t": [2, 3]}
+
+    def test_does_not_join_again(self) -> None:
+        """
+        A member that is told to join again and does not is forgotten after its rebalance timeout, though it sends
+        heartbeats.
+        """
+        self.serving.clock.advance(1)
+        joined = self.join(self.asked("m1", rebalance_timeout_ms=15_000))
+        self.sync(joined)
+        self.serving.clock.advance(1)
+        self.beat("m3", 0)
+        for _ in range(15):
+            self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, self.classic().heartbeat, "m1", None, 3)
+            self.serving.clock.advance(1)
+        self.assert_refused(ErrorCode.UNKNOWN_MEMBER_ID, self.classic().heartbeat, "m1", None, 3)
+
+    def test_does_not_sync(self) -> None:
+        """
+        So is one that never asks for its assignment; one that did stays.
+        """
+        for member_id in ("m1", "m4"):
+            joined = self.join(self.asked(member_id, rebalance_timeout_ms=10_000))
+        self.sync(joined)
+        for _ in range(10):
+            for member_id in ("m1", "m4"):
+                self.classic().heartbeat(member_id, None, 2)
+            self.serving.clock.advance(0.05)
+
+        self.serving.clock.advance(9.5)
+        assert isinstance(self.group, ConsumerGroup)
+        assert {one.member_id for one in self.group.describe().members} == {"m2", "m4"}
+
+    def test_syncs_too_late(self) -> None:
+        """
+        A member whose group has gone on since it joined is to join again.
+        """
+        self.serving.clock.advance(1)
+        joined = self.join(self.asked("m1"))
+        self.serving.clock.advance(1)
+        self.beat("m3", 0)
+        self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, self.sync, joined)
+
+    def test_may_not_match_for_others(self) -> None:
+        """
+        What another member's expression matches is found out when that member asks, by what it may know.
+        """
+        self.serving.broker.create_topic(NewTopic("p-1", 1))
+        self.serving.clock.advance(1)
+        answer = self.beat("m3", 0, subscribed_topic_names=None, subscribed_topic_regex="p-.*")
+        assert self.partitions(answer) == [0]
+        self.serving.broker.create_topic(NewTopic("p-2", 1))
+        self.serving.clock.advance(1)
+        self.join(self.asked("m1"))
+        assert not self.group.reads("p-2")
+        self.beat("m3", answer.member_epoch)
+        assert self.group.reads("p-2")
+
+    def test_commits_in_its_generation(self) -> None:
+        """
+        To a classic member a stale epoch is an illegal generation.
+        """
+        self.join(self.asked("m1"))
+        for epoch in (9, 1):
+            self.assert_refused(ErrorCode.ILLEGAL_GENERATION, self.commit, epoch)
+        self.commit(2)
+
+    def commit(self, epoch: int) -> None:
+        check = self.group.check_commit("m1", None, epoch, transactional=False)
+        if check:
+            check(self.topic.id, 0)
+
+    def test_leaves(self) -> None:
+        """
+        Several leave at once, each with an outcome of its own; an administrator names static ones by instance id.
+        """
+        self.join(self.asked("m1"))
+        static = self.join(self.asked(instance_id="i1"))
+        outcomes = self.classic().leave([Leave("m1"), Leave("m9"), Leave("", "i1"), Leave("m8", "i9")])
+        assert outcomes == [
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_MEMBER_ID,
+        ]
+        assert isinstance(self.group, ConsumerGroup)
+        assert static.member_id not in {one.member_id for one in self.group.describe().members}
+
+    def test_static_member_rejoins(self) -> None:
+        """
+        A static classic member that comes without a member id takes its own place; the one before is fenced.
+        """
+        first = self.join(self.asked(instance_id="i1"))
+        second = self.join(self.asked(instance_id="i1"))
+        assert first.member_id != second.member_id
+        self.assert_refused(
+            ErrorCode.FENCED_INSTANCE_ID, self.classic().heartbeat, first.member_id, "i1", second.generation
+        )

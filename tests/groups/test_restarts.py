@@ -1,0 +1,200 @@
+"""
+Groups over the log on disk: what was committed is there after a restart, however the process ended.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from twisted.internet.task import Clock
+
+from kgateway.broker.log.disk import Disk
+from kgateway.broker.log.folder import DataFolder
+from kgateway.groups import shard
+from kgateway.groups.offsets import Place
+from kgateway.interfaces import IBroker, KeyValue
+from kgateway.security.permissions import Resource
+from kgateway.wire.errors import KafkaError
+from tests.broker.behaviour import result
+from tests.broker.log.log_world import LogWorld, NoLock
+from tests.broker.log.lossy_disk import LossyDisk, PowerLoss
+from tests.broker.log.making import log_broker
+from tests.groups.coordinating import Coordinating, State
+
+EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
+DATA = Path("/data")
+PLACE = Place("t", 0)
+GROUP = Resource.GROUP, "g"
+
+
+class OnDisk(Coordinating):
+    """
+    A coordinator over a broker with a folder.
+    """
+
+    def __init__(self, path: Path, partitions: int = 8) -> None:
+        self.world = LogWorld(path, offsets_partitions=partitions)
+        super().__init__(lambda _: self.world.broker)
+
+    def restart(self, again: Callable[[LogWorld], None]) -> None:
+        """
+        The process ends, and another one begins.
+        """
+        if again is LogWorld.restart:
+            self.parts.stop()
+        again(self.world)
+        self.broker = self.world.broker
+        self.clock = Clock()
+        self.start()
+        self.load()
+
+
+@EITHER
+@pytest.mark.parametrize("between_snapshots", [3, 1_000_000])
+def test_offsets_outlive_the_process(
+    again: Callable[[LogWorld], None], between_snapshots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    All groups are where they were, from snapshots, the log, or both; what was deleted stays away.
+    """
+    monkeypatch.setattr(shard, "SNAPSHOT_RECORDS", between_snapshots)
+    world = OnDisk(tmp_path)
+    world.topic("t", 8)
+    for number in range(200):
+        world.commit(f"g{number % 30}", number, partition=number % 8)
+        if not number % 20:
+            result(world.groups.delete(f"g{number % 30}"))
+    state = world.state()
+    for _ in range(2):
+        world.restart(again)
+        assert world.state() == state
+        world.commit("g1", 7, partition=7)
+        state["g1"] = world.state()["g1"]
+    snapshots = list(tmp_path.glob("__consumer_offsets-*/kgateway.state-*"))
+    assert bool(snapshots) == (between_snapshots == 3)
+
+
+def test_snapshots_bound_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    After many commits to few partitions a start reads few records.
+    """
+    monkeypatch.setattr(shard, "SNAPSHOT_RECORDS", 50)
+    world = OnDisk(tmp_path, partitions=1)
+    world.topic("t")
+    for number in range(1_020):
+        world.commit("g", number)
+    world.restart(LogWorld.restart)
+    [log] = world.broker.coordinators(Resource.GROUP)
+    pieces: list[list[KeyValue]] = list(result(log.replay()))  # type: ignore[arg-type]  # a Deferred or not
+    assert sum(len(piece) for piece in pieces) <= 51
+    assert world.state() == {"g": {PLACE: 1_019}}
+
+
+def test_as_many_partitions_as_configured(tmp_path: Path) -> None:
+    """
+    The internal topic is made with as many partitions as the broker is told.
+    """
+    broker = log_broker(tmp_path / "data", offsets_partitions=3)
+    result(broker.start())
+    broker.coordinator(*GROUP)
+    assert len(broker.view().topics["__consumer_offsets"].partitions) == len(broker.coordinators(GROUP[0])) == 3
+
+
+class Lossy:
+    """
+    A coordinator over a disk that may lose what is not synced, or stop in the middle of anything.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.disk = LossyDisk(Random(seed))
+        self.boot = "a boot"
+        self.acknowledged: State = {}
+        self.doubtful: State = {}
+
+    def run(self, use: Callable[[Coordinating], None]) -> None:
+        """
+        A process, until it is done or dead.
+        """
+        try:
+            world = Coordinating(self._make)
+            world.load()
+            use(world)
+        except (PowerLoss, KafkaError):
+            assert self.disk.off
+
+    def commit(self, world: Coordinating, group_id: str, offset: int) -> None:
+        """
+        What is doubtful may be there or not afterwards, until it is acknowledged.
+        """
+        self.doubtful = {group_id: {PLACE: offset}}
+        world.commit(group_id, offset)
+        self.acknowledged[group_id] = {PLACE: offset}
+        self.doubtful = {}
+
+    def _make(self, now_ms: Callable[[], int]) -> IBroker:
+        def open_folder(path: Path, disk: Disk, node_id: int) -> DataFolder:
+            return DataFolder.open(path, disk, node_id, boot_id=lambda: self.boot, lock=NoLock)
+
+        broker = log_broker(DATA, now_ms=now_ms, disk=self.disk, open_folder=open_folder, offsets_partitions=2)
+        result(broker.start())
+        if "t" not in broker.view().topics:
+            world = Coordinating(lambda _: broker)
+            world.topic("t")
+            world.parts.stop()
+        return broker
+
+
+def commits(lossy: Lossy) -> Callable[[Coordinating], None]:
+    def use(world: Coordinating) -> None:
+        for number in range(30):
+            lossy.commit(world, f"g{number % 3}", number)
+
+    return use
+
+
+def found(lossy: Lossy) -> State:
+    """
+    What the next process knows.
+    """
+    states: list[State] = []
+    lossy.run(lambda world: states.append(world.state()))
+    [state] = states
+    return state
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_any_moment(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Wherever the process dies, in the middle of a snapshot or of what comes after it, all that was acknowledged is
+    there, and of the rest what was in the log.
+    """
+    monkeypatch.setattr(shard, "SNAPSHOT_RECORDS", 2)
+    for operations in range(1, 400, 7):
+        lossy = Lossy(seed)
+        lossy.run(lambda world: world.commit("first", 1))
+        lossy.acknowledged = {"first": {PLACE: 1}}
+        lossy.disk.stop_after(operations)
+        lossy.run(commits(lossy))
+        lossy.disk = lossy.disk.kill()
+        assert found(lossy) in (lossy.acknowledged, lossy.acknowledged | lossy.doubtful), operations
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_power_lost_at_any_moment(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Where the machine loses its power, what was not synced may be gone; a snapshot is never of what the log has lost,
+    and so nobody is further than somebody was told, nor anywhere nobody ever was.
+    """
+    monkeypatch.setattr(shard, "SNAPSHOT_RECORDS", 2)
+    for operations in range(1, 400, 7):
+        lossy = Lossy(seed)
+        lossy.run(lambda world: world.commit("first", 1))
+        lossy.disk.stop_after(operations)
+        lossy.run(commits(lossy))
+        most = lossy.acknowledged | lossy.doubtful | {"first": {PLACE: 1}}
+        lossy.disk, lossy.boot = lossy.disk.crash(), "another boot"
+        state = found(lossy)
+        assert all(offset <= most[group_id][PLACE] for group_id, at in state.items() for offset in at.values()), (
+            operations
+        )

@@ -1,0 +1,129 @@
+"""
+Members of consumer groups, as they ask over the wire.
+"""
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from handlers.consumer_group_heartbeat import consumer_group_heartbeat
+from kgateway.cluster.view import NewTopic
+from kgateway.groups.groups import Groups
+from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from kgateway.security.permissions import Operation, Resource
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.serving import Denying, Serving
+
+
+class HeartbeatTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.serve(Serving())
+
+    def serve(self, serving: Serving) -> None:
+        self.serving = serving
+        self.topic = self.successResultOf(serving.broker.create_topic(NewTopic("t", 2)))
+
+    def ask(self, version: int = 1, **values: Any) -> ConsumerGroupHeartbeatResponse:
+        request = ConsumerGroupHeartbeatRequest(**{"group_id": "g", **values})
+        response: ConsumerGroupHeartbeatResponse = self.successResultOf(
+            self.serving.ask(consumer_group_heartbeat, request, version)
+        )
+        return response
+
+    def join(self, version: int = 1, **values: Any) -> ConsumerGroupHeartbeatResponse:
+        asked: dict[str, Any] = {
+            "member_id": "m",
+            "member_epoch": 0,
+            "rebalance_timeout_ms": 60_000,
+            "subscribed_topic_names": ["t"],
+            "topic_partitions": [],
+        }
+        return self.ask(version, **{**asked, **values})
+
+    def assert_refused(self, code: ErrorCode, answer: ConsumerGroupHeartbeatResponse) -> None:
+        assert answer.error_code == code
+        assert answer.error_message
+        [refusal] = self.serving.context.refusals or []
+        assert refusal.error.code is code
+
+    def test_joins(self) -> None:
+        """
+        A member joins and is told what to read, in each version.
+        """
+        for version in (0, 1):
+            self.serve(Serving())
+            answer = self.join(version)
+            assert (answer.error_code, answer.member_id, answer.heartbeat_interval_ms) == (0, "m", 5000), version
+            assert answer.assignment
+            assert [(part.topic_id, part.partitions) for part in answer.assignment.topic_partitions] == [
+                (self.topic.id, [0, 1])
+            ]
+            assert self.ask(version, member_id="m", member_epoch=answer.member_epoch).error_code == 0
+
+    def test_client(self) -> None:
+        """
+        The group knows who its member is.
+        """
+        self.join()
+        [member] = self.serving.parts.service(Groups).consumer("g", False).describe().members
+        assert (member.client_id, member.client_host) == ("test-client", "/127.0.0.1")
+
+    def test_no_group(self) -> None:
+        """
+        Who does not join finds no group that is not there.
+        """
+        self.assert_refused(ErrorCode.GROUP_ID_NOT_FOUND, self.ask(member_id="m", member_epoch=1))
+
+    def test_malformed(self) -> None:
+        """
+        A request that contradicts itself makes no group.
+        """
+        self.assert_refused(ErrorCode.INVALID_REQUEST, self.join(topic_partitions=None))
+        self.assert_refused(ErrorCode.INVALID_REQUEST, self.join(member_id=""))
+        assert self.join(0, member_id="").member_id
+        self.assert_refused(ErrorCode.UNSUPPORTED_ASSIGNOR, self.join(server_assignor="mine"))
+
+    def test_assignors_of_the_settings(self) -> None:
+        """
+        An assignor that the settings leave out is refused.
+        """
+        self.serve(Serving(group_consumer_assignors="range"))
+        self.assert_refused(ErrorCode.UNSUPPORTED_ASSIGNOR, self.join(server_assignor="uniform"))
+        assert self.join(server_assignor="range").error_code == 0
+
+    def test_topics_that_may_not_be_known(self) -> None:
+        """
+        Who may not know of a topic cannot name it, and no expression of its matches it.
+        """
+        self.serve(Serving(Denying(lambda operation, resource, name: name == "t")))
+        with self.assertRaises(KafkaError) as raised:
+            self.join()
+        assert raised.exception.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        self.successResultOf(self.serving.broker.create_topic(NewTopic("t2", 1)))
+        answer = self.join(subscribed_topic_names=None, subscribed_topic_regex="t.*")
+        assert answer.assignment
+        assert [part.partitions for part in answer.assignment.topic_partitions] == [[0]]
+
+    def test_group_that_may_not_be_read(self) -> None:
+        """
+        Who may not read the group is refused.
+        """
+        denied = (Operation.READ, Resource.GROUP)
+        self.serve(Serving(Denying(lambda operation, resource, name: (operation, resource) == denied)))
+        with self.assertRaises(KafkaError) as raised:
+            self.join()
+        assert raised.exception.code is ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+    def test_write_takes(self) -> None:
+        """
+        A write that fails after all is told to who waits for it.
+        """
+        group = self.serving.parts.service(Groups).consumer("g", True)
+        failing: Deferred[None] = Deferred()
+        self.patch(group, "heartbeat", lambda request, client: failing)
+        request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
+        asked = self.serving.ask(consumer_group_heartbeat, request, 1)
+        self.assertNoResult(asked)
+        failing.errback(KafkaError(ErrorCode.NOT_COORDINATOR, "elsewhere"))
+        self.assert_refused(ErrorCode.NOT_COORDINATOR, self.successResultOf(asked))
