@@ -64,8 +64,10 @@ MAY_IMPORT = {
     },
     "kgateway.embedded": _LOGIC | {"kgateway.server"},
     "kgateway.testing": set(),
+    "kgateway.client": {"kgateway", "kgateway.messages", "kgateway.wire"},
     "kgateway.cli": {
         "kgateway",
+        "kgateway.client",
         "kgateway.config",
         "kgateway.control.client",
         "kgateway.messages",
