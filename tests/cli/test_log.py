@@ -3,6 +3,7 @@
 """
 
 import io
+import json
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kgateway.broker.log.findings import Tally
+from kgateway.broker.log.folder import this_boot
 from kgateway.cli.log import Bar
 from tests.broker.log.making import START_MS, log_broker
 from tests.cli.log_folder import BATCH, COUNT, FIRST, LAST, SECOND, Run, change, done
@@ -173,12 +175,38 @@ def rewrite(text: str) -> Callable[[Path], None]:
     return written
 
 
+def harmed(position: int) -> Callable[[Path], None]:
+    """
+    A byte of it is another.
+    """
+
+    def changed(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        data[position] ^= 1
+        path.write_bytes(data)
+
+    return changed
+
+
 FILES = [
     ("meta.properties", rewrite("kgateway.format=1\nversion=1\n"), "has no line cluster.id; bring it back"),
     ("kgateway.start", rewrite("{}"), "cannot be read; bring it back from a copy, or write into it"),
     ("kgateway.topics", remove, "it is missing, and so are all topics for clients; bring it back from a copy"),
     ("kgateway.producer-ids", rewrite("?"), "is damaged; bring it back from a copy, or write into it"),
     ("kgateway.producer-ids", rewrite('{"reserved": 0}'), "ids below 0 were given, and producer 0 has written records"),
+    (
+        "kgateway.topics",
+        harmed(-1),
+        "line 1 is damaged, and it was whole once, for the gateway was stopped in good order",
+    ),
+    (
+        "kgateway.topics",
+        harmed(-2),
+        "line 1 is damaged, and it was whole once, for the gateway was stopped in good order",
+    ),
+    ("kgateway.settled", rewrite(f"0\n1\norders 0 {'9' * 5000}\n"), "it is damaged; nothing has to be done"),
+    ("kgateway.start", rewrite(f'{{"start_number": {"9" * 5000}}}'), "cannot be read; bring it back from a copy"),
+    ("kgateway.producer-ids", rewrite(f'{{"reserved": {"9" * 5000}}}'), "is damaged; bring it back from a copy"),
     ("kgateway.producer-ids", remove, "it is missing, and producer 0 has written records"),
     (
         "kgateway.settled",
@@ -230,6 +258,30 @@ def test_what_is_wrong_with_other_files(
     ended = run("check", data)
     assert ended.code == 1
     assert any(told in line for line in ended.lines), ended.lines
+
+
+@pytest.mark.parametrize("boot_id", [this_boot(), "another"])
+def test_a_topic_journal_after_a_crash(data: Path, run: Run, boot_id: str | None) -> None:
+    """
+    The beginning of a line is no fault, one that is whole and wrong is, and zeroes where only the process has died.
+    """
+    crash(data)
+    (data / "kgateway.start").write_text(json.dumps({"start_number": 1, "boot_id": boot_id}))
+    path = data / "kgateway.topics"
+    good = path.read_bytes()
+    path.write_bytes(good + good[:30])
+    ended = run("check", data)
+    assert (ended.code, ended.lines[0]) == (
+        0,
+        "(no fault) data/kgateway.topics: the last 30 bytes are of a change that was not finished; "
+        "nothing has to be done: it was not acknowledged",
+    )
+    path.write_bytes(good + bytes(30))
+    assert run("check", data).code == (1 if boot_id == this_boot() else 0)
+    path.write_bytes(good[:-2] + b"x\n")
+    ended = run("check", data)
+    assert ended.code == 1
+    assert ended.lines[0].startswith("data/kgateway.topics: line 1 is damaged, and no crash leaves it like this; bring")
 
 
 def test_a_folder_that_no_topic_has(data: Path, run: Run) -> None:

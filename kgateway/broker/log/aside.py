@@ -14,7 +14,6 @@ from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.segment import LOG, Segment, file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.broker.log.walking import Damage, is_unfinished
-from kgateway.records.batch import PLACE_SIZE
 
 _COPIED_AT_ONCE = 1 << 20
 
@@ -28,14 +27,15 @@ class Cut(NamedTuple):
     told: str
 
 
-def cut(files: OpenFiles, segment: Segment, damage: Damage, size: int) -> Cut:
+def cut(files: OpenFiles, segment: Segment, damage: Damage, size: int, known_end: int) -> Cut:
     """
-    End a segment of this size where the damage begins.
+    End a segment of this size where the damage begins. Before the known end nothing was just being written.
     """
     path, position, lost = segment.path, damage.position, size - damage.position
-    head = files.get(path).read(position, PLACE_SIZE)
+    next_offset = segment.next_offset
+    unfinished = next_offset >= known_end and is_unfinished(files.get(path).read, position, size, next_offset)
     files.close(path)  # its size will be another
-    if is_unfinished(head, segment.next_offset, lost):
+    if unfinished:
         work, what = partial(_truncate, files.disk, path, position), "a batch that was just being written was cut off"
     else:
         aside = _aside(path, position)

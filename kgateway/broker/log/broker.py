@@ -108,13 +108,13 @@ class LogBroker(LoneBroker):
         try:
             self._open(data)
         except BaseException:
-            data.close()
+            data.give_back()
             raise
         self._is_open = True
 
     def _open(self, data: DataFolder) -> None:
         self._data = data
-        self._journal = TopicJournal.open(self._path / TOPICS, self._disk)
+        self._journal = TopicJournal.open(self._path / TOPICS, self._disk, data.last_end)
         self._ids = SharedIds(ProducerIds.open(self._path / PRODUCER_IDS, self._disk), self._parts)
         whole = data.was_clean or data.same_boot
         checkpoints = self._checkpoints = Checkpoints(self._path, self._disk, trust_settled=whole, clean=data.was_clean)
@@ -169,12 +169,12 @@ class LogBroker(LoneBroker):
             return
         self._is_open = False
         await self._openings.stop()
-        if await self._settling.finish():
+        synced = await self._settling.finish()
+        if self._journal.close() and synced:
             self._data.mark_clean()
         for partition in self._openings.open.values():
             partition.lose(_STOPPING)
         self._parts.files.close_all()
-        self._journal.close()
         self._data.close()
 
     def partition(self, topic_id: Uuid, index: int) -> LogPartition:

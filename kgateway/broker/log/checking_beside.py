@@ -96,7 +96,7 @@ def check_state(survey: Survey, path: Path) -> Steps:
     """
     file = survey.disk.open(path)
     try:
-        for found in walk(file.read, file.size, 0, []):
+        for found in walk(file.read, file.size, 0):
             if isinstance(found, Damage):
                 remedy = "with the gateway stopped, remove it: it is made again from the records of the partition"
                 yield Finding(path, found.reason, remedy, byte=found.position)

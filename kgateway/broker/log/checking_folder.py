@@ -16,10 +16,10 @@ from kgateway.broker.log.folder_error import FolderError
 from kgateway.broker.log.folder_meta import EMPTY, META, START, TEMPORARY, read_meta
 from kgateway.broker.log.partition_folder import DELETED, METADATA, STRAY, topic_id_of
 from kgateway.broker.log.producer_ids import PRODUCER_IDS, ProducerIds
-from kgateway.broker.log.start_file import read_start
+from kgateway.broker.log.start_file import LastEnd, read_start
 from kgateway.broker.log.topic_journal import TOPICS, StoredTopic, TopicJournal
 
-_PARTITION = re.compile(r"(.+)-(\d{1,10})")
+_PARTITION = re.compile(r"(.+)-([0-9]{1,10})")
 _FILES = {META, START, CLEAN, TOPICS, PRODUCER_IDS, SYNCED, SETTLED} | EMPTY
 _NONE = b"0\n0\n"  # checkpoints of no partition
 _NOTHING = "nothing has to be done"
@@ -93,7 +93,7 @@ class CheckedFolder:
             return
         data = self._survey.read(path)
         try:
-            journal = TopicJournal.open(path, self._survey.disk)
+            journal = TopicJournal.open(path, self._survey.disk, self._last_end())
         except FolderError as error:
             yield _told(path, error)
             return
@@ -102,7 +102,7 @@ class CheckedFolder:
         self._changes = data
         if journal.cut_bytes and not self._survey.in_use:
             what = f"the last {journal.cut_bytes} bytes are of a change that was not finished"
-            yield Finding(path, what, f"{_NOTHING}: it was not acknowledged", is_fault=self._survey.was_clean)
+            yield Finding(path, what, f"{_NOTHING}: it was not acknowledged", is_fault=False)
 
     def _checkpoints(self, name: str, offsets: dict[Place, int]) -> Steps:
         data = self._survey.read(self._path / name)
@@ -178,12 +178,18 @@ class CheckedFolder:
         """
         Whether what was written and not synced is still there.
         """
-        if self._survey.in_use or self._survey.was_clean:
-            return True
-        try:
-            return read_start(self._path / START, self._survey.disk).boot_id == this_boot()
-        except (OSError, FolderError):
-            return False
+        return self._survey.in_use or self._last_end() is not LastEnd.WITH_THE_MACHINE
+
+    def _last_end(self) -> LastEnd:
+        """
+        As the next start will see it. What is just being written looks as if the machine had died.
+        """
+        if self._survey.was_clean:
+            return LastEnd.IN_ORDER
+        with suppress(OSError, FolderError):
+            if not self._survey.in_use and read_start(self._path / START, self._survey.disk).is_of(this_boot()):
+                return LastEnd.BY_ITSELF
+        return LastEnd.WITH_THE_MACHINE
 
     def _producer_ids(self) -> Steps:
         """
@@ -212,5 +218,5 @@ def _place(name: str) -> Place:
 
 
 def _told(path: Path, error: FolderError) -> Finding:
-    what, _, remedy = str(error).removeprefix(f"{path} ").partition("; ")
+    what, _, remedy = str(error).removeprefix(f"{path} ").replace(f" of {path}", "", 1).partition("; ")
     return Finding(path, what, remedy)

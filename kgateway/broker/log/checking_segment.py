@@ -12,7 +12,7 @@ from kgateway.broker.log.findings import Finding, Steps, Survey
 from kgateway.broker.log.going_on import base_of, walk
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.broker.log.walking import Damage, is_unfinished
-from kgateway.records.batch import PLACE_SIZE, BatchHeader
+from kgateway.records.batch import BatchHeader
 
 _STEP = 4 << 20
 _COPY = "with the gateway stopped, bring the file back from a copy to have them again"
@@ -72,7 +72,7 @@ class CheckedSegment:
         tally, offsets, times, reached = self._survey.tally, self._offsets, self._times, self._reached
         position, told = 0, 0
         damage: Damage | None = None
-        for found in walk(file.read, size, self._base_offset, offsets.entries):
+        for found in walk(file.read, size, self._base_offset):
             if isinstance(found, Damage):
                 damage = found
                 position += found.size
@@ -137,9 +137,8 @@ class CheckedSegment:
         With nothing behind it in this file.
         """
         place, offset = damage.position, self._reached.next_offset
-        head = file.read(place, PLACE_SIZE)
         may_be_half = self._is_last and not self._survey.was_clean
-        if may_be_half and is_unfinished(head, offset, damage.size):
+        if may_be_half and is_unfinished(file.read, place, file.size, offset):
             what, remedy = f"a batch is there of which {damage.size} bytes were written", _CUT
             if self._survey.in_use:
                 what, remedy = "a batch is there that is just being written", "nothing has to be done"

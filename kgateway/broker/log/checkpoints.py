@@ -10,6 +10,7 @@ and lines of a topic, a partition and an offset.
 Both are written every few seconds, and when the gateway stops. They may be behind the truth, never ahead of it.
 """
 
+import re
 from collections.abc import Collection
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from kgateway.broker.log.disk import Disk
 SYNCED = "recovery-point-offset-checkpoint"
 SETTLED = "kgateway.settled"
 _VERSION = "0"
+_ROW = re.compile("(.+) ([0-9]{1,10}) ([0-9]{1,19})")  # all others cannot be
 
 Place = tuple[str, int]  # topic, partition
 
@@ -74,10 +76,9 @@ class Checkpoints:
             version, count, *rows = self._disk.read(self._folder / name).decode().split("\n")
         except (FileNotFoundError, ValueError):
             return {}
-        fields = [row.rsplit(" ", 2) for row in rows if row]
-        numbers = [number for row in fields for number in row[1:]]
-        whole = version == _VERSION and count == str(len(fields)) and all(len(row) == 3 for row in fields)
-        if not whole or not all(number.isdecimal() for number in numbers):
+        found = [_ROW.fullmatch(row) for row in rows if row]
+        fields = [row.groups() for row in found if row]
+        if version != _VERSION or count != str(len(found)) or len(fields) != len(found):
             return {}
         return {(topic, int(index)): int(offset) for topic, index, offset in fields}
 

@@ -13,6 +13,12 @@ from typing import Protocol
 from kgateway.wire.types import Buffer
 
 
+class NotOpened(OSError):
+    """
+    A folder could not be opened, as where a process has too many files: it was not synced in vain.
+    """
+
+
 class File(Protocol):
     """
     An open file, written at its end. Failures are OSErrors.
@@ -93,7 +99,7 @@ class Disk(Protocol):
 
     def sync_folder(self, folder: Path) -> None:
         """
-        Return when the names in it will outlast the machine.
+        Return when the names in it will outlast the machine; NotOpened where that could not even be begun.
         """
 
     def rename(self, old: Path, new: Path) -> None:

@@ -2,13 +2,14 @@
 What of a partition is to be synced, and how that is done.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kgateway.broker.log.disk import Disk, File
+from kgateway.broker.log.disk import Disk, File, NotOpened
 from kgateway.broker.log.epochs import EPOCH_FILE
 from kgateway.broker.log.producer_snapshots import SNAPSHOT
 from kgateway.broker.log.segment import file_name
@@ -17,7 +18,8 @@ from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 
 class NotTried(Exception):
     """
-    A file could not be opened, as where a process has too many: nothing was synced in vain, and it can be tried again.
+    A file or folder could not be opened, as where a process has too many: nothing was synced in vain, and it can be
+    tried again.
     """
 
     def __init__(self, error: OSError) -> None:
@@ -61,23 +63,26 @@ class Due:
             both.add_folder(folder)
         return both
 
-    def sync(self, disk: Disk, logs: list[File], synced: set[Path]) -> None:
+    def sync(self, disk: Disk, logs: list[File], synced: set[Path], go_on: Callable[[], None] = lambda: None) -> None:
         """
         Write again what is doubtful, sync open files and others, and then the names of all; but not the names of
-        folders that were synced already.
+        folders that were synced already. Before each of these `go_on` may raise what it likes to end it.
         """
+        for step in self._steps(disk, logs, synced):
+            go_on()
+            step()
+
+    def _steps(self, disk: Disk, logs: list[File], synced: set[Path]) -> Iterator[Callable[[], None]]:
         for part in self.doubtful:
-            with suppress(FileNotFoundError), _opened(disk, part.path) as file:
-                file.write_again(part.position, part.size)
+            yield partial(_write_again, disk, part)
         for log in logs:
-            log.sync()
+            yield log.sync
         for path in self.files:
-            with suppress(FileNotFoundError), _opened(disk, path) as file:
-                file.sync()
+            yield partial(_sync, disk, path)
         for folder in self.folders:
             if folder not in synced:
-                disk.sync_folder(folder)
-                synced.add(folder)
+                yield partial(_sync_folder, disk, folder)
+                synced.add(folder)  # now that it is done
 
 
 def files_beside(log: Path, next_offset: int) -> list[Path]:
@@ -86,6 +91,23 @@ def files_beside(log: Path, next_offset: int) -> list[Path]:
     """
     indexes = [log.with_suffix(INDEX), log.with_suffix(TIME_INDEX)]
     return [*indexes, log.with_name(file_name(next_offset, SNAPSHOT)), log.with_name(EPOCH_FILE)]
+
+
+def _write_again(disk: Disk, part: Doubtful) -> None:
+    with suppress(FileNotFoundError), _opened(disk, part.path) as file:
+        file.write_again(part.position, part.size)
+
+
+def _sync(disk: Disk, path: Path) -> None:
+    with suppress(FileNotFoundError), _opened(disk, path) as file:
+        file.sync()
+
+
+def _sync_folder(disk: Disk, folder: Path) -> None:
+    try:
+        disk.sync_folder(folder)
+    except NotOpened as error:
+        raise NotTried(error) from None
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from kgateway.broker.log.checkpoints import SETTLED, SYNCED
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.epochs import EPOCH_FILE
 from kgateway.broker.log.folder_meta import META, START
-from kgateway.broker.log.going_on import Entries, base_of, header_at, walk
+from kgateway.broker.log.going_on import base_of, header_at, walk
 from kgateway.broker.log.index import OFFSETS, TIMES
 from kgateway.broker.log.partition_folder import METADATA
 from kgateway.broker.log.producer_ids import PRODUCER_IDS
@@ -96,12 +96,11 @@ def _log(path: Path, disk: Disk, wanted: Wanted) -> Generator[str, None, int]:
     The lines of a segment, and how much of the limit is left.
     """
     base_offset = base_of(path)
-    entries = _entries(path.with_suffix(INDEX), disk) if path.suffix == LOG else []
     yield _BATCH.format(*_HEADINGS)
     left, position = wanted.limit, 0
     file = disk.open(path)
     try:
-        for found in walk(file.read, file.size, base_offset, entries):
+        for found in walk(file.read, file.size, base_offset):
             if left <= 0:
                 break
             if isinstance(found, Damage):
@@ -125,18 +124,6 @@ def _damage(damage: Damage, header: BatchHeader | None) -> Lines:
     if header and not damage.torn:
         yield _row(header, damage.position, "BAD")
     yield f"  byte {damage.position}, {damage.size} bytes: {damage.reason}"
-
-
-def _entries(path: Path, disk: Disk) -> Entries:
-    """
-    Of the index beside a log, where there is one.
-    """
-    try:
-        data = disk.read(path)
-    except FileNotFoundError:
-        return []
-    found: list[tuple[int, int]] = list(OFFSETS.iter_unpack(data[: len(data) - len(data) % OFFSETS.size]))
-    return found
 
 
 def _records(batch: Batch, wanted: Wanted, left: int) -> Lines:

@@ -10,12 +10,14 @@ An epoch in which nothing was written leaves no line. The batches say the same, 
 made up from them.
 """
 
+import re
 from bisect import bisect_right
 
-from kgateway.cluster.partition import EpochEnd
+from kgateway.cluster.partition import NO_EPOCH, EpochEnd
 
 EPOCH_FILE = "leader-epoch-checkpoint"
 _VERSION = "0"
+_NUMBER = re.compile("[0-9]{1,19}")
 
 
 class Epochs:
@@ -39,6 +41,23 @@ class Epochs:
         self._epochs.append(epoch)
         self._starts.append(offset)
         return True
+
+    def fall_back(self, epoch: int) -> bool:
+        """
+        Forget the epochs that are larger, which there never were; whether there is one.
+        """
+        before = len(self._epochs)
+        while self._epochs and self._epochs[-1] > epoch:
+            self._starts.pop()
+            self._epochs.pop()
+        return len(self._epochs) < before
+
+    @property
+    def last(self) -> int:
+        """
+        The largest; -1 where there is none.
+        """
+        return self._epochs[-1] if self._epochs else NO_EPOCH
 
     def cut(self, offset: int) -> None:
         """
@@ -77,9 +96,10 @@ class Epochs:
         Take over what the file has, if it is whole.
         """
         version, count, *rows = [*data.decode("ascii", "replace").splitlines(), "", ""]
-        numbers = [int(field) for row in rows for field in row.split() if field.isdecimal()]
-        expected = 2 * int(count) if count.isdecimal() else -1
-        if not data.endswith(b"\n") or version != _VERSION or len(numbers) != expected:
+        fields = [row.split() for row in rows if row]
+        whole = data.endswith(b"\n") and version == _VERSION and count == str(len(fields))
+        if not whole or not all(len(row) == 2 and all(_NUMBER.fullmatch(field) for field in row) for row in fields):
             return False
+        numbers = [int(field) for row in fields for field in row]
         self._epochs, self._starts = numbers[::2], numbers[1::2]
         return True

@@ -26,7 +26,7 @@ from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.folder_error import FolderError, refusing
 from kgateway.broker.log.folder_lock import FolderLock
 from kgateway.broker.log.folder_meta import EMPTY, META, START, TEMPORARY, Meta, read_meta
-from kgateway.broker.log.start_file import Start, damaged_start, read_start
+from kgateway.broker.log.start_file import LastEnd, Start, damaged_start, read_start
 from kgateway.wire.uuids import Uuid
 
 CLEAN = ".kafka_cleanshutdown"
@@ -100,7 +100,7 @@ class DataFolder:
     @classmethod
     def _started(cls, path: Path, meta: Meta, disk: Disk, boot_id: str | None, held: Held) -> Self:
         last, was_clean = _left(path, disk)
-        same_boot = boot_id is not None and boot_id == last.boot_id
+        same_boot = last.is_of(boot_id)
         whole = was_clean or same_boot or last == _NO_START
         number = last.number + 1
         disk.write(path / START, Start(number, boot_id if whole else None).written, sync=True)
@@ -130,6 +130,15 @@ class DataFolder:
         """
         return self.meta.node_id
 
+    @property
+    def last_end(self) -> LastEnd:
+        """
+        How its last process ended.
+        """
+        if self.was_clean:
+            return LastEnd.IN_ORDER
+        return LastEnd.BY_ITSELF if self.same_boot else LastEnd.WITH_THE_MACHINE
+
     def mark_recovered(self) -> None:
         """
         All that the last process left is checked now: what is here is as it was last seen for as long as the machine
@@ -149,6 +158,17 @@ class DataFolder:
         Let others have it.
         """
         self._lock.release()
+
+    def give_back(self) -> None:
+        """
+        Let others have it as it was found: a start that fails has changed nothing, and the next one is to know as much.
+        """
+        try:
+            if self.was_clean:
+                with suppress(OSError):
+                    self.mark_clean()
+        finally:
+            self.close()
 
 
 def _meta(path: Path, disk: Disk, node_id: int) -> Meta | None:

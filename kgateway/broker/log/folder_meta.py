@@ -11,6 +11,7 @@ It is put in its place whole, and before any other file of the folder but the lo
 yet been anybody's, or is somebody else's. In the latter nothing is touched.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ META, START, TEMPORARY = "meta.properties", "kgateway.start", ".tmp"  # START is
 FORMAT = 1
 EMPTY = {LOCK, "lost+found"}  # what a folder may have that counts as empty
 _FORMAT_KEY, _VERSION_KEY, _VERSION = "kgateway.format", "version", "1"
+_NEWER = re.compile("[0-9]{1,9}")
 _KAFKA_LOG = "__cluster_metadata-0"
 _SHOWN = 3
 
@@ -87,7 +89,7 @@ def _lines(data: bytes) -> dict[str, str]:
 
 def _understood(path: Path, lines: Mapping[str, str]) -> Meta:
     form = lines[_FORMAT_KEY]
-    if form.isdecimal() and int(form) > FORMAT:
+    if _NEWER.fullmatch(form) and int(form) > FORMAT:
         raise FolderError(
             f"{path} was written by a newer kgateway; format {form}, this one reads {FORMAT}: start the newer one"
         )

@@ -2,22 +2,20 @@
 Walks over the batches of a file that may be damaged, and goes on behind the damage.
 
 A batch with damaged bytes still tells where the next begins, if what follows it is a batch. Where it is not, the next
-entry of the offset index at which a batch stands tells where to go on.
+good batch is looked for.
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
+from kgateway.broker.log.seeking import seek
 from kgateway.broker.log.walking import Damage, Source, scan
 from kgateway.records.batch import HEADER_SIZE, Batch, BatchHeader, read_header
 from kgateway.wire.malformed import Malformed
 
-Entries = Sequence[tuple[int, int]]  # of an offset index: the last offset of a batch, from the base, and its position
 
-
-def walk(source: Source, end: int, base_offset: int, entries: Entries) -> Iterator[Batch | Damage]:
+def walk(source: Source, end: int, base_offset: int) -> Iterator[Batch | Damage]:
     """
     All of a file: each batch, or the part where there is none, follows the one before it.
     """
@@ -41,19 +39,20 @@ def walk(source: Source, end: int, base_offset: int, entries: Entries) -> Iterat
         if doubtful.position + doubtful.size == end and not doubtful.torn:  # the last batch
             position = end
         else:
-            position = _next_start(source, doubtful.position, end, base_offset, entries)
-            expected = base_offset  # the number of offsets that were told before may have been the damage
+            position, expected = _next_good(source, doubtful.position, end, base_offset)
         yield doubtful._replace(size=position - doubtful.position)
 
 
-def _next_start(source: Source, damaged: int, end: int, base_offset: int, entries: Entries) -> int:
-    number = bisect_right(entries, damaged, key=lambda entry: entry[1])
-    for last_offset, position in entries[number:]:
-        if damaged < position <= end - HEADER_SIZE:
-            header = header_at(source, position, end)
-            if header and header.last_offset - base_offset == last_offset:
-                return position
-    return end
+def _next_good(source: Source, damaged: int, end: int, base_offset: int) -> tuple[int, int]:
+    """
+    Where the next good batch stands, and with which offset.
+    """
+    position = damaged + 1
+    for found in seek(source, position, end, lambda offset: offset >= base_offset):
+        if isinstance(found, Batch):
+            return position, found.header.base_offset
+        position += found
+    return end, base_offset
 
 
 def base_of(path: Path) -> int:

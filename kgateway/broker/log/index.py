@@ -12,7 +12,7 @@ it now and then. An index is never needed, only fast: it is made again from the 
 """
 
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -61,6 +61,17 @@ class Index:
         number = bisect_right(range(len(self)), value, key=lambda n: unpack(data, n * size)[field])
         return self.entry(number - 1) if number else (0, 0)
 
+    def at_least(self, field: int, value: int) -> tuple[int, int] | None:
+        """
+        The first entry whose field is not smaller; `None` where there is none.
+        """
+        number = self._first_from(field, value)
+        return self.entry(number) if number < len(self) else None
+
+    def _first_from(self, field: int, value: int) -> int:
+        unpack, data, size = self._entry.unpack_from, self._data, self._entry.size
+        return bisect_left(range(len(self)), value, key=lambda n: unpack(data, n * size)[field])
+
     def unsaved(self) -> bytes:
         """
         What the file lacks.
@@ -71,11 +82,9 @@ class Index:
         """
         Drop the entries whose field is this or larger.
         """
-        unpack, data, size = self._entry.unpack_from, self._data, self._entry.size
-        keep = bisect_right(range(len(self)), value - 1, key=lambda n: unpack(data, n * size)[field])
-        del data[keep * size :]
-        if len(data) < self.saved:
-            self.saved, self.is_saved = len(data), False
+        del self._data[self._first_from(field, value) * self._entry.size :]
+        if len(self._data) < self.saved:
+            self.saved, self.is_saved = len(self._data), False
 
     def grows(self) -> Iterator[bool]:
         """

@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from threading import get_ident
 
+from kgateway.broker.log.disk import NotOpened
 from kgateway.wire.types import Buffer
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
@@ -135,7 +136,12 @@ class LocalDisk:
         folder.mkdir(parents=True, exist_ok=True)
 
     def sync_folder(self, folder: Path) -> None:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise NotOpened(error.errno, error.strerror, str(folder)) from None
         try:
             os.fsync(descriptor)
         finally:

@@ -6,8 +6,9 @@ from collections.abc import Generator
 
 from twisted.internet.defer import Deferred, succeed
 
+from kgateway.broker.log.looking_through import Work
 from kgateway.broker.log.parts import InThread
-from kgateway.broker.log.recovery import Recovered, Work
+from kgateway.broker.log.recovery import Recovered
 
 
 class LongOpening:

@@ -4,7 +4,7 @@ The files of the log that are open just now: those used last, for there are more
 What a thread is busy with stays open until it is done, whatever is opened meanwhile. All else happens in one thread.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from pathlib import Path
 
 from kgateway.broker.log.disk import Disk, File
@@ -18,7 +18,8 @@ class OpenFiles:
     def __init__(self, disk: Disk, limit: int) -> None:
         self.disk = disk
         self._limit = limit
-        self._files: OrderedDict[Path, File] = OrderedDict()
+        self._files: OrderedDict[Path, File] = OrderedDict()  # the one used last is last
+        self._in: defaultdict[Path, set[Path]] = defaultdict(set)  # those of a folder
         self._holders: dict[int, int] = {}  # how many, by the id of the file
         self._retired: set[int] = set()
 
@@ -34,6 +35,7 @@ class OpenFiles:
         file = self._files.get(path)
         if file is None:
             file = self._files[path] = self.disk.open(path, create=create)
+            self._in[path.parent].add(path)
             if len(self._files) > self._limit:
                 self._close_oldest()
         else:
@@ -63,17 +65,18 @@ class OpenFiles:
         """
         Close it, if it is open, as soon as nobody is busy with it; whoever asks for this path now gets another.
         """
-        file = self._files.pop(path, None)
-        if file and id(file) in self._holders:
-            self._retired.add(id(file))
-        elif file:
-            file.close()
+        if path in self._files:
+            file = self._take_out(path)
+            if id(file) in self._holders:
+                self._retired.add(id(file))
+            else:
+                file.close()
 
     def close_in(self, folder: Path) -> None:
         """
         Close all that is in a folder.
         """
-        for path in [path for path in self._files if path.parent == folder]:
+        for path in list(self._in.get(folder, ())):
             self.close(path)
 
     def close_all(self) -> None:
@@ -87,5 +90,12 @@ class OpenFiles:
         newest = next(reversed(self._files))
         for path, file in self._files.items():
             if id(file) not in self._holders and path != newest:
-                self._files.pop(path).close()
+                self._take_out(path).close()
                 return
+
+    def _take_out(self, path: Path) -> File:
+        beside = self._in[path.parent]
+        beside.discard(path)
+        if not beside:
+            del self._in[path.parent]
+        return self._files.pop(path)

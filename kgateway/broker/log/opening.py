@@ -15,10 +15,12 @@ from twisted.python.failure import Failure
 
 from kgateway.broker.log.checkpoints import Checkpoints
 from kgateway.broker.log.long_opening import LongOpening
+from kgateway.broker.log.looking_through import Work
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.partition_folder import prepare
 from kgateway.broker.log.parts import LogParts, plain
-from kgateway.broker.log.recovery import Recovered, Recovery, Trust, Work
+from kgateway.broker.log.recovery import Recovered, Recovery
+from kgateway.broker.log.trust import Trust
 from kgateway.broker.log.walking import Damaged
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.view import Topic
@@ -26,6 +28,7 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
 AT_ONCE_S = 0.02
+_AGAIN_S = 5.0  # after a log could not be opened: to look through it costs as much each time
 
 Key = tuple[Uuid, int]
 Steps = Generator[Work | None, None, Recovered]
@@ -58,6 +61,7 @@ class Openings:
         self._save_soon = save_soon  # the checkpoints
         self._save_at_once = save_at_once
         self._recovering: dict[Key, LongOpening] = {}
+        self._refused: dict[Key, tuple[float, KafkaError]] = {}  # until when nobody tries again, and why
         self._stopped = False
 
     def partition(self, topic: Topic, index: int) -> LogPartition:
@@ -67,6 +71,10 @@ class Openings:
         key = topic.id, index
         if key in self._recovering or self._stopped:
             raise _not_yet(topic, index)
+        until, refusal = self._refused.pop(key, (0.0, None))
+        if refusal and self._parts.clock.seconds() < until:
+            self._refused[key] = until, refusal
+            raise KafkaError(refusal.code, refusal.message)
         steps = self._begin(topic, index)
         ends = self._parts.clock.seconds() + AT_ONCE_S
         try:
@@ -83,6 +91,12 @@ class Openings:
                 return self.open[key]
             raise _not_yet(topic, index)
         return self._opened(topic, index, recovered)
+
+    def has(self, partition: LogPartition) -> bool:
+        """
+        Whether it is there still.
+        """
+        return self.open.get((partition.topic.id, partition.index)) is partition
 
     def open_all(self, places: Iterable[tuple[Topic, int]]) -> Generator[None, None, None]:
         """
@@ -110,6 +124,7 @@ class Openings:
         The partition is there no more; what it was, and when no thread is busy with opening it.
         """
         self._checkpoints.forget((topic.name, index))
+        self._refused.pop((topic.id, index), None)
         opening = self._recovering.pop((topic.id, index), None)
         return self.open.pop((topic.id, index), None), opening.end() if opening else succeed(None)
 
@@ -124,7 +139,8 @@ class Openings:
             folder = prepare(self._parts.files.disk, self._data, topic, index)
         except OSError as error:
             raise self._unreadable(topic, index, error) from None
-        return Recovery(self._parts.files, folder, trust, producers, self._parts.now_ms(), topic.config).run()
+        epoch, now_ms = topic.partitions[index].leader_epoch, self._parts.now_ms()
+        return Recovery(self._parts.files, folder, trust, producers, now_ms, epoch, topic.config).run()
 
     def _go_on(self, topic: Topic, index: int, opening: LongOpening) -> None:
         key = topic.id, index
@@ -180,7 +196,9 @@ class Openings:
     def _unreadable(self, topic: Topic, index: int, error: OSError | Damaged) -> KafkaError:
         reason = f"{topic.name}-{index} cannot be opened: {plain(error)}"
         self._log.error("{reason}", reason=reason)
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+        refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+        self._refused[topic.id, index] = self._parts.clock.seconds() + _AGAIN_S, refusal
+        return refusal
 
 
 def _not_yet(topic: Topic, index: int) -> KafkaError:

@@ -176,6 +176,7 @@ class LogPartition(OwnedPartition):
             waiting.errback(KafkaError(why.code, why.message))
         self._flushing.stop()
         self._syncing.stop()
+        self._parts.storage.forget(self.folder.name)
 
     def _when_safe(self, offset: int) -> Deferred[None] | None:
         if offset <= self.high_watermark:

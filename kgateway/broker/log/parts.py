@@ -95,6 +95,13 @@ class Storage:
         if self.failing.pop(what, None) and not self.failing:
             self._log.info("{what} can be written again, and nothing else is known to be refused.", what=what)
 
+    def forget(self, partition: str) -> None:
+        """
+        A partition of this name is written no more: nobody will ever tell that it could be.
+        """
+        for what in [what for what in self.failing if what == partition or what.endswith(f" {partition}")]:
+            del self.failing[what]
+
 
 @dataclass(slots=True)
 class LogParts:

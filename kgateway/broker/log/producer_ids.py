@@ -16,6 +16,7 @@ from kgateway.broker.log.folder_error import FolderError, refusing
 
 PRODUCER_IDS = "kgateway.producer-ids"
 BLOCK = 1000
+_END = 1 << 63  # of all ids
 
 
 class ProducerIds:
@@ -69,9 +70,9 @@ class ProducerIds:
 def _read(path: Path, data: bytes) -> int:
     try:
         reserved = json.loads(data)["reserved"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         reserved = None
-    if not isinstance(reserved, int) or reserved < 0:
+    if type(reserved) is not int or not 0 <= reserved <= _END - BLOCK:
         raise FolderError(
             f"{path} is damaged; bring it back from a copy, or write into it "
             '{"reserved": N} with an N above every producer id that was ever given'

@@ -14,13 +14,17 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from kgateway.broker.log.disk import File
+from kgateway.broker.log.index import FIRST
 from kgateway.broker.log.partition_log import End, PartitionLog
 from kgateway.broker.log.parts import PIECE_BYTES, LogParts, plain
+from kgateway.broker.log.seeking import seek
 from kgateway.broker.log.segment import Segment
 from kgateway.broker.log.walking import Damaged, EpochAt, NotCached, Piece, Source, check, cut_piece
+from kgateway.records.batch import Batch
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _ANY = (1 << 63) - 1
+_SOUGHT = 1 << 20  # bytes that no index leads over, at most
 _READ_MAX = 2 << 20  # at once, where a consumer would take more: what is read waits in memory until it is sent
 
 
@@ -146,7 +150,39 @@ def _found(source: Source, span: Span, *, always_check: bool) -> Found:
     """
     The batch of the offset and those behind it, as many as fit, are good, and are there without more waiting.
     """
-    start = at = span.segment.position_of(source, span.offset, span.end)
+    try:
+        return _found_from(span.segment.position_of(source, span.offset, span.end), source, span, always_check)
+    except Damaged:
+        position = _sought(source, span)
+        if position is None:
+            raise
+    return _found_from(position, source, span, always_check)
+
+
+def _sought(source: Source, span: Span) -> int | None:
+    """
+    Where the batch stands that has the offset, if it is good: damage before it may tell anything of what is behind.
+    """
+    indexes, offset = span.segment.indexes.offsets, span.offset - span.segment.base_offset
+    _, position = indexes.at_most(FIRST, offset)
+    _, border = indexes.at_least(FIRST, offset) or (0, position + _SOUGHT)
+    while position <= border:
+        for found in seek(source, position, span.end, lambda base: base <= span.offset):
+            if isinstance(found, Batch):
+                if found.header.last_offset >= span.offset:
+                    return position
+                position += len(found.data)
+                break
+            position += found
+            if position > border:
+                return None
+        else:
+            return None
+    return None
+
+
+def _found_from(start: int, source: Source, span: Span, always_check: bool) -> Found:
+    at = start
     pieces, left = list[bytes](), span.max_bytes
     next_offset: int | None = max(span.offset, span.segment.base_offset)
     try:

@@ -15,47 +15,33 @@ Recovery is a generator, for a large log takes seconds: between two pieces of wo
 for the disk it gives away, to be done in a thread before it goes on itself.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
-from kgateway.broker.log.aside import Cut, cut, set_aside
+from kgateway.broker.log.aside import Cut, set_aside
 from kgateway.broker.log.due import Doubtful, Due, files_beside
 from kgateway.broker.log.epochs import Epochs
 from kgateway.broker.log.found_files import FoundFiles
+from kgateway.broker.log.index import FIRST
+from kgateway.broker.log.looking_through import LookingThrough, Work
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import PartitionLog
 from kgateway.broker.log.sealed import ending
-from kgateway.broker.log.segment import Segment
+from kgateway.broker.log.segment import LOG, Segment, file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
-from kgateway.broker.log.walking import Damage, scan
+from kgateway.broker.log.trust import Trust
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
-from kgateway.cluster.partition import EARLIEST_OFFSET
+from kgateway.cluster.partition import EARLIEST_OFFSET, NO_EPOCH
 from kgateway.records.batch import Batch
 
-Work = Callable[[], object]  # for a thread
 Steps = Generator[Work | None, None, None]
 
-_BATCHES_A_STEP = 500
-_BYTES_A_STEP = 8 << 20
-_SEGMENTS_A_STEP = 50
-
-
-class Trust(NamedTuple):
-    """
-    What is known of a log before it is opened: that all before `synced` will outlast the machine, and that all before
-    `settled` is as it was written; with `process_only`, that the machine has not died since, so that nothing can be
-    missing behind it either; with `clean`, that all there is was synced.
-    """
-
-    synced: int
-    settled: int
-    process_only: bool
-    clean: bool = False
+_SEGMENTS_AT_ONCE = 8  # of which the ends are looked at with everybody waiting
 
 
 @dataclass(slots=True)
@@ -81,19 +67,29 @@ class Recovery:
     """
 
     def __init__(
-        self, files: OpenFiles, folder: Path, trust: Trust, producers: ProducerTable, now_ms: int, config: TopicConfig
+        self,
+        files: OpenFiles,
+        folder: Path,
+        trust: Trust,
+        producers: ProducerTable,
+        now_ms: int,
+        leader_epoch: int,
+        config: TopicConfig,
     ) -> None:
         self._files = files
         self._folder = folder
         self._found: FoundFiles
         self._trust = trust
         self._producers = producers
+        self._leader_epoch = leader_epoch  # that begins now
         self._now_ms = now_ms
         self._interval = config.index_interval_bytes
         self._sync = config.acks_fsync  # what is there will be read, so it is to outlast the machine by then
         self._epochs = Epochs()
         self._faults: list[str] = []
         self._epochs_known = False
+        self._endings: dict[int, int | None] = {}  # the offsets behind full segments, where their indexes lead there
+        self._smaller = NO_EPOCH  # the last batch's, where it was smaller than one before
         self._start = EARLIEST_OFFSET  # before it the producers are known
 
     def run(self) -> Generator[Work | None, None, Recovered]:
@@ -101,15 +97,21 @@ class Recovery:
         Step by step to the log.
         """
         self._found = FoundFiles(self._files.disk, self._folder)
-        self._epochs_known = self._found.read_epochs(self._epochs)
+        self._epochs_known = self._found.read_epochs(self._epochs) and self._epochs.last < self._leader_epoch
+        if not self._epochs_known:
+            self._epochs = Epochs()
         self._start = self._found.read_producers(self._producers, self._trust.settled, self._now_ms)
         segments = list[Segment]()
         yield from self._open_all(segments)
-        log = PartitionLog(self._files, self._folder, segments or [self._first()])
+        log = PartitionLog(self._files, self._folder, segments or [self._begin(EARLIEST_OFFSET)])
+        if log.end_offset < self._trust.known_end:
+            yield from self._end_where_it_was(log)
         doubtful = self._doubtful(log)
         if self._sync and doubtful:
             yield partial(self._make_last, log, doubtful)
             doubtful = []
+        if self._epochs.fall_back(self._leader_epoch - 1):
+            self._faults.append(f"{self._folder}: a batch tells of a leader epoch that there never was")
         self._epochs.cut(log.end_offset)
         self._found.keep_producers(self._start, self._found.segments)
         synced = log.end_offset if self._sync else min(self._trust.synced, log.end_offset)
@@ -119,13 +121,16 @@ class Recovery:
 
     def _open_all(self, segments: list[Segment]) -> Steps:
         bases = self._found.segments
+        finished = [base for base, following in pairwise(bases) if self._is_finished(base, following)]
+        if len(finished) > _SEGMENTS_AT_ONCE:
+            yield partial(self._look_at_ends, finished)
+        else:
+            self._look_at_ends(finished)
         for base, following in zip(bases, [*bases[1:], None], strict=False):
             if segments and not self._may_follow(segments[-1], base):
                 yield self._told(set_aside(self._files.disk, self._folder, base))
                 continue
             segments.append(Segment(self._files, self._folder, base))
-            if len(segments) % _SEGMENTS_A_STEP == 0:
-                yield None
             yield from self._open(segments[-1], following)
             next_offset = segments[-1].next_offset
             if following is not None and next_offset < following and self._may_follow(segments[-1], following):
@@ -136,6 +141,18 @@ class Recovery:
         self._faults.append(cut.told)
         return cut.work
 
+    def _end_where_it_was(self, log: PartitionLog) -> Steps:
+        """
+        Records are missing at the end: nobody else gets their offsets.
+        """
+        last, reached, known_end = log.segments[-1], log.end_offset, self._trust.known_end
+        missing = f"offsets {reached} to {known_end - 1} are missing behind it"
+        self._faults.append(f"{last.path}: {missing}; consumers go on from {known_end}")
+        last.next_offset = known_end
+        log.roll()
+        last.next_offset = reached
+        yield partial(self._finish, last)
+
     def _doubtful(self, log: PartitionLog) -> list[Doubtful]:
         """
         What is behind the last sync. If a later one failed, the system takes for written what never was, and nothing
@@ -143,17 +160,20 @@ class Recovery:
         """
         found = list[Doubtful]()
         for segment in log.segments:
-            start = self._position_of(self._trust.synced, segment)
+            start = self._synced_part(segment)
             if start < segment.size:
                 found.append(Doubtful(segment.path, start, segment.size - start))
         return found
 
-    def _position_of(self, offset: int, segment: Segment) -> int:
-        if offset <= segment.base_offset:
-            return 0
-        if offset >= segment.next_offset:
+    def _synced_part(self, segment: Segment) -> int:
+        """
+        How much of it, or a little less.
+        """
+        synced = self._trust.synced
+        if synced >= segment.next_offset:
             return segment.size
-        return segment.position_of(partial(self._read, segment.path), offset, segment.size)
+        _, position = segment.indexes.offsets.at_most(FIRST, synced - segment.base_offset - 1)
+        return position
 
     def _make_last(self, log: PartitionLog, doubtful: list[Doubtful]) -> None:
         """
@@ -165,8 +185,8 @@ class Recovery:
                 files += [segment.path, *files_beside(segment.path, segment.next_offset)]
         Due(doubtful, files, [self._folder, self._folder.parent]).sync(self._files.disk, [], set())
 
-    def _first(self) -> Segment:
-        segment = Segment(self._files, self._folder, EARLIEST_OFFSET)
+    def _begin(self, base: int) -> Segment:
+        segment = Segment(self._files, self._folder, base)
         self._files.get(segment.path, create=True)
         return segment
 
@@ -177,27 +197,31 @@ class Recovery:
         return self._trust.process_only or base <= self._trust.settled or base == last.next_offset
 
     def _open(self, segment: Segment, following: int | None) -> Steps:
-        is_indexed = self._found.is_indexed(segment.base_offset)
-        if is_indexed and following is not None and self._is_finished(following):
-            size = self._found.size(segment.base_offset)
-            next_offset = ending(self._files.disk, segment.path, segment.base_offset, size)
+        base = segment.base_offset
+        if base in self._endings:
+            next_offset = self._endings[base]
             if next_offset is not None:
-                segment.take_over(size, next_offset)
+                segment.take_over(self._found.size(base), next_offset)
                 return
             self._faults.append(f"{segment.path}: its indexes are damaged, and made again")
-        elif is_indexed and self._trust.process_only and self._epochs_known:
+        elif self._found.is_indexed(base) and self._trust.process_only and self._epochs_known:
             yield from segment.resume(self._start)
         yield from self._look_through(segment, following)
         if following is not None:
             segment.seal()
             yield partial(self._finish, segment)
 
-    def _is_finished(self, following: int) -> bool:
+    def _is_finished(self, base: int, following: int) -> bool:
         """
         Whether the files of a full segment, behind which the one with this offset follows, are all as they should be.
         """
         outlasted = self._trust.process_only or following < self._trust.synced
-        return outlasted and self._epochs_known and following <= self._start
+        return outlasted and self._epochs_known and following <= self._start and self._found.is_indexed(base)
+
+    def _look_at_ends(self, bases: list[int]) -> None:
+        for base in bases:
+            path = self._folder / file_name(base, LOG)
+            self._endings[base] = ending(self._files.disk, path, base, self._found.size(base))
 
     def _finish(self, segment: Segment) -> None:
         """
@@ -209,51 +233,33 @@ class Recovery:
                 file.sync()
 
     def _look_through(self, segment: Segment, following: int | None) -> Steps:
-        """
-        Note what is in a segment, and cut what cannot be.
-        """
-        segment.unchecked = range(segment.size)
-        doubtful: Damage | None = None
         end = self._found.size(segment.base_offset)
-        found_batches = scan(partial(self._read, segment.path), segment.size, end, segment.next_offset)
-        count = size = 0
-        for found in found_batches:
-            count, size = count + 1, size + (len(found.data) if isinstance(found, Batch) else found.size)
-            if count >= _BATCHES_A_STEP or size >= _BYTES_A_STEP:
-                count = size = 0
-                yield None
-            if isinstance(found, Batch):
-                if doubtful:
-                    self._pass_over(segment, doubtful, found.header.base_offset)
-                doubtful = None
-                self._note(segment, found)
-            elif doubtful or found.torn or not self._trust.process_only:
-                break
-            else:
-                doubtful = found
-        else:
-            found = None
-        damage = doubtful or (found if isinstance(found, Damage) else None)
-        if doubtful and found is None and following is not None:
-            self._pass_over(segment, doubtful, following)
-        elif damage:
-            yield self._told(cut(self._files, segment, damage, end))
+        looking = LookingThrough(self._files, segment, end, self._trust, partial(self._note, segment))
+        yield from looking.steps(following)
+        self._faults += looking.faults
 
-    def _read(self, path: Path, position: int, size: int) -> bytes:
-        return self._files.get(path).read(position, size)
-
-    def _note(self, segment: Segment, batch: Batch) -> None:
+    def _note(self, segment: Segment, batch: Batch) -> str | None:
+        """
+        A good batch follows; why it is none, where its leader epoch cannot be.
+        """
         header = batch.header
-        segment.note(header, header.base_offset, self._interval)
-        self._epochs.assign(header.partition_leader_epoch, header.base_offset)
-        if header.base_offset >= self._start and header.producer_id >= 0:
-            self._producers.remember(header, header.base_offset, self._now_ms)
+        epoch, offset = header.partition_leader_epoch, header.base_offset
+        if not 0 <= epoch < self._leader_epoch and self._trust.process_only:
+            return f"leader epoch {epoch}, and {self._leader_epoch} begins only now"
+        segment.note(header, offset, self._interval)
+        self._note_epoch(epoch, offset)
+        if offset >= self._start and header.producer_id >= 0:
+            self._producers.remember(header, offset, self._now_ms)
+        return None
 
-    def _pass_over(self, segment: Segment, damage: Damage, next_offset: int) -> None:
+    def _note_epoch(self, epoch: int, offset: int) -> None:
         """
-        Leave a damaged batch where it is, for good ones are behind it.
+        No CRC covers it: one batch may tell anything, but where two tell a smaller epoch, the larger one was not true.
         """
-        segment.size += damage.size
-        segment.next_offset = next_offset
-        segment.unchecked = range(segment.size)
-        self._faults.append(f"{segment.path}, byte {damage.position}: {damage.reason}; it will not be given out")
+        if epoch >= self._epochs.last:
+            self._epochs.assign(epoch, offset)
+            self._smaller = NO_EPOCH
+        elif epoch == self._smaller:
+            self._epochs.fall_back(epoch)
+        else:
+            self._smaller = epoch

@@ -93,6 +93,14 @@ class Segment:
         self.size += header.size
         self.next_offset = last_offset + 1
 
+    def pass_over(self, position: int, next_offset: int) -> None:
+        """
+        What stands before this position is damage, and this offset is next: there the indexes go on.
+        """
+        self.size, self.next_offset = position, next_offset
+        self.unchecked = range(position)
+        self._since_entry = position
+
     def _note_time(self) -> None:
         last, _ = self.indexes.times.entry(-1) if len(self.indexes.times) else (_NO_TIME, 0)
         if self.largest_timestamp > max(last, NO_TIMESTAMP):

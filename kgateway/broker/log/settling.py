@@ -55,11 +55,11 @@ class Settling:
 
         await self._parts.in_turns(settle())
         await self._sync([partition for partition in partitions if not partition.lost])
-        here = {partition.place: partition for partition in partitions}
         synced = all(settled) and all(partition.is_sure and not partition.lost for partition in partitions)
-        for place, offset in list(self._checkpoints.settled.items()):
+        here = {partition.place for partition in partitions}
+        for place, offset in self._checkpoints.settled.items():
             if place not in here and self._checkpoints.synced.get(place) != offset:
-                del self._checkpoints.settled[place]  # it was not opened, and nobody has synced it
+                synced = False  # it was not opened since a crash, and nobody has synced it
         try:
             self._save(partitions, sync=True)
         except OSError as error:
@@ -150,6 +150,8 @@ class Settling:
 
     def _save(self, partitions: Iterable[LogPartition], *, sync: bool) -> None:
         for partition in partitions:
+            if not self._openings.has(partition):
+                continue  # its topic was deleted, and there may be another of the name
             if partition.offline:
                 self._checkpoints.settled.pop(partition.place, None)  # the kernel may have dropped what it cannot write
             elif partition.lost:

@@ -3,11 +3,24 @@ How often a data folder was started, and on which boot of the machine: its file 
 """
 
 import json
+from enum import Enum, auto
 from pathlib import Path
 from typing import NamedTuple
 
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.folder_error import FolderError
+
+_START_MAX = (1 << 31) - 1  # leader epochs are counted from it
+
+
+class LastEnd(Enum):
+    """
+    How the process ended that had the folder last.
+    """
+
+    IN_ORDER = auto()
+    BY_ITSELF = auto()  # it died, and the machine has run since
+    WITH_THE_MACHINE = auto()  # or nobody can tell
 
 
 class Start(NamedTuple):
@@ -25,6 +38,12 @@ class Start(NamedTuple):
         """
         return json.dumps({"start_number": self.number, "boot_id": self.boot_id}).encode() + b"\n"
 
+    def is_of(self, boot_id: str | None) -> bool:
+        """
+        Whether the machine has run since, if this is its boot now.
+        """
+        return boot_id is not None and boot_id == self.boot_id
+
 
 def read_start(path: Path, disk: Disk) -> Start:
     """
@@ -32,12 +51,12 @@ def read_start(path: Path, disk: Disk) -> Start:
     """
     try:
         found = json.loads(disk.read(path))
-        start = Start(int(found["start_number"]), found.get("boot_id"))
-    except (ValueError, TypeError, KeyError, AttributeError):
+        number, boot_id = found["start_number"], found.get("boot_id")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise damaged_start(path, "cannot be read") from None
-    if start.number < 1:
-        raise damaged_start(path, f"tells of start {start.number}")
-    return start
+    if type(number) is not int or not 1 <= number < _START_MAX:
+        raise damaged_start(path, f"has no start number from 1 to {_START_MAX - 1}")
+    return Start(number, boot_id)
 
 
 def damaged_start(path: Path, how: str) -> FolderError:

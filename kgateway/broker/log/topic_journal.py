@@ -1,20 +1,13 @@
 """
-Which topics there are: a file `kgateway.topics` with a line for each change, in the order they were made.
+Which topics there are: a file `kgateway.topics` with a line for each change, in the order they were made. What else is
+in a line, and what becomes of one that is not whole, is in topic_lines.py.
 
-    CRC SURE CHANGE
+    {"topic": {"id": "...", "name": "...", "partitions": 4, "config": {"NAME": "VALUE"}, "internal": false, "born": 7}}
+        which is new, or takes the place of the one with its id; `born` is the start that made it
+    {"deleted": "..."}
+        the id of one that is gone
 
-    CRC         CRC-32C of the rest of the line, 8 hexadecimal digits
-    SURE        all before this position of the file was synced before this line was written
-    CHANGE      {"topic": {"id": "...", "name": "...", "partitions": 4, "config": {"NAME": "VALUE"},
-                           "internal": false, "born": 7}}
-                which is new, or takes the place of the one with its id; `born` is the start that made it
-                {"deleted": "..."}
-                the id of one that is gone
-
-A change counts when it is synced; changes that come while others are synced are written and synced together. After a
-crash any part of what was not synced may be missing. So a damaged line and all behind it are left out, unless a good
-one behind it says that this part was sure: then the disk has lost what it had, and only the operator can know what that
-was.
+A change counts when it is synced; changes that come while others are synced are written and synced together.
 
 Opening the journal writes it anew, without the lines that are of no account any more. It is small, and whatever became
 of earlier writes, what is given out then is sure.
@@ -27,15 +20,14 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from errno import EIO
-from io import BytesIO
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple, Self
 
-from crc32c import crc32c
-
 from kgateway.broker.log.disk import Disk, File
 from kgateway.broker.log.folder_error import FolderError, refusing
+from kgateway.broker.log.start_file import LastEnd
+from kgateway.broker.log.topic_lines import changes, line
 from kgateway.wire.uuids import Uuid
 
 TOPICS = "kgateway.topics"
@@ -84,17 +76,17 @@ class TopicJournal:
         self._file = file
         self._queue: deque[_Waiting] = deque()
         self._writing = Lock()
-        self._broken = False
+        self._refusal = ""  # why no change is taken any more
 
     @classmethod
-    def open(cls, path: Path, disk: Disk) -> Self:
+    def open(cls, path: Path, disk: Disk, last_end: LastEnd) -> Self:
         """
         The journal of this file, an empty one where there is none; a FolderError where it cannot be read.
         """
         with refusing(path):
             data = _content(path, disk)
-            changes, end = _read(path, data)
-            topics = _after(changes, {})
+            texts, end = changes(path, data, last_end)
+            topics = _after([_change(path, number, text) for number, text in enumerate(texts, 1)], {})
             disk.write(path, _compact(topics.values()), sync=True)
             return cls(disk.open(path), topics, len(data) - end)
 
@@ -110,12 +102,15 @@ class TopicJournal:
         """
         self._make(_Change(topic_id, None))
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """
-        Give the file back.
+        Take no more changes, and give the file back; whether all that is in it is sure.
         """
         with self._writing:
+            is_sure = not self._refusal
+            self._refusal = "the gateway stops"
             self._file.close()
+        return is_sure
 
     def _make(self, change: _Change) -> None:
         """
@@ -140,11 +135,11 @@ class TopicJournal:
                 waiting.sure.set_result(None)
 
     def _store(self, texts: Iterable[bytes]) -> None:
-        if self._broken:
-            raise OSError(EIO, "the topic journal takes no changes since a sync failed; restart the gateway")
+        if self._refusal:
+            raise OSError(EIO, self._refusal)
         sure = self._file.size
         try:
-            self._file.append([b"".join(_line(sure, text) for text in texts)])
+            self._file.append([b"".join(line(sure, text) for text in texts)])
         finally:
             self._sync(sure)  # a failed append, too: what the disk had of it is not to come back
 
@@ -152,7 +147,8 @@ class TopicJournal:
         try:
             self._file.sync()
         except BaseException:
-            self._broken = True  # the kernel now takes for written what was not: a second sync would only say so
+            # The kernel now takes for written what was not: a second sync would only say so.
+            self._refusal = "the topic journal takes no changes since a sync failed; restart the gateway"
             with suppress(OSError):
                 self._file.truncate(sure)
             raise
@@ -184,13 +180,8 @@ def _compact(topics: Iterable[StoredTopic]) -> bytes:
     """
     data = bytearray()
     for topic in topics:
-        data += _line(len(data), _text(_Change(topic.id, topic)))
+        data += line(len(data), _text(_Change(topic.id, topic)))
     return bytes(data)
-
-
-def _line(sure: int, text: bytes) -> bytes:
-    rest = b"%d %s" % (sure, text)
-    return b"%08x %s\n" % (crc32c(rest), rest)
 
 
 def _text(change: _Change) -> bytes:
@@ -208,25 +199,6 @@ def _text(change: _Change) -> bytes:
     return json.dumps({"topic": row}).encode()
 
 
-def _read(path: Path, data: bytes) -> tuple[list[_Change], int]:
-    """
-    The changes as far as the lines are good, and where that ends.
-    """
-    changes, end, damaged = list[_Change](), 0, 0
-    for number, line in enumerate(BytesIO(data), 1):
-        crc, _, rest = line.removesuffix(b"\n").partition(b" ")
-        if not line.endswith(b"\n") or crc != b"%08x" % crc32c(rest):
-            damaged = damaged or number
-            continue
-        sure, _, text = rest.partition(b" ")
-        if not damaged:
-            changes.append(_change(path, number, text))
-            end += len(line)
-        elif int(sure) > end:
-            raise _damaged(path, damaged)
-    return changes, end
-
-
 def _change(path: Path, number: int, text: bytes) -> _Change:
     try:
         shown = json.loads(text)
@@ -239,10 +211,3 @@ def _change(path: Path, number: int, text: bytes) -> _Change:
     except (ValueError, KeyError, TypeError):
         reason = f"line {number} of {path} is whole, and tells of what this kgateway does not know; start a newer one"
         raise FolderError(reason) from None
-
-
-def _damaged(path: Path, number: int) -> FolderError:
-    return FolderError(
-        f"line {number} of {path} is damaged, and it was whole once, for later ones are; "
-        "bring the file back from a copy, or remove the line: the topic that it is about is then as it was before"
-    )

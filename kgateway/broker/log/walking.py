@@ -17,7 +17,7 @@ from kgateway.wire.types import Buffer
 
 # Of a head: base offset, length of what follows these two, and at 23 the last offset's distance from the base.
 _head = struct.Struct(">qi11xi")
-_place = struct.Struct(">qi")
+PLACE = struct.Struct(">qi")  # the first two of these
 _LENGTH_END = 12
 _WINDOW = 4096
 PIECE = 1 << 20
@@ -238,11 +238,22 @@ def _offset_at(source: Source, position: int, end: int) -> int | None:
     return int(base)
 
 
-def is_unfinished(head: Buffer, next_offset: int, left: int) -> bool:
+def is_unfinished(source: Source, position: int, end: int, next_offset: int) -> bool:
     """
-    Whether this is the beginning of the batch that comes next, which reaches further than the bytes that are left.
+    Whether what stands there is the beginning of the batch that comes next, which reaches further than the end; and not
+    a whole one with another length.
     """
-    if len(head) < _LENGTH_END:
+    left = end - position
+    if left < PLACE.size:
         return True
-    base, length = _place.unpack_from(head)
-    return bool(base == next_offset and length > left - _LENGTH_END)
+    base, length = PLACE.unpack_from(source(position, PLACE.size))
+    if base != next_offset or length <= left - PLACE.size:
+        return False
+    if left < HEADER_SIZE:
+        return True
+    whole = bytearray(source(position, left))
+    PLACE.pack_into(whole, 0, base, left - PLACE.size)
+    try:
+        return not crc_holds(read_batch(whole))
+    except Malformed:
+        return True

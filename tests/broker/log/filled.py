@@ -8,8 +8,8 @@ from twisted.internet.defer import Deferred
 
 from kgateway.broker.log.partition_log import Limits
 from kgateway.broker.log.reading import Reader
-from kgateway.broker.log.recovery import Trust
 from kgateway.broker.log.segment import file_name
+from kgateway.broker.log.trust import Trust
 from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.records.batch import batches
 from tests.broker.behaviour import PLENTY, batch, result

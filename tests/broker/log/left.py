@@ -2,16 +2,20 @@
 A log that a process has left, and how the next one opens it.
 """
 
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from kgateway.broker.log import producer_snapshots
 from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker.log.looking_through import Work
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import Limits
-from kgateway.broker.log.recovery import Recovered, Trust
+from kgateway.broker.log.recovery import Recovered, Recovery
 from kgateway.broker.log.segment import file_name
+from kgateway.broker.log.trust import Trust
+from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.records.batch import Batch
@@ -72,6 +76,17 @@ class Left:
         self.disk.read_bytes.clear()
         self.files = OpenFiles(self.disk, 9)
         self.opened = recovered(self.files, self.folder, trust, config)
+        return self.opened
+
+    def recovery(self, trust: Trust) -> Generator[Work | None, None, Recovered]:
+        """
+        The steps of that, one by one; what they give away is done.
+        """
+        steps = Recovery(self.files, self.folder, trust, ProducerTable(), START_MS, 100, CONFIG).run()
+        for work in steps:
+            if work:
+                work()
+            yield work
         return self.opened
 
     def change(self, at: int, name: str = LOG, by: int = 0xFF) -> None:

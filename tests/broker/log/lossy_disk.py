@@ -17,6 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
+from kgateway.broker.log.disk import NotOpened
 from kgateway.wire.types import Buffer
 from tests.broker.log.lossy_content import Content
 from tests.broker.log.lossy_names import Folder, Names, os_error
@@ -159,7 +160,13 @@ class LossyDisk:
         self.do("make_folder", effect)
 
     def sync_folder(self, folder: Path) -> None:
-        self.do("sync_folder", lambda: self._names.sync(self._names.folder(folder)))
+        try:
+            opened = self.do("open_folder", lambda: self._names.folder(folder))
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise NotOpened(error.errno, error.strerror, str(folder)) from None
+        self.do("sync_folder", lambda: self._names.sync(opened))
 
     def rename(self, old: Path, new: Path) -> None:
         def effect() -> None:

@@ -14,10 +14,12 @@ from twisted.python.failure import Failure
 from kgateway.broker.log.broker import LogBroker
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.local_disk import LocalDisk
+from kgateway.broker.log.looking_through import Work
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import Limits, PartitionLog
 from kgateway.broker.log.parts import LogParts
-from kgateway.broker.log.recovery import Recovered, Recovery, Trust, Work
+from kgateway.broker.log.recovery import Recovered, Recovery
+from kgateway.broker.log.trust import Trust
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_rows import LONG_MAX
@@ -83,11 +85,11 @@ class Threads:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def work(self) -> None:
+    def work(self, number: int = 0) -> None:
         """
-        Do the first of what waits.
+        Do the first of what waits, or another.
         """
-        call, done = self._waiting.pop(0)
+        call, done = self._waiting.pop(number)
         execute(call).chainDeferred(done)
 
 
@@ -141,7 +143,7 @@ def recovered(
     The log in this folder, opened.
     """
     folder.mkdir(exist_ok=True)
-    return ended(Recovery(files, folder, trust, ProducerTable(), START_MS, config or TopicConfig()).run())
+    return ended(Recovery(files, folder, trust, ProducerTable(), START_MS, 100, config or TopicConfig()).run())
 
 
 def ended(steps: Generator[Work | None, None, T]) -> T:

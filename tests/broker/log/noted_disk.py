@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from kgateway.broker.log.disk import NotOpened
 from kgateway.broker.log.local_disk import LocalDisk, LocalFile
 from kgateway.wire.types import Buffer
 
@@ -33,11 +34,17 @@ class NotedDisk(LocalDisk):
         """
         It is about to be done.
         """
+        self.check(operation, path)
+        self.done.append((operation, path.name))
+
+    def check(self, operation: str, path: Path) -> None:
+        """
+        Fail, if that was asked for.
+        """
         for which in (operation, f"{operation} {path.suffix}", f"{operation} {path.name}"):
             if which in self.failing:
                 code = self.failing[which]
                 raise OSError(code, os.strerror(code), str(path))
-        self.done.append((operation, path.name))
 
     def open(self, path: Path, *, create: bool = False) -> "NotedFile":
         self.note("open", path)
@@ -66,6 +73,10 @@ class NotedDisk(LocalDisk):
         super().make_folder(folder)
 
     def sync_folder(self, folder: Path) -> None:
+        try:
+            self.check("open_folder", folder)
+        except OSError as error:
+            raise NotOpened(error.errno, error.strerror, str(folder)) from None
         self.note("sync_folder", folder)
 
     def rename(self, old: Path, new: Path) -> None:

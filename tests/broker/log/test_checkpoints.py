@@ -84,6 +84,21 @@ def test_files_are_synced_where_that_is_asked_for(tmp_path: Path) -> None:
     assert (disk.count("sync", SYNCED), disk.count("sync", SETTLED)) == (1, 1)
 
 
+def test_a_name_that_was_forgotten_is_forgotten_for_good(tmp_path: Path) -> None:
+    """
+    Before there is another topic of the name the files are synced, though they were written without it since.
+    """
+    disk = NotedDisk()
+    found = Checkpoints(tmp_path, disk, trust_settled=True)
+    found.synced |= PLACES
+    found.forget(("orders", 0))
+    found.save()
+    found.begin("orders")
+    assert (disk.count("sync", SYNCED), disk.count("sync", SETTLED)) == (1, 1)
+    found.begin("orders")
+    assert disk.count("sync", SYNCED) == 1
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -98,8 +113,13 @@ def test_files_are_synced_where_that_is_asked_for(tmp_path: Path) -> None:
         b"0\n1\nt 5\n",
         b"0\nx\nt 0 5\n",
         b"0\n1\nt\xff 0 5\n",
+        b"0\n1\nt 0 " + b"9" * 5000 + b"\n",
+        b"0\n1\nt " + b"9" * 5000 + b" 5\n",
+        b"0\n" + b"9" * 5000 + b"\nt 0 5\n",
+        "0\n1\nt 0 \u0663\n".encode(),
+        b"0\n1\nt 0 5 \n",
     ],
-    ids=repr,
+    ids=lambda data: repr(data[:30]),
 )
 def test_damaged_files_say_nothing(data: bytes, tmp_path: Path) -> None:
     """

@@ -18,6 +18,7 @@ from kgateway.broker.log.folder import DataFolder, this_boot
 from kgateway.broker.log.folder_error import FolderError
 from kgateway.broker.log.folder_lock import FolderLock
 from kgateway.broker.log.local_disk import LocalDisk
+from kgateway.broker.log.start_file import LastEnd
 from kgateway.wire.uuids import Uuid
 
 OPENING = """
@@ -265,6 +266,44 @@ def test_the_marker_is_gone_for_good(tmp_path: Path) -> None:
     assert disk.done[-2:] == [("remove", tmp_path / ".kafka_cleanshutdown"), ("sync_folder", tmp_path)]
 
 
+@pytest.mark.parametrize("was_clean", [True, False])
+def test_a_folder_is_given_back_as_it_was_found(tmp_path: Path, was_clean: bool) -> None:
+    """
+    A start that has come to nothing says of what it has left as it is what was said before.
+    """
+    start(tmp_path)
+    if was_clean:
+        stop_cleanly(tmp_path)
+    found = DataFolder.open(tmp_path, LocalDisk(), 1)
+    assert found.was_clean is was_clean
+    found.give_back()
+    again = start(tmp_path)
+    assert (again.was_clean, again.start_number) == (was_clean, found.start_number + 1)
+
+
+def test_a_folder_is_given_back_though_the_disk_fails(tmp_path: Path) -> None:
+    """
+    It is told why the start failed, and others can have the folder.
+    """
+    stop_cleanly(tmp_path)
+    disk = RecordingDisk()
+    found = DataFolder.open(tmp_path, disk, 1)
+    disk._failing["write and sync"] = EIO
+    found.give_back()
+    assert not start(tmp_path).was_clean
+
+
+@pytest.mark.parametrize(("boot", "last_end"), [("monday", LastEnd.BY_ITSELF), ("tuesday", LastEnd.WITH_THE_MACHINE)])
+def test_how_the_last_process_ended(tmp_path: Path, boot: str, last_end: LastEnd) -> None:
+    """
+    In good order, by itself, or with its machine.
+    """
+    assert start(tmp_path).last_end is LastEnd.WITH_THE_MACHINE
+    assert start(tmp_path, boot=boot).last_end is last_end
+    stop_cleanly(tmp_path)
+    assert start(tmp_path, boot=boot).last_end is LastEnd.IN_ORDER
+
+
 def test_a_start_that_fails_leaves_the_marker(tmp_path: Path) -> None:
     """
     The marker goes last: a start that could not even be counted has written nothing.
@@ -450,6 +489,7 @@ def test_a_newer_form_is_refused(tmp_path: Path) -> None:
     ("changes", "how"),
     [
         ({"kgateway_format": "one"}, "has not the line kgateway.format=1"),
+        ({"kgateway_format": "9" * 5000}, "has not the line kgateway.format=1"),
         ({"version": "0"}, "has not the line version=1"),
         ({"version": None}, "has not the line version=1"),
         ({"cluster_id": None}, "has no line cluster.id"),
@@ -491,8 +531,13 @@ def test_a_meta_that_was_removed_is_missed(tmp_path: Path) -> None:
     assert refused(tmp_path).startswith(f"{tmp_path / 'meta.properties'} is missing; ")
 
 
+STARTS = ["x", '"7"', "0", "true", "1.5", "2147483648", "9" * 5000, "[" * 99999]
+
+
 @pytest.mark.parametrize(
-    "text", ["", "3", "[]", "{}", '{"start_number": "x"}', '{"start_number": 0}', '{"start_number"', "\xff"]
+    "text",
+    ["", "3", "[]", "{}", '{"start_number"', "\xff", *(f'{{"start_number": {number}}}' for number in STARTS)],
+    ids=lambda text: text[:40],
 )
 def test_a_damaged_start_is_refused(tmp_path: Path, text: str) -> None:
     """

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kgateway.broker.log.disk import NotOpened
 from kgateway.broker.log.local_disk import LocalDisk
 
 
@@ -38,3 +39,19 @@ def test_an_append_that_falls_short_leaves_nothing(room: int, tmp_path: Path) ->
         assert (file.size, (tmp_path / "log").read_bytes()) == (6, b"before")
         file.append([b" and", b" after"])
     assert (tmp_path / "log").read_bytes() == b"before and after"
+
+
+def test_a_folder_that_cannot_be_opened(tmp_path: Path) -> None:
+    """
+    Where a process has too many files nothing of it was synced in vain; a folder that is not there is another matter.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(NotOpened, match="Too many open files"):
+            LocalDisk().sync_folder(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    LocalDisk().sync_folder(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        LocalDisk().sync_folder(tmp_path / "none")

@@ -469,13 +469,13 @@ class TestEnds:
         """
         Wherever a small file is cut off, the old one or the new one is there.
         """
-        for number in range(6):
+        for number in range(7):
             for disk in disks():
                 disk.write(LOG, b"old", sync=True)
                 disk.stop_after(number)
                 with suppress(PowerLoss):
                     disk.write(LOG, b"new", sync=True)
-                assert found(disk.crash()) in ((b"new",) if number > 4 else (b"old", b"new"))
+                assert found(disk.crash()) in ((b"new",) if number > 5 else (b"old", b"new"))
 
 
 class TestFaults:

@@ -120,6 +120,60 @@ def test_holding_again_after_a_close(opened: Opened) -> None:
     assert opened.disk.opened == {second}
 
 
+def test_a_folder_is_closed_by_itself(opened: Opened, tmp_path: Path) -> None:
+    """
+    What is open in it is closed, held or not, and nothing else; what was opened, closed and opened again is known.
+    """
+    (tmp_path / "in").mkdir()
+    inside = [tmp_path / "in" / name for name in "xy"]
+    for path in inside:
+        path.touch()
+    files = OpenFiles(opened.disk, 9)
+    held = files.hold(inside[0])
+    for path in (opened.a, inside[1], inside[0], opened.b):
+        files.get(path)
+    files.close(opened.b)
+    files.close_in(tmp_path / "in")
+    assert (opened.names, len(files)) == ("ax", 1)
+    files.let_go(held)
+    files.get(inside[1])
+    files.close_in(tmp_path / "in")
+    files.close_in(tmp_path / "none")
+    assert (opened.names, len(files)) == ("a", 1)
+
+
+def test_a_folder_is_found_without_looking_through_all(opened: Opened, tmp_path: Path) -> None:
+    """
+    A topic of a thousand partitions is let go while thousands of other files are open: only its own are looked at.
+    """
+
+    class Counted(type(tmp_path)):  # type: ignore[misc]  # a path of this system
+        parents_asked = 0
+
+        @property
+        def parent(self) -> Path:
+            Counted.parents_asked += 1
+            return super().parent  # type: ignore[no-any-return]
+
+    files = OpenFiles(opened.disk, 9)
+    for path in (opened.a, opened.b, opened.c):
+        files.get(Counted(path))
+    Counted.parents_asked = 0
+    files.close_in(tmp_path / "other")
+    assert (Counted.parents_asked, len(files)) == (0, 3)
+
+
+def test_what_goes_for_others_is_of_no_folder(opened: Opened, tmp_path: Path) -> None:
+    """
+    A file that was closed since it was not used for long is not closed with its folder once more.
+    """
+    for path in (opened.a, opened.b, opened.c):
+        opened.files.get(path)
+    opened.files.close_in(tmp_path)
+    assert (opened.names, len(opened.files)) == ("", 0)
+    assert not opened.files._in
+
+
 def test_all_are_closed_in_the_end(opened: Opened) -> None:
     """
     All at once, but for what is held.

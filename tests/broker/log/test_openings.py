@@ -9,7 +9,7 @@ import pytest
 from twisted.internet.task import Clock
 from twisted.logger import LogLevel, capturedLogs
 
-from kgateway.broker.log import recovery, walking
+from kgateway.broker.log import looking_through, walking
 from kgateway.broker.log.folder import CLEAN
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.segment import file_name
@@ -42,7 +42,7 @@ def slow(world: LogWorld, monkeypatch: pytest.MonkeyPatch) -> LogWorld:
     """
     A world in which it takes many turns to open a partition with twelve batches after a crash.
     """
-    monkeypatch.setattr(recovery, "_BATCHES_A_STEP", 2)
+    monkeypatch.setattr(looking_through, "_BATCHES_A_STEP", 2)
     monkeypatch.setattr(walking, "PIECE", 2 * SIZE)
     partition = world.log_partition()
     for _ in range(12):
@@ -151,6 +151,7 @@ def test_a_log_that_cannot_be_looked_through(slow: LogWorld) -> None:
         f"t-0 cannot be opened: Input/output error ({slow.path / 't-0' / file_name(0, '.log')})"
     ]
     slow.disk.failing.clear()
+    slow._options["clock"].advance(5)
     refusal(slow.again)
     assert open_by_turns(slow).log_end == 12
 
@@ -200,8 +201,9 @@ def test_a_topic_is_gone_when_no_thread_opens_it(world: LogWorld) -> None:
     log = half_a_batch(world)
     until_a_thread_is_busy(world)
     deleted = world.broker.delete_topic(world.broker.view().topics["t"].id)
-    world.threads.work()  # the journal
+    world.threads.work(1)  # the journal
     assert (len(world.threads), log.exists()) == (1, True)
+    world.disk.failing["truncate .log"] = EIO
     with capturedLogs() as logged:
         work(world)
         result(deleted)
@@ -216,6 +218,8 @@ def test_a_broker_has_stopped_when_no_thread_opens_a_log(world: LogWorld) -> Non
     log = half_a_batch(world)
     until_a_thread_is_busy(world)
     stopped = world.broker.stop()
+    while turns(world).waiting:
+        turns(world).step()
     assert not stopped.called
     work(world)
     turns(world).until(stopped)

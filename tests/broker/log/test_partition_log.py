@@ -19,10 +19,10 @@ from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import Limits
 from kgateway.broker.log.parts import LoadedIndexes
 from kgateway.broker.log.reading import Reader
-from kgateway.broker.log.recovery import Trust
 from kgateway.broker.log.segment import file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.broker.log.time_search import TimeSearch
+from kgateway.broker.log.trust import Trust
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_rows import LONG_MAX

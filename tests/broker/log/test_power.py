@@ -14,7 +14,7 @@ from random import Random
 import pytest
 from twisted.logger import capturedLogs
 
-from kgateway.broker.log import recovery
+from kgateway.broker.log import looking_through
 from kgateway.broker.log.broker import LogBroker
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.folder import DataFolder
@@ -64,7 +64,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     row = TOPIC_CONFIGS["segment.bytes"]
     monkeypatch.setitem(TOPIC_CONFIGS, row.name, replace(row, kind=integer(1)))
-    monkeypatch.setattr(recovery, "_BATCHES_A_STEP", 2)
+    monkeypatch.setattr(looking_through, "_BATCHES_A_STEP", 2)
 
 
 def failures(schedule: Schedule) -> Iterator[str]:

@@ -107,7 +107,14 @@ def test_a_full_disk_gives_no_ids(path: Path) -> None:
     assert ids.next() == 0
 
 
-@pytest.mark.parametrize("data", [b"", b"7", b"{}", b'{"reserved": "7"}', b'{"reserved": -1}', b"\xff", b"\0\0\0"])
+WRONG = [b"9" * 5000, "\u0667".encode(), b'"7"', b"-1", b"true", b"1.5", b"9223372036854775808", b"[" * 99999]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"7", b"{}", b"\xff", b"\0\0\0", *(b'{"reserved": ' + data + b"}" for data in WRONG)],
+    ids=lambda data: repr(data[:40]),
+)
 def test_a_damaged_file_is_refused(path: Path, data: bytes) -> None:
     """
     Where it is not known which ids were given none can be.

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from kgateway.broker.log import producer_snapshots, recovery
+from kgateway.broker.log import looking_through, producer_snapshots
 from kgateway.broker.log.epochs import EPOCH_FILE
 from kgateway.broker.log.open_files import OpenFiles
-from kgateway.broker.log.recovery import Recovery, Trust
 from kgateway.broker.log.segment import file_name
+from kgateway.broker.log.trust import Trust
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.records.batch import HEADER_SIZE
 from tests.broker.behaviour import START_MS, batch, sequenced
-from tests.broker.log.left import CONFIG, EITHER, LOG, SIZE, Left, after_machine, after_process, nth
+from tests.broker.log.left import EITHER, LOG, SIZE, Left, after_machine, after_process, nth
 from tests.broker.log.making import recovered
 from tests.broker.log.noted_disk import NotedDisk
 
@@ -45,6 +45,7 @@ def test_all_is_made_up_from_the_batches(trust: Trust, left: Left) -> None:
     assert found.epochs.written() == before.epochs.written() == b"0\n3\n0 0\n1 4\n2 8\n"
     assert found.producers == before.producers
     assert (found.snapshot, found.synced, found.faults) == (0, 0, [])
+    assert found.looked_through == range(12)
     for suffix in (".index", ".timeindex"):
         assert left.disk.count("sync", suffix) == 2
 
@@ -60,6 +61,7 @@ def test_a_clean_start_reads_no_whole_segment(left: Left) -> None:
     assert (left.disk.read_bytes[nth(0)], left.disk.read_bytes[nth(5)]) == (2 * HEADER_SIZE, 2 * HEADER_SIZE)
     assert SIZE < left.disk.read_bytes[nth(10)] < 4 * SIZE
     assert (found.log.end_offset, found.snapshot, found.synced, found.faults) == (15, 15, 15, [])
+    assert found.looked_through == range(15, 15)
     assert [written.base_offset for written in found.producers.producers[7].window] == [10, 11, 12, 13, 14]
     assert found.epochs.written() == b"0\n3\n0 0\n1 4\n2 8\n"
     assert [found.log.segments[0].indexes.is_loaded, found.log.segments[-1].indexes.is_loaded] == [False, True]
@@ -217,7 +219,7 @@ def test_what_is_there_is_synced_where_acks_wait_for_that(left: Left) -> None:
     found = left.open(Trust(11, 12, process_only=True), TopicConfig(acks_fsync=True))
     assert found.synced == 12
     assert [(done, name) for done, name in left.disk.done if "sync" in done or "again" in done] == [
-        (f"write again {SIZE} {SIZE}", nth(10)),
+        (f"write again 0 {2 * SIZE}", nth(10)),  # from the last place before the sync that the index knows
         ("sync", nth(10)),
         *[("sync", file_name(10, suffix)) for suffix in (".index", ".timeindex")],
         ("sync", file_name(12, ".snapshot")),
@@ -226,7 +228,6 @@ def test_what_is_there_is_synced_where_acks_wait_for_that(left: Left) -> None:
         ("sync_folder", left.folder.parent.name),
     ]
     assert left.open(Trust(10, 12, process_only=True)).synced == 10
-    assert left.open(Trust(99, 12, process_only=True)).synced == 12
 
 
 @pytest.mark.parametrize(
@@ -247,15 +248,30 @@ def test_what_a_clean_stop_has_left(trust: Trust, clean: bool, left: Left) -> No
 
 def test_others_go_on_between_the_steps(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    After every so many batches of a segment the generator gives way, after every so many bytes, and segments.
+    After every so many batches of a segment the generator gives way; after every so many bytes, where there are many,
+    what comes next is read in a thread.
     """
 
-    def steps() -> int:
-        run = Recovery(left.files, left.folder, after_machine(), ProducerTable(), START_MS, CONFIG).run()
-        return sum(1 for work in run if work is None)
+    def steps() -> tuple[int, int]:
+        taken = [getattr(work, "func", None) for work in left.recovery(after_machine())]
+        return taken.count(None), taken.count(looking_through._read_all)
 
-    assert steps() == 0
-    for name, limit, expected in (("BATCHES", 2, 5), ("BYTES", 2 * SIZE, 5), ("SEGMENTS", 2, 1)):
-        with monkeypatch.context() as patch:
-            patch.setattr(recovery, f"_{name}_A_STEP", limit)
-            assert steps() == expected
+    assert steps() == (0, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(looking_through, "_BATCHES_A_STEP", 2)
+        assert steps() == (5, 0)
+    monkeypatch.setattr(looking_through, "_BYTES_A_STEP", 2 * SIZE)
+    monkeypatch.setattr(looking_through, "_READ_BEFORE", 2 * SIZE)
+    assert steps() == (0, 7)  # two of the segments are read before, and all after every other batch
+
+
+@pytest.mark.parametrize("count", [8, 9])
+def test_the_ends_of_many_segments_are_looked_at_in_a_thread(count: int, left: Left) -> None:
+    """
+    Of a few that is done at once.
+    """
+    left.limits = left.limits._replace(segment_bytes=SIZE)
+    while len(left.opened.log.segments) < count + 1:
+        left.append(sequenced(left.opened.log.end_offset))
+    works = [work for work in left.recovery(after_process(left.settle())) if work]
+    assert len(works) == (count > 8)

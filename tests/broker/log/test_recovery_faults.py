@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kgateway.broker.log import aside
-from kgateway.broker.log.recovery import Trust
 from kgateway.broker.log.segment import file_name
+from kgateway.broker.log.trust import Trust
 from kgateway.records.batch import placed
 from tests.broker.behaviour import START_MS, batch, sequenced
 from tests.broker.log.left import EITHER, LOG, SIZE, Left, after_machine, after_process, nth
@@ -156,17 +156,17 @@ def test_damage_at_the_end_of_a_full_segment(left: Left) -> None:
 @pytest.mark.parametrize("second", [3 * SIZE - 1, 2 * SIZE + LENGTH], ids=["CRC", "torn"])
 def test_two_damages_one_behind_the_other(second: int, left: Left) -> None:
     """
-    Behind two there is nothing to go by: the log of that segment ends before the first; segments behind it stay, where
-    nothing can be missing.
+    The next good batch is found behind both, and all between is passed over.
     """
     left.change(2 * SIZE - 1)
     left.change(second)
     found = left.open(after_process(0))
-    assert (found.log.segments[0].next_offset, found.log.segments[0].size) == (1, SIZE)
-    assert beside(left) == [f"{LOG}.cut-{SIZE}"]
-    assert [segment.base_offset for segment in found.log.segments] == [0, 5, 10]
-    assert found.log.end_offset == 12
-    assert [found.log.segment_of(offset).base_offset for offset in (0, 1, 4, 5)] == [0, 5, 5, 5]
+    assert [(segment.next_offset, segment.size) for segment in found.log.segments[:2]] == [
+        (5, 5 * SIZE),
+        (10, 5 * SIZE),
+    ]
+    assert [fault.partition(", ")[2].partition(":")[0] for fault in found.faults] == [f"byte {SIZE}"]
+    assert (beside(left), found.log.end_offset) == ([], 12)
 
 
 @pytest.mark.parametrize("told", [9, 11 + 256])
@@ -186,16 +186,18 @@ def test_a_changed_offset(told: int, left: Left) -> None:
     assert (found.log.end_offset, beside(left)) == (11, [f"{LAST}.cut-{SIZE}"])
 
 
-@EITHER
-def test_offsets_that_cannot_be_end_the_log(trust: Trust, left: Left) -> None:
+def test_two_changed_offsets(left: Left) -> None:
     """
-    A batch with offsets that others have is none of this log, where nothing behind it tells what they were.
+    No batch behind the first tells what it was, but a good one behind both tells where the log goes on; after the death
+    of the machine the log ends before them.
     """
     for number in (12, 13):
         left.append(sequenced(number))
     for at, told in ((SIZE, 11), (2 * SIZE, 12)):
         left.change(at + 7, LAST, by=told ^ 9)
-    found = left.open(trust)
+    found = left.open(after_process(0))
+    assert (found.log.end_offset, beside(left)) == (14, [])
+    found = left.open(after_machine())
     assert (found.log.end_offset, beside(left)) == (11, [f"{LAST}.cut-{SIZE}"])
 
 
@@ -214,16 +216,22 @@ def test_damages_apart_are_passed_over_each(left: Left) -> None:
 
 def test_damage_in_what_was_settled(left: Left) -> None:
     """
-    The batch of the last entry of the index is looked at again. Where it is damaged, and the last, the log ends with
-    the one before it.
+    The batch of the last entry of the index is looked at again. Where it is damaged, and the last, it is kept, and
+    nobody else gets its offset: it was there.
     """
     left.append(sequenced(12))
     left.append(sequenced(13))
     settled = left.settle()
     left.cut(4 * SIZE - 1, LAST)
     found = left.open(after_process(settled))
-    assert found.log.segments[-1].indexes.offsets.entry(-1) == (3, 3 * SIZE)
-    assert (found.log.end_offset, found.log.segments[-1].size) == (13, 3 * SIZE)
+    last, fresh = found.log.segments[-2:]
+    assert (last.indexes.last_time, last.size) == ((START_MS, 0), 3 * SIZE)
+    assert (fresh.base_offset, found.log.end_offset, found.log.segment_of(13)) == (14, 14, fresh)
+    cut, missing = found.faults
+    assert cut.endswith(f"; the log ends there, and the {SIZE - 1} bytes from there on are kept in {beside(left)[0]}")
+    assert missing.endswith(f"{LAST}: offsets 13 to 13 are missing behind it; consumers go on from 14")
+    left.append(sequenced(14))
+    assert left.open(after_process(settled)).log.end_offset == 15
 
 
 def test_times_of_what_was_cut_are_forgotten(left: Left) -> None:

@@ -2,6 +2,7 @@
 What outlives the process: all that was appended, and all that is known beside it.
 """
 
+from collections.abc import Callable
 from errno import EIO
 from functools import partial
 from json import loads
@@ -10,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from kgateway.broker.log.checkpoints import SETTLED
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.folder import CLEAN, DataFolder
 from kgateway.broker.log.folder_error import FolderError
 from kgateway.broker.log.folder_meta import START
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.producer_ids import PRODUCER_IDS
+from kgateway.broker.log.topic_journal import TOPICS
 from kgateway.broker.state_log import place_of
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import EpochEnd, Origin
@@ -24,7 +27,7 @@ from kgateway.interfaces import IStateLog, KeyValue
 from kgateway.wire.errors import ErrorCode
 from tests.broker.behaviour import appended, batch, fetched, offsets, refusal, result, sequenced
 from tests.broker.log.log_world import LogWorld
-from tests.broker.log.making import log_broker
+from tests.broker.log.making import Turns, log_broker
 
 EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
 
@@ -181,6 +184,56 @@ def test_the_boot_is_noted(world: LogWorld) -> None:
     world.boot = "another boot"
     world.start()
     assert loads((world.path / START).read_text())["boot_id"] == "another boot"
+
+
+def test_what_was_only_settled_is_forgotten_before_the_boot_is_noted(world: LogWorld) -> None:
+    """
+    Else the next process would believe what the machine did not outlast.
+    """
+    appended(world.log_partition(), batch())
+    world.tick()
+    assert world.told()[0] == {("t", 0): 1}
+    world.kill()
+    world.boot = "another boot"
+    world.disk.done.clear()
+    world.start(in_turns=Turns())
+    done = world.disk.done
+    assert done.index(("sync", SETTLED)) < len(done) - done[::-1].index(("sync", START)) - 1
+    assert world.told()[0] == {}
+
+
+@pytest.mark.parametrize("harm", [lambda data: data[:-1], lambda data: data[:-9], lambda data: data[:-2] + b"x\n"])
+def test_a_damaged_journal_is_refused_again_and_again(harm: Callable[[bytes], bytes], world: LogWorld) -> None:
+    """
+    The gateway may be started by what starts it anew as often as it ends: nothing is lost by that.
+    """
+    appended(world.log_partition(), batch())
+    result(world.broker.stop())
+    path = world.path / TOPICS
+    good = path.read_bytes()
+    path.write_bytes(harm(good))
+    for _ in range(3):
+        with pytest.raises(FolderError, match=r"line 1 of .* is damaged, and it was whole once"):
+            world.start()
+        assert path.read_bytes() == harm(good)
+    path.write_bytes(good)
+    world.start()
+    assert world.again().log_end == 1
+
+
+@pytest.mark.parametrize("boot", ["a boot", "another boot"])
+def test_a_change_that_a_crash_has_cut(boot: str, world: LogWorld) -> None:
+    """
+    It was not acknowledged, and is not there.
+    """
+    appended(world.log_partition(), batch())
+    world.topic("cut")
+    world.kill()
+    path = world.path / TOPICS
+    path.write_bytes(path.read_bytes()[:-9])
+    world.boot = boot
+    world.start()
+    assert list(world.broker.view().topics) == ["t"]
 
 
 def test_a_start_that_fails_gives_the_folder_back(world: LogWorld) -> None:

@@ -150,6 +150,8 @@ def test_pieces_are_checked() -> None:
     check(DATA[SECOND:], SECOND, 12, None, nobody_knows)
     with pytest.raises(Damaged, match=f"^at byte {THIRD}: the CRC of the batch"):
         check(changed(END - 1)[SECOND:], SECOND, 12, 16, nobody_knows)
+    with pytest.raises(Damaged, match=f"^at byte {THIRD}: a batch of"):
+        check(DATA[SECOND:-1], SECOND, 12, 16, nobody_knows)
 
 
 def test_offsets_that_do_not_fit_together() -> None:

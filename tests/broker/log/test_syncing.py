@@ -173,16 +173,16 @@ def test_a_failed_sync_takes_the_partition_offline(world: LogWorld, partition: L
     assert (len(world.threads), world.disk.count("sync", LOG)) == (0, 0)
 
 
-@pytest.mark.parametrize("name", [LOG, EPOCH_FILE])
-def test_a_file_that_cannot_be_opened_for_a_sync(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("operation", [f"open {LOG}", f"open {EPOCH_FILE}", "open_folder t-0"])
+def test_a_file_that_cannot_be_opened_for_a_sync(operation: str, tmp_path: Path) -> None:
     """
-    Nothing was synced in vain then, as where the process has too many files open: it is tried again every second, who
-    has appended waits, and the operator is told.
+    Or a folder. Nothing was synced in vain then, as where the process has too many files open: it is tried again every
+    second, who has appended waits, and the operator is told.
     """
     world = LogWorld(tmp_path, open_files_max=1)
     partition = world.log_partition(segment_bytes=SIZE, acks_fsync=True)
     partition.append(batch(), Origin.CLIENT)
-    world.disk.failing[f"open {name}"] = EMFILE
+    world.disk.failing[operation] = EMFILE
     world.threads.slow = True
     with capturedLogs() as logged:
         waiting = [add(partition), add(partition)]
@@ -262,6 +262,63 @@ def test_a_topic_deleted_in_the_middle_of_a_sync(world: LogWorld, partition: Log
     assert code_of(safe) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert not partition.offline
     assert all(file.path.name != LOG for file in world.disk.opened)
+
+
+def deleted_amid_a_sync(world: LogWorld, partition: LogPartition) -> Deferred[None]:
+    """
+    A thread has a sync, the next one is asked for, and then the topic goes; fires as the second one ends.
+    """
+    deleting = world.broker.delete_topic(partition.topic.id)
+    add(partition).addErrback(lambda _: None)
+    waiting = Deferred.fromCoroutine(asked(partition))
+    world.threads.work()  # the journal's
+    assert partition.lost
+    while world.threads:
+        world.threads.work()
+    result(deleting)
+    return waiting
+
+
+def test_no_sync_follows_when_a_topic_was_deleted(world: LogWorld, partition: LogPartition) -> None:
+    """
+    There may soon be other files of these names.
+    """
+    waiting = deleted_amid_a_sync(world, partition)
+    assert code_of(waiting) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert synced(world).count(LOG) == 1
+    assert not partition._parts.storage.failing
+
+
+def test_a_sync_that_was_not_tried_when_a_topic_was_deleted(world: LogWorld, partition: LogPartition) -> None:
+    """
+    Neither is it tried again.
+    """
+    world.disk.failing["open_folder t-0"] = EMFILE
+    waiting = deleted_amid_a_sync(world, partition)
+    assert code_of(waiting) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    world.disk.failing.clear()
+    world.threads.slow = False
+    world.disk.done.clear()
+    world.clock.advance(1)
+    assert LOG not in synced(world)
+    assert not partition._parts.storage.failing
+
+
+def test_what_comes_while_all_is_synced_is_not_sure(world: LogWorld) -> None:
+    """
+    A sync covers what was there when it was asked for.
+    """
+    partition = world.log_partition()
+    world.threads.slow = True
+    for is_sure in (False, True):
+        partition.append(batch(), Origin.CLIENT)
+        all_synced = partition.all_synced()
+        if not is_sure:
+            partition.append(batch(), Origin.CLIENT)
+        while world.threads:
+            world.threads.work()
+        result(all_synced)
+        assert partition.is_sure is is_sure
 
 
 @pytest.mark.parametrize("segment_bytes", [SIZE, 9 * SIZE])

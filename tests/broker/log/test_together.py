@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from twisted.internet.defer import Deferred
 
-from kgateway.broker.log.together import Together
+from kgateway.broker.log.together import GoOn, Together
 from tests.broker.log.making import Threads
 
 
@@ -27,7 +27,8 @@ class Busy:
     def do(self, *names: str) -> list[Deferred[None]]:
         return [self.together.do(partial(self._work, name)) for name in names]
 
-    def _work(self, name: str, synced: set[Path]) -> None:
+    def _work(self, name: str, synced: set[Path], go_on: GoOn) -> None:
+        go_on()
         self.done.append(name)
         self.known.append(len(synced))
         synced.add(Path(name))
@@ -60,7 +61,7 @@ def test_each_fails_for_itself(busy: Busy) -> None:
     Work that fails fails nobody else's.
     """
 
-    def failing(_: set[Path]) -> None:
+    def failing(_: set[Path], go_on: GoOn) -> None:
         raise OSError("no disk")
 
     busy.do("a", "b")
@@ -71,3 +72,24 @@ def test_each_fails_for_itself(busy: Busy) -> None:
         busy.threads.work()
     assert (busy.done, failed) == (["a", "b", "c", "d"], ["no disk"])
     assert all(each.called for each in asked)
+
+
+def test_what_was_taken_is_not_begun_when_it_is_over(busy: Busy) -> None:
+    """
+    A thread ends after the one thing that it is doing; nobody hears of what was not done, and nothing more is taken.
+    """
+
+    def stopping(_: set[Path], go_on: GoOn) -> None:
+        go_on()
+        busy.together.stop()
+        go_on()
+        busy.done.append("too late")
+
+    busy.do("a", "b")
+    asked = [*busy.do("c"), busy.together.do(stopping), *busy.do("d")]
+    while busy.threads:
+        busy.threads.work()
+    assert busy.done == ["a", "b", "c"]
+    assert [each.called for each in asked] == [True, False, False]
+    asked += busy.do("e")
+    assert (len(busy.threads), asked[-1].called) == (0, False)

@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 
 from kgateway.broker.log.folder_error import FolderError
 from kgateway.broker.log.local_disk import LocalDisk, LocalFile
+from kgateway.broker.log.start_file import LastEnd
 from kgateway.broker.log.topic_journal import StoredTopic, TopicJournal
+from kgateway.broker.log.topic_lines import line
 from kgateway.wire.types import Buffer
 from kgateway.wire.uuids import Uuid
 
@@ -87,11 +89,16 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "kgateway.topics"
 
 
-def journal(path: Path, *topics: StoredTopic, disk: LocalDisk | None = None) -> TopicJournal:
+def journal(
+    path: Path,
+    *topics: StoredTopic,
+    disk: LocalDisk | None = None,
+    last_end: LastEnd = LastEnd.WITH_THE_MACHINE,
+) -> TopicJournal:
     """
     The journal, to which these were added.
     """
-    opened = TopicJournal.open(path, disk or WatchedDisk())
+    opened = TopicJournal.open(path, disk or WatchedDisk(), last_end)
     for topic in topics:
         opened.put(topic)
     return opened
@@ -304,17 +311,123 @@ def test_a_torn_line_is_cut(path: Path) -> None:
     assert journal(path).cut_bytes == 0
 
 
-@pytest.mark.parametrize("rest", [b"\0" * 600, b"\n", b"\n\n\n", b"x\ny z\n\xff", b"00000000 0 {}\n"])
-def test_what_is_no_line_is_cut(path: Path, rest: bytes) -> None:
+@pytest.mark.parametrize("last_end", LastEnd)
+def test_a_torn_line_after_each_end(path: Path, last_end: LastEnd) -> None:
     """
-    A crash may leave anything behind what was synced.
+    After a stop in good order there is none that a crash could have left: the file is damaged, wherever it was cut.
+    """
+    journal(path, ONE)
+    whole = path.stat().st_size
+    journal(path, TWO)
+    data = path.read_bytes()
+    for size in range(whole + 1, len(data)):
+        path.write_bytes(data[:size])
+        if last_end is LastEnd.IN_ORDER:
+            with pytest.raises(FolderError, match=r"line 2 of .*, for the gateway was stopped in good order; bring"):
+                journal(path, last_end=last_end)
+            assert path.read_bytes() == data[:size]
+        else:
+            assert list(journal(path, last_end=last_end).topics) == [ONE.id]
+
+
+@pytest.mark.parametrize("last_end", LastEnd)
+def test_any_changed_byte_of_the_last_line_is_damage(path: Path, last_end: LastEnd) -> None:
+    """
+    The line was whole, so it was acknowledged, whichever of its bytes has changed, its newline too; it is named, and
+    nothing is written.
+    """
+    journal(path, ONE, TWO)
+    good = path.read_bytes()
+    for position in range(good.index(b"\n") + 1, len(good)):
+        for bit in range(8):
+            data = bytearray(good)
+            data[position] ^= 1 << bit
+            path.write_bytes(data)
+            with pytest.raises(FolderError, match=r"line 2 of .* is damaged, and "):
+                journal(path, last_end=last_end)
+            assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("last_end", LastEnd)
+def test_a_newline_that_changed_before_a_torn_line(path: Path, last_end: LastEnd) -> None:
+    """
+    A line that was whole does not go with the one behind it that was not.
+    """
+    journal(path, ONE, TWO, THREE)
+    lines = path.read_bytes().splitlines(True)
+    path.write_bytes(lines[0] + lines[1][:-1] + b"*" + lines[2][:50])
+    with pytest.raises(FolderError, match=r"line 2 of .* is damaged"):
+        journal(path, last_end=last_end)
+
+
+REST = [b"\n", b"\n\n\n", b"x\ny z\n\xff", b"00000000 0 {}\n", b"0000000g", b"00000000 0 \xff", b"\0\n", b"0\0"]
+
+
+@pytest.mark.parametrize("last_end", LastEnd)
+@pytest.mark.parametrize("rest", REST)
+def test_what_no_crash_leaves_is_refused(path: Path, rest: bytes, last_end: LastEnd) -> None:
+    """
+    It may have been a change that was acknowledged.
     """
     journal(path, ONE)
     with path.open("ab") as file:
         file.write(rest)
-    opened = journal(path, TWO)
-    assert opened.cut_bytes == len(rest)
-    assert names(path) == ["one", "two"]
+    with pytest.raises(FolderError, match=r"line 2 of .* is damaged"):
+        journal(path, last_end=last_end)
+
+
+@pytest.mark.parametrize("last_end", LastEnd)
+def test_missing_sectors(path: Path, last_end: LastEnd) -> None:
+    """
+    The machine may die before all sectors of a change are written, whatever is behind them; a process may not.
+    """
+    journal(path, ONE)
+    sure = path.stat().st_size
+    journal(path, numbered(2, "two", **{"retention.ms": "7" * 1500}), THREE)
+    good = path.read_bytes()
+    lines = good.splitlines(True)
+    together = lines[0] + lines[1] + line(sure, lines[2].split(b" ", 2)[2].rstrip())
+    for start, end in ((sure, 512), (512, 1024), (1024, 1536), (512, 1536), (1536, len(together))):
+        path.write_bytes(together[:start] + bytes(end - start) + together[end:])
+        if last_end is LastEnd.WITH_THE_MACHINE:
+            opened = journal(path)
+            assert (list(opened.topics), opened.cut_bytes) == ([ONE.id], len(together) - sure)
+        else:
+            with pytest.raises(FolderError, match=r"line 2 of .* is damaged"):
+                journal(path, last_end=last_end)
+    for start, end in ((513, 1024), (512, 1023), (sure, sure + 1)):
+        path.write_bytes(together[:start] + bytes(end - start) + together[end:])
+        with pytest.raises(FolderError, match=r"line 2 of .* is damaged, and "):
+            journal(path, last_end=last_end)
+
+
+@pytest.mark.parametrize("last_end", [LastEnd.BY_ITSELF, LastEnd.WITH_THE_MACHINE])
+def test_missing_sectors_of_what_was_sure(path: Path, last_end: LastEnd) -> None:
+    """
+    A line behind says that they were there.
+    """
+    journal(path, ONE, numbered(2, "two", **{"retention.ms": "7" * 1500}), THREE)
+    data = path.read_bytes()
+    path.write_bytes(data[:512] + bytes(512) + data[1024:])
+    with pytest.raises(FolderError, match=r"line 2 of .*, and it was whole once, for later ones are; bring"):
+        journal(path, last_end=last_end)
+
+
+def test_a_closed_journal_takes_no_changes(path: Path) -> None:
+    """
+    Its file may be another one by then. It says whether all that is in it is sure.
+    """
+    opened = journal(path, ONE)
+    assert opened.close()
+    with pytest.raises(OSError, match="the gateway stops"):
+        opened.put(TWO)
+    assert names(path) == ["one"]
+    disk = WatchedDisk()
+    opened = journal(path, disk=disk)
+    disk.before_sync = fail(EIO)
+    with pytest.raises(OSError, match="Input/output error"):
+        opened.put(TWO)
+    assert not opened.close()
 
 
 def test_a_damaged_line_is_refused(path: Path) -> None:
@@ -328,7 +441,7 @@ def test_a_damaged_line_is_refused(path: Path) -> None:
         journal(path)
     assert str(error.value) == (
         f"line 2 of {path} is damaged, and it was whole once, for later ones are; bring the file back from a copy, "
-        "or remove the line: the topic that it is about is then as it was before"
+        "or remove the line: the topic that it is about is then as it was before, and put aside if it was new"
     )
     assert path.read_bytes() == damaged
     path.write_bytes(b"".join(line for line in damaged.splitlines(True) if b"two" not in line))
@@ -337,14 +450,15 @@ def test_a_damaged_line_is_refused(path: Path) -> None:
 
 def test_what_was_synced_together_is_lost_in_any_order(path: Path) -> None:
     """
-    A damaged line is cut with the good ones behind it where they do not say that it was sure.
+    A line of which a crash has left a part is cut with the good ones behind it where they do not say that it was sure.
     """
     disk = WatchedDisk()
     opened = journal(path, disk=disk)
-    put_meanwhile(opened, disk, [TWO, THREE])
+    put_meanwhile(opened, disk, [numbered(2, "two", **{"retention.ms": "7" * 1500}), THREE])
     opened.close()
-    lost = path.stat().st_size - len(path.read_bytes().splitlines(True)[0])
-    damage(path, 2)
+    data = path.read_bytes()
+    lost = len(data) - len(data.splitlines(True)[0])
+    path.write_bytes(data[:512] + bytes(512) + data[1024:])
     opened = journal(path)
     assert (list(opened.topics), opened.cut_bytes) == ([ONE.id], lost)
 

@@ -2,6 +2,7 @@
 A disk that refuses what it is given.
 """
 
+from contextlib import suppress
 from errno import EIO, ENOSPC
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from kgateway.broker.log.segment import file_name
 from kgateway.cluster.partition import Origin
 from kgateway.cluster.view import NewTopic
 from kgateway.interfaces import IPartition
-from kgateway.wire.errors import ErrorCode
+from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import appended, batch, fetched, offsets, refusal, result, sequenced
 from tests.broker.log.log_world import LogWorld
 
@@ -73,6 +74,29 @@ def test_trouble_ends_when_all_of_it_has_ended(world: LogWorld) -> None:
         assert [event["log_level"] for event in logged] == [LogLevel.critical]
         appended(second, batch())
         assert [event["log_level"] for event in logged] == [LogLevel.critical, LogLevel.info]
+
+
+@pytest.mark.parametrize("operation", ["append .log", "write .snapshot", "open_folder t-0"])
+def test_trouble_ends_with_its_topic(operation: str, world: LogWorld) -> None:
+    """
+    A topic that was deleted could be written no more; that others can be is told all the same.
+    """
+    first, second = world.log_partition("t", acks_fsync=True), world.log_partition("at")
+    world.disk.failing[operation] = ENOSPC
+    with suppress(KafkaError):
+        waiting = first.append(batch(), Origin.CLIENT).safe
+        if waiting:
+            waiting.addErrback(lambda _: None)
+    world.tick()
+    assert len(first._parts.storage.failing) == 1
+    world.disk.failing["append .log"] = ENOSPC
+    refused(second)
+    with capturedLogs() as logged:
+        result(world.broker.delete_topic(first.topic.id))
+        assert list(first._parts.storage.failing) == ["at-0"]
+        world.disk.failing.clear()
+        appended(second, batch())
+    assert [event["what"] for event in logged if event["log_level"] is LogLevel.info] == ["at-0"]
 
 
 def test_a_full_disk_and_topics(world: LogWorld) -> None:
@@ -139,13 +163,16 @@ def test_one_block_of_ids_for_all_who_wait(world: LogWorld) -> None:
 @pytest.mark.parametrize("operation", ["names t-0", "open .log", "write partition.metadata", "make_folder"])
 def test_a_partition_that_cannot_be_opened(operation: str, world: LogWorld) -> None:
     """
-    Its clients are told KAFKA_STORAGE_ERROR, the operator why; the next who asks may find it open.
+    Its clients are told KAFKA_STORAGE_ERROR, the operator why, once; who asks five seconds later may find it open.
     """
     topic = world.topic()
     world.disk.failing[operation] = EIO
     with capturedLogs() as logged:
         error = refusal(lambda: world.broker.partition(topic.id, 0))
+        world.disk.failing.clear()
+        world.clock.advance(4.9)
+        assert str(refusal(world.again)) == str(error)
     assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert [event["reason"] for event in logged] == [error.message]
-    world.disk.failing.clear()
+    world.clock.advance(0.2)
     assert world.again().log_end == 0

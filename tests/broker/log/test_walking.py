@@ -127,7 +127,8 @@ def test_unfinished_batches(head: bytes, left: int, expected: bool) -> None:
     """
     What is left of a write that was cut off is the beginning of the batch that comes next, and of no other.
     """
-    assert is_unfinished(head, 12, left) is expected
+    data = Bytes(b"before" + head + PARTS[1][16:][: left - len(head)])
+    assert is_unfinished(data, 6, 6 + left, 12) is expected
 
 
 def test_reads_that_need_the_disk(tmp_path: Path) -> None:
