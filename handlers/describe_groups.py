@@ -37,8 +37,6 @@ def _describe(group_id: str, with_operations: bool, context: Context) -> Answer:
 
 
 def _group(group_id: str, context: Context) -> ClassicGroup:
-    if not group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
     group = context.service(Groups).find(group_id)
     if isinstance(group, ClassicGroup):
         return group

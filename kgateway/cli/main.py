@@ -26,9 +26,10 @@ _QUESTIONS = {
     "loglevel": "show or set how much a running gateway logs",
     "profile": "where a running gateway spends its time",
 }
+_SERVERS = {"groups": "consumer groups of any Kafka server: their members, lag and offsets"}
 _FILES = {"log": "check or show the files in which records are kept"}
 _SERVE = {"serve": "run a gateway in the foreground: `twistd -n kgateway`, with its options"}
-_COMMANDS = _SERVE | _QUESTIONS | _FILES | _PAGES
+_COMMANDS = _SERVE | _QUESTIONS | _SERVERS | _FILES | _PAGES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

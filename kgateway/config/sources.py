@@ -16,6 +16,7 @@ from typing import Any
 from kgateway.config.kinds import Kind
 
 PREFIX = "KGATEWAY_"
+BOOTSTRAP = "KGATEWAY_BOOTSTRAP"  # no setting: where commands such as `kgateway groups` find a cluster
 _ADVICE = "`kgateway options` lists what there is"
 # Kubernetes puts such variables into its containers when a service is called kgateway.
 _OF_KUBERNETES = re.compile(r"KGATEWAY_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)=.*|PORT=\w+://.*|PORT_[0-9]+_\w+=.*)")
@@ -109,7 +110,8 @@ def from_environment(rows: Iterable[Option], environ: Mapping[str, str]) -> dict
     called = {row.variable: row for row in rows}
     given = {}
     for variable, text in environ.items():
-        if variable.startswith(PREFIX) and not _OF_KUBERNETES.fullmatch(f"{variable}={text}"):
+        foreign = variable == BOOTSTRAP or _OF_KUBERNETES.fullmatch(f"{variable}={text}")
+        if variable.startswith(PREFIX) and not foreign:
             row = _row(variable, called, f"the environment has {variable}, which is no setting")
             given[row.name] = Given(variable, tuple(text.split()) if row.repeats else (text,))
     return given

@@ -23,7 +23,7 @@ def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == f"kgateway {__version__}: a Kafka-protocol server in Python on Twisted."
     commands = [line.split()[1] for line in shown if line.startswith("  kgateway ")]
-    assert commands == ["serve", "why", "plugins", "loglevel", "profile", "log", "options", "apis"]
+    assert commands == ["serve", "why", "plugins", "loglevel", "profile", "groups", "log", "options", "apis"]
     assert max(map(len, shown)) <= 100
 
 

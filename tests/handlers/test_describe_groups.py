@@ -79,7 +79,7 @@ class DescribeGroupsTests(MembersTestCase):
         self.stable()
         groups = self.describe(6, "", "g", "nowhere")
         self.assertEqual(["", "g", "nowhere"], [group.group_id for group in groups])
-        expected = [ErrorCode.INVALID_GROUP_ID, ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND]
+        expected = [ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND]
         self.assertEqual(expected, [group.error_code for group in groups])
 
     def test_operations(self) -> None:

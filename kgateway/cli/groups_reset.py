@@ -1,0 +1,146 @@
+"""
+`kgateway groups reset-offsets`: have a group go on reading elsewhere. Without --execute it only shows what would be.
+"""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from kgateway.cli.control import as_json, table
+from kgateway.cli.groups_aim import add_aims, aims
+from kgateway.cli.groups_file import offsets_in
+from kgateway.cli.groups_layout import counted, number_or_dash, right_aligned
+from kgateway.cli.groups_plan import Move, Wanted, plan
+from kgateway.cli.groups_refused import Refused
+from kgateway.client.cluster import Cluster
+from kgateway.client.groups import described
+from kgateway.client.offsets import Partition, commit, committed, extents, partitions_of
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+_HEADINGS = ("TOPIC", "PARTITION", "FROM", "TO", "LAG", "NOTE")
+_NAMED_MAX = 3
+_LIMITS = (255, 9, 20, 20, 20, 80)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """
+    What can be asked for.
+    """
+    parser.add_argument("group", metavar="GROUP", help="its id; it must have no members")
+    add_aims(parser)
+    parser.add_argument(
+        "--topic",
+        metavar="TOPIC[:N,N]",
+        type=_topic,
+        action="append",
+        default=[],
+        help="only this topic, or these partitions of it; may be repeated. Else all that the group has committed",
+    )
+    parser.add_argument("--execute", action="store_true", help="do it")
+
+
+def run(options: Namespace, cluster: Cluster) -> Iterator[str]:
+    """
+    The plan, and whether it was carried out.
+    """
+    _refuse_members(cluster, options.group)
+    known = cluster.settled(partial(committed, cluster, options.group))
+    offsets = {partition: one.offset for partition, one in known.items()}
+    moves = _moves(options, cluster, offsets)
+    aimed = {move.partition: move.aim for move in moves if move.aim is not None}
+    if options.execute and aimed:
+        _execute(cluster, options.group, aimed)
+    if options.json:
+        yield as_json(_told(options, moves))
+    else:
+        yield from _table(moves)
+        yield ""
+        yield _summary(options, moves, len(aimed))
+
+
+def _refuse_members(cluster: Cluster, group_id: str) -> None:
+    try:
+        group = cluster.settled(partial(described, cluster, group_id))
+    except KafkaError as error:
+        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:  # offsets can be set for a group that is to come
+            return
+        raise
+    if group.members:
+        clients = sorted({f"{member.client_id or 'a client'} at {member.host}" for member in group.members})
+        named = ", ".join([*clients[:_NAMED_MAX], *(["..."] if len(clients) > _NAMED_MAX else [])])
+        count = counted(len(group.members), "member")
+        raise Refused(f"group {group_id} has {count} ({named}), which would go on where they are: stop them first")
+
+
+def _moves(options: Namespace, cluster: Cluster, offsets: Mapping[Partition, int]) -> list[Move]:
+    if options.from_file:
+        if options.topic:
+            raise Refused("--from-file and --topic: the file says which partitions")
+        wanted = {one: Wanted(offset) for one, offset in offsets_in(options.from_file, options.group).items()}
+        return plan(wanted, offsets, cluster.settled(partial(extents, cluster, wanted)))
+    partitions = _named(options.topic, cluster) if options.topic else list(offsets)
+    if not partitions:
+        raise Refused(f"group {options.group} has committed nothing: name a topic with --topic")
+    logs = cluster.settled(partial(extents, cluster, partitions))
+    nothing = dict.fromkeys(partitions, Wanted(None))  # of those that are not there
+    return plan(nothing | aims(options, cluster, offsets, logs), offsets, logs)
+
+
+def _named(topics: Sequence[tuple[str, list[int]]], cluster: Cluster) -> list[Partition]:
+    known = cluster.settled(partial(partitions_of, cluster, [name for name, _ in topics]))
+    partitions: list[Partition] = []
+    for name, indexes in topics:
+        if name not in known:
+            raise Refused(f"there is no topic {name}")
+        partitions += [Partition(name, index) for index in indexes] or known[name]
+    return partitions
+
+
+def _execute(cluster: Cluster, group_id: str, aimed: Mapping[Partition, int]) -> None:
+    try:
+        cluster.settled(partial(commit, cluster, group_id, aimed))
+    except KafkaError as error:
+        if error.code is ErrorCode.UNKNOWN_MEMBER_ID:
+            raise Refused(f"group {group_id} has members by now: stop them first; nothing is changed") from error
+        raise
+
+
+def _table(moves: list[Move]) -> list[str]:
+    numbers = [tuple(map(number_or_dash, (move.partition.index, move.committed, move.aim, move.lag))) for move in moves]
+    headings, *rows = right_aligned(_HEADINGS[1:5], numbers)
+    cells = [(move.partition.topic, *row, move.note) for move, row in zip(moves, rows, strict=True)]
+    last = _HEADINGS[5] if any(move.note for move in moves) else ""
+    return table((_HEADINGS[0], *headings, last), _LIMITS, cells)
+
+
+def _summary(options: Namespace, moves: list[Move], count: int) -> str:
+    what, lag = f"{counted(count, 'offset')} of group {options.group}", sum(move.lag or 0 for move in moves)
+    if not count:
+        return f"{what} can be set"
+    if options.execute:
+        return f"{what} {'is' if count == 1 else 'are'} set, which leaves a lag of {lag}"
+    return f"{what} would be set, which would leave a lag of {lag}; nothing is changed: add --execute to do it"
+
+
+def _told(options: Namespace, moves: list[Move]) -> dict[str, Any]:
+    partitions = [
+        {
+            "topic": move.partition.topic,
+            "partition": move.partition.index,
+            "from": move.committed,
+            "to": move.aim,
+            "lag": move.lag,
+            "note": move.note,
+        }
+        for move in moves
+    ]
+    return {"group": options.group, "executed": options.execute, "partitions": partitions}
+
+
+def _topic(text: str) -> tuple[str, list[int]]:
+    name, colon, indexes = text.partition(":")
+    numbers = indexes.split(",") if colon else []
+    if not name or not all(number.isdecimal() for number in numbers):
+        raise ArgumentTypeError(f"{text!r} is not TOPIC or TOPIC:N,N")
+    return name, [int(number) for number in numbers]

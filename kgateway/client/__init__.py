@@ -1,0 +1,3 @@
+"""
+A Kafka client for command lines: it blocks, and tells in words what went wrong. No reactor here.
+"""

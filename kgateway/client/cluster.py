@@ -1,0 +1,131 @@
+"""
+The servers of a cluster, each asked for what it alone knows.
+
+Nothing of who coordinates or leads is remembered: who asks again, because something has moved, asks anew.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
+
+from kgateway.client.address import Address
+from kgateway.client.connection import Connection, Unanswered
+from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kgateway.messages.metadata import MetadataRequest, MetadataResponse
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
+
+_CODES = set(ErrorCode) - {ErrorCode.NONE}
+_PAUSE_S = 0.1
+_GROUP = 0  # the key type of FindCoordinator
+
+
+class Node(NamedTuple):
+    """
+    A server, and where it says it is.
+    """
+
+    id: int
+    address: Address
+
+    def __str__(self) -> str:
+        return f"{self.id} at {self.address}"
+
+
+class Cluster:
+    """
+    A cluster, by the addresses of some of its servers: the first that answers will do.
+    """
+
+    def __init__(self, bootstrap: Sequence[Address], patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._connections: dict[Address, Connection] = {}
+        self._bootstrap = self._first_of(bootstrap)
+
+    def nodes(self) -> list[Node]:
+        """
+        All servers.
+        """
+        brokers = self.metadata([]).brokers
+        return sorted(Node(broker.node_id, Address(broker.host, broker.port)) for broker in brokers)
+
+    def metadata(self, topics: Iterable[str]) -> MetadataResponse:
+        """
+        The servers, and these topics; none is created.
+        """
+        asked = [MetadataRequest.Topic(name=name) for name in topics]
+        return self._bootstrap.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False), MetadataResponse)
+
+    def connection(self, node: Node) -> Connection:
+        """
+        The one to this server.
+        """
+        try:
+            return self._connection(node.address)
+        except Unanswered as error:
+            told = f"{self._bootstrap.address} says that server {node.id} is at {node.address}"
+            raise Unanswered(f"{error}; {told}: is that an address which can be reached from here?") from error
+
+    def coordinator(self, group_id: str) -> Node:
+        """
+        Who looks after the group.
+        """
+        request = FindCoordinatorRequest(key=group_id, key_type=_GROUP, coordinator_keys=[group_id])
+        answer = self._bootstrap.ask(request, FindCoordinatorResponse)
+        found = answer.coordinators[0] if answer.coordinators else answer  # before v4 it stands in the answer itself
+        refuse(found.error_code, found.error_message)
+        return Node(found.node_id, Address(found.host, found.port))
+
+    def settled(self, attempt: Callable[[], T]) -> T:
+        """
+        The outcome of an attempt, which is made again for as long as there is hope of a better one.
+        """
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return attempt()
+            except KafkaError as error:
+                if not error.code.retriable or time.monotonic() >= deadline:
+                    raise
+            time.sleep(_PAUSE_S)
+
+    def close(self) -> None:
+        """
+        End all connections.
+        """
+        for connection in self._connections.values():
+            connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _first_of(self, addresses: Sequence[Address]) -> Connection:
+        problems = []
+        for address in addresses:
+            try:
+                return self._connection(address)
+            except Unanswered as error:
+                problems.append(str(error))
+        raise Unanswered("; ".join(problems))
+
+    def _connection(self, address: Address) -> Connection:
+        if address not in self._connections:
+            self._connections[address] = Connection(address, self._patience_s)
+        return self._connections[address]
+
+
+def refuse(code: int, message: str | None = None) -> None:
+    """
+    Raise what an error code says, unless it is that all went well.
+    """
+    if code in _CODES:
+        raise KafkaError(ErrorCode(code), message)
+    if code != ErrorCode.NONE:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"error {code}, which is not known here")

@@ -1,0 +1,149 @@
+"""
+A connection to a server, which asks one thing after the other.
+
+The first question is ApiVersions. From then on each request goes in the newest version that both sides know.
+"""
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from kgateway import __version__
+from kgateway.client.address import Address
+from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kgateway.wire.codec import decode, decoder
+from kgateway.wire.errors import ErrorCode
+from kgateway.wire.frames import Framer
+from kgateway.wire.headers import ResponseHeader, request_frame, response_header_version
+from kgateway.wire.malformed import Malformed
+from kgateway.wire.schema import Message
+
+R = TypeVar("R", bound=Message)
+
+CLIENT_ID = "kgateway-command"
+_CHUNK_BYTES = 256 * 1024
+_OLDEST = 0
+_TOO_NEW = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
+
+
+class Unanswered(Exception):
+    """
+    The server cannot be asked, or has not answered; in words for the operator.
+    """
+
+
+class Connection:
+    """
+    One connection; it is made at once.
+    """
+
+    def __init__(self, address: Address, patience_s: float) -> None:
+        self.address = address
+        self._patience_s = patience_s
+        self._correlation_id = 0
+        self._framer = Framer()
+        with self._telling("a connection"):
+            self._socket = socket.create_connection(address, patience_s)
+        try:
+            self._offered = self._versions_offered()
+        except BaseException:
+            self.close()
+            raise
+
+    def serves(self, request: type[Message]) -> bool:
+        """
+        Whether there is a version of the request that both sides know.
+        """
+        return bool(self._common(request))
+
+    def ask(self, request: Message, response: type[R], newest: int | None = None) -> R:
+        """
+        The answer to a request; in no newer version than this, where one is named.
+        """
+        common = [version for version in self._common(type(request)) if newest is None or version <= newest]
+        if not common:
+            raise Unanswered(f"{self.address} does not serve {_name(request)} in a version that is known here")
+        version = common[-1]
+        return self._read(self._exchange(request, response, version), response, version)
+
+    def close(self) -> None:
+        """
+        End it.
+        """
+        self._socket.close()
+
+    def _common(self, request: type[Message]) -> range:
+        known, offered = request.__spec__.versions, self._offered.get(request.__spec__.key, range(0))
+        return range(max(known.start, offered.start), min(known.stop, offered.stop))
+
+    def _versions_offered(self) -> dict[int | None, range]:
+        request = ApiVersionsRequest(client_software_name="kgateway", client_software_version=__version__)
+        version = ApiVersionsRequest.__spec__.versions[-1]
+        body = self._exchange(request, ApiVersionsResponse, version)
+        if body.startswith(_TOO_NEW):  # an older server says so in the oldest form
+            version = _OLDEST
+            body = self._exchange(request, ApiVersionsResponse, version)
+        answer = self._read(body, ApiVersionsResponse, version)
+        return {api.api_key: range(api.min_version, api.max_version + 1) for api in answer.api_keys}
+
+    def _exchange(self, request: Message, response: type[Message], version: int) -> bytes:
+        """
+        The body of the answer.
+        """
+        self._correlation_id += 1
+        asked = b"".join(request_frame(request, version, self._correlation_id, CLIENT_ID))
+        with self._telling(f"an answer to {_name(request)}"):
+            self._socket.settimeout(self._patience_s)
+            self._socket.sendall(asked)
+            frame = self._received()
+            header, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
+        if header.correlation_id != self._correlation_id:
+            raise Unanswered(f"{self.address} answers what it was not asked")
+        return frame[start:]
+
+    def _read(self, body: bytes, response: type[R], version: int) -> R:
+        with self._telling(f"a {response.__spec__.name}"):
+            return decode(response, version, body)
+
+    def _received(self) -> bytes:
+        """
+        The next frame.
+        """
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            data = self._socket.recv(_CHUNK_BYTES)
+            if not data:
+                raise ConnectionResetError
+            frames = self._framer.feed(data)
+            if frames:
+                return frames[0]
+            if self._framer.failure:
+                raise self._framer.failure
+
+    @contextmanager
+    def _telling(self, wanted: str) -> Iterator[None]:
+        """
+        What goes wrong, in words.
+        """
+        try:
+            yield
+        except TimeoutError as error:
+            raise Unanswered(f"{self.address} did not give {wanted} within {self._patience_s:g} s") from error
+        except ConnectionRefusedError as error:
+            raise Unanswered(f"nobody listens at {self.address}") from error
+        except (ConnectionResetError, BrokenPipeError) as error:
+            problem = f"{self.address} closed the connection instead of {wanted}"
+            raise Unanswered(f"{problem}: it may want TLS or a login, which this command has not") from error
+        except socket.gaierror as error:
+            raise Unanswered(f"the host {self.address.host} is not known here") from error
+        except Malformed as error:
+            raise Unanswered(f"what listens at {self.address} does not speak Kafka's protocol: {error}") from error
+        except OSError as error:
+            raise Unanswered(f"{self.address} cannot be reached: {error.strerror or error}") from error
+
+
+def _name(request: Message) -> str:
+    return request.__spec__.name.removesuffix("Request")

@@ -1,0 +1,407 @@
+"""
+`kgateway groups` with a gateway that runs.
+"""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from kgateway.cli import groups_reset
+from kgateway.cli.main import main
+from kgateway.testing.kafka import Kafka
+from tests.cli.groups_gateway import RECORDS, TOPIC, commit, commit_as_nobody, gateway, members
+
+Groups = Callable[..., tuple[object, str]]  # the command's exit code or reason, and what it prints
+ENDS = dict.fromkeys(range(4), RECORDS)
+NOWHERE = "127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    """
+    One for all tests, with group `busy`.
+    """
+    with gateway() as kafka, members(kafka, "busy", "app", group_instance_id="left") as busy:
+        commit(busy, {0: 5})
+        yield kafka
+
+
+@pytest.fixture
+def groups(kafka: Kafka, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Groups:
+    """
+    The command, which asks it.
+    """
+    monkeypatch.setenv("KGATEWAY_BOOTSTRAP", kafka.bootstrap)
+
+    def called(*arguments: object) -> tuple[object, str]:
+        code: object = 0
+        try:
+            main(["groups", *map(str, arguments)])
+        except SystemExit as end:
+            code = end.code
+        return code, capsys.readouterr().out
+
+    return called
+
+
+@pytest.fixture
+def idle(kafka: Kafka, groups: Groups, request: pytest.FixtureRequest) -> Iterator[str]:
+    """
+    The id of a group of the test's own, which has no members, and has committed 10 everywhere.
+    """
+    group_id = f"idle-{request.node.name}"
+    commit_as_nobody(kafka, group_id, dict.fromkeys(range(4), 10))
+    yield group_id
+    groups("delete", group_id)
+
+
+def stored(kafka: Kafka, group_id: str) -> dict[int, int]:
+    """
+    What the group has committed, as another client sees it.
+    """
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group_id})
+    try:
+        places = consumer.committed([TopicPartition(TOPIC, index) for index in range(4)], timeout=10)
+    finally:
+        consumer.close()
+    return {place.partition: place.offset for place in places if place.offset >= 0}
+
+
+def told(groups: Groups, *arguments: object) -> Any:
+    """
+    What the command tells programs.
+    """
+    code, printed = groups(*arguments, "--json")
+    assert code == 0
+    return json.loads(printed)
+
+
+def test_the_address_may_stand_in_the_command(groups: Groups, kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    It goes before the environment's, and there may be several.
+    """
+    monkeypatch.setenv("KGATEWAY_BOOTSTRAP", NOWHERE)
+    assert groups("list")[0] != 0
+    code, printed = groups("list", "--bootstrap", f"{NOWHERE},{kafka.bootstrap}")
+    assert (code, printed.split()[0]) == (0, "GROUP")
+
+
+def test_without_a_server_it_says_what_to_do(groups: Groups) -> None:
+    """
+    Or without the address of one.
+    """
+    advice = "name a server with --bootstrap HOST:PORT or in $KGATEWAY_BOOTSTRAP"
+    for given, problem in ((NOWHERE, f"nobody listens at {NOWHERE}"), ("kafka", "'kafka' is no HOST:PORT")):
+        assert groups("list", "--bootstrap", given) == (f"kgateway groups list: {problem}; {advice}", "")
+
+
+def test_twisted_is_not_imported() -> None:
+    """
+    The command starts fast.
+    """
+    report = "print(*(name for name in sys.modules if name.startswith('twisted')))"
+    script = f"import atexit, sys; from kgateway.cli.main import main; atexit.register(lambda: {report})"
+    arguments = ["groups", "list", "--bootstrap", NOWHERE]
+    command = [sys.executable, "-c", f"{script}; main({arguments})"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (1, "\n")
+    assert run.stderr.startswith("kgateway groups list: nobody listens at")
+
+
+def test_list_for_programs(groups: Groups, kafka: Kafka) -> None:
+    """
+    With the coordinator's address in parts.
+    """
+    [busy] = [group for group in told(groups, "list")["groups"] if group["group"] == "busy"]
+    coordinator = {"id": 1, "host": "127.0.0.1", "port": kafka.port}
+    assert busy == {
+        "group": "busy",
+        "type": "classic",
+        "state": "Stable",
+        "protocol_type": "consumer",
+        "coordinator": coordinator,
+    }
+
+
+def test_list_some(groups: Groups, idle: str, kafka: Kafka) -> None:
+    """
+    By type and state, each of which may be repeated; states in any case.
+    """
+
+    def ids(*filters: str) -> set[str]:
+        return {group["group"] for group in told(groups, "list", *filters)["groups"]} & {"busy", idle, "new"}
+
+    with members(kafka, "new", "app", protocol="consumer"):
+        assert ids() == {"busy", idle, "new"}
+        assert ids("--state", "empty") == {idle}
+        assert ids("--state", "Stable", "--state", "Empty") == {"busy", idle, "new"}
+        assert ids("--type", "consumer") == {"new"}
+        assert ids("--type", "classic", "--state", "Stable") == {"busy"}
+        assert (
+            groups("list", "--state", "Dead")[1] == f"none of the {len(told(groups, 'list')['groups'])} groups fits\n"
+        )
+    groups("delete", "new")
+
+
+def test_list_nothing(groups: Groups) -> None:
+    """
+    A gateway without groups says so; it starts though the variable is there, which is no setting of it.
+    """
+    with Kafka("--broker", "memory:") as kafka:
+        assert groups("list", "--bootstrap", kafka.bootstrap) == (0, "there are no groups\n")
+
+
+def test_a_state_that_there_is_not(groups: Groups) -> None:
+    """
+    Is a mistake.
+    """
+    assert groups("list", "--state", "Stabel")[0] == 2
+
+
+def test_describe_for_programs(groups: Groups, kafka: Kafka) -> None:
+    """
+    All that is known: also texts of commits, and instances of static members.
+    """
+    [group] = told(groups, "describe", "busy")["groups"]
+    [member] = group.pop("members")
+    partitions = group.pop("partitions")
+    assert group == {
+        "group": "busy",
+        "type": "classic",
+        "state": "Stable",
+        "protocol_type": "consumer",
+        "assignor": "range",
+        "epoch": None,
+        "coordinator": {"id": 1, "host": "127.0.0.1", "port": kafka.port},
+        "lag": 20,
+    }
+    assert (member["instance_id"], member["client_id"], member["host"]) == ("left", "app", "127.0.0.1")
+    assert (member["assigned"], member["target"]) == ({TOPIC: [0, 1, 2, 3]}, None)
+    told_all = {"topic": TOPIC, "partition": 0, "committed": 5, "metadata": "", "end": 25, "lag": 20}
+    assert partitions[0] == {**told_all, "member_id": member["member_id"]}
+    assert [(one["committed"], one["lag"]) for one in partitions[1:]] == [(None, None)] * 3
+
+
+def test_describe_several(groups: Groups, idle: str) -> None:
+    """
+    Each once, with a line between.
+    """
+    code, printed = groups("describe", "busy", idle, "busy")
+    assert code == 0
+    first, second = printed.split(f"\n\n{idle}: Empty, classic group, coordinator")
+    assert first.startswith("busy: Stable")
+    assert "busy: " not in second
+    assert "0 members; lag 60 in 4 partitions" in second
+
+
+def test_describe_all(groups: Groups, idle: str) -> None:
+    """
+    And either all or some.
+    """
+    assert {"busy", idle} <= {group["group"] for group in told(groups, "describe", "--all")["groups"]}
+    wanted = "kgateway groups describe: name groups, or say --all"
+    assert groups("describe")[0] == groups("describe", "busy", "--all")[0] == wanted
+
+
+def test_describe_what_is_not_there(groups: Groups) -> None:
+    """
+    Is an error, and keeps nobody from seeing what is.
+    """
+    code, printed = groups("describe", "nobody", "busy")
+    told = "group 'nobody': GROUP_ID_NOT_FOUND: there is no classic and no consumer group nobody"
+    assert code == f"kgateway groups describe: {told}"
+    assert "busy: Stable" in printed
+
+
+@pytest.mark.parametrize(
+    ("aim", "offsets"),
+    [
+        (["--to-earliest"], dict.fromkeys(range(4), 0)),
+        (["--to-latest"], ENDS),
+        (["--to-offset", 7], dict.fromkeys(range(4), 7)),
+        (["--to-offset", 7, "--topic", TOPIC], dict.fromkeys(range(4), 7)),
+        (["--to-offset", 7, "--topic", f"{TOPIC}:1,3"], {0: 10, 1: 7, 2: 10, 3: 7}),
+        (["--to-offset", 7, "--topic", f"{TOPIC}:1", "--topic", f"{TOPIC}:2"], {0: 10, 1: 7, 2: 7, 3: 10}),
+        (["--shift-by", -3], dict.fromkeys(range(4), 7)),
+        (["--shift-by", 99], ENDS),
+        (["--to-time", "2026-11-21T18:00:41"], {0: 11, 1: 10, 2: 10, 3: 10}),
+        (["--to-time", "2026-11-21T19:00:41+01:00"], {0: 11, 1: 10, 2: 10, 3: 10}),
+        (["--to-time", "2026-11-22"], ENDS),
+    ],
+)
+def test_reset(groups: Groups, kafka: Kafka, idle: str, aim: list[object], offsets: dict[int, int]) -> None:
+    """
+    Nothing is changed without --execute, and then it is what was shown.
+    """
+    before = stored(kafka, idle)
+    dry = told(groups, "reset-offsets", idle, *aim)
+    assert (stored(kafka, idle), dry["executed"]) == (before, False)
+    done = told(groups, "reset-offsets", idle, *aim, "--execute")
+    assert done == {**dry, "executed": True}
+    assert stored(kafka, idle) == offsets
+    assert {one["partition"]: one["to"] for one in done["partitions"]}.items() <= offsets.items()
+
+
+def test_times_without_a_zone(groups: Groups, idle: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Are UTC, wherever the command runs.
+    """
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "XYZ-7")
+        time.tzset()
+        dry = told(groups, "reset-offsets", idle, "--to-time", "2026-11-21T18:00:41")
+    time.tzset()
+    assert (dry["partitions"][0]["to"], dry["partitions"][0]["note"]) == (11, "2026-11-21T18:00:44.000Z")
+
+
+def test_reset_to_what_is_not_there(groups: Groups, kafka: Kafka, idle: str) -> None:
+    """
+    A topic is a mistake, a partition is passed over.
+    """
+    code, _ = groups("reset-offsets", idle, "--to-earliest", "--topic", "nothing")
+    assert code == "kgateway groups reset-offsets: there is no topic nothing"
+    code, printed = groups("reset-offsets", idle, "--to-earliest", "--topic", f"{TOPIC}:9", "--execute")
+    assert (code, stored(kafka, idle)) == (0, dict.fromkeys(range(4), 10))
+    assert printed.splitlines()[1:] == [
+        f"{TOPIC}          9     -   -    -  there is no such partition",
+        "",
+        f"0 offsets of group {idle} can be set",
+    ]
+
+
+def test_reset_from_a_file(groups: Groups, kafka: Kafka, idle: str, tmp_path: Path) -> None:
+    """
+    The file says which partitions.
+    """
+    file = tmp_path / "offsets.csv"
+    file.write_text(f"{TOPIC},1,3\n")
+    groups("reset-offsets", idle, "--from-file", file, "--execute")
+    assert stored(kafka, idle) == {0: 10, 1: 3, 2: 10, 3: 10}
+    code, _ = groups("reset-offsets", idle, "--from-file", file, "--topic", TOPIC)
+    assert code == "kgateway groups reset-offsets: --from-file and --topic: the file says which partitions"
+
+
+def test_reset_with_members(groups: Groups, kafka: Kafka) -> None:
+    """
+    Is refused before anything is changed.
+    """
+    code, printed = groups("reset-offsets", "busy", "--to-latest", "--execute")
+    told = "group busy has 1 member (app at 127.0.0.1), which would go on where they are: stop them first"
+    assert (code, printed) == (f"kgateway groups reset-offsets: {told}", "")
+    assert stored(kafka, "busy") == {0: 5}
+
+
+def test_reset_with_many_members(groups: Groups, kafka: Kafka) -> None:
+    """
+    Three of them are named.
+    """
+    with members(kafka, "crowd", "d", "b", "c", "a", protocol="consumer"):
+        code, _ = groups("reset-offsets", "crowd", "--to-latest", "--topic", TOPIC)
+    assert "crowd has 4 members (a at 127.0.0.1, b at 127.0.0.1, c at 127.0.0.1, ...), which" in str(code)
+    groups("delete", "crowd")
+
+
+def test_reset_with_members_that_came_meanwhile(groups: Groups, kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Is refused by the server.
+    """
+    monkeypatch.setattr(groups_reset, "_refuse_members", lambda cluster, group_id: None)
+    code, _ = groups("reset-offsets", "busy", "--to-latest", "--execute")
+    told = "group busy has members by now: stop them first; nothing is changed"
+    assert code == f"kgateway groups reset-offsets: {told}"
+    assert stored(kafka, "busy") == {0: 5}
+
+
+def test_reset_a_group_that_is_to_come(groups: Groups, kafka: Kafka) -> None:
+    """
+    Topics have to be named.
+    """
+    code, _ = groups("reset-offsets", "coming", "--to-earliest")
+    assert "group coming has committed nothing: name a topic with --topic" in str(code)
+    code, printed = groups("reset-offsets", "coming", "--shift-by", 1, "--topic", TOPIC)
+    assert (code, printed.count("nothing is committed to shift from")) == (0, 4)
+    groups("reset-offsets", "coming", "--to-offset", 3, "--topic", f"{TOPIC}:2", "--execute")
+    assert stored(kafka, "coming") == {2: 3}
+    groups("delete", "coming")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--to-earliest", "--to-latest"],
+        [],
+        ["--to-time", "tomorrow"],
+        ["--to-earliest", "--topic", f"{TOPIC}:x"],
+        ["--to-earliest", "--topic", f"{TOPIC}:"],
+        ["--to-earliest", "--topic", ":1"],
+    ],
+)
+def test_mistakes_in_a_reset(groups: Groups, wrong: list[str]) -> None:
+    """
+    Are told before anybody is asked.
+    """
+    assert groups("reset-offsets", "busy", *wrong)[0] == 2
+
+
+def test_delete(groups: Groups, kafka: Kafka, idle: str) -> None:
+    """
+    A group and its offsets are gone; each group has an outcome of its own.
+    """
+    code, printed = groups("delete", "busy", idle, "nobody")
+    assert printed == f"{idle}: deleted\n"
+    refused = ["busy is not deleted: it has members; stop them first", "nobody is not deleted: there is no such group"]
+    assert code == f"kgateway groups delete: {'; '.join(refused)}"
+    assert stored(kafka, idle) == {}
+    assert idle not in {group["group"] for group in told(groups, "list")["groups"]}
+
+
+def test_delete_for_programs(groups: Groups, idle: str) -> None:
+    """
+    With the reason, where there is one.
+    """
+    code, printed = groups("delete", idle, "nobody", "--json")
+    assert str(code).startswith("kgateway groups delete: nobody is not")
+    assert json.loads(printed)["groups"] == [
+        {"group": idle, "deleted": True, "problem": None},
+        {"group": "nobody", "deleted": False, "problem": "there is no such group"},
+    ]
+
+
+def test_what_clients_say_moves_no_cursor(groups: Groups, kafka: Kafka) -> None:
+    """
+    Neither in what is printed nor in a reason.
+    """
+    evil, seen = "\x1b[2Jevil", "\\x1b[2Jevil"
+    commit_as_nobody(kafka, evil, {0: 1})
+    for command in (["list"], ["describe", "--all"]):
+        code, printed = groups(*command)
+        assert (code, "\x1b" in printed, seen in printed) == (0, False, True)
+    assert evil in {group["group"] for group in told(groups, "list")["groups"]}
+    assert groups("delete", evil) == (0, f"{seen}: deleted\n")
+    assert groups("delete", evil)[0] == f"kgateway groups delete: {seen} is not deleted: there is no such group"
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon", "86401"])
+def test_a_time_that_cannot_be_waited_for(groups: Groups, seconds: str) -> None:
+    """
+    Is a mistake.
+    """
+    assert groups("list", "--timeout", seconds)[0] == 2
+
+
+def test_patience_ends(groups: Groups) -> None:
+    """
+    As soon as is said.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        bootstrap = f"127.0.0.1:{silent.getsockname()[1]}"
+        code, _ = groups("list", "--bootstrap", bootstrap, "--timeout", "0.1")
+        assert f"{bootstrap} did not give an answer to ApiVersions within 0.1 s" in str(code)

@@ -1,0 +1,102 @@
+"""
+Offsets in a file.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kgateway.cli.groups_file import offsets_in
+from kgateway.cli.groups_refused import Refused
+from kgateway.client.offsets import Partition
+
+DESCRIBED = {
+    "groups": [
+        {"group": "audit", "partitions": [{"topic": "orders", "partition": 0, "committed": 99}]},
+        {
+            "group": "billing",
+            "partitions": [
+                {"topic": "orders", "partition": 0, "committed": 5, "lag": 3},
+                {"topic": "orders", "partition": 1, "committed": None},
+            ],
+        },
+    ]
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """
+    One to be written.
+    """
+    monkeypatch.chdir(tmp_path)
+    return Path("offsets")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "orders,0,5\npayments,12,0\n",
+        '"orders",0,5\r\n\r\n"payments", 12, 0\r\n',
+        "billing,orders,0,5\naudit,orders,0,99\nbilling,payments,12,0",
+    ],
+)
+def test_a_table(file: Path, text: str) -> None:
+    """
+    As Kafka's tool exports it, for one group or for several.
+    """
+    file.write_text(text)
+    assert offsets_in(file, "billing") == {Partition("orders", 0): 5, Partition("payments", 12): 0}
+
+
+def test_what_describe_has_printed(file: Path) -> None:
+    """
+    Of this group, where something was committed.
+    """
+    file.write_text(json.dumps(DESCRIBED, indent=2))
+    assert offsets_in(file, "billing") == {Partition("orders", 0): 5}
+
+
+def test_the_largest_offset(file: Path) -> None:
+    """
+    Is one.
+    """
+    file.write_text(f"orders,0,{(1 << 63) - 1}")
+    assert offsets_in(file, "billing") == {Partition("orders", 0): (1 << 63) - 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "offsets has no offsets of group billing"),
+        ("audit,orders,0,5", "offsets has no offsets of group billing"),
+        (json.dumps({"groups": []}), "offsets has no offsets of group billing"),
+        ("orders,0,5\norders,1\n", "offsets, line 2: 'orders,1' is not TOPIC,PARTITION,OFFSET"),
+        ("orders,0,-5", "offsets, line 1: 'orders,0,-5' is not TOPIC,PARTITION,OFFSET"),
+        ("orders,x,5", "offsets, line 1: 'orders,x,5' is not TOPIC,PARTITION,OFFSET"),
+        (f"orders,0,{1 << 63}", f"offsets, line 1: 'orders,0,{1 << 63}' is not TOPIC,PARTITION,OFFSET"),
+        ("{", "offsets is not what `kgateway groups describe --json` prints"),
+        ('{"groups": [{}]}', "offsets is not what `kgateway groups describe --json` prints"),
+        ('{"groups": 3}', "offsets is not what `kgateway groups describe --json` prints"),
+    ],
+)
+def test_what_is_no_such_file(file: Path, text: str, reason: str) -> None:
+    """
+    Is refused with the line, or what it should be.
+    """
+    file.write_text(text)
+    with pytest.raises(Refused) as refused:
+        offsets_in(file, "billing")
+    assert str(refused.value) == reason
+
+
+def test_a_file_that_cannot_be_read(file: Path) -> None:
+    """
+    Is named.
+    """
+    with pytest.raises(Refused, match="offsets cannot be read: No such file or directory"):
+        offsets_in(file, "billing")
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(Refused, match="offsets cannot be read: 'utf-8' codec"):
+        offsets_in(file, "billing")
