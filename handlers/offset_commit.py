@@ -99,7 +99,11 @@ def _topic(asked: TopicAsked, context: Context) -> Topic:
 def _commit(request: OffsetCommitRequest, wanted: Wanted, context: Context) -> Deferred[None] | None:
     held = _committing(request, context)
     check = held.group.check_commit(
-        request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, transactional=False
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        transactional=False,
+        knows_epochs=context.version >= 9,
     )
     fitting = [one for one in wanted if _fits(*one, context)]
     if check:

@@ -64,10 +64,11 @@ class Group(Protocol):
         """
 
     def check_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
+        self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, knows_epochs: bool = True
     ) -> PartitionCheck | None:
         """
-        Whether who says so may commit offsets, by its generation or member epoch; a KafkaError where it may not.
+        Whether who says so may commit offsets, by its generation or member epoch; a KafkaError where it may not. In old
+        versions of the request there are no member epochs.
         A commit is a sign of life. Where it depends on the partition (KIP-1251), what is to be asked for each.
         """
 

@@ -8,12 +8,14 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from handlers.consumer_group_heartbeat import consumer_group_heartbeat
 from handlers.offset_commit import offset_commit
 from kgateway.cluster.partition import Appended
 from kgateway.cluster.view import NewTopic
 from kgateway.groups.groups import Groups
 from kgateway.groups.offsets import Place
 from kgateway.interfaces import KeyValue
+from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.messages.offset_commit import OffsetCommitRequest
 from kgateway.messages.stored.offset_commit import OffsetCommitValue
 from kgateway.security.permissions import Operation, Resource
@@ -72,6 +74,27 @@ class OffsetCommitTests(SynchronousTestCase):
         """
         assert offset_commit.versions == VERSIONS
         assert offset_commit.overlaps
+
+    def test_members_with_epochs(self) -> None:
+        """
+        A member that speaks the consumer protocol commits with a version that knows member epochs.
+        """
+        joining = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=["orders"],
+            topic_partitions=[],
+        )
+        joined = self.successResultOf(self.serving.ask(consumer_group_heartbeat, joining, 1))
+        asked = {"member_id": "m", "generation_id_or_member_epoch": joined.member_epoch}
+        for version in VERSIONS[2:]:
+            expected = ErrorCode.NONE if version >= 9 else ErrorCode.UNSUPPORTED_VERSION
+            [(_, _, code)] = self.commit(
+                version, Partition(partition_index=0, committed_offset=3, committed_metadata=""), **asked
+            )
+            assert code == expected, version
 
     def test_simple_consumer(self) -> None:
         """

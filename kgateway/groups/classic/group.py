@@ -144,7 +144,9 @@ class ClassicGroup:
         if self.members:
             self._rebalance.begin_or_go_on(reason)
 
-    def check_commit(self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool) -> None:
+    def check_commit(
+        self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, knows_epochs: bool = True
+    ) -> None:
         self._check_alive()
         phase = self._state.phase
         if epoch < 0 and phase is Phase.EMPTY:

@@ -28,6 +28,16 @@ def check_commit(
     return None if epoch == current else partial(_check_partition, state, member_id, epoch)
 
 
+def check_knows_epochs(state: GroupState, member_id: str) -> None:
+    """
+    Refuse a member that speaks of a generation, where it has an epoch.
+    """
+    profile = state.profiles.get(member_id)
+    if profile and profile.classic is None:
+        reason = f"{member_id} speaks the consumer protocol, and commits with OffsetCommit before version 9"
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, reason)
+
+
 def _check_partition(state: GroupState, member_id: str, epoch: int, topic_id: Uuid, index: int) -> None:
     progress = state.progress_of(member_id)
     for owned in (progress.assigned, progress.revoking):

@@ -18,7 +18,7 @@ from kgateway.cluster.view import ClusterView
 from kgateway.groups.consumer.admission import check_epoch, check_room, known, take_place
 from kgateway.groups.consumer.assignment import Assignment, Owned, assignment_of
 from kgateway.groups.consumer.changes import Changes
-from kgateway.groups.consumer.commits import check_commit, check_fetch
+from kgateway.groups.consumer.commits import check_commit, check_fetch, check_knows_epochs
 from kgateway.groups.consumer.config import GroupConfig
 from kgateway.groups.consumer.describing import Described, describe
 from kgateway.groups.consumer.draft import Draft
@@ -136,9 +136,12 @@ class ConsumerGroup:
         return self.changes.make(partial(self._beat, request, client))
 
     def check_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
+        self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, knows_epochs: bool = True
     ) -> PartitionCheck | None:
-        return check_commit(self._state, member_id, instance_id, epoch, transactional=transactional)
+        check = check_commit(self._state, member_id, instance_id, epoch, transactional=transactional)
+        if not (transactional or knows_epochs):
+            check_knows_epochs(self._state, member_id)
+        return check
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         check_fetch(self._state, member_id, epoch)
