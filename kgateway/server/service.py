@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import Any, NoReturn, cast
 
 from twisted.application.service import Service
@@ -28,6 +29,7 @@ from kgateway.control.commands import commands
 from kgateway.control.server import ControlSocket, ControlSocketError
 from kgateway.observe.levels import LogLevels
 from kgateway.observe.profile import Profiler
+from kgateway.server.discovery import discover
 from kgateway.server.gateway import Gateway, StartError
 from kgateway.server.options import Options as Options
 from kgateway.server.plugin_rows import plugin_rows
@@ -66,6 +68,14 @@ class GatewayService(Service):
         self._gateway: Gateway | None = None
         self._control: ControlSocket | None = None
         self._port_file: PortFile | None = None
+
+    def privilegedStartService(self) -> None:
+        """
+        Import the handlers while it has all its rights: with fewer, not every installed module can be read.
+        """
+        super().privilegedStartService()
+        with suppress(Exception):  # which is told when the gateway starts
+            discover(self._settings.handlers)
 
     def startService(self) -> None:
         super().startService()

@@ -236,7 +236,10 @@ def stamped(world: World, number: int) -> int:
     Produce a record that gets this offset; its time.
     """
     with Client(world.port) as client:
-        told = produced(client.ask(produce_request(TOPIC, batch_of(b"%d" % number + VALUE)), PRODUCE_VERSION))
+        while True:
+            told = produced(client.ask(produce_request(TOPIC, batch_of(b"%d" % number + VALUE)), PRODUCE_VERSION))
+            if told.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:  # the log is looked through
+                break
         assert (told.error_code, told.base_offset) == (ErrorCode.NONE, number)
         sleep(0.002)  # the next has another time
         return int(told.log_append_time_ms)

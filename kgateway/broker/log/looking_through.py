@@ -67,7 +67,7 @@ class LookingThrough:
                 return found
             reason = self._note(found)
             if reason:
-                return Damage(segment.size, len(found.data), reason, torn=False)
+                return Damage(segment.size, len(found.data), reason, False, True, found.header.last_offset + 1)
             count, size = count + 1, size + len(found.data)
             if size >= _BYTES_A_STEP:
                 count = size = 0
@@ -89,6 +89,8 @@ class LookingThrough:
         """
         Where the log goes on behind damage; `None` where it ends, for what is missing there may have been anything.
         """
+        if damage.next_offset is not None:  # it is there, and nothing behind it is missing
+            return damage.position + damage.size, damage.next_offset
         if not self._may_follow(self._segment.next_offset):
             return None
         found = None

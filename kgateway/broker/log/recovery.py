@@ -244,7 +244,7 @@ class Recovery:
         """
         header = batch.header
         epoch, offset = header.partition_leader_epoch, header.base_offset
-        if not 0 <= epoch < self._leader_epoch and self._trust.process_only:
+        if not 0 <= epoch < self._leader_epoch:
             return f"leader epoch {epoch}, and {self._leader_epoch} begins only now"
         segment.note(header, offset, self._interval)
         self._note_epoch(epoch, offset)

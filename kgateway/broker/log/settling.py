@@ -53,7 +53,8 @@ class Settling:
                 settled.append(self._settle(partition))
                 yield
 
-        await self._parts.in_turns(settle())
+        if partitions:  # else no turn is needed: a gateway that cannot start says so at once
+            await self._parts.in_turns(settle())
         await self._sync([partition for partition in partitions if not partition.lost])
         synced = all(settled) and all(partition.is_sure and not partition.lost for partition in partitions)
         here = {partition.place for partition in partitions}

@@ -53,6 +53,7 @@ class Damage(NamedTuple):
     reason: str
     torn: bool
     misplaced: bool = False  # its bytes are good, but not its offset, or that of the one before
+    next_offset: int | None = None  # that follows it, where that is known
 
 
 class Piece(NamedTuple):
@@ -170,8 +171,9 @@ def scan(source: Source, start: int, end: int, first_offset: int) -> Iterator[Ba
             return
         following = expected + batch.header.last_offset_delta + 1
         if batch.header.base_offset != expected and _offset_at(source, position + size, end) == following:
-            yield _misplaced(batch, position, expected, torn=False)
-            expected = following  # as far as the next one tells, it was only its offset
+            # As far as the next one tells, it is only its offset.
+            yield _misplaced(batch, position, expected, torn=False)._replace(next_offset=following)
+            expected = following
         else:
             damage = _fault(batch, position, expected)
             yield damage or batch

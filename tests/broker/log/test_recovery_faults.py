@@ -169,21 +169,48 @@ def test_two_damages_one_behind_the_other(second: int, left: Left) -> None:
     assert (beside(left), found.log.end_offset) == ([], 12)
 
 
+@EITHER
 @pytest.mark.parametrize("told", [9, 11 + 256])
-def test_a_changed_offset(told: int, left: Left) -> None:
+def test_a_changed_offset(told: int, trust: Trust, left: Left) -> None:
     """
-    No CRC covers the offset of a batch, but the next one tells what it was. So after the death of the process it is
-    passed over like other damage; after that of the machine the log ends there.
+    No CRC covers the offset of a batch, but the next one tells what it was: nothing is missing, whoever has died, and
+    only that batch is passed over.
     """
     left.append(sequenced(12))
     left.change(SIZE + 6, LAST, by=told >> 8)
     left.change(SIZE + 7, LAST, by=11 ^ told & 0xFF)
-    found = left.open(after_process(0))
+    found = left.open(trust)
     where = f"a batch with the offsets {told} to {told}, where 11 is next; it will not be given out"
     assert [fault.partition(f"byte {SIZE}: ")[2] for fault in found.faults] == [where]
     assert (found.log.end_offset, beside(left)) == (13, [])
-    found = left.open(after_machine())
-    assert (found.log.end_offset, beside(left)) == (11, [f"{LAST}.cut-{SIZE}"])
+
+
+@EITHER
+@pytest.mark.parametrize("number", [10, 11, 12])
+def test_a_changed_leader_epoch(number: int, trust: Trust, left: Left) -> None:
+    """
+    One that has not begun yet is none, and the batch is passed over, be it the last one too.
+    """
+    left.append(sequenced(12))
+    at = (number - 10) * SIZE
+    left.change(at + 12, LAST)
+    found = left.open(trust)
+    where = f"{left.folder / LAST}, byte {at}: leader epoch {(0xFF << 24) - (1 << 32) + 2}, and 100 begins only now"
+    assert found.faults == [f"{where}; it will not be given out"]
+    assert (found.log.end_offset, beside(left)) == (13, [])
+    assert found.epochs.last == 2
+
+
+@EITHER
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_leader_epoch_that_is_too_large(count: int, trust: Trust, left: Left) -> None:
+    """
+    One that may have been is believed, until two batches behind it tell a smaller one.
+    """
+    for number in range(12, 13 + count):
+        left.append(sequenced(number))
+    left.change(2 * SIZE + 15, LAST, by=64)
+    assert left.open(trust).epochs.last == (66 if count == 1 else 2)
 
 
 def test_two_changed_offsets(left: Left) -> None:
