@@ -33,6 +33,7 @@ Answer = TopicAnswer.Partition
 Wanted = list[tuple[Topic, Asked, Answer]]  # to be committed, and where to say how it went
 
 _COMMIT_TIME = -1
+_END_OF_TIME = (1 << 63) - 1
 _NO_ERROR = ErrorCode.NONE  # a look-up in the enum costs as much as three calls
 
 
@@ -141,7 +142,7 @@ def _committing(request: OffsetCommitRequest, context: Context) -> Held:
 
 def _commits(request: OffsetCommitRequest, wanted: Wanted, now_ms: int) -> Iterator[tuple[Place, OffsetCommitValue]]:
     retention_ms = request.retention_time_ms
-    expires = NEVER if retention_ms == NEVER else now_ms + retention_ms
+    expires = NEVER if retention_ms == NEVER else min(now_ms + retention_ms, _END_OF_TIME)
     for topic, asked, _ in wanted:
         told = asked.commit_timestamp
         yield (

@@ -75,6 +75,16 @@ class OffsetCommitTests(SynchronousTestCase):
         assert offset_commit.versions == VERSIONS
         assert offset_commit.overlaps
 
+    def test_retention_without_end(self) -> None:
+        """
+        Offsets that expire later than can be told expire at the end of time.
+        """
+        partition = Partition(partition_index=0, committed_offset=3, committed_metadata="")
+        assert self.commit(2, partition, retention_time_ms=(1 << 63) - 1) == [("orders", 0, ErrorCode.NONE)]
+        committed = self.groups().offsets("g").at(Place("orders", 0))
+        assert committed
+        assert committed.expire_timestamp == (1 << 63) - 1
+
     def test_members_with_epochs(self) -> None:
         """
         A member that speaks the consumer protocol commits with a version that knows member epochs.
