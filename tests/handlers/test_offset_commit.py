@@ -81,7 +81,7 @@ class OffsetCommitTests(SynchronousTestCase):
         """
         partition = Partition(partition_index=0, committed_offset=3, committed_metadata="")
         assert self.commit(2, partition, retention_time_ms=(1 << 63) - 1) == [("orders", 0, ErrorCode.NONE)]
-        committed = self.groups().offsets("g").at(Place("orders", 0))
+        committed = self.groups().offsets("g").at("orders", 0)
         assert committed
         assert committed.expire_timestamp == (1 << 63) - 1
 
