@@ -10,11 +10,12 @@ from uuid import uuid4
 import pytest
 
 from kgateway.testing.kafka import Kafka
+from tests.clients.groups.chaos import SERVER_OPTIONS
 from tests.clients.raw import Raw
 
 collect_ignore_glob = ["test_*.py"]
 
-pytest.register_assert_rewrite("tests.clients.behaviour")
+pytest.register_assert_rewrite("tests.clients.behaviour", "tests.clients.groups.behaviour")
 
 
 @pytest.fixture(autouse=True)
@@ -22,9 +23,11 @@ def no_traceback(request: pytest.FixtureRequest) -> Iterator[None]:
     """
     Whatever a client does, the gateway meets with no accident.
     """
-    kafka = request.getfixturevalue("shared_kafka") if "shared_kafka" in request.fixturenames else None
+    used = {"shared_kafka", "group_kafka"} & {*request.fixturenames}
+    gateways = [request.getfixturevalue(name) for name in used]
     yield
-    assert not kafka or "Traceback" not in kafka.log, kafka.log
+    for kafka in gateways:
+        assert "Traceback" not in kafka.log, kafka.log
 
 
 @pytest.fixture
@@ -68,4 +71,13 @@ def strict_kafka() -> Iterator[Kafka]:
     A gateway that creates no topic unasked.
     """
     with Kafka("--auto-create-topics", "no") as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="session")
+def group_kafka() -> Iterator[Kafka]:
+    """
+    A gateway whose groups are quick.
+    """
+    with Kafka(*SERVER_OPTIONS) as kafka:
         yield kafka

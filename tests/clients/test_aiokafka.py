@@ -7,6 +7,8 @@ import pytest
 from tests.clients.aiokafka_client import AioKafka
 from tests.clients.behaviour import Behaviour
 from tests.clients.client import Connect
+from tests.clients.groups.behaviour import StaticGrouping
+from tests.clients.groups.kinds import AIOKAFKA
 
 
 @pytest.fixture(scope="module")
@@ -21,3 +23,11 @@ class TestAioKafka(Behaviour):
     """
     What every client does.
     """
+
+
+class TestAioKafkaGroups(StaticGrouping):
+    """
+    What members of every client do.
+    """
+
+    kind = AIOKAFKA

@@ -8,6 +8,8 @@ import pytest
 
 from tests.clients.behaviour import Behaviour
 from tests.clients.client import Connect
+from tests.clients.groups.behaviour import StaticGrouping
+from tests.clients.groups.kinds import GO
 from tests.clients.program import Program
 
 
@@ -24,3 +26,11 @@ class TestGo(Behaviour):
     """
     What every client does.
     """
+
+
+class TestGoGroups(StaticGrouping):
+    """
+    What members of every client do.
+    """
+
+    kind = GO

@@ -2,11 +2,8 @@
 Kafka's own clients in Java, driven by `java/Client.java`, and its command line tools.
 """
 
-import os
 import re
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,26 +11,12 @@ from kgateway.records.compression import Codec
 from kgateway.testing.kafka import Kafka
 from kgateway.wire.errors import ErrorCode
 from tests.clients.behaviour import Behaviour, rows
-from tests.clients.client import PATIENCE_S, Connect
+from tests.clients.client import Connect
+from tests.clients.groups import kinds
+from tests.clients.groups.behaviour import StaticGrouping
+from tests.clients.java_tools import SOURCES, java, tool
 from tests.clients.program import Program
 from tests.clients.raw import Raw
-
-SOURCES = Path(__file__).parent / "java"
-
-
-def java(program: str, *arguments: str) -> list[str]:
-    """
-    The command that runs a class, or a source file, beside Kafka's jars.
-    """
-    return [
-        "java",
-        "-Xshare:auto",
-        "-XX:TieredStopAtLevel=1",
-        "-cp",
-        f"{os.environ['KAFKA_JARS']}/*",
-        program,
-        *arguments,
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +36,12 @@ class TestJava(Behaviour):
     unknown_topic = ErrorCode.REQUEST_TIMED_OUT  # it waits for the topic to come
 
 
-def tool(name: str, kafka: Kafka, *arguments: str, text: str = "") -> str:
+class TestJavaGroups(StaticGrouping):
     """
-    What one of Kafka's command line tools prints, when all goes well.
+    What members of every client do.
     """
-    command = java(f"org.apache.kafka.tools.{name}", *arguments, "--bootstrap-server", kafka.bootstrap)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+
+    kind = kinds.java()
 
 
 class TestTools:

@@ -8,6 +8,8 @@ from kgateway.records.record import Header, Record
 from kgateway.wire.errors import ErrorCode
 from tests.clients.behaviour import START_MS, Behaviour
 from tests.clients.client import Client, Connect
+from tests.clients.groups.behaviour import StaticGrouping
+from tests.clients.groups.kinds import KAFKA_PYTHON
 from tests.clients.kafkapython_client import KafkaPython
 from tests.clients.raw import Raw
 
@@ -34,3 +36,11 @@ class TestKafkaPython(Behaviour):
         with pytest.raises(TypeError):
             client.send(topic, [Record(0, START_MS, b"key", b"value", (Header("null", None),))])
         assert raw.records(topic) == []
+
+
+class TestKafkaPythonGroups(StaticGrouping):
+    """
+    What members of every client do.
+    """
+
+    kind = KAFKA_PYTHON

@@ -1,4 +1,5 @@
-// Does with franz-go what tests/clients/program.py asks, a line of JSON in and one out.
+// Does with franz-go what tests/clients/program.py asks, a line of JSON in and one out. With an argument it is the member
+// of a group instead.
 package main
 
 import (
@@ -315,6 +316,10 @@ func answer(line []byte) any {
 }
 
 func main() {
+	if len(os.Args) > 1 {
+		runMember(os.Args[1])
+		return
+	}
 	in, out := bufio.NewReader(os.Stdin), json.NewEncoder(os.Stdout)
 	for {
 		line, err := in.ReadBytes('\n')

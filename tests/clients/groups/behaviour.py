@@ -1,0 +1,199 @@
+"""
+What the members of a group can do with a gateway, whatever their client: the tests that each client passes, by each
+protocol it speaks.
+
+The tests of a client are a class that names it:
+
+    class TestMyGroups(Grouping):
+        kind = MINE
+"""
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+import pytest
+
+from kgateway.testing.kafka import Kafka
+from tests.clients.behaviour import rows
+from tests.clients.groups.chaos import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
+from tests.clients.groups.checking import SHUT_OUT
+from tests.clients.groups.crew import Crew
+from tests.clients.groups.kinds import Kind
+from tests.clients.groups.member import Member
+from tests.clients.groups.members.telling import Wanted, place
+from tests.clients.groups.observer import committed, described
+from tests.clients.raw import Raw
+from tests.faults.client import Client
+
+_PARTITIONS = 4
+_LONG_WORK_MS = 1_000
+_LIBRARY = -1  # it knows by itself, or does not tell what it was told
+
+
+class Grouping:
+    """
+    A topic of four partitions, and members of one client.
+    """
+
+    kind: ClassVar[Kind]
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """
+        Each test is done by each protocol.
+        """
+        protocols = self.kind.static if "start_static" in metafunc.fixturenames else self.kind.protocols
+        metafunc.parametrize("protocol", sorted(protocols))
+
+    @pytest.fixture
+    def subscribed(self, group_kafka: Kafka, name: str) -> Iterator[Raw]:
+        """
+        What is in the topic.
+        """
+        with Raw(group_kafka.bootstrap) as raw:
+            raw.create(name, _PARTITIONS)
+            yield raw
+
+    @pytest.fixture
+    def crew(self, group_kafka: Kafka, subscribed: Raw, name: str, protocol: str) -> Iterator[Crew]:
+        how = Wanted(group_kafka.bootstrap, name, [name], protocol, SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS)
+        with Crew(how) as crew:
+            yield crew
+
+    @pytest.fixture
+    def client(self, group_kafka: Kafka) -> Iterator[Client]:
+        with Client(group_kafka.port) as client:
+            yield client
+
+    def test_commits_are_kept(self, crew: Crew, subscribed: Raw, name: str, client: Client) -> None:
+        """
+        A member has all partitions, and what it commits is there; when it has left, the group is empty.
+        """
+        append(subscribed, name, 10)
+        member = crew.start(self.kind)
+        crew.wait(lambda: dict(member.committed) == ends(name, 10), "all committed")
+        assert member.owned == set(ends(name, 0))
+        assert committed(client, name) == ends(name, 10)
+        member.leave()
+        assert (described(client, name).state, described(client, name).members) == ("Empty", 0)
+        assert not member.refusals
+
+    def test_members_share(self, crew: Crew, subscribed: Raw, name: str, client: Client) -> None:
+        """
+        A second member gets half of the partitions, and all when the first one has left; each record is processed.
+        """
+        first = crew.start(self.kind)
+        crew.wait(lambda: crew.shares(ends(name, 0)), "one owner")
+        second = crew.start(self.kind)
+        crew.wait(lambda: crew.shares(ends(name, 0)) and len(second.owned) == len(first.owned), "two owners")
+        append(subscribed, name, 10)
+        crew.wait(lambda: crew.committed == ends(name, 10), "all committed")
+        assert described(client, name).members == 2
+        first.leave()
+        crew.wait(lambda: crew.shares(ends(name, 0)), "one owner again")
+        append(subscribed, name, 5)
+        crew.wait(lambda: crew.committed == ends(name, 15), "all committed")
+
+    def test_a_group_resumes(self, crew: Crew, subscribed: Raw, name: str) -> None:
+        """
+        Who comes when all have left goes on behind what was committed.
+        """
+        append(subscribed, name, 10)
+        first = crew.start(self.kind)
+        crew.wait(lambda: crew.committed == ends(name, 10), "all committed")
+        first.leave()
+        append(subscribed, name, 5)
+        second = crew.start(self.kind)
+        crew.wait(lambda: crew.committed == ends(name, 15), "all committed")
+        assert second.processed == {where: [*range(10, 15)] for where in ends(name, 0)}
+
+    def test_a_member_is_killed(self, crew: Crew, subscribed: Raw, name: str, client: Client) -> None:
+        """
+        After its session timeout another one has its partitions, and goes on behind what it has committed.
+        """
+        first, second = crew.start(self.kind), crew.start(self.kind)
+        crew.wait(lambda: crew.shares(ends(name, 0)) and len(second.owned) == len(first.owned), "two owners")
+        append(subscribed, name, 10)
+        crew.wait(lambda: crew.committed == ends(name, 10), "all committed")
+        first.kill()
+        append(subscribed, name, 5)
+        crew.wait(lambda: crew.shares(ends(name, 0)), "one owner")
+        crew.wait(lambda: crew.committed == ends(name, 15), "all committed")
+        assert described(client, name).members == 1
+        assert all(second.processed[where][-5:] == [*range(10, 15)] for where in ends(name, 0))
+
+    def test_a_member_is_shut_out(self, crew: Crew, subscribed: Raw, name: str, client: Client) -> None:
+        """
+        Who stands still for longer than its session timeout has no partitions, and comes back as a new member; what it
+        commits then is not accepted.
+        """
+        first, second = crew.start(self.kind, work_ms=_LONG_WORK_MS), crew.start(self.kind)
+        crew.wait(lambda: crew.shares(ends(name, 0)) and len(second.owned) == len(first.owned), "two owners")
+        append(subscribed, name, 10)
+        crew.wait(lambda: bool(first.processed), "about to commit")
+        first.freeze()
+        crew.wait(lambda: second.committed == ends(name, 10), "taken over")
+        before = first.rebalances
+        first.thaw()
+        crew.wait(lambda: first.rebalances > before, "back")
+        crew.wait(lambda: crew.shares(ends(name, 0)) and len(second.owned) == len(first.owned), "two owners again")
+        assert {refusal.code for refusal in first.refusals} <= SHUT_OUT | {_LIBRARY}
+        assert not first.committed
+        assert committed(client, name) == ends(name, 10)
+
+
+class StaticGrouping(Grouping):
+    """
+    For clients whose members can have instance ids.
+    """
+
+    @pytest.fixture
+    def start_static(self, crew: Crew) -> Callable[[str], Member]:
+        """
+        Starts a member that has an instance id.
+        """
+        return lambda instance: crew.start(self.kind, instance=instance)
+
+    def test_a_static_member_returns(
+        self,
+        crew: Crew,
+        start_static: Callable[[str], Member],
+        subscribed: Raw,
+        name: str,
+        client: Client,
+        protocol: str,
+    ) -> None:
+        """
+        Who ends and comes back under its instance id within the session timeout has its partitions again, and the other
+        member does not notice.
+        """
+        first, other = start_static("first"), start_static("other")
+        crew.wait(lambda: crew.shares(ends(name, 0)) and len(other.owned) == len(first.owned), "two owners")
+        append(subscribed, name, 10)
+        crew.wait(lambda: crew.committed == ends(name, 10), "all committed")
+        owned, rebalances = set(first.owned), other.rebalances
+        if protocol == "consumer":
+            first.leave()  # or nobody else may have its id until its session is over
+        else:
+            first.kill()
+        again = start_static("first")
+        crew.wait(lambda: again.owned == owned, "back")
+        append(subscribed, name, 5)
+        crew.wait(lambda: crew.committed == ends(name, 15), "all committed")
+        assert (other.rebalances, len(other.owned)) == (rebalances, 2)
+        assert again.processed == {where: [*range(10, 15)] for where in owned}
+        assert described(client, name).members == 2
+
+
+def ends(topic: str, end: int) -> dict[str, int]:
+    """
+    This offset in each partition.
+    """
+    return {place(topic, index): end for index in range(_PARTITIONS)}
+
+
+def append(raw: Raw, topic: str, count: int) -> None:
+    """
+    So many records more in each partition.
+    """
+    for index in range(_PARTITIONS):
+        raw.append(topic, rows(count), index)

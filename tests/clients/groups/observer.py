@@ -1,0 +1,122 @@
+"""
+Somebody outside of a group, who asks the server what is committed and how the group is.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Event, Thread
+from time import time
+
+from kgateway.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from kgateway.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kgateway.messages.offset_fetch import OffsetFetchRequest
+from kgateway.wire.errors import ErrorCode
+from tests.clients.groups.events import Place, Seen
+from tests.clients.groups.member import Tell
+from tests.clients.groups.members.telling import place
+from tests.faults.client import Client
+
+_PAUSE_S = 0.1
+_FETCH_VERSION, _DESCRIBE_VERSION, _CONSUMER_DESCRIBE_VERSION = 8, 5, 0
+_NOT_NOW = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """
+    How a group is.
+    """
+
+    state: str
+    epoch: int  # -1 where its kind tells none
+    members: int
+
+
+def committed(client: Client, group: str) -> dict[Place, int] | None:
+    """
+    What is committed; nothing where the server is not ready to say.
+    """
+    request = OffsetFetchRequest(groups=[OffsetFetchRequest.Group(group_id=group, topics=None)])
+    (answer,) = client.ask(request, _FETCH_VERSION).groups
+    if answer.error_code in _NOT_NOW:
+        return None
+    partitions = [(topic.name, partition) for topic in answer.topics for partition in topic.partitions]
+    if answer.error_code or any(partition.error_code for _, partition in partitions):
+        raise ValueError(answer)
+    return {place(name, partition.partition_index): partition.committed_offset for name, partition in partitions}
+
+
+def described(client: Client, group: str) -> Group:
+    """
+    The group, whichever protocol it has.
+    """
+    found = details(client, group)
+    epoch = -1 if isinstance(found, DescribeGroupsResponse.Group) else found.group_epoch
+    return Group(found.group_state, epoch, len(found.members))
+
+
+def details(client: Client, group: str) -> DescribeGroupsResponse.Group | ConsumerGroupDescribeResponse.Group:
+    """
+    All that the server tells of it.
+    """
+    request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    found: ConsumerGroupDescribeResponse.Group
+    (found,) = client.ask(request, _CONSUMER_DESCRIBE_VERSION).groups
+    if not found.error_code:
+        return found
+    classic: DescribeGroupsResponse.Group
+    (classic,) = client.ask(DescribeGroupsRequest(groups=[group]), _DESCRIBE_VERSION).groups
+    return classic
+
+
+class Observer:
+    """
+    Asks again and again what is committed, in a thread, and tells it.
+    """
+
+    def __init__(self, port: int, group: str, tell: Tell) -> None:
+        self.failure: BaseException | None = None
+        self.asked = 0
+        self.last: dict[Place, int] = {}
+        self._port = port
+        self._group = group
+        self._tell = tell
+        self._stopping = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """
+        Begin.
+        """
+        self._thread.start()
+
+    def stop(self) -> None:
+        """
+        End.
+        """
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                with suppress(OSError, AssertionError), Client(self._port) as client:  # the server may be down
+                    self._ask(client)
+                self._stopping.wait(_PAUSE_S)
+        except BaseException as failure:
+            self.failure = failure
+
+    def _ask(self, client: Client) -> None:
+        while not self._stopping.is_set():
+            since = time()
+            found = committed(client, self._group)
+            if found is not None:
+                self.asked += 1
+                self.last = found
+                self._tell(Seen(time(), since, found))
+            self._stopping.wait(_PAUSE_S)

@@ -1,0 +1,53 @@
+"""
+A group whose members come, go, are killed with -9 and stand still at random moments, while records flow: each record is
+processed, no partition has two owners, and no commit of somebody who was shut out is accepted.
+
+By default there are a few members, of the Python clients, and two scenarios. `tox -e groups` has all clients, twenty
+at a time.
+GROUPS_SEED makes the same choices again; a failure names it.
+"""
+
+import os
+from random import SystemRandom
+
+import pytest
+
+from kgateway.testing.pytest_plugin import StartKafka
+from tests.clients.groups.chaos import SERVER_OPTIONS, Cast, Chaos
+from tests.clients.groups.kinds import kinds
+
+SEED = os.environ.get("GROUPS_SEED") or str(SystemRandom().randrange(1 << 32))
+ROUNDS = int(os.environ.get("GROUPS_ROUNDS", "1"))
+SIZE = int(os.environ.get("GROUPS_SIZE", "6"))
+_ROUND_S = float(os.environ.get("GROUPS_ROUND_S", "4"))
+FAULTS_SHOWN = 20
+
+SCENARIOS = {
+    "classic": ["eager"],
+    "cooperative": ["cooperative"],
+    "consumer": ["consumer"],
+    "migration": ["eager", "consumer"],
+}
+
+
+@pytest.mark.parametrize("scenario", os.environ.get("GROUPS_SCENARIOS", "cooperative migration").split())
+def test_chaos(start_kafka: StartKafka, scenario: str) -> None:
+    """
+    The group keeps its promises, and settles within a session timeout after each round.
+    """
+    print(f"\nGROUPS_SEED={SEED}")
+    protocols = SCENARIOS[scenario]
+    cast = Cast([kind for kind in kinds() if kind.protocols & {*protocols}], protocols, SIZE)
+    kafka = start_kafka(*SERVER_OPTIONS)
+    try:
+        with Chaos(kafka.port, f"group-{scenario}", cast, f"{SEED} {scenario}") as chaos:
+            for _ in range(ROUNDS):
+                chaos.rage(_ROUND_S)
+                chaos.settle()
+            found = chaos.finish()
+        print(chaos.summary)
+        assert not found, f"with GROUPS_SEED={SEED}:\n" + "\n".join(found[:FAULTS_SHOWN])
+        assert "Traceback" not in kafka.log
+    except BaseException:
+        print(kafka.log)
+        raise

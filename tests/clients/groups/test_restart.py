@@ -1,0 +1,55 @@
+"""
+The server is killed under a group at work, and comes back: what was committed stays, and the group settles.
+
+By default the group has a few members of the Python clients. `tox -e groups` has fifty, of all clients.
+"""
+
+import os
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from kgateway.testing.kafka import Kafka
+from tests.clients.groups.chaos import SERVER_OPTIONS, Cast, Chaos
+from tests.clients.groups.kinds import kinds
+from tests.clients.groups.test_chaos import FAULTS_SHOWN, SCENARIOS, SEED
+from tests.faults.killing import free_port
+
+MEMBERS = int(os.environ.get("GROUPS_MEMBERS", "5"))
+_KILLS = 2
+
+
+@pytest.mark.parametrize("scenario", ["classic", "consumer"])
+def test_restart(tmp_path: Path, scenario: str) -> None:
+    """
+    After each crash committed offsets are where they were or further, no commit that was accepted is missing, and the
+    group is stable again, with all its members, within a session timeout.
+    """
+    protocols, port = SCENARIOS[scenario], free_port()
+    # Few of Java's: its consumer of KIP-848 takes half a processor as long as there is no server.
+    found = [kind for kind in kinds() if kind.protocols & {*protocols} for _ in range(1 if kind.name == "java" else 4)]
+    cast = Cast(found, protocols, MEMBERS)
+    kafka = Kafka("--listen", f"tcp:{port}:interface=127.0.0.1", *SERVER_OPTIONS, folder=tmp_path)
+    kafka.start()
+    try:
+        with Chaos(port, f"group-{scenario}", cast, f"{SEED} restart {scenario}") as chaos:
+            for _ in range(MEMBERS):
+                chaos.start()
+            chaos.settle()
+            for _ in range(_KILLS):
+                chaos.commit_further()
+                kafka.kill()
+                began = monotonic()
+                kafka.start()
+                print(f"started in {monotonic() - began:.1f} s")
+                chaos.settle_again()
+            wrong = chaos.finish()
+        print(f"{chaos.summary}; {kafka.log.count('joined')} joins of {MEMBERS} members")
+        assert not wrong, f"with GROUPS_SEED={SEED}:\n" + "\n".join(wrong[:FAULTS_SHOWN])
+        assert "Traceback" not in kafka.log
+    except BaseException:
+        print(kafka.log)
+        raise
+    finally:
+        kafka.stop()

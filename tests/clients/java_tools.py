@@ -1,0 +1,44 @@
+"""
+Programs of Java, and Kafka's own command line tools.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+from kgateway.testing.kafka import Kafka
+from tests.clients.client import PATIENCE_S
+
+SOURCES = Path(__file__).parent / "java"
+
+
+def java(program: str, *arguments: str) -> list[str]:
+    """
+    The command that runs a class, or a source file, beside Kafka's jars.
+    """
+    return [
+        "java",
+        "-Xshare:auto",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        f"{os.environ['KAFKA_JARS']}/*",
+        program,
+        *arguments,
+    ]
+
+
+def run(name: str, *arguments: str, text: str = "") -> str:
+    """
+    What one of Kafka's command line tools prints, when all goes well.
+    """
+    command = java(f"org.apache.kafka.tools.{name}", *arguments)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def tool(name: str, kafka: Kafka, *arguments: str, text: str = "") -> str:
+    """
+    What it prints of a gateway.
+    """
+    return run(name, *arguments, "--bootstrap-server", kafka.bootstrap, text=text)
