@@ -9,12 +9,12 @@ JoinGroup: a member enters its group, or enters it again for a rebalance; it wai
  - v9: skip_assignment, for a static leader that comes back (KIP-814)
 """
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.groups.classic.exchange import Join, Joined, MemberIdRequired
-from kgateway.groups.classic.finding import gave_up, group_of_member
+from kgateway.groups.classic.finding import group_of_member, why_not
 from kgateway.groups.classic.protocols import Protocols
 from kgateway.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -25,8 +25,7 @@ def join_group(request: JoinGroupRequest, context: Context) -> JoinGroupResponse
     context.demand(Operation.READ, Resource.GROUP, request.group_id)
 
     def failed(failure: Failure) -> JoinGroupResponse:
-        cut_short = failure.trap(KafkaError, CancelledError) is CancelledError
-        return _refused(gave_up() if cut_short else failure.value, request, context)  # type: ignore[arg-type]
+        return _refused(why_not(failure), request, context)
 
     try:
         joined = group_of_member(context, request.group_id, is_new=not request.member_id).join(_asked(request, context))

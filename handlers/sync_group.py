@@ -5,12 +5,12 @@ SyncGroup: the leader hands in the assignments, and every member gets its own, a
  - v5: protocol_type and protocol_name, checked against the group's (KIP-559)
 """
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.groups.classic.exchange import Sync, Synced
-from kgateway.groups.classic.finding import gave_up, group_of_member
+from kgateway.groups.classic.finding import group_of_member, why_not
 from kgateway.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -23,10 +23,7 @@ def sync_group(request: SyncGroupRequest, context: Context) -> SyncGroupResponse
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)
 
     def failed(failure: Failure) -> SyncGroupResponse:
-        cut_short = failure.trap(KafkaError, CancelledError) is CancelledError
-        error = gave_up() if cut_short else failure.value
-        code = context.refuse(error, request.group_id)  # type: ignore[arg-type]
-        return SyncGroupResponse(error_code=code, assignment=b"")
+        return SyncGroupResponse(error_code=context.refuse(why_not(failure), request.group_id), assignment=b"")
 
     synced = group_of_member(context, request.group_id).sync(_asked(request))
     return synced.addCallbacks(_answer, failed) if isinstance(synced, Deferred) else _answer(synced)

@@ -5,7 +5,7 @@ far they go, and the reading back of all that is there.
 
 from array import array
 from collections.abc import Collection, Iterator
-from threading import Event, Thread
+from threading import Event
 from time import monotonic
 from zlib import crc32
 
@@ -15,6 +15,7 @@ from kgateway.messages.list_offsets import ListOffsetsRequest
 from kgateway.records.batch import batches
 from kgateway.wire.errors import ErrorCode
 from tests.faults.accounting import Head, Read
+from tests.faults.aside import Aside, Asking
 from tests.faults.client import FETCH_VERSION, Client, fetch_request
 from tests.faults.ledger import Place
 from tests.faults.producing import PATIENCE_S, QUICK_TO_RETURN
@@ -34,7 +35,7 @@ def consumer(bootstrap: str) -> Consumer:
     return Consumer({"bootstrap.servers": bootstrap, **QUICK_TO_RETURN, **strict, "fetch.wait.max.ms": 50})
 
 
-class Follower:
+class Follower(Aside):
     """
     Reads all partitions, through crashes, and remembers a checksum of each record.
     """
@@ -43,22 +44,7 @@ class Follower:
         self.faults: list[str] = []
         self.seen = {place: array("L") for place in places}
         self._bootstrap = bootstrap
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, daemon=True)
-
-    def start(self) -> None:
-        """
-        Begin.
-        """
-        self._thread.start()
-
-    def stop(self) -> None:
-        """
-        End.
-        """
-        self._stopping.set()
-        if self._thread.is_alive():  # or it never was
-            self._thread.join(PATIENCE_S)
+        super().__init__()
 
     def reaches(self, place: Place, end: int) -> bool:
         """
@@ -92,7 +78,7 @@ class Follower:
         self.seen[place].append(crc32(value))
 
 
-class Ends:
+class Ends(Asking):
     """
     Asks for the high watermarks: one that goes back takes from somebody what he may have read.
     """
@@ -101,35 +87,10 @@ class Ends:
         self.faults: list[str] = []
         self.highest = dict.fromkeys(places, 0)
         self.asked = 0
-        self._port = port
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, daemon=True)
+        super().__init__(port, _PAUSE_S)
 
-    def start(self) -> None:
-        """
-        Begin.
-        """
-        self._thread.start()
-
-    def stop(self) -> None:
-        """
-        End.
-        """
-        self._stopping.set()
-        if self._thread.is_alive():  # or it never was
-            self._thread.join(PATIENCE_S)
-
-    def _run(self) -> None:
-        while not self._stopping.wait(_PAUSE_S):
-            try:
-                with Client(self._port) as client:
-                    while not self._stopping.wait(_PAUSE_S):
-                        self._ask(client)
-            except (OSError, AssertionError):  # the server was killed
-                pass
-            except BaseException as failure:
-                self.faults.append(f"asking for high watermarks failed: {failure!r}")
-                return
+    def _fail(self, failure: BaseException) -> None:
+        self.faults.append(f"asking for high watermarks failed: {failure!r}")
 
     def _ask(self, client: Client) -> None:
         wanted: dict[str, ListOffsetsRequest.Topic] = {}

@@ -7,7 +7,6 @@ and stays so.
 
 from collections.abc import Iterator, Mapping
 from random import Random
-from threading import Event, Thread
 from typing import Any, NamedTuple
 
 from kgateway.messages.create_topics import CreateTopicsRequest
@@ -18,6 +17,7 @@ from kgateway.records.batch import batches
 from kgateway.records.record import records
 from kgateway.wire.errors import ErrorCode
 from kgateway.wire.uuids import ZERO, Uuid
+from tests.faults.aside import Asking
 from tests.faults.client import (
     FETCH_VERSION,
     PRODUCE_VERSION,
@@ -27,7 +27,6 @@ from tests.faults.client import (
     produce_request,
     produced,
 )
-from tests.faults.producing import PATIENCE_S
 
 _NAMES = [f"passing-{number}" for number in range(6)]
 _PAUSE_S = 0.02
@@ -47,7 +46,7 @@ class Shape(NamedTuple):
     id: Uuid = ZERO  # where it is known
 
 
-class Topics:
+class Topics(Asking):
     """
     Creates and deletes topics, and checks them all whenever the server is back.
     """
@@ -55,41 +54,18 @@ class Topics:
     def __init__(self, port: int, random: Random) -> None:
         self.faults: list[str] = []
         self.changes = self.checks = 0
-        self._port = port
+        super().__init__(port, _PAUSE_S)
         self._random = random
         self._known: dict[str, Shape | None] = dict.fromkeys(_NAMES)
         self._unsure: tuple[str, Shape | None] | None = None  # what was asked for and not answered
         self._values: dict[str, list[bytes]] = {}  # in partition 0; the last may not have been answered
         self._answered: dict[str, int] = {}  # how many of them were
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, daemon=True)
 
-    def start(self) -> None:
-        """
-        Begin.
-        """
-        self._thread.start()
+    def _greet(self, client: Client) -> None:
+        self.check(client)
 
-    def stop(self) -> None:
-        """
-        End.
-        """
-        self._stopping.set()
-        if self._thread.is_alive():  # or it never was
-            self._thread.join(PATIENCE_S)
-
-    def _run(self) -> None:
-        while not self._stopping.wait(_PAUSE_S):
-            try:
-                with Client(self._port) as client:
-                    self.check(client)
-                    while not self._stopping.wait(_PAUSE_S):
-                        self._change(client)
-            except (OSError, AssertionError):  # the server was killed
-                pass
-            except BaseException as failure:
-                self.faults.append(f"changing topics failed: {failure!r}")
-                return
+    def _fail(self, failure: BaseException) -> None:
+        self.faults.append(f"changing topics failed: {failure!r}")
 
     def check(self, client: Client) -> None:
         """
@@ -146,7 +122,7 @@ class Topics:
                 return answer
             self._stopping.wait(_PAUSE_S)
 
-    def _change(self, client: Client) -> None:
+    def _ask(self, client: Client) -> None:
         name = self._random.choice(_NAMES)
         if self._known[name] is None:
             self._create(client, name)

@@ -5,7 +5,8 @@ How a member's words find its group, which may be one of the consumer protocol b
 from collections.abc import Sequence
 from typing import Protocol
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
 
 from kgateway.context import Context
 from kgateway.groups.classic.exchange import Join, Joined, Leave, Sync, Synced
@@ -51,11 +52,16 @@ def group_of_member(context: Context, group_id: str, *, is_new: bool = False) ->
         raise
 
 
-def gave_up() -> KafkaError:
+def why_not(failure: Failure) -> KafkaError:
     """
-    What is told to a member whose wait is cut short: the gateway stops.
+    What is told to a member that has waited in vain; its wait is cut short where the gateway stops.
     """
-    return KafkaError(ErrorCode.NOT_COORDINATOR, "the gateway stops")
+    if failure.check(CancelledError):
+        return KafkaError(ErrorCode.NOT_COORDINATOR, "the gateway stops")
+    failure.trap(KafkaError)
+    error = failure.value
+    assert isinstance(error, KafkaError)
+    return error
 
 
 def _speaker(group: Group, context: Context) -> Speaker:

@@ -2,9 +2,7 @@
 Somebody outside of a group, who asks the server what is committed and how the group is.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass
-from threading import Event, Thread
 from time import time
 
 from kgateway.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
@@ -14,6 +12,7 @@ from kgateway.wire.errors import ErrorCode
 from tests.clients.groups.events import Place, Seen
 from tests.clients.groups.member import Tell
 from tests.clients.groups.members.telling import place
+from tests.faults.aside import Asking
 from tests.faults.client import Client
 
 _PAUSE_S = 0.1
@@ -73,7 +72,7 @@ def details(client: Client, group: str) -> DescribeGroupsResponse.Group | Consum
     return classic
 
 
-class Observer:
+class Observer(Asking):
     """
     Asks again and again what is committed, in a thread, and tells it.
     """
@@ -82,41 +81,17 @@ class Observer:
         self.failure: BaseException | None = None
         self.asked = 0
         self.last: dict[Place, int] = {}
-        self._port = port
+        super().__init__(port, _PAUSE_S)
         self._group = group
         self._tell = tell
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, daemon=True)
 
-    def start(self) -> None:
-        """
-        Begin.
-        """
-        self._thread.start()
-
-    def stop(self) -> None:
-        """
-        End.
-        """
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            while not self._stopping.is_set():
-                with suppress(OSError, AssertionError), Client(self._port) as client:  # the server may be down
-                    self._ask(client)
-                self._stopping.wait(_PAUSE_S)
-        except BaseException as failure:
-            self.failure = failure
+    def _fail(self, failure: BaseException) -> None:
+        self.failure = failure
 
     def _ask(self, client: Client) -> None:
-        while not self._stopping.is_set():
-            since = time()
-            found = committed(client, self._group)
-            if found is not None:
-                self.asked += 1
-                self.last = found
-                self._tell(Seen(time(), since, found))
-            self._stopping.wait(_PAUSE_S)
+        since = time()
+        found = committed(client, self._group)
+        if found is not None:
+            self.asked += 1
+            self.last = found
+            self._tell(Seen(time(), since, found))
