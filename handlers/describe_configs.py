@@ -1,27 +1,31 @@
 """
-DescribeConfigs: the configs of topics and of this gateway.
+DescribeConfigs: the configs of topics, of consumer groups and of this gateway.
 
  - v1: config_source; synonyms, on request
  - v3: config_type; documentation, on request
 
 Of a broker, Kafka's configs are shown that have a counterpart among the gateway's settings. They are those of the node
-that is asked; clients ask each broker for its own.
+that is asked; clients ask each broker for its own. A group has configs whether it is there or not: they outlive it, and
+can be set before its first member comes.
 """
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.cluster.described import Described, broker_configs, topic_configs
+from kgateway.cluster.config_resource import ConfigKind, group
+from kgateway.cluster.described import Described, broker_configs, group_configs, topic_configs
 from kgateway.cluster.names import no_such_topic
 from kgateway.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
-
-_TOPIC, _BROKER = 2, 4
 
 
 @api(
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     versions="1-4",
-    needs=(Operation.DESCRIBE_CONFIGS.on(Resource.TOPIC), Operation.DESCRIBE_CONFIGS.on(Resource.CLUSTER)),
+    needs=(
+        Operation.DESCRIBE_CONFIGS.on(Resource.TOPIC),
+        Operation.DESCRIBE_CONFIGS.on(Resource.CLUSTER),
+        Operation.DESCRIBE_CONFIGS.on(Resource.GROUP),
+    ),
 )
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
     results = []
@@ -44,12 +48,11 @@ def describe_configs(request: DescribeConfigsRequest, context: Context) -> Descr
 
 
 def _configs(resource: DescribeConfigsRequest.Resource, context: Context) -> list[Described]:
-    if resource.resource_type == _TOPIC:
-        return _of_topic(resource.resource_name, context)
-    if resource.resource_type == _BROKER:
-        return _of_broker(resource.resource_name, context)
-    wrong = f"resources of type {resource.resource_type} have no configs here; topics (2) and brokers (4) have"
-    raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
+    if resource.resource_type not in _KINDS:
+        known = ", ".join(f"{kind.name} ({kind})" for kind in _KINDS)
+        wrong = f"resources of type {resource.resource_type} have no configs here; those that have are {known}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
+    return _KINDS[ConfigKind(resource.resource_type)](resource.resource_name, context)
 
 
 def _of_topic(name: str, context: Context) -> list[Described]:
@@ -71,6 +74,16 @@ def _of_broker(node: str, context: Context) -> list[Described]:
         wrong = f"Unexpected broker id, expected {context.broker.node_id} or empty string, but received {node[:20]}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
     return broker_configs(context.settings)
+
+
+def _of_group(group_id: str, context: Context) -> list[Described]:
+    context.demand(Operation.DESCRIBE_CONFIGS, Resource.GROUP, group_id)
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a group has an id; there are no configs for all groups at once")
+    return group_configs(context.broker.view().overrides_of(group(group_id)), context.settings)
+
+
+_KINDS = {ConfigKind.TOPIC: _of_topic, ConfigKind.BROKER: _of_broker, ConfigKind.GROUP: _of_group}
 
 
 def _config(config: Described, request: DescribeConfigsRequest) -> DescribeConfigsResponse.Result.Config:

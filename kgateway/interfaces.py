@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from zope.interface import Attribute, Interface
 
 from kgateway.broker.producers import ProducerTable
+from kgateway.cluster.config_resource import Change, ConfigResource
 from kgateway.cluster.partition import Appended, EpochEnd, Found, Isolation, Origin, Read
 from kgateway.cluster.view import ClusterView, NewTopic, Node, Topic
 from kgateway.records.batch import Batch
@@ -177,6 +178,13 @@ class IBroker(Interface):
     def add_partitions(topic_id: Uuid, partition_count: int) -> Deferred[Topic]:
         """
         Let the topic have this many partitions, more than it has.
+        """
+
+    def change_config(resource: ConfigResource, change: Change) -> Deferred[None]:
+        """
+        Let the overrides of a resource be what `change` makes of them; it fires when they last, and are in the view.
+        Changes of one resource come one after the other: each is given what the one before has made. A change may be
+        called more than once, and may refuse with a KafkaError.
         """
 
     def new_producer_id() -> Deferred[int]:

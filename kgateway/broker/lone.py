@@ -10,6 +10,7 @@ from zope.interface import implementer
 
 from kgateway.broker.state_log import STATE_TOPICS, StateLog, place_of
 from kgateway.broker.waiters import Waiters
+from kgateway.cluster.config_resource import AllOverrides
 from kgateway.cluster.view import ClusterView, NewTopic, Node, PartitionState, Topic
 from kgateway.interfaces import Cancel, IPeers
 from kgateway.security.permissions import Resource
@@ -98,6 +99,13 @@ class LoneBroker:
 
     def _led(self, partition_count: int, leader_epoch: int) -> tuple[PartitionState, ...]:
         return (PartitionState(self.node_id, leader_epoch, (self.node_id,), (self.node_id,)),) * partition_count
+
+    def _show_overrides(self, overrides: AllOverrides) -> None:
+        """
+        This is what is set from now on.
+        """
+        if overrides is not self._view.overrides:
+            self._show(self._view.with_overrides(overrides))
 
     def _show(self, view: ClusterView) -> None:
         """

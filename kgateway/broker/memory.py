@@ -14,6 +14,7 @@ from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, deleted, no_parti
 from kgateway.broker.memory_partition import MemoryPartition
 from kgateway.broker.producers import EXPIRY_MS
 from kgateway.broker.state_log import STATE_TOPICS, MemorySnapshots, StateLog
+from kgateway.cluster.config_resource import Change, ConfigResource, changed
 from kgateway.cluster.view import NewTopic, Topic
 from kgateway.interfaces import IBroker
 from kgateway.security.permissions import Resource
@@ -69,6 +70,9 @@ class MemoryBroker(LoneBroker):
     def add_partitions(self, topic_id: Uuid, partition_count: int) -> Deferred[Topic]:
         return execute(self._grow, topic_id, partition_count)
 
+    def change_config(self, resource: ConfigResource, change: Change) -> Deferred[None]:
+        return execute(self._change_config, resource, change)
+
     def new_producer_id(self) -> Deferred[int]:
         return succeed(next(self._producer_ids))
 
@@ -97,6 +101,9 @@ class MemoryBroker(LoneBroker):
         for partition in partitions:
             partition.lose(deleted(topic))
         self._waiters.wake()
+
+    def _change_config(self, resource: ConfigResource, change: Change) -> None:
+        self._show_overrides(changed(self._view.overrides, resource, change))
 
     def _become(self, topic: Topic) -> Topic:
         """

@@ -15,6 +15,8 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
 
+_SHOWN = 200  # characters
+
 _INTEGER = re.compile("[+-]?[0-9]{1,19}")
 _REPLICAS = re.compile(r"(\*|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)?")
 
@@ -64,12 +66,19 @@ class Row:
         try:
             value = self.kind.parse(text)
         except ValueError:
-            wrong = f"{self.name} is {text!r}, and must be {self.kind.allowed}"
+            wrong = f"{self.name} is {brief(text)!r}, and must be {self.kind.allowed}"
             raise KafkaError(ErrorCode.INVALID_CONFIG, wrong) from None
         if self.only and show(value) != self.only:
             reason = f"{self.name} can only be {self.only}, not {show(value)}: {self.without_effect}"
             raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
         return value
+
+
+def brief(text: str) -> str:
+    """
+    A text that a client sent, short enough for an answer.
+    """
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def show(value: object) -> str:

@@ -8,12 +8,13 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_resource import Overrides
 from kgateway.cluster.config_rows import ConfigType, Row, show
 from kgateway.cluster.config_table import TOPIC_CONFIGS
-from kgateway.config.settings import OPTIONS, Settings
+from kgateway.cluster.group_config import GROUP_CONFIGS
+from kgateway.config.settings import BY_KAFKA_NAME, Settings
 from kgateway.config.sources import Option
 
-_OPTIONS = {option.kafka: option for option in OPTIONS.values() if option.kafka}
 _TYPES = {row.synonym: row.kind.type for row in TOPIC_CONFIGS.values()}
 _TYPES_OF_PYTHON = {bool: ConfigType.BOOLEAN, int: ConfigType.INT, tuple: ConfigType.LIST}
 
@@ -26,6 +27,7 @@ class Source(IntEnum):
     TOPIC = 1
     BROKER = 4  # the settings that the gateway was started with
     DEFAULT = 5
+    GROUP = 8
 
 
 class Setting(NamedTuple):
@@ -63,15 +65,22 @@ def topic_defaults(settings: Settings) -> dict[str, str]:
     """
     What holds for a topic where it sets nothing and the gateway has a setting that decides it.
     """
-    rows = [row for row in TOPIC_CONFIGS.values() if row.synonym in _OPTIONS]
-    return {row.name: next(_of_broker(_OPTIONS[row.synonym], settings)).value for row in rows}
+    rows = [row for row in TOPIC_CONFIGS.values() if row.synonym in BY_KAFKA_NAME]
+    return {row.name: next(_of_broker(BY_KAFKA_NAME[row.synonym], settings)).value for row in rows}
 
 
 def topic_configs(config: TopicConfig, settings: Settings) -> list[Described]:
     """
     Every config of a topic.
     """
-    return [_of_topic(row, config, settings) for row in TOPIC_CONFIGS.values()]
+    return [_shown(row, config.overrides, Source.TOPIC, settings) for row in TOPIC_CONFIGS.values()]
+
+
+def group_configs(overrides: Overrides, settings: Settings) -> list[Described]:
+    """
+    Every config of a consumer group.
+    """
+    return [_shown(row, overrides, Source.GROUP, settings) for row in GROUP_CONFIGS.values()]
 
 
 def broker_configs(settings: Settings) -> list[Described]:
@@ -79,20 +88,20 @@ def broker_configs(settings: Settings) -> list[Described]:
     The settings of a gateway that Kafka's brokers have too, by Kafka's names.
     """
     described = []
-    for name, option in _OPTIONS.items():
+    for name, option in BY_KAFKA_NAME.items():
         synonyms = tuple(_of_broker(option, settings))
         value_type = _TYPES.get(name) or _TYPES_OF_PYTHON.get(type(option.default), ConfigType.STRING)
         described.append(Described(name, synonyms[0].value, value_type, option.meaning, True, synonyms))
     return described
 
 
-def _of_topic(row: Row, config: TopicConfig, settings: Settings) -> Described:
+def _shown(row: Row, overrides: Overrides, source: Source, settings: Settings) -> Described:
     synonyms = []
-    if row.name in config.overrides:
-        value = show(row.kind.parse(config.overrides[row.name]))
-        synonyms.append(Setting(row.name, value, Source.TOPIC))
-    if row.synonym in _OPTIONS:
-        synonyms += _of_broker(_OPTIONS[row.synonym], settings)
+    if row.name in overrides:
+        value = show(row.kind.parse(overrides[row.name]))
+        synonyms.append(Setting(row.name, value, source))
+    if row.synonym in BY_KAFKA_NAME:
+        synonyms += _of_broker(BY_KAFKA_NAME[row.synonym], settings)
     elif row.synonym:
         synonyms.append(Setting(row.synonym, row.default, Source.DEFAULT))
     value = synonyms[0].value if synonyms else row.default

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_resource import NO_OVERRIDES, AllOverrides, ConfigResource, Overrides
 from kgateway.cluster.names import blurred
 from kgateway.wire.uuids import Uuid
 
@@ -88,6 +89,7 @@ class ClusterView:
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topics_by_id: Mapping[Uuid, Topic] = field(default_factory=dict)
     blurred_names: Mapping[str, str] = field(default_factory=dict)  # which two topics may not share
+    overrides: AllOverrides = field(default_factory=dict)  # of what is not a topic, which has its own
     features: Mapping[str, int] = field(default_factory=dict)  # finalized, and their levels
     epoch: int = 0  # of the metadata; grows with each change
 
@@ -120,3 +122,15 @@ class ClusterView:
             blurred_names={key: name for key, name in self.blurred_names.items() if name != topic.name},
             epoch=self.epoch + 1,
         )
+
+    def overrides_of(self, resource: ConfigResource) -> Overrides:
+        """
+        What is set for a resource.
+        """
+        return self.overrides.get(resource, NO_OVERRIDES)
+
+    def with_overrides(self, overrides: AllOverrides) -> "ClusterView":
+        """
+        The view in which this is set for its resources.
+        """
+        return replace(self, overrides=overrides, epoch=self.epoch + 1)

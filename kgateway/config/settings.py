@@ -162,6 +162,48 @@ class Settings:
         duration(1),
         "group.consumer.heartbeat.interval.ms",
     )
+    group_consumer_assignment_interval_ms: int = option(
+        1_000,
+        "how long a consumer group (KIP-848) waits from one assignment of its partitions to the next",
+        duration(0),
+        "group.consumer.assignment.interval.ms",
+    )
+    group_consumer_min_session_timeout_ms: int = option(
+        45_000,
+        "the shortest session timeout that can be set for one consumer group (KIP-848)",
+        duration(1),
+        "group.consumer.min.session.timeout.ms",
+    )
+    group_consumer_max_session_timeout_ms: int = option(
+        60_000,
+        "the longest session timeout that can be set for one consumer group (KIP-848)",
+        duration(1),
+        "group.consumer.max.session.timeout.ms",
+    )
+    group_consumer_min_heartbeat_interval_ms: int = option(
+        5_000,
+        "the shortest heartbeat interval that can be set for one consumer group (KIP-848)",
+        duration(1),
+        "group.consumer.min.heartbeat.interval.ms",
+    )
+    group_consumer_max_heartbeat_interval_ms: int = option(
+        15_000,
+        "the longest heartbeat interval that can be set for one consumer group (KIP-848)",
+        duration(1),
+        "group.consumer.max.heartbeat.interval.ms",
+    )
+    group_consumer_min_assignment_interval_ms: int = option(
+        0,
+        "the shortest assignment interval that can be set for one consumer group (KIP-848)",
+        duration(0),
+        "group.consumer.min.assignment.interval.ms",
+    )
+    group_consumer_max_assignment_interval_ms: int = option(
+        15_000,
+        "the longest assignment interval that can be set for one consumer group (KIP-848)",
+        duration(0),
+        "group.consumer.max.assignment.interval.ms",
+    )
     group_consumer_max_size: int = option(
         _I32_MAX,
         "how many members a consumer group (KIP-848) may have",
@@ -217,6 +259,7 @@ class Settings:
 
 
 OPTIONS = {row.name: Option(row.name, row.default, **row.metadata) for row in fields(Settings)}
+BY_KAFKA_NAME = {option.kafka: option for option in OPTIONS.values() if option.kafka}
 
 
 def machine_memory_bytes() -> int:
@@ -255,4 +298,16 @@ def _consistent(settings: Settings, places: Mapping[str, str]) -> Settings:
     if 0 < settings.request_memory_bytes < largest:
         written = f"{places['request_memory_bytes']} is {settings.request_memory_bytes}"
         raise SettingsError(f"{written}: it must be 0, or at least max_request_bytes, which is {largest}")
+    _check_bounds(settings, places)
     return replace(settings, advertise=advertise)
+
+
+def _check_bounds(settings: Settings, places: Mapping[str, str]) -> None:
+    """
+    Between the least and the most that is allowed of something there must be something.
+    """
+    for least, most in [(name, name.replace("_min_", "_max_")) for name in OPTIONS if "_min_" in name]:
+        low, high = getattr(settings, least), getattr(settings, most)
+        if low > high:
+            place = places.get(least) or places[most]
+            raise SettingsError(f"{place}: {least} is {low}, and must be at most {most}, which is {high}")

@@ -19,7 +19,7 @@ from kgateway.groups.classic.member import Member
 from kgateway.groups.classic.protocols import Protocols
 from kgateway.groups.consumer.assignment import Assignment
 from kgateway.groups.consumer.classic_bytes import assignment_bytes, assignment_from, subscription_from, version_of
-from kgateway.groups.consumer.config import GroupConfig
+from kgateway.groups.consumer.config import ConfigNow
 from kgateway.groups.consumer.group import ConsumerGroup
 from kgateway.groups.consumer.member import Classic, ClassicProtocol, Profile, Progress
 from kgateway.groups.consumer.rows import Epoch, Targets, epoch_row, profile_row, progress_row, target_row, targets_row
@@ -58,7 +58,7 @@ class Migration:
             now_ms=gateway.now_ms,
             write=write,
             view=gateway.broker.view,
-            config=GroupConfig.of(gateway.settings),
+            config=ConfigNow(group_id, gateway.settings, gateway.broker.view),
             downgrade=lambda group, without: self._downgrade(group, without, write),
         )
 

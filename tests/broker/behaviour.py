@@ -24,6 +24,7 @@ from twisted.python.failure import Failure
 
 from kgateway.broker.producers import SEQUENCE_MAX
 from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_resource import ConfigKind, ConfigResource, Overrides, group
 from kgateway.cluster.partition import Appended, EpochEnd, Found, Isolation, Origin, Read
 from kgateway.cluster.view import NewTopic, Topic
 from kgateway.interfaces import IBroker, IPartition, IStateLog, KeyValue
@@ -932,7 +933,102 @@ class Coordinators(Started):
         assert self.replayed(world.state_log()) == []
 
 
-class Behaviour(Topics, Appends, Reads, Times, Watchers, Idempotence, Coordinators):
+SESSION = "consumer.session.timeout.ms"
+HEARTBEAT = "consumer.heartbeat.interval.ms"
+
+
+def setting(**values: int) -> Callable[[Overrides], Overrides]:
+    """
+    The change that sets these, by their names without `consumer.`.
+    """
+    return lambda before: {
+        **before,
+        **{f"consumer.{name.replace('_', '.')}.ms": str(value) for name, value in values.items()},
+    }
+
+
+class Configs(Started):
+    """
+    Configs of groups and other resources change, and the view tells of it.
+    """
+
+    def configure(self, world: World, resource: ConfigResource, change: Callable[[Overrides], Overrides]) -> Overrides:
+        """
+        Change a config; what is set then.
+        """
+        result(world.broker.change_config(resource, change))
+        return dict(world.broker.view().overrides_of(resource))
+
+    def test_nothing_is_set_at_first(self, world: World) -> None:
+        """
+        A resource for which nothing was set has no overrides.
+        """
+        assert world.broker.view().overrides == {}
+        assert world.broker.view().overrides_of(group("g")) == {}
+
+    def test_what_is_set_is_in_the_view(self, world: World) -> None:
+        """
+        Each resource has what was set for it, whichever group there is; changes add up.
+        """
+        assert self.configure(world, group("g"), setting(session_timeout=50_000)) == {SESSION: "50000"}
+        assert self.configure(world, group("h"), setting(session_timeout=60_000)) == {SESSION: "60000"}
+        both = {SESSION: "50000", HEARTBEAT: "6000"}
+        assert self.configure(world, group("g"), setting(heartbeat_interval=6_000)) == both
+        assert world.broker.view().overrides == {group("g"): both, group("h"): {SESSION: "60000"}}
+        assert group("g") == ConfigResource(ConfigKind.GROUP, "g")
+
+    def test_what_is_set_no_more_is_gone(self, world: World) -> None:
+        """
+        A resource of which all overrides are removed is not in the view.
+        """
+        self.configure(world, group("g"), setting(session_timeout=50_000))
+        assert self.configure(world, group("g"), lambda _: {}) == {}
+        assert world.broker.view().overrides == {}
+
+    def test_overrides_do_not_change(self, world: World) -> None:
+        """
+        Who holds a view is not surprised: each change makes a new one, of a higher epoch; none is made where nothing
+        changes.
+        """
+        views, given = [world.broker.view()], {SESSION: "50000"}
+        for change in (lambda _: given, lambda before: {**before}, setting(session_timeout=60_000)):
+            self.configure(world, group("g"), change)
+            given[SESSION] = "1"
+            views.append(world.broker.view())
+        assert [view.overrides_of(group("g")).get(SESSION) for view in views] == [None, "50000", "50000", "60000"]
+        assert views[1] is views[2]
+        assert views[0].epoch < views[1].epoch < views[3].epoch
+        with pytest.raises(TypeError):
+            views[3].overrides_of(group("g"))[SESSION] = "1"  # type: ignore[index]  # that is what is asked
+
+    def test_refused_changes(self, world: World) -> None:
+        """
+        A change may refuse, and then nothing has changed; the next one is made.
+        """
+        self.configure(world, group("g"), setting(session_timeout=50_000))
+        before, wrong = world.broker.view(), KafkaError(ErrorCode.INVALID_CONFIG, "no")
+
+        def refuse(_: Overrides) -> Overrides:
+            raise wrong
+
+        assert refusal(lambda: world.broker.change_config(group("g"), refuse)) is wrong
+        assert world.broker.view() is before
+        assert self.configure(world, group("g"), setting(session_timeout=60_000)) == {SESSION: "60000"}
+
+    def test_watchers_see_each_config(self, world: World) -> None:
+        """
+        A listener is called after each change, and topics stay as they are.
+        """
+        topic, seen = world.topic(), list[Overrides]()
+        world.broker.watch(lambda: seen.append(dict(world.broker.view().overrides_of(group("g")))))
+        for timeout_ms in (50_000, 60_000):
+            self.configure(world, group("g"), setting(session_timeout=timeout_ms))
+        self.configure(world, group("g"), lambda _: {})
+        assert seen == [{SESSION: "50000"}, {SESSION: "60000"}, {}]
+        assert world.broker.view().topics == {"t": topic}
+
+
+class Behaviour(Configs, Topics, Appends, Reads, Times, Watchers, Idempotence, Coordinators):
     """
     All of it.
     """

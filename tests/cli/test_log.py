@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from kgateway.broker.log.config_file import CONFIGS, ConfigFile
 from kgateway.broker.log.findings import Tally
 from kgateway.broker.log.folder import this_boot
+from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.cli.log import Bar
+from kgateway.cluster.config_resource import ConfigKind, ConfigResource
 from tests.broker.log.making import START_MS, log_broker
 from tests.cli.log_folder import BATCH, COUNT, FIRST, LAST, SECOND, Run, change, done
 
@@ -192,6 +195,7 @@ FILES = [
     ("meta.properties", rewrite("kgateway.format=1\nversion=1\n"), "has no line cluster.id; bring it back"),
     ("kgateway.start", rewrite("{}"), "cannot be read; bring it back from a copy, or write into it"),
     ("kgateway.topics", remove, "it is missing, and so are all topics for clients; bring it back from a copy"),
+    ("kgateway.configs", rewrite("?"), "is damaged; bring it back from a copy, or remove it"),
     ("kgateway.producer-ids", rewrite("?"), "is damaged; bring it back from a copy, or write into it"),
     ("kgateway.producer-ids", rewrite('{"reserved": 0}'), "ids below 0 were given, and producer 0 has written records"),
     (
@@ -245,6 +249,17 @@ FILES = [
     ),
     ("orders-0/kgateway.state-00000000000000000003", rewrite("?"), "1 bytes are left, and a batch has 61 at least"),
 ]
+
+
+def test_what_is_set_for_groups_is_known(data: Path, run: Run) -> None:
+    """
+    Its file is no stranger, and shown as it is.
+    """
+    resource = ConfigResource(ConfigKind.GROUP, "billing")
+    ConfigFile.open(data / CONFIGS, LocalDisk()).write({resource: {"consumer.session.timeout.ms": "60000"}})
+    ended = run("check", data)
+    assert (ended.code, [line for line in ended.lines if CONFIGS in line]) == (0, [])
+    assert any("billing" in line for line in run("dump", data / CONFIGS).lines)
 
 
 @pytest.mark.parametrize(("name", "harm", "told"), FILES, ids=[told for _, _, told in FILES])

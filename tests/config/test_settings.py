@@ -422,6 +422,24 @@ def test_the_memory_holds_a_request() -> None:
     assert read("--request-memory-bytes", "1000", MAX_REQUEST_BYTES="1000").request_memory_bytes == 1000
 
 
+@pytest.mark.parametrize("what", ["session_timeout", "heartbeat_interval", "assignment_interval"])
+def test_bounds_leave_something_between_them(what: str) -> None:
+    """
+    A least that is above the most is refused, whichever of the two is written.
+    """
+    least, most = f"group_consumer_min_{what}_ms", f"group_consumer_max_{what}_ms"
+    high = OPTIONS[most].default
+    said = f"{least} is {high + 1}, and must be at most {most}, which is {high}"
+    assert refusal(f"{OPTIONS[least].flag}={high + 1}") == f"{OPTIONS[least].flag}: {said}"
+    wrong = refusal(
+        GROUP_MIN_SESSION_TIMEOUT_MS="7000", **{f"GROUP_CONSUMER_MIN_{what.upper()}_MS": "9", most.upper(): "8"}
+    )
+    assert wrong == f"KGATEWAY_{least.upper()}: {least} is 9, and must be at most {most}, which is 8"
+    assert "max" in refusal(GROUP_MAX_SESSION_TIMEOUT_MS="5999")
+    equal = read(f"{OPTIONS[least].flag}={high}")
+    assert getattr(equal, least) == getattr(equal, most) == high
+
+
 @pytest.mark.parametrize(
     ("settings", "machine_bytes", "expected"),
     [

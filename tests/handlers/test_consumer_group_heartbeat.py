@@ -8,6 +8,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from handlers.consumer_group_heartbeat import consumer_group_heartbeat
+from kgateway.cluster.config_resource import group
 from kgateway.cluster.view import NewTopic
 from kgateway.groups.groups import Groups
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -60,6 +61,50 @@ class HeartbeatTests(SynchronousTestCase):
                 (self.topic.id, [0, 1])
             ]
             assert self.ask(version, member_id="m", member_epoch=answer.member_epoch).error_code == 0
+
+    def configure(self, **values: int) -> None:
+        given = {f"consumer.{name.replace('_', '.')}.ms": str(value) for name, value in values.items()}
+        self.successResultOf(self.serving.broker.change_config(group("g"), lambda _: given))
+
+    def test_heartbeat_interval(self) -> None:
+        """
+        A member is told the heartbeat interval of its group, from the next heartbeat on after it was set.
+        """
+        epoch = self.join().member_epoch
+        for told in (6_000, 7_000):
+            self.configure(heartbeat_interval=told)
+            assert self.ask(member_id="m", member_epoch=epoch).heartbeat_interval_ms == told
+        self.configure()
+        assert self.ask(member_id="m", member_epoch=epoch).heartbeat_interval_ms == 5_000
+        assert self.join(group_id="other").heartbeat_interval_ms == 5_000
+
+    def test_session_timeout(self) -> None:
+        """
+        A member may be silent as long as is set for its group when it sends a heartbeat.
+        """
+        epoch = self.join().member_epoch
+        groups = self.serving.parts.service(Groups)
+        self.configure(session_timeout=60_000)
+        self.serving.clock.advance(44.9)
+        self.ask(member_id="m", member_epoch=epoch)
+        self.configure()
+        self.serving.clock.advance(59.9)
+        assert groups.find("g").state == "Stable"
+        self.serving.clock.advance(0.2)
+        assert groups.find("g").state == "Empty"
+
+    def test_assignment_interval(self) -> None:
+        """
+        A group waits as long as is set for it from one assignment to the next.
+        """
+        self.configure(assignment_interval=10_000)
+        epoch = self.join().member_epoch
+        self.join(member_id="n")
+        waited = 0
+        while self.ask(member_id="m", member_epoch=epoch).assignment is None:
+            self.serving.clock.advance(1)
+            waited += 1
+        assert waited == 10
 
     def test_client(self) -> None:
         """

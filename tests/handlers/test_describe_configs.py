@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from handlers.describe_configs import describe_configs
 from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_resource import group
 from kgateway.cluster.config_table import TOPIC_CONFIGS
 from kgateway.cluster.view import NewTopic
 from kgateway.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -17,7 +18,7 @@ from kgateway.wire.errors import ErrorCode
 from tests.serving import Denying, Serving
 
 VERSIONS = range(1, 5)
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 Config = DescribeConfigsResponse.Result.Config
 
 
@@ -172,10 +173,67 @@ class BrokerTests(DescribeConfigsTestCase):
             self.assert_refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, BROKER, name, "may not DESCRIBE_CONFIGS")
 
 
+class GroupTests(DescribeConfigsTestCase):
+    def configure(self, group_id: str, **overrides: str) -> None:
+        given = {key.replace("_", "."): value for key, value in overrides.items()}
+        self.successResultOf(self.serving.broker.change_config(group(group_id), lambda _: given))
+
+    def test_all(self) -> None:
+        """
+        All configs of a group come, those that were set and those that were not, be the group there or not.
+        """
+        self.configure("g", consumer_session_timeout_ms=" 50000")
+        for version in VERSIONS:
+            configs = self.configs(GROUP, "g", version=version)
+            told = {name: (config.value, config.config_source) for name, config in configs.items()}
+            assert told == {
+                "consumer.session.timeout.ms": ("50000", 8),
+                "consumer.heartbeat.interval.ms": ("5000", 5),
+                "consumer.assignment.interval.ms": ("1000", 5),
+            }, version
+            assert not any(config.read_only or config.is_sensitive for config in configs.values())
+            others = self.configs(GROUP, "absent", version=version).values()
+            assert {config.config_source for config in others} == {5}, version
+
+    def test_synonyms(self) -> None:
+        """
+        Behind what is set for a group stand the gateway's setting, and its default.
+        """
+        self.serving = Serving(group_consumer_session_timeout_ms=46_000)
+        self.configure("g", consumer_session_timeout_ms="50000")
+        shown = self.configs(GROUP, "g", include_synonyms=True, include_documentation=True)
+        config = shown["consumer.session.timeout.ms"]
+        assert [(synonym.name, synonym.value, synonym.source) for synonym in config.synonyms] == [
+            ("consumer.session.timeout.ms", "50000", 8),
+            ("group.consumer.session.timeout.ms", "46000", 4),
+            ("group.consumer.session.timeout.ms", "45000", 5),
+        ]
+        assert config.config_type == 3
+        assert config.documentation
+        other = self.configs(GROUP, "other")["consumer.session.timeout.ms"]
+        assert (other.value, other.config_source) == ("46000", 4)
+
+    def test_no_id(self) -> None:
+        """
+        There are no configs for all groups at once.
+        """
+        self.assert_refused(ErrorCode.INVALID_REQUEST, GROUP, "", "a group has an id")
+
+    def test_denied(self) -> None:
+        """
+        Who may not see the configs of a group does not see them, whether it is there or not.
+        """
+        need = (Operation.DESCRIBE_CONFIGS, Resource.GROUP)
+        self.serving = Serving(Denying(lambda operation, kind, name: (operation, kind) == need and name != "g"))
+        for name in ("secret", ""):
+            self.assert_refused(ErrorCode.GROUP_AUTHORIZATION_FAILED, GROUP, name, "may not DESCRIBE_CONFIGS")
+        assert self.configs(GROUP, "g")
+
+
 class OtherTests(DescribeConfigsTestCase):
     def test_other_resources(self) -> None:
         """
-        Loggers, client metrics, groups and what Kafka does not know have no configs here.
+        Loggers, client metrics and what Kafka does not know have no configs here.
         """
-        for kind in (0, 1, 3, 8, 16, 32):
-            self.assert_refused(ErrorCode.INVALID_REQUEST, kind, "1", f"type {kind}")
+        for kind in (0, 1, 3, 8, 16):
+            self.assert_refused(ErrorCode.INVALID_REQUEST, kind, "1", f"type {kind} have no configs here")

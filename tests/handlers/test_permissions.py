@@ -33,7 +33,7 @@ from tests.server.test_answers import ID, Sample
 from tests.serving import Denying, Serving
 
 NAMES = (("orders", ID), ("orders", ZERO), ("missing", ZERO))
-NUMBERS = (-1, 0, 1, 2, 4)  # acks, kinds of coordinators, kinds of resources
+NUMBERS = (-1, 0, 1, 2, 4, 32)  # acks, kinds of coordinators, kinds of resources
 LONG_S = 3600  # no request waits longer
 
 NOTHING: set[Need] = set()

@@ -4,6 +4,7 @@ The broker whose topics are files in a folder of this machine: the embedded log.
     kgateway.topics                     which topics there are (topic_journal.py)
     TOPIC-INDEX/                        a partition (partition_folder.py, recovery.py, segment.py)
     recovery-point-offset-checkpoint    how far they are known to be good (checkpoints.py)
+    kgateway.configs                    what was set for groups (config_file.py)
     kgateway.producer-ids               which ids were given (producer_ids.py)
     meta.properties, .lock, ...         whose folder it is (folder.py)
 
@@ -21,6 +22,8 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from kgateway.broker.log.checkpoints import Checkpoints
+from kgateway.broker.log.config_changes import ConfigChanges
+from kgateway.broker.log.config_file import CONFIGS, ConfigFile
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.folder import DataFolder
 from kgateway.broker.log.open_files import OpenFiles
@@ -39,6 +42,7 @@ from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, deleted, no_parti
 from kgateway.broker.producers import EXPIRY_MS
 from kgateway.broker.state_log import STATE_TOPICS, StateLog
 from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_resource import Change, ConfigResource
 from kgateway.cluster.view import NewTopic, Topic
 from kgateway.interfaces import IBroker
 from kgateway.security.permissions import Resource
@@ -63,6 +67,7 @@ class LogBroker(LoneBroker):
     _checkpoints: Checkpoints
     _openings: Openings
     _changes: TopicChanges
+    _configs: ConfigChanges
     _settling: Settling
 
     def __init__(
@@ -116,12 +121,15 @@ class LogBroker(LoneBroker):
         self._data = data
         self._journal = TopicJournal.open(self._path / TOPICS, self._disk, data.last_end)
         self._ids = SharedIds(ProducerIds.open(self._path / PRODUCER_IDS, self._disk), self._parts)
+        configs = ConfigFile.open(self._path / CONFIGS, self._disk)
         whole = data.was_clean or data.same_boot
         checkpoints = self._checkpoints = Checkpoints(self._path, self._disk, trust_settled=whole, clean=data.was_clean)
         checkpoints.save(sync=True)
         if not whole:
             data.mark_recovered()  # what the checkpoints say now holds whatever happens
         self._view = with_stored(self._view, data, self._journal.topics.values(), self._topic_defaults)
+        self._view = self._view.with_overrides(configs.overrides)
+        self._configs = ConfigChanges(configs, self._parts, self._show_overrides)
         topics = self._view.topics.values()
         checkpoints.keep({(topic.name, index) for topic in topics for index in range(len(topic.partitions))})
         self._openings = Openings(
@@ -168,6 +176,7 @@ class LogBroker(LoneBroker):
         if not self._is_open:
             return
         self._is_open = False
+        await self._configs.stop()
         await self._openings.stop()
         synced = await self._settling.finish()
         if self._journal.close() and synced:
@@ -257,6 +266,9 @@ class LogBroker(LoneBroker):
             partition.lose(deleted(topic))
         self._parts.files.close_in(folder_of(self._path, topic, index))
         return gone
+
+    def change_config(self, resource: ConfigResource, change: Change) -> Deferred[None]:
+        return self._configs.make(resource, change)
 
     def new_producer_id(self) -> Deferred[int]:
         return self._ids.next()

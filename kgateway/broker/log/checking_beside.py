@@ -15,7 +15,6 @@ from kgateway.broker.log.walking import Damage
 from kgateway.broker.producers import ProducerTable
 from kgateway.records.batch import BatchHeader
 
-STATE = "kgateway.state-"
 _AGAIN = "with the gateway stopped, remove it and all .snapshot files beside it: they are made again from the batches"
 _EITHER = (
     "consumers are told CORRUPT_MESSAGE for batches that differ from it; where that is one, bring its segment back "

@@ -10,17 +10,19 @@ from pathlib import Path
 
 from kgateway.broker.log.checking_partition import CheckedPartition
 from kgateway.broker.log.checkpoints import SETTLED, SYNCED, Checkpoints, Place
+from kgateway.broker.log.config_file import CONFIGS, ConfigFile
+from kgateway.broker.log.disk import TEMPORARY
 from kgateway.broker.log.findings import Finding, Steps, Survey
 from kgateway.broker.log.folder import CLEAN, this_boot
 from kgateway.broker.log.folder_error import FolderError
-from kgateway.broker.log.folder_meta import EMPTY, META, START, TEMPORARY, read_meta
+from kgateway.broker.log.folder_meta import EMPTY, META, START, read_meta
 from kgateway.broker.log.partition_folder import DELETED, METADATA, STRAY, topic_id_of
 from kgateway.broker.log.producer_ids import PRODUCER_IDS, ProducerIds
 from kgateway.broker.log.start_file import LastEnd, read_start
 from kgateway.broker.log.topic_journal import TOPICS, StoredTopic, TopicJournal
 
 _PARTITION = re.compile(r"(.+)-([0-9]{1,10})")
-_FILES = {META, START, CLEAN, TOPICS, PRODUCER_IDS, SYNCED, SETTLED} | EMPTY
+_FILES = {META, START, CLEAN, TOPICS, CONFIGS, PRODUCER_IDS, SYNCED, SETTLED} | EMPTY
 _NONE = b"0\n0\n"  # checkpoints of no partition
 _NOTHING = "nothing has to be done"
 _UNNEEDED = "remove it if nobody needs it"
@@ -48,6 +50,7 @@ class CheckedFolder:
         yield from survey.reading(self._path / META, self._meta())
         yield from survey.reading(self._path / START, self._start())
         yield from survey.reading(self._path / TOPICS, self._journal())
+        yield from survey.reading(self._path / CONFIGS, self._configs())
         checkpoints = Checkpoints(self._path, survey.disk, trust_settled=True, clean=survey.was_clean)
         for name, offsets in ((SYNCED, checkpoints.synced), (SETTLED, checkpoints.settled)):
             yield from survey.reading(self._path / name, self._checkpoints(name, offsets))
@@ -103,6 +106,15 @@ class CheckedFolder:
         if journal.cut_bytes and not self._survey.in_use:
             what = f"the last {journal.cut_bytes} bytes are of a change that was not finished"
             yield Finding(path, what, f"{_NOTHING}: it was not acknowledged", is_fault=False)
+
+    def _configs(self) -> Steps:
+        path = self._path / CONFIGS
+        if CONFIGS in self._names:
+            self._survey.read(path)
+            try:
+                ConfigFile.open(path, self._survey.disk)
+            except FolderError as error:
+                yield _told(path, error)
 
     def _checkpoints(self, name: str, offsets: dict[Place, int]) -> Steps:
         data = self._survey.read(self._path / name)

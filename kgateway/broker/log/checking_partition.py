@@ -5,19 +5,21 @@ Checks the folder of one partition, whoever wrote it.
 import re
 from pathlib import Path
 
-from kgateway.broker.log.checking_beside import STATE, CheckedEpochs, check_end, check_snapshot, check_state
+from kgateway.broker.log.checking_beside import CheckedEpochs, check_end, check_snapshot, check_state
 from kgateway.broker.log.checking_segment import CheckedSegment, Reached
+from kgateway.broker.log.disk import TEMPORARY
 from kgateway.broker.log.epochs import EPOCH_FILE
 from kgateway.broker.log.findings import Finding, Steps, Survey
+from kgateway.broker.log.found_files import numbered, offsets_of
 from kgateway.broker.log.partition_folder import METADATA
 from kgateway.broker.log.producer_snapshots import SNAPSHOT
 from kgateway.broker.log.segment import LOG, file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
+from kgateway.broker.log.state_snapshots import is_state
 from kgateway.cluster.partition import EARLIEST_OFFSET
 
-_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.snapshot)")
-_ASIDE = re.compile(r"\d{20}\.log\.cut-\d+")
-_ABORTED = re.compile(r"\d{20}\.txnindex")
+_ASIDE = re.compile(r"[0-9]{20}\.log\.cut-[0-9]+")
+_ABORTED = re.compile(r"[0-9]{20}\.txnindex")
 
 
 class CheckedPartition:
@@ -38,12 +40,12 @@ class CheckedPartition:
         Look through all of its files.
         """
         epochs = CheckedEpochs(self._survey, self._folder)
-        snapshots = self._offsets_of(SNAPSHOT)
+        snapshots = offsets_of(self._names, SNAPSHOT)
         for name in self._names:
-            path = self._folder / name
-            if _FILE.fullmatch(name) and path.suffix == SNAPSHOT:
+            path, found = self._folder / name, numbered(name)
+            if found and found[1] == SNAPSHOT:
                 yield from self._survey.reading(path, check_snapshot(self._survey, path))
-            elif name.startswith(STATE):
+            elif is_state(name):
                 yield from self._survey.reading(path, check_state(self._survey, path))
             else:
                 yield self._left(path)
@@ -52,7 +54,7 @@ class CheckedPartition:
         yield from check_end(self._folder, snapshots, self.reached)
 
     def _segments(self, epochs: CheckedEpochs) -> Steps:
-        bases = self._offsets_of(LOG)
+        bases = offsets_of(self._names, LOG)
         self.reached.next_offset = bases[0] if bases else EARLIEST_OFFSET
         for base in bases:
             path = self._folder / file_name(base, LOG)
@@ -91,17 +93,15 @@ class CheckedPartition:
             what = "it was cut off a damaged log at a start, and is kept"
             remedy = "`kgateway log dump` shows what is in it; remove it when nobody needs it"
             return Finding(path, what, remedy, is_fault=False)
-        if path.name.endswith(".tmp"):
+        if path.name.endswith(TEMPORARY):
+            if self._survey.in_use:
+                return None
             remedy = "nothing has to be done: the next start removes it"
             return Finding(path, "a process ended while it wrote it", remedy, is_fault=False)
-        found = _FILE.fullmatch(path.name)
-        if found and found[2] in (INDEX, TIME_INDEX) and f"{found[1]}{LOG}" not in self._names:
+        found = numbered(path.name)
+        if found and found[1] in (INDEX, TIME_INDEX) and file_name(found[0], LOG) not in self._names:
             what = "it is the index of a segment that is not there"
             return Finding(path, what, "bring the segment back from a copy, or remove this file")
         if found or path.name in (EPOCH_FILE, METADATA) or _ABORTED.fullmatch(path.name):
             return None
         return Finding(path, "kgateway knows no such file", "remove it if nobody needs it", is_fault=False)
-
-    def _offsets_of(self, suffix: str) -> list[int]:
-        found = (_FILE.fullmatch(name) for name in self._names)
-        return sorted(int(match[1]) for match in found if match and match[2] == suffix)

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from kgateway.wire.types import Buffer
 
+TEMPORARY = ".tmp"  # how the name of a small file ends that is not yet in its place
+
 
 class NotOpened(OSError):
     """

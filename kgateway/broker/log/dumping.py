@@ -2,7 +2,6 @@
 Shows what is in the files of a log, a line for each batch, record or entry, whoever wrote them.
 """
 
-import re
 import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
@@ -11,32 +10,32 @@ from itertools import islice
 from pathlib import Path
 from struct import Struct
 
-from kgateway.broker.log.checking_beside import STATE
 from kgateway.broker.log.checkpoints import SETTLED, SYNCED
+from kgateway.broker.log.config_file import CONFIGS
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.epochs import EPOCH_FILE
 from kgateway.broker.log.folder_meta import META, START
+from kgateway.broker.log.found_files import offsets_of
 from kgateway.broker.log.going_on import base_of, header_at, walk
 from kgateway.broker.log.index import OFFSETS, TIMES
 from kgateway.broker.log.partition_folder import METADATA
 from kgateway.broker.log.producer_ids import PRODUCER_IDS
-from kgateway.broker.log.producer_snapshots import SNAPSHOT, ProducerSnapshot
+from kgateway.broker.log.producer_snapshots import SNAPSHOT, parsed
 from kgateway.broker.log.segment import LOG, file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
+from kgateway.broker.log.state_snapshots import STATE
 from kgateway.broker.log.topic_journal import TOPICS
 from kgateway.broker.log.walking import Damage
 from kgateway.records.batch import Batch, BatchHeader
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record, records
-from kgateway.wire.codec import decode
 from kgateway.wire.malformed import Malformed
 
 _BATCH = "{:<17} {:>10} {:>8} {:<6} {:<24} {:>9} {:<16} {:<4} {:>5} {}"
 _HEADINGS = ("OFFSETS", "BYTE", "SIZE", "CODEC", "FROM", "TO", "PRODUCER", "FLAG", "EPOCH", "CRC")
 _SNAPSHOT = "{:>19} {:>5} {:>19} {:>19} {:<24}"
 _SNAPSHOT_HEADINGS = ("PRODUCER", "EPOCH", "SEQUENCES", "OFFSETS", "TIME")
-_TEXTS = {EPOCH_FILE, METADATA, META, START, TOPICS, PRODUCER_IDS, SYNCED, SETTLED}
-_SNAPSHOT_VERSION, _SNAPSHOT_START = 1, 2
+_TEXTS = {EPOCH_FILE, METADATA, META, START, TOPICS, CONFIGS, PRODUCER_IDS, SYNCED, SETTLED}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIME = "-"
 
@@ -88,7 +87,7 @@ def segments(folder: Path, disk: Disk) -> list[int]:
     The offsets with which the segments in a folder begin; none where it is not that of a partition.
     """
     names = disk.names(folder) if folder.is_dir() else {}
-    return sorted(int(name.removesuffix(LOG)) for name in names if re.fullmatch(rf"\d{{20}}\{LOG}", name))
+    return offsets_of(names, LOG)
 
 
 def _log(path: Path, disk: Disk, wanted: Wanted) -> Generator[str, None, int]:
@@ -200,7 +199,7 @@ def _unpacked(entry: Struct, path: Path, disk: Disk, wanted: Wanted) -> Iterator
 def _snapshot(path: Path, disk: Disk, wanted: Wanted) -> Lines:
     data = disk.read(path)
     try:
-        snapshot = decode(ProducerSnapshot, _SNAPSHOT_VERSION, data[_SNAPSHOT_START:])
+        snapshot = parsed(data)
     except Malformed as error:
         yield f"it cannot be read: {error}"
         return

@@ -22,10 +22,10 @@ from errno import EACCES, EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EROFS
 from pathlib import Path
 from typing import Protocol, Self
 
-from kgateway.broker.log.disk import Disk
+from kgateway.broker.log.disk import TEMPORARY, Disk
 from kgateway.broker.log.folder_error import FolderError, refusing
 from kgateway.broker.log.folder_lock import FolderLock
-from kgateway.broker.log.folder_meta import EMPTY, META, START, TEMPORARY, Meta, read_meta
+from kgateway.broker.log.folder_meta import EMPTY, META, START, Meta, read_meta
 from kgateway.broker.log.start_file import LastEnd, Start, damaged_start, read_start
 from kgateway.wire.uuids import Uuid
 

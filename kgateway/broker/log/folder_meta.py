@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from kgateway.broker.log.disk import Disk
+from kgateway.broker.log.disk import TEMPORARY, Disk
 from kgateway.broker.log.folder_error import OTHER, FolderError
 from kgateway.broker.log.folder_lock import LOCK
 from kgateway.wire.uuids import Uuid
 
-META, START, TEMPORARY = "meta.properties", "kgateway.start", ".tmp"  # START is made next
+META, START = "meta.properties", "kgateway.start"  # START is made next
 FORMAT = 1
 EMPTY = {LOCK, "lost+found"}  # what a folder may have that counts as empty
 _FORMAT_KEY, _VERSION_KEY, _VERSION = "kgateway.format", "version", "1"

@@ -5,10 +5,10 @@ A batch with damaged bytes still tells where the next begins, if what follows it
 good batch is looked for.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kgateway.broker.log.found_files import numbered
 from kgateway.broker.log.seeking import seek
 from kgateway.broker.log.walking import Damage, Source, scan
 from kgateway.records.batch import HEADER_SIZE, Batch, BatchHeader, read_header
@@ -59,8 +59,8 @@ def base_of(path: Path) -> int:
     """
     The offset with which the batches of a file begin at the earliest, as its name tells.
     """
-    found = re.match(r"\d{20}\.(?!log\.)", path.name)
-    return int(path.stem) if found else 0
+    found = numbered(path.name)
+    return found[0] if found else 0
 
 
 def header_at(source: Source, position: int, end: int) -> BatchHeader | None:

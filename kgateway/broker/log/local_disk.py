@@ -11,14 +11,13 @@ from itertools import count
 from pathlib import Path
 from threading import get_ident
 
-from kgateway.broker.log.disk import NotOpened
+from kgateway.broker.log.disk import TEMPORARY, NotOpened
 from kgateway.wire.types import Buffer
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _NOT_KNOWN = (EINVAL, ENOSYS, EOPNOTSUPP)
 _COPIED_AT_ONCE = 1 << 20
 _START_WRITING = 2  # SYNC_FILE_RANGE_WRITE
-_READ_PIECE = 1 << 20
 _temporary = count()
 
 
@@ -108,7 +107,7 @@ class LocalDisk:
         return path.read_bytes()
 
     def write(self, path: Path, data: bytes, *, sync: bool) -> None:
-        beside = path.with_name(f"{path.name}.{os.getpid()}-{get_ident()}-{next(_temporary)}.tmp")
+        beside = path.with_name(f"{path.name}.{os.getpid()}-{get_ident()}-{next(_temporary)}{TEMPORARY}")
         try:
             with beside.open("wb", buffering=0) as file:
                 rest = memoryview(data)

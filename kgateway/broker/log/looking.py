@@ -6,7 +6,6 @@ import fcntl
 import os
 import struct
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from kgateway.broker.log.folder_lock import LOCK
@@ -26,14 +25,6 @@ class ReadingDisk(LocalDisk):
 
     def write(self, path: Path, data: bytes, *, sync: bool) -> None:
         pass
-
-    def names(self, folder: Path) -> dict[str, int]:
-        found = dict[str, int]()
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                with suppress(FileNotFoundError):  # whoever uses the folder has removed it
-                    found[entry.name] = entry.stat(follow_symlinks=False).st_size
-        return found
 
     def make_folder(self, folder: Path) -> None:
         pass

@@ -1,8 +1,8 @@
 """
 Opens partitions when they are first asked for.
 
-Mostly that is done at once. Where much has to be looked through after a crash it goes on by turns, and until it is done
-clients are told to come again; then the operator is told what was found.
+Mostly that is done at once. Where there is much to look through, as after a crash, it goes on by turns, and until it is
+done clients are told to come again; then the operator is told what was found.
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -71,9 +71,8 @@ class Openings:
         key = topic.id, index
         if key in self._recovering or self._stopped:
             raise _not_yet(topic, index)
-        until, refusal = self._refused.pop(key, (0.0, None))
+        until, refusal = self._refused.get(key, (0.0, None))
         if refusal and self._parts.clock.seconds() < until:
-            self._refused[key] = until, refusal
             raise KafkaError(refusal.code, refusal.message)
         steps = self._begin(topic, index)
         ends = self._parts.clock.seconds() + AT_ONCE_S
@@ -145,7 +144,7 @@ class Openings:
     def _go_on(self, topic: Topic, index: int, opening: LongOpening) -> None:
         key = topic.id, index
         self._recovering[key] = opening
-        self._log.info("{topic}-{index} is looked through after a crash", topic=topic.name, index=index)
+        self._log.info("{topic}-{index} is looked through", topic=topic.name, index=index)
 
         def by_turns() -> Generator[Deferred[object] | None, None, None]:
             recovered = yield from opening.by_turns()
@@ -202,5 +201,5 @@ class Openings:
 
 
 def _not_yet(topic: Topic, index: int) -> KafkaError:
-    reason = f"{topic.name}-{index} is being looked through after a crash; it will be there soon"
+    reason = f"{topic.name}-{index} is being looked through; it will be there soon"
     return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, reason)

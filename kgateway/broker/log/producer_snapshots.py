@@ -66,12 +66,19 @@ def read(data: bytes, table: ProducerTable, now_ms: int) -> bool:
     if version != _VERSION or len(data) < _CRC_END or crc32c(data[_CRC_END:]) != crc:
         return False
     try:
-        snapshot = decode(ProducerSnapshot, _VERSION, data[_CRC_START:])
+        snapshot = parsed(data)
     except Malformed:
         return False
     for entry in snapshot.producer_entries:
         _remember(table, entry, now_ms)
     return True
+
+
+def parsed(data: bytes) -> ProducerSnapshot:
+    """
+    What the file has, whole or not; Malformed where that cannot be read.
+    """
+    return decode(ProducerSnapshot, _VERSION, data[_CRC_START:])
 
 
 def _entries(producer_id: int, producer: Producer) -> Iterator[ProducerSnapshot.Entry]:

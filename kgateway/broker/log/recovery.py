@@ -3,10 +3,13 @@ Opens the log of a partition as the last process, or the last crash, has left it
 
 What was settled before is believed: its indexes are there, its producers are in a snapshot. All behind that is looked
 through batch by batch and checked: the indexes, the producers and the leader epochs are made up from it, and where
-something is that no batch can be, the log ends. When only the process died, nothing that was written can be missing;
-then a batch that is damaged, with good ones behind it, stays where it is, for it may have been acknowledged and those
-behind it were. When the machine died, anything that was not synced may be missing in the middle, and the first damage
-ends the log, or what is read would not be a prefix of what was written.
+something is that no batch can be, with nothing good behind it, the log ends.
+
+Damage with good batches behind it stays where it is and is passed over, where nothing can be missing there: it may have
+been acknowledged, and what is behind it was. So it is after the death of the process; and after that of the machine, as
+far as the log was synced. Behind that anything may be missing in the middle, and the first damage ends the log, or what
+is read would not be a prefix of what was written. A batch of which only the offset, or the leader epoch, cannot be is
+all there, and is passed over wherever it stands.
 
 What is cut off is kept beside the segment in a file of its own, `....log.cut-POSITION`, unless it is the beginning of
 the one batch that was just being written.
@@ -23,10 +26,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from kgateway.broker.log.aside import Cut, set_aside
-from kgateway.broker.log.due import Doubtful, Due, files_beside
+from kgateway.broker.log.due import Doubtful
 from kgateway.broker.log.epochs import Epochs
 from kgateway.broker.log.found_files import FoundFiles
-from kgateway.broker.log.index import FIRST
 from kgateway.broker.log.looking_through import LookingThrough, Work
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import PartitionLog
@@ -34,6 +36,7 @@ from kgateway.broker.log.sealed import ending
 from kgateway.broker.log.segment import LOG, Segment, file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.broker.log.trust import Trust
+from kgateway.broker.log.unsynced import make_last, unsynced
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import EARLIEST_OFFSET, NO_EPOCH
@@ -106,9 +109,9 @@ class Recovery:
         log = PartitionLog(self._files, self._folder, segments or [self._begin(EARLIEST_OFFSET)])
         if log.end_offset < self._trust.known_end:
             yield from self._end_where_it_was(log)
-        doubtful = self._doubtful(log)
+        doubtful = unsynced(log, self._trust.synced)
         if self._sync and doubtful:
-            yield partial(self._make_last, log, doubtful)
+            yield partial(make_last, log, doubtful)
             doubtful = []
         if self._epochs.fall_back(self._leader_epoch - 1):
             self._faults.append(f"{self._folder}: a batch tells of a leader epoch that there never was")
@@ -152,38 +155,6 @@ class Recovery:
         log.roll()
         last.next_offset = reached
         yield partial(self._finish, last)
-
-    def _doubtful(self, log: PartitionLog) -> list[Doubtful]:
-        """
-        What is behind the last sync. If a later one failed, the system takes for written what never was, and nothing
-        tells so of a process that was killed at once.
-        """
-        found = list[Doubtful]()
-        for segment in log.segments:
-            start = self._synced_part(segment)
-            if start < segment.size:
-                found.append(Doubtful(segment.path, start, segment.size - start))
-        return found
-
-    def _synced_part(self, segment: Segment) -> int:
-        """
-        How much of it, or a little less.
-        """
-        synced = self._trust.synced
-        if synced >= segment.next_offset:
-            return segment.size
-        _, position = segment.indexes.offsets.at_most(FIRST, synced - segment.base_offset - 1)
-        return position
-
-    def _make_last(self, log: PartitionLog, doubtful: list[Doubtful]) -> None:
-        """
-        Sync what may not be, for it will be read.
-        """
-        files = list[Path]()
-        for segment in log.segments:
-            if any(part.path == segment.path for part in doubtful):
-                files += [segment.path, *files_beside(segment.path, segment.next_offset)]
-        Due(doubtful, files, [self._folder, self._folder.parent]).sync(self._files.disk, [], set())
 
     def _begin(self, base: int) -> Segment:
         segment = Segment(self._files, self._folder, base)

@@ -3,6 +3,7 @@ The last snapshot of a coordinator's state, as a file in the folder of its parti
 batches one behind the other, with the state after all records before that offset.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -20,7 +21,15 @@ from kgateway.records.builder import BatchBuilder
 from kgateway.records.record import records
 from kgateway.wire.malformed import Malformed
 
-_NAME = "kgateway.state-"
+STATE = "kgateway.state-"
+_FILE = re.compile(rf"{re.escape(STATE)}[0-9]{{20}}")
+
+
+def is_state(name: str) -> bool:
+    """
+    Whether a file of this name is one.
+    """
+    return _FILE.fullmatch(name) is not None
 
 
 class FileSnapshots:
@@ -44,14 +53,14 @@ class FileSnapshots:
         for name in sorted(self._names(), reverse=True):
             data = disk.read(self._folder / name)
             if _is_whole(data):
-                return Snapshot(int(name.removeprefix(_NAME)), _state(data))
+                return Snapshot(int(name.removeprefix(STATE)), _state(data))
         return Snapshot(EARLIEST_OFFSET, [])
 
     async def _save(self, snapshot: Snapshot) -> None:
         written = list[bytes]()
         await self._parts.in_turns(_write(iter(snapshot.state), written))
         await self._sync_log()  # a snapshot must not know what the log can still lose
-        path = self._folder / f"{_NAME}{snapshot.offset:020d}"
+        path = self._folder / f"{STATE}{snapshot.offset:020d}"
         await self._parts.in_thread(partial(self._put, path, b"".join(written)))
 
     def _put(self, path: Path, data: bytes) -> None:
@@ -62,8 +71,7 @@ class FileSnapshots:
                 self._parts.files.disk.remove(self._folder / name)
 
     def _names(self) -> list[str]:
-        names = self._parts.files.disk.names(self._folder)
-        return [name for name in names if name.removeprefix(_NAME).isdecimal()]
+        return [name for name in self._parts.files.disk.names(self._folder) if is_state(name)]
 
 
 def _write(state: Iterator[KeyValue], written: list[bytes]) -> Iterator[None]:

@@ -47,11 +47,11 @@ class Changes:
         now_ms: Callable[[], int],
         write: Write,
         view: Callable[[], ClusterView],
-        config: GroupConfig,
+        config: Callable[[], GroupConfig],
         downgrade: Downgrade,
     ) -> None:
         self.state = state
-        self.config = config
+        self._config = config
         self.view = view
         self.lifetimes = Lifetimes(state, clock, self._expel)
         self.planning = Planning(state, view, now_ms)
@@ -59,6 +59,10 @@ class Changes:
         self._journal = Journal(write, self._undone)
         self._now_ms = now_ms
         self._downgrade = downgrade
+
+    @property
+    def config(self) -> GroupConfig:
+        return self._config()
 
     def make(self, change: Change[A]) -> A | Deferred[A]:
         """
@@ -83,7 +87,8 @@ class Changes:
         before = state.profiles.get(member_id, Profile())
         if profile.pattern and profile.pattern not in state.patterns:
             check_pattern(profile.pattern)
-        draft.set_profile(member_id, profile)
+        if profile is not before:
+            draft.set_profile(member_id, profile)
         self._drop_matches(draft)
         resubscribed = before.topic_names != profile.topic_names or before.pattern != profile.pattern
         self.planning.refresh(draft, self.config, may_describe, resubscribed=resubscribed)

@@ -1,10 +1,14 @@
 """
-What can be set for one group.
+What holds for one group: what is set for it, and the gateway's settings for the rest.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
+from kgateway.cluster.config_resource import NO_OVERRIDES, Overrides, group
+from kgateway.cluster.group_config import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, group_values
+from kgateway.cluster.view import ClusterView
 from kgateway.config.settings import Settings
 
 
@@ -24,15 +28,44 @@ class GroupConfig:
     migration_policy: str = "bidirectional"
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def of(cls, settings: Settings, overrides: Overrides = NO_OVERRIDES) -> Self:
         """
-        The one of groups for which nothing is set.
+        The one of groups for which this is set.
         """
+        values = group_values(overrides, settings)
         return cls(
-            session_timeout_ms=settings.group_consumer_session_timeout_ms,
-            heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+            session_timeout_ms=values[SESSION_TIMEOUT],
+            heartbeat_interval_ms=values[HEARTBEAT_INTERVAL],
+            assignment_interval_ms=values[ASSIGNMENT_INTERVAL],
             max_size=settings.group_consumer_max_size,
             classic_max_size=settings.group_max_size,
             assignors=tuple(dict.fromkeys(settings.group_consumer_assignors.split(","))),
             migration_policy=settings.group_consumer_migration_policy,
         )
+
+
+class ConfigNow:
+    """
+    The config of a group as the cluster has it now. It is asked for at each heartbeat, and only a new view is looked
+    into.
+    """
+
+    __slots__ = ("_config", "_overrides", "_resource", "_seen", "_settings", "_view")
+
+    def __init__(self, group_id: str, settings: Settings, view: Callable[[], ClusterView]) -> None:
+        self._resource = group(group_id)
+        self._settings = settings
+        self._view = view
+        self._seen: ClusterView | None = None
+        self._overrides = NO_OVERRIDES
+        self._config = GroupConfig.of(settings)
+
+    def __call__(self) -> GroupConfig:
+        view = self._view()
+        if view is not self._seen:
+            self._seen = view
+            overrides = view.overrides_of(self._resource)
+            if overrides is not self._overrides:
+                self._overrides = overrides
+                self._config = GroupConfig.of(self._settings, overrides)
+        return self._config

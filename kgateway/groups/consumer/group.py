@@ -68,7 +68,7 @@ class ConsumerGroup:
         now_ms: Callable[[], int],
         write: Write,
         view: Callable[[], ClusterView],
-        config: GroupConfig,
+        config: Callable[[], GroupConfig],
         downgrade: "Callable[[ConsumerGroup, Collection[str]], bool]" = lambda group, without: False,
     ) -> None:
         """
@@ -90,13 +90,9 @@ class ConsumerGroup:
     @property
     def config(self) -> GroupConfig:
         """
-        What is set for it; it can be set anew at any time, and holds from the next heartbeat on.
+        What is set for it, now; it holds from the next heartbeat on.
         """
         return self.changes.config
-
-    @config.setter
-    def config(self, config: GroupConfig) -> None:
-        self.changes.config = config
 
     @property
     def state(self) -> str:
@@ -234,6 +230,8 @@ def _said(before: Profile | None, request: ConsumerGroupHeartbeatRequest, client
     """
     What a member says of itself; what it does not say is as before.
     """
+    if before and before.classic is None and _says_nothing(request) and before.is_of(client.client_id, client.host):
+        return before
     profile = before or Profile()
     names, pattern = request.subscribed_topic_names, request.subscribed_topic_regex
     silent = request.rebalance_timeout_ms == _AS_BEFORE
@@ -248,6 +246,20 @@ def _said(before: Profile | None, request: ConsumerGroupHeartbeatRequest, client
         rebalance_timeout_ms=profile.rebalance_timeout_ms if silent else request.rebalance_timeout_ms,
         assignor=profile.assignor if request.server_assignor is None else request.server_assignor,
         classic=None,
+    )
+
+
+def _says_nothing(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """
+    Whether the member says nothing of itself, as in most heartbeats.
+    """
+    return (
+        request.instance_id is None
+        and request.rack_id is None
+        and request.rebalance_timeout_ms == _AS_BEFORE
+        and request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.server_assignor is None
     )
 
 

@@ -61,6 +61,12 @@ class Profile:
     assignor: str | None = None
     classic: Classic | None = None
 
+    def is_of(self, client_id: str, client_host: str) -> bool:
+        """
+        Whether it is from this client.
+        """
+        return self.client_id == client_id and self.client_host == client_host
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

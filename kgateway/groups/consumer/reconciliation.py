@@ -6,7 +6,6 @@ no more; whoever is to get it waits until it has no owner.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from kgateway.groups.consumer.assignment import OWNS_NOTHING, Assignment, Owned, overlap
@@ -80,6 +79,8 @@ class _Step(NamedTuple):
         """
         Towards the target: first all must be let go that is not in it, then what is free is taken.
         """
+        if self._has_target():
+            return self._at(self.goal.epoch, MemberState.STABLE, self.progress.assigned, OWNS_NOTHING)
         kept: dict[Uuid, dict[int, int]] = {}
         revoking: dict[Uuid, dict[int, int]] = {}
         gained: dict[Uuid, dict[int, int]] = {}
@@ -105,9 +106,17 @@ class _Step(NamedTuple):
         state = MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE
         return self._at(self.goal.epoch, state, kept, OWNS_NOTHING)
 
+    def _has_target(self) -> bool:
+        """
+        Whether it has all of its target already and nothing else, as most members do in most epochs.
+        """
+        target, topics, assigned = self.goal.target, self.goal.topics, self.progress.assigned
+        return target.keys() == assigned.keys() <= topics and all(
+            partitions == assigned[topic_id].keys() for topic_id, partitions in target.items()
+        )
+
     def _at(self, epoch: int, state: MemberState, assigned: Owned, revoking: Owned) -> Progress:
-        return replace(
-            self.progress,
+        return Progress(
             epoch=epoch,
             previous_epoch=self.progress.epoch,
             state=state,

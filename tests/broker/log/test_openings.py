@@ -2,12 +2,12 @@
 Logs that take long to open.
 """
 
-from errno import EIO
+from errno import EIO, EMFILE
 from pathlib import Path
 
 import pytest
 from twisted.internet.task import Clock
-from twisted.logger import LogLevel, capturedLogs
+from twisted.logger import LogLevel, capturedLogs, formatEvent
 
 from kgateway.broker.log import looking_through, walking
 from kgateway.broker.log.folder import CLEAN
@@ -70,7 +70,7 @@ def test_meanwhile_clients_come_again(slow: LogWorld) -> None:
     for _ in range(3):
         error = refusal(slow.again)
         assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-        assert error.message == "t-0 is being looked through after a crash; it will be there soon"
+        assert error.message == "t-0 is being looked through; it will be there soon"
     partition = open_by_turns(slow)
     assert partition.high_watermark == 12
     assert partition.read(0, 1, Isolation.READ_UNCOMMITTED, True)
@@ -154,6 +154,50 @@ def test_a_log_that_cannot_be_looked_through(slow: LogWorld) -> None:
     slow._options["clock"].advance(5)
     refusal(slow.again)
     assert open_by_turns(slow).log_end == 12
+
+
+@pytest.mark.parametrize("operation", ["open_folder t-0", "open .timeindex"])
+def test_a_log_that_cannot_be_synced_for_want_of_descriptors(operation: str, world: LogWorld) -> None:
+    """
+    It is refused as one that cannot be read is: clients and the operator are told why, and nobody tries again for five
+    seconds.
+    """
+    partition = world.log_partition()
+    for _ in range(3):
+        appended(partition, batch())
+    partition.settle()
+    world.kill()
+    world.disk.failing[operation] = EMFILE
+    with capturedLogs() as logged:
+        world.start(topic_defaults={"kgateway.acks.fsync": "true"})
+        world.disk.failing.clear()
+        error = refusal(world.again)
+    assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert str(error.message).startswith("t-0 cannot be opened: Too many open files (")
+    assert [event["reason"] for event in logged if event["log_level"] is LogLevel.error] == [error.message]
+    assert [event for event in logged if event["log_level"] is LogLevel.critical] == []
+    world.clock.advance(5)
+    assert world.again().synced_offset == 3
+
+
+def test_many_segments_after_a_clean_stop(world: LogWorld) -> None:
+    """
+    They are looked at in a thread; what clients and the operator are told meanwhile is true where nothing has crashed.
+    """
+    partition = world.log_partition(segment_bytes=SIZE)
+    for _ in range(10):
+        appended(partition, batch())
+    world.restart()
+    world.threads.slow = True
+    with capturedLogs() as logged:
+        error = refusal(world.again)
+    assert (error.code, error.message) == (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        "t-0 is being looked through; it will be there soon",
+    )
+    assert [formatEvent(event) for event in logged] == ["t-0 is looked through"]
+    work(world)
+    assert world.again().log_end == 10
 
 
 def half_a_batch(world: LogWorld) -> Path:

@@ -101,7 +101,7 @@ class Cluster:
             now_ms=self.now_ms,
             write=self.log.write,
             view=lambda: self.view,
-            config=self.config,
+            config=lambda: self.config,
         )
 
     def reload(self) -> None:

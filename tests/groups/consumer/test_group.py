@@ -202,7 +202,7 @@ class HeartbeatTests(GroupTestCase):
         """
         A full group takes nobody, but who is in it.
         """
-        self.cluster.group.config = replace(self.config, max_size=1)
+        self.cluster.config = replace(self.config, max_size=1)
         a = self.consumer("a")
         self.assert_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, self.joining("b"))
         assert a.beat()
@@ -376,7 +376,7 @@ class DeadlineTests(GroupTestCase):
         """
         How long a session is, and how often heartbeats are sent, can be set for the group.
         """
-        self.cluster.group.config = GroupConfig(session_timeout_ms=10_000, heartbeat_interval_ms=3_000)
+        self.cluster.config = GroupConfig(session_timeout_ms=10_000, heartbeat_interval_ms=3_000)
         assert self.cluster.told(self.joining("a")).heartbeat_interval_ms == 3000
         self.cluster.clock.advance(10)
         assert self.cluster.group.is_empty
@@ -448,7 +448,7 @@ class DeadlineTests(GroupTestCase):
         A session that is made shorter ends as early as the new one says.
         """
         a = self.consumer("a")
-        self.cluster.group.config = replace(self.config, session_timeout_ms=10_000)
+        self.cluster.config = replace(self.config, session_timeout_ms=10_000)
         a.beat()
         self.cluster.clock.advance(10)
         assert self.cluster.group.is_empty

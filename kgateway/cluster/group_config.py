@@ -1,0 +1,94 @@
+"""
+Every config that a consumer group has in Kafka 4.3, as one table, and what holds for a group.
+
+Behind each config stands a setting of the gateway, which holds where the group sets nothing, and two more that bound
+what a group may set: behind consumer.session.timeout.ms stands group.consumer.session.timeout.ms, and its bounds are
+group.consumer.min.session.timeout.ms and group.consumer.max.session.timeout.ms.
+"""
+
+from difflib import get_close_matches
+
+from kgateway.cluster.config_resource import Overrides
+from kgateway.cluster.config_rows import Row, brief, integer, show
+from kgateway.config.settings import BY_KAFKA_NAME, Settings
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
+ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
+
+_KIND = "consumer."
+_NOT_SERVED = ("share", "streams")
+
+
+def _row(name: str, low: int, meaning: str) -> Row:
+    synonym = f"group.{name}"
+    return Row(name, integer(low), show(BY_KAFKA_NAME[synonym].default), meaning, synonym)
+
+
+_ROWS = (
+    _row(SESSION_TIMEOUT, 1, "How long a member may be silent before it is taken for dead."),
+    _row(HEARTBEAT_INTERVAL, 1, "How often a member is told to send a heartbeat."),
+    _row(ASSIGNMENT_INTERVAL, 0, "How long the group waits from one assignment of its partitions to the next."),
+)
+
+GROUP_CONFIGS = {row.name: row for row in _ROWS}
+
+
+def check_group_config(overrides: Overrides, settings: Settings) -> None:
+    """
+    Refuse with INVALID_CONFIG what a group cannot have: other names, other values, and values out of bounds.
+    """
+    values = read_group_config(overrides)
+    for name, value in values.items():
+        for word, least in (("at least", "min"), ("at most", "max")):
+            bound, limit = _bound(least, name, settings)
+            if value < limit if least == "min" else value > limit:
+                raise _invalid(f"{name} is {value}, and must be {word} {limit}, which is {bound}")
+    now = group_values(overrides, settings)
+    if now[SESSION_TIMEOUT] <= now[HEARTBEAT_INTERVAL]:
+        session, heartbeat = now[SESSION_TIMEOUT], now[HEARTBEAT_INTERVAL]
+        raise _invalid(f"{SESSION_TIMEOUT} ({session}) must be above {HEARTBEAT_INTERVAL} ({heartbeat})")
+
+
+def read_group_config(overrides: Overrides) -> dict[str, int]:
+    """
+    The values that were set; INVALID_CONFIG for a name that no consumer group has, and for what can be no value of it.
+    """
+    for name in overrides:
+        _check_known(name)
+    return {name: GROUP_CONFIGS[name].read(text) for name, text in overrides.items()}
+
+
+def group_values(overrides: Overrides, settings: Settings) -> dict[str, int]:
+    """
+    What holds for a group. What was set for it is brought within the bounds: these may have been others then.
+    """
+    values: dict[str, int] = {row.name: getattr(settings, BY_KAFKA_NAME[row.synonym].name) for row in _ROWS}
+    for name, value in read_group_config(overrides).items():
+        least, most = (_bound(which, name, settings)[1] for which in ("min", "max"))
+        values[name] = min(max(value, least), most)
+    return values
+
+
+def _bound(which: str, name: str, settings: Settings) -> tuple[str, int]:
+    """
+    One of the two bounds of a config: what Kafka calls it, and what it is.
+    """
+    bound = f"group.{_KIND}{which}.{name.removeprefix(_KIND)}"
+    return bound, getattr(settings, BY_KAFKA_NAME[bound].name)
+
+
+def _check_known(name: str) -> None:
+    if name in GROUP_CONFIGS:
+        return
+    kind = name.partition(".")[0]
+    if kind in _NOT_SERVED:
+        raise _invalid(f"{brief(name)} is for {kind} groups, and these are not served here")
+    near = get_close_matches(name, GROUP_CONFIGS, 1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    raise _invalid(f"Unknown group config name: {brief(name)}{meant}")
+
+
+def _invalid(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_CONFIG, reason)

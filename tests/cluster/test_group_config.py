@@ -1,0 +1,157 @@
+"""
+The table of group configs, and what is made of it. What Kafka allows was asked of Kafka 4.3.1.
+"""
+
+import re
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from kgateway.cluster.group_config import (
+    ASSIGNMENT_INTERVAL,
+    GROUP_CONFIGS,
+    HEARTBEAT_INTERVAL,
+    SESSION_TIMEOUT,
+    check_group_config,
+    group_values,
+    read_group_config,
+)
+from kgateway.config.settings import Settings
+from kgateway.wire.errors import ErrorCode
+from tests.cluster.clusters import refusal
+
+# config -> what bounds it in Kafka, when nothing is set
+_BOUNDS = {
+    SESSION_TIMEOUT: (45_000, 60_000),
+    HEARTBEAT_INTERVAL: (5_000, 15_000),
+    ASSIGNMENT_INTERVAL: (0, 15_000),
+}
+
+
+def _refused(settings: Settings | None = None, **overrides: str) -> str:
+    given = {f"consumer.{name.replace('_', '.')}.ms": value for name, value in overrides.items()}
+    error = refusal(check_group_config, given, settings or Settings())
+    assert error.code == ErrorCode.INVALID_CONFIG
+    return str(error.message)
+
+
+class TableTests(SynchronousTestCase):
+    def test_rows(self) -> None:
+        """
+        They are those of Kafka, with its defaults, and each says in a sentence what it means.
+        """
+        assert {name: row.default for name, row in GROUP_CONFIGS.items()} == {
+            SESSION_TIMEOUT: "45000",
+            HEARTBEAT_INTERVAL: "5000",
+            ASSIGNMENT_INTERVAL: "1000",
+        }
+        for row in GROUP_CONFIGS.values():
+            assert row.synonym == f"group.{row.name}"
+            assert re.search(r"^[A-Z].*\.$", row.meaning), row.name
+
+
+class CheckTests(SynchronousTestCase):
+    def test_bounds(self) -> None:
+        """
+        What is set lies within the bounds of the gateway, these included; the answer says which one is in the way.
+        """
+        for name, (low, high) in _BOUNDS.items():
+            for value in (low, high):
+                check_group_config({name: str(value)}, Settings())
+            what = name.removeprefix("consumer.")
+            above = refusal(check_group_config, {name: str(high + 1)}, Settings())
+            assert above.code == ErrorCode.INVALID_CONFIG
+            bound = f"which is group.consumer.max.{what}"
+            assert above.message == f"{name} is {high + 1}, and must be at most {high}, {bound}"
+            if low:
+                below = refusal(check_group_config, {name: str(low - 1)}, Settings())
+                bound = f"which is group.consumer.min.{what}"
+                assert below.message == f"{name} is {low - 1}, and must be at least {low}, {bound}"
+
+    def test_bounds_are_settings(self) -> None:
+        """
+        Other settings, other bounds; the gateway's own values may be outside of them.
+        """
+        settings = Settings(group_consumer_session_timeout_ms=9, group_consumer_heartbeat_interval_ms=5)
+        check_group_config({}, settings)
+        assert "at least 45000" in _refused(settings, session_timeout="10")
+        check_group_config(
+            {SESSION_TIMEOUT: "10"},
+            Settings(group_consumer_min_session_timeout_ms=10, group_consumer_heartbeat_interval_ms=5),
+        )
+
+    def test_values(self) -> None:
+        """
+        What is no number, or none that Kafka takes, is refused with what is allowed.
+        """
+        for text in ("", "fast", "45000.0", "1e5", "0", "-1", "2147483648"):
+            message = _refused(session_timeout=text)
+            assert message == f"{SESSION_TIMEOUT} is {text!r}, and must be an integer from 1 to 2147483647"
+        assert "from 0 to" in _refused(assignment_interval="-1")
+        check_group_config({SESSION_TIMEOUT: " +50000 "}, Settings())
+
+    def test_long_texts(self) -> None:
+        """
+        The answer has room for what it tells of.
+        """
+        for message in (_refused(session_timeout="9" * 32_767), _refused(None, **{"x" * 32_000: "1"})):
+            assert len(message) < 500
+
+    def test_session_outlives_heartbeats(self) -> None:
+        """
+        A session is longer than the time between two heartbeats, whichever of the two was set.
+        """
+        close = Settings(group_consumer_max_heartbeat_interval_ms=50_000)
+        both = {"session_timeout": "45001", "heartbeat_interval": "45001"}
+        assert _refused(close, **both) == f"{SESSION_TIMEOUT} (45001) must be above {HEARTBEAT_INTERVAL} (45001)"
+        assert "(45000) must be above" in _refused(close, heartbeat_interval="45000")
+        check_group_config({SESSION_TIMEOUT: "45001", HEARTBEAT_INTERVAL: "45000"}, close)
+
+    def test_unknown(self) -> None:
+        """
+        A name that no group has is refused, with the one that may have been meant.
+        """
+        wrong = {"consumer.sesion.timeout.ms": "50000"}
+        error = refusal(check_group_config, wrong, Settings())
+        meant = f"did you mean {SESSION_TIMEOUT}?"
+        assert error.message == f"Unknown group config name: consumer.sesion.timeout.ms; {meant}"
+        assert _refused(nothing="1").startswith("Unknown group config name: consumer.nothing.ms")
+
+    def test_not_served(self) -> None:
+        """
+        Configs of share and streams groups are refused, for there are no such groups here.
+        """
+        for kind in ("share", "streams"):
+            error = refusal(check_group_config, {f"{kind}.session.timeout.ms": "50000"}, Settings())
+            assert error.code == ErrorCode.INVALID_CONFIG
+            assert error.message == f"{kind}.session.timeout.ms is for {kind} groups, and these are not served here"
+
+
+class ValuesTests(SynchronousTestCase):
+    def test_nothing_set(self) -> None:
+        """
+        The settings hold, whatever the bounds are.
+        """
+        settings = Settings(group_consumer_session_timeout_ms=7, group_consumer_assignment_interval_ms=20_000)
+        assert group_values({}, settings) == {
+            SESSION_TIMEOUT: 7,
+            HEARTBEAT_INTERVAL: 5_000,
+            ASSIGNMENT_INTERVAL: 20_000,
+        }
+
+    def test_other_bounds(self) -> None:
+        """
+        What was set within other bounds than those of today is brought within these.
+        """
+        for name, (low, high) in _BOUNDS.items():
+            for value, holds in ((high + 1, high), (max(low - 1, 0), low), (high, high)):
+                if value or name == ASSIGNMENT_INTERVAL:
+                    assert group_values({name: str(value)}, Settings())[name] == holds
+
+    def test_read(self) -> None:
+        """
+        What was set is read as it stands.
+        """
+        assert read_group_config({SESSION_TIMEOUT: "7", HEARTBEAT_INTERVAL: " 9"}) == {
+            SESSION_TIMEOUT: 7,
+            HEARTBEAT_INTERVAL: 9,
+        }

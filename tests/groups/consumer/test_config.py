@@ -1,0 +1,82 @@
+"""
+What holds for one group.
+"""
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from kgateway.cluster.config_resource import AllOverrides, group
+from kgateway.cluster.view import ClusterView, Node
+from kgateway.config.settings import Settings
+from kgateway.groups.consumer.config import ConfigNow, GroupConfig
+
+SESSION = "consumer.session.timeout.ms"
+
+
+class ConfigTests(SynchronousTestCase):
+    def test_settings(self) -> None:
+        """
+        Where nothing is set the gateway's settings hold.
+        """
+        settings = Settings(
+            group_consumer_session_timeout_ms=1,
+            group_consumer_heartbeat_interval_ms=2,
+            group_consumer_assignment_interval_ms=3,
+            group_consumer_max_size=4,
+            group_max_size=5,
+            group_consumer_assignors="range,uniform,range",
+            group_consumer_migration_policy="upgrade",
+        )
+        config = GroupConfig.of(settings)
+        assert (config.session_timeout_ms, config.heartbeat_interval_ms, config.assignment_interval_ms) == (1, 2, 3)
+        assert (config.max_size, config.classic_max_size) == (4, 5)
+        assert (config.assignors, config.migration_policy) == (("range", "uniform"), "upgrade")
+        assert GroupConfig.of(Settings()) == GroupConfig()
+
+    def test_overrides(self) -> None:
+        """
+        What is set for the group goes before the settings.
+        """
+        overrides = {
+            SESSION: "50000",
+            "consumer.heartbeat.interval.ms": "6000",
+            "consumer.assignment.interval.ms": "7000",
+        }
+        config = GroupConfig.of(Settings(), overrides)
+        told = (config.session_timeout_ms, config.heartbeat_interval_ms, config.assignment_interval_ms)
+        assert told == (50_000, 6_000, 7_000)
+
+
+class ConfigNowTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.view = ClusterView("cluster", (Node(1),), 1)
+        self.config = ConfigNow("g", Settings(), lambda: self.view)
+
+    def set(self, overrides: AllOverrides) -> None:
+        self.view = self.view.with_overrides(overrides)
+
+    def test_follows_the_view(self) -> None:
+        """
+        What the cluster says of the group holds, from when it says so until it says so no more.
+        """
+        assert self.config().session_timeout_ms == 45_000
+        for timeout_ms in (50_000, 55_000):
+            self.set({group("g"): {SESSION: str(timeout_ms)}, group("h"): {SESSION: "60000"}})
+            assert self.config().session_timeout_ms == timeout_ms
+        self.set({group("h"): {SESSION: "60000"}})
+        assert self.config().session_timeout_ms == 45_000
+
+    def test_set_before(self) -> None:
+        """
+        It may have been set before the group came.
+        """
+        self.set({group("g"): {SESSION: "50000"}})
+        assert ConfigNow("g", Settings(), lambda: self.view)().session_timeout_ms == 50_000
+
+    def test_same_as_before(self) -> None:
+        """
+        A view in which nothing else is set for the group makes no new config.
+        """
+        self.set({group("g"): {SESSION: "50000"}})
+        config = self.config()
+        self.set({**self.view.overrides, group("h"): {SESSION: "60000"}})
+        assert self.config() is config
