@@ -7,6 +7,7 @@ and once it is, a replay needs only what the partition has from that offset on.
 
 from codecs import getencoder
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 from struct import iter_unpack
 from typing import NamedTuple, Protocol
@@ -18,7 +19,7 @@ from zope.interface import implementer
 from kgateway.broker.waiters import Waiters
 from kgateway.cluster.partition import EARLIEST_OFFSET, Appended, Isolation, Origin
 from kgateway.interfaces import Cancel, IPartition, IStateLog, KeyValue
-from kgateway.records.batch import batches, read_batch
+from kgateway.records.batch import batches
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.record import records
 from kgateway.security.permissions import Resource
@@ -29,6 +30,7 @@ from kgateway.wire.types import Buffer
 STATE_TOPICS = {Resource.GROUP: "__consumer_offsets", Resource.TRANSACTIONAL_ID: "__transaction_state"}
 PIECE_RECORDS = 500  # a millisecond or two to decode
 _READ_BYTES = 1 << 20
+_PLACES = 10_000  # of groups and transactional ids that are known without a look at each of their characters
 
 # Looked up now: a daemon that has given up its rights may not be able to read Python's modules any more.
 _as_java_has_it = getencoder("utf-16-le")
@@ -98,7 +100,7 @@ class StateLog:
         for key, value in records:
             builder.append(key, value, timestamp=now_ms)
         try:
-            appended = self._partition.append(read_batch(builder.build()), Origin.COORDINATOR)
+            appended = self._partition.append(builder.batch(), Origin.COORDINATOR)
         except KafkaError as error:
             raise _translated(error) from None
         for waited in (appended.stored, appended.safe):
@@ -161,6 +163,7 @@ class StateLog:
         return safe
 
 
+@lru_cache(maxsize=_PLACES)
 def place_of(key: str, partition_count: int) -> int:
     """
     Which partition has the state of a group or transactional id: Kafka's choice, by the hash that strings have in Java.

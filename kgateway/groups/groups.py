@@ -89,6 +89,8 @@ class Groups:
         classic group with members becomes when it first writes.
         """
         held = self._shard(group_id).groups.get(group_id)
+        if held and isinstance(held.group, ConsumerGroup):
+            return held.group
         if create and held and isinstance(held.group, ClassicGroup) and not held.group.is_empty:
             return self._migration.upgraded(held.group, self.write(group_id))
         group = self._of_kind(group_id, GroupType.CONSUMER, create, _not_found(group_id))

@@ -39,7 +39,7 @@ from kgateway.wire.types import Buffer, i8, i16, i32, i64, u32
 MAGIC = 2
 HEADER_SIZE = 61
 PLACE_SIZE = 16  # as far as the partition leader epoch
-CRC_START = 21  # where what the CRC covers begins
+CRC_PLACE, CRC_START = 17, 21  # where the CRC is, and where begins what it covers
 NO_TIMESTAMP = -1
 
 _LENGTH_END = 12

@@ -9,12 +9,14 @@ from crc32c import crc32c
 
 from kgateway.records.batch import (
     CONTROL_BIT,
+    CRC_PLACE,
     CRC_START,
     HEADER_SIZE,
     LOG_APPEND_TIME_BIT,
     MAGIC,
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
+    Batch,
     BatchHeader,
 )
 from kgateway.records.compression import Codec, check_level, compress
@@ -95,6 +97,12 @@ class BatchBuilder:
 
     def build(self) -> bytes:
         """
+        The bytes of the batch.
+        """
+        return self.batch().data.tobytes()
+
+    def batch(self) -> Batch:
+        """
         The batch. One without records is what compaction leaves: a header at its offset.
         """
         payload = compress(self.codec, self._bodies, self.level) if self.count else b""
@@ -112,8 +120,10 @@ class BatchBuilder:
             base_sequence=self.base_sequence,
             records_count=self.count,
         )
-        header.crc = crc32c(payload, crc32c(encode(header, MAGIC)[CRC_START:]))
-        return encode(header, MAGIC) + payload
+        head = encode(header, MAGIC)
+        header.crc = crc32c(payload, crc32c(head[CRC_START:]))
+        crc = header.crc.to_bytes(CRC_START - CRC_PLACE, "big")
+        return Batch(header, memoryview(b"".join((head[:CRC_PLACE], crc, head[CRC_START:], payload))))
 
     def _attributes(self) -> int:
         attributes = int(self.codec) if self.count else 0

@@ -9,20 +9,20 @@ for which there is no memory yet, stops only the reading.
 from collections import deque
 from collections.abc import Callable
 
-from twisted.internet.interfaces import IConsumer, IPushProducer, ITCPTransport
+from twisted.internet.interfaces import IPushProducer
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from zope.interface import Attribute, implementer
+from zope.interface import implementer
 
 from kgateway.context import Session
 from kgateway.server.addresses import address_of
 from kgateway.server.budget import Reservation
 from kgateway.server.clients import Clients
 from kgateway.server.frame_queue import FrameQueue
-from kgateway.server.outbox import WRITE_BYTES, Outbox
+from kgateway.server.outbox import WRITE_BYTES
 from kgateway.server.pending import HangUp, Pending
-from kgateway.server.sending import UNCOPIED_BYTES, send_now, write_now
+from kgateway.server.writer import IClientTransport, Writer
 from kgateway.wire.frames import Framer
 from kgateway.wire.malformed import Malformed
 
@@ -31,14 +31,6 @@ SEND_BYTES = 1 << 20  # that the socket may take at once; Twisted gives it 128 K
 TURN_SECONDS = 0.002  # of one connection, then the others have theirs
 
 Serve = Callable[[bytes, Session], list[bytes] | Pending]
-
-
-class IClientTransport(ITCPTransport, IConsumer, IPushProducer):
-    """
-    What a connection asks of Twisted's TCP and TLS transports.
-    """
-
-    SEND_LIMIT: int = Attribute("how many bytes a socket is given at once")
 
 
 @implementer(IPushProducer)
@@ -58,10 +50,11 @@ class Connection(Protocol):
         self._framer = Framer(clients.frame_bytes_max)
         self._queue = FrameQueue()
         self._answers: deque[Pending] = deque()  # started, not sent
-        self._outbox = Outbox()  # answered, not written
-        self._running = self._woken = self._full = self._paused = self._ending = self._closing = self._gone = False
+        self._running = self._woken = self._paused = self._ending = self._closing = False
 
     def connectionMade(self) -> None:
+        self._writer = Writer(self.transport)
+        self._outbox = self._writer.outbox  # answered, not written
         self.session.local = address_of(self.transport.getHost())
         self.transport.setTcpNoDelay(True)
         self.transport.setTcpKeepAlive(True)
@@ -74,7 +67,7 @@ class Connection(Protocol):
         frames = self._framer.feed(data)
         if frames and not self._ending:
             self._queue.extend(frames)
-            self._run()
+            self._run(asked_once=len(frames) == 1)
         self._listen_or_not()
 
     @property
@@ -82,7 +75,7 @@ class Connection(Protocol):
         """
         Whether nothing is asked, or the client does not read what is answered.
         """
-        return self._full or not (self._answers or self._queue.frames)
+        return self._writer.is_full or not (self._answers or self._queue.frames)
 
     @property
     def is_stalled(self) -> bool:
@@ -107,23 +100,22 @@ class Connection(Protocol):
         self.transport.abortConnection()
 
     def pauseProducing(self) -> None:
-        self._full = True
+        self._writer.is_full = True
 
     def resumeProducing(self) -> None:
-        self._full = False
+        self._writer.is_full = False
         self.last_seen = self._clients.seconds()
-        self._write()
-        if not self._full:
+        self._writer.write()
+        if not self._writer.is_full:
             self._wake()
 
     def stopProducing(self) -> None:
-        self._full = True
+        self._writer.is_full = True
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self._gone = True
+        self._writer.lose()
         self.session.connected = False
         self._end()
-        self._outbox.clear()
         waiting, self._answers = self._answers, deque()
         for answer in waiting:
             answer.cut_short()
@@ -139,21 +131,22 @@ class Connection(Protocol):
         Go on. Twisted closes a connection whose `dataReceived` fails; here that is for us to do.
         """
         self._woken = False
-        if self._gone:
+        if self._writer.is_gone:
             return
         try:
-            if len(self._answers) == 1 and self._answers[0].ready and not (self._full or self._queue.frames):
-                self._send_last()
-            else:
+            if len(self._answers) > 1 or self._queue.frames or self._writer.is_full:
                 self._run()
+            else:
+                self._send_last()
             self._listen_or_not()
         except Exception:
             self._log.failure("a connection from {host} failed", host=self.session.host)
             self.abort()
 
-    def _run(self) -> None:
+    def _run(self, asked_once: bool = False) -> None:
         """
-        Send what is ready, start what may start, until neither goes on or the turn is over.
+        Send what is ready, start what may start, until neither goes on or the turn is over. The answer to a client
+        that has asked once may leave at the end of the reactor's turn, with those to all others.
         """
         if self._running:
             return
@@ -161,17 +154,19 @@ class Connection(Protocol):
         turn_ends = self._clients.seconds() + TURN_SECONDS
         try:
             if self._outbox.size:
-                self._write()
-            while not self._full and self._step():
+                self._writer.write()
+            while not self._writer.is_full and self._step():
                 if self._outbox.size >= WRITE_BYTES:
-                    self._write()
+                    self._writer.write()
                 if self._clients.seconds() > turn_ends:
                     self._wake()
                     break
         finally:
             self._running = False
-            if self._outbox.size:
-                self._write()
+            if asked_once and self._writer.may_wait:
+                self._wake()
+            elif self._outbox.size:
+                self._writer.write()
 
     def _step(self) -> bool:
         """
@@ -194,13 +189,11 @@ class Connection(Protocol):
 
     def _send_last(self) -> None:
         """
-        Send the one answer that a client waits for who does nothing else meanwhile.
+        Send the one answer that there is, if it is ready.
         """
-        self._send(self._answers.popleft())
-        if self._outbox.size <= WRITE_BYTES:
-            write_now(self.transport, b"".join(self._outbox.take()))
-        else:
-            self._write()
+        if self._answers and self._answers[0].ready:
+            self._send(self._answers.popleft())
+        self._writer.write_alone()
 
     def _next_may_start(self) -> bool:
         if not self._answers:
@@ -240,15 +233,6 @@ class Connection(Protocol):
         self._answers.append(answer)
         answer.call_when_ready(ready)
 
-    def _write(self) -> None:
-        """
-        Write as far as the transport takes it.
-        """
-        if self._outbox.size >= UNCOPIED_BYTES and not (self._full or self._gone):
-            self._outbox.left(send_now(self.transport, self._outbox.all()))
-        while self._outbox.size and not (self._full or self._gone):
-            self.transport.writeSequence(self._outbox.take())
-
     def _listen_or_not(self) -> None:
         """
         Read on, or pause, or close where nothing is left to do.
@@ -269,7 +253,7 @@ class Connection(Protocol):
         """
         Close when all that was written has left.
         """
-        if not self._closing and not self._gone:
+        if not (self._closing or self._writer.is_gone):
             self._closing = True
             self.transport.unregisterProducer()  # a producer that is paused would keep the connection open
             self.transport.loseConnection()

@@ -6,7 +6,6 @@ start ends the process with a message in plain words: to the terminal where ther
 daemon, which prints it.
 """
 
-import gc
 import os
 import signal
 import sys
@@ -34,7 +33,7 @@ from kgateway.server.gateway import Gateway, StartError
 from kgateway.server.options import Options as Options
 from kgateway.server.plugin_rows import plugin_rows
 from kgateway.server.port_file import PortFile
-from kgateway.server.process_limits import allow_many_files, keep_freed_memory
+from kgateway.server.process_limits import allow_many_files, keep_freed_memory, seldom_look_for_cycles
 from kgateway.server.registry import PluginError
 
 _FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, FolderError)
@@ -106,8 +105,7 @@ class GatewayService(Service):
         bound = await gateway.start()
         self._port_file = self._prepare_port_file(bound)
         self._control = await self._open_control(gateway)
-        gc.collect()
-        gc.freeze()  # what is there now stays, and need not be looked through again
+        seldom_look_for_cycles()
         self._reactor.callWhenRunning(self._say_ready, gateway, bound)  # from then on it can be told to stop, too
 
     def _prepare_port_file(self, bound: list[Address]) -> PortFile | None:

@@ -244,7 +244,7 @@ def test_an_answer_that_is_alone_is_written_at_once(monkeypatch: pytest.MonkeyPa
     A client that waits for one answer and does nothing else costs no round of the reactor; many are written together.
     """
     written: list[bytes] = []
-    monkeypatch.setattr("kgateway.server.connection.write_now", lambda transport, data: written.append(data))
+    monkeypatch.setattr("kgateway.server.writer.write_now", lambda transport, data: written.append(data))
     answer = _later(next_may_start=True)
     client = Client(answer, _later(next_may_start=True))
     client.sends(*[b"a"] if alone else [b"a", b"b"])
@@ -258,7 +258,7 @@ def test_a_large_answer_that_is_alone_is_not_copied(monkeypatch: pytest.MonkeyPa
     """
     It is written piece by piece, as any other.
     """
-    monkeypatch.delattr("kgateway.server.connection.write_now")
+    monkeypatch.delattr("kgateway.server.writer.write_now")
     answer = _later()
     client = Client(answer)
     client.sends(b"a")

@@ -2,44 +2,16 @@
 Answers that go to the socket at once.
 """
 
-import socket
 from collections.abc import Iterator
 
 import pytest
-from twisted.internet.protocol import Protocol
-from twisted.internet.tcp import Connection as TCPConnection
-from twisted.internet.testing import MemoryReactor, StringTransport
+from twisted.internet.testing import StringTransport
 
 from kgateway.server.outbox import Outbox
 from kgateway.server.sending import send_now, write_now
+from tests.server.ends import Ends
 
 LARGE = bytes(8 << 20)  # more than a socket takes
-
-
-class Ends:
-    """
-    Both ends of a connection.
-    """
-
-    def __init__(self) -> None:
-        ours, self.theirs = socket.socketpair()
-        self.reactor = MemoryReactor()
-        self.transport = TCPConnection(ours, Protocol(), self.reactor)
-        self.transport.connected = 1
-
-    def received(self) -> bytes:
-        """
-        What arrives, with the help of the reactor where it was asked for.
-        """
-        pieces = list[bytes]()
-        self.theirs.setblocking(False)
-        while True:
-            if self.transport in self.reactor.getWriters():
-                self.transport.doWrite()
-            try:
-                pieces.append(self.theirs.recv(1 << 20))
-            except BlockingIOError:
-                return b"".join(pieces)
 
 
 @pytest.fixture
