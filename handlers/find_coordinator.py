@@ -1,11 +1,14 @@
 """
-FindCoordinator: which gateway looks after a group or a transactional id. Groups are loaded as soon as somebody asks.
+FindCoordinator: which gateway looks after a group or a transactional id. Groups are loaded as soon as somebody asks,
+and the answer waits a little for them: not every client asks again patiently where it is told that they are loading.
 
  - v0: groups only
  - v1: transactional ids too; error_message, throttle_time_ms
  - v4: several keys at a time, each with an outcome of its own
  - v6: share groups, which are not served
 """
+
+from twisted.internet.defer import Deferred, DeferredList
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.view import NO_NODE, Node
@@ -16,6 +19,7 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 
 _KINDS = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
 _NO_PORT = -1
+_LOAD_S = 1  # how long is waited for groups at most
 
 
 @api(
@@ -24,18 +28,38 @@ _NO_PORT = -1
     versions="0-6",
     needs=(Operation.DESCRIBE.on(Resource.GROUP), Operation.DESCRIBE.on(Resource.TRANSACTIONAL_ID)),
 )
-def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
+def find_coordinator(
+    request: FindCoordinatorRequest, context: Context
+) -> FindCoordinatorResponse | Deferred[FindCoordinatorResponse]:
+    keys = request.coordinator_keys if context.version >= 4 else [request.key]
+    found = [_find(request.key_type, key, context) for key in keys]
+    response = _response(found, context)
+    loading = _loading(request.key_type, found, context)
+    if not loading:
+        return response
+    return DeferredList(loading, consumeErrors=True).addTimeout(_LOAD_S, context.clock).addBoth(lambda _: response)
+
+
+def _response(found: list[FindCoordinatorResponse.Coordinator], context: Context) -> FindCoordinatorResponse:
     if context.version >= 4:
-        keys = request.coordinator_keys
-        return FindCoordinatorResponse(coordinators=[_find(request.key_type, key, context) for key in keys])
-    found = _find(request.key_type, request.key, context)
+        return FindCoordinatorResponse(coordinators=found)
+    [one] = found
     return FindCoordinatorResponse(
-        error_code=found.error_code,
-        error_message=found.error_message,
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
     )
+
+
+def _loading(key_type: int, found: list[FindCoordinatorResponse.Coordinator], context: Context) -> list[Deferred[None]]:
+    """
+    What fires when the groups that are looked after here can be asked for.
+    """
+    if _KINDS.get(key_type) is not Resource.GROUP:
+        return []
+    return context.service(Groups).loading(one.key for one in found if one.error_code == ErrorCode.NONE)
 
 
 def _find(key_type: int, key: str, context: Context) -> FindCoordinatorResponse.Coordinator:

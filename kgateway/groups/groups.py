@@ -2,7 +2,8 @@
 All groups that this gateway coordinates.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -151,6 +152,18 @@ class Groups:
         except KafkaError as error:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from None
         return found if isinstance(found, Node) else None
+
+    def loading(self, group_ids: Iterable[str]) -> list[Deferred[None]]:
+        """
+        What fires when all of these groups can be asked for, or never will; nothing where they can be now.
+        """
+        found = list[Shard]()
+        for group_id in group_ids:
+            with suppress(KafkaError):
+                place = self._place(group_id)
+                if isinstance(place, Shard) and not place.is_serving and place not in found:
+                    found.append(place)
+        return [shard.when_loaded() for shard in found]
 
     def _shard(self, group_id: str) -> Shard:
         """

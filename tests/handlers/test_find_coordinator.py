@@ -114,9 +114,9 @@ class FindCoordinatorTests(SynchronousTestCase):
         for version in find_coordinator.versions:
             self.assert_refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, version, "g", GROUP)
 
-    def test_groups_are_loaded(self) -> None:
+    def loading(self) -> Deferred[object]:
         """
-        Who asks where a group is lets it be loaded: the next request finds it.
+        Let the log of all groups be read anew, which ends with what is returned.
         """
         self.find(4, "g")
         log = self.serving.broker.coordinator(Resource.GROUP, "g")
@@ -124,12 +124,45 @@ class FindCoordinatorTests(SynchronousTestCase):
         self.serving.parts.services.clear()
         read: Deferred[object] = Deferred()
         self.patch(log, "replay", lambda: read)
-        self.find(4, "g")
-        groups = self.serving.parts.service(Groups)
-        error = self.assertRaises(KafkaError, groups.simple, "g")
-        assert error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        read.callback(iter([]))
-        assert groups.simple("g")
+        return read
+
+    def test_groups_are_loaded(self) -> None:
+        """
+        Who asks where a group is lets it be loaded, and hears when it is: the next request finds it.
+        """
+        for version in (3, 4):
+            read = self.loading()
+            request = FindCoordinatorRequest(key="g", key_type=GROUP, coordinator_keys=["g"])
+            asked = self.serving.ask(find_coordinator, request, version)
+            self.assertNoResult(asked)
+            groups = self.serving.parts.service(Groups)
+            assert self.assertRaises(KafkaError, groups.simple, "g").code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            read.callback(iter([]))
+            response = self.successResultOf(asked)
+            found = response.coordinators[0] if version == 4 else response
+            assert (found.error_code, found.node_id) == (ErrorCode.NONE, 1)
+            assert groups.simple("g")
+
+    def test_groups_that_take_long(self) -> None:
+        """
+        Nobody waits for them longer than a second: who asks for a group then is told that it is being loaded.
+        """
+        self.loading()
+        asked = self.serving.ask(find_coordinator, FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+        self.serving.clock.advance(0.9)
+        self.assertNoResult(asked)
+        self.serving.clock.advance(0.1)
+        assert self.successResultOf(asked).coordinators[0].error_code == ErrorCode.NONE
+
+    def test_others_wait_for_nothing(self) -> None:
+        """
+        Those that are refused, and ids of transactions, are answered while groups are loaded.
+        """
+        self.loading()
+        self.serving.parts.authorizer = Denying()
+        denied = self.find(4, "g").coordinators[0]
+        assert denied.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+        assert self.find(4, "g", TRANSACTION).coordinators[0].error_code != ErrorCode.NONE
 
     def test_no_transactions(self) -> None:
         """
