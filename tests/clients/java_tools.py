@@ -5,6 +5,7 @@ Programs of Java, and Kafka's own command line tools.
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from kgateway.testing.kafka import Kafka
 from tests.clients.client import PATIENCE_S
@@ -27,18 +28,20 @@ def java(program: str, *arguments: str) -> list[str]:
     ]
 
 
-def run(name: str, *arguments: str, text: str = "") -> str:
+def run(
+    name: str, *arguments: str, text: str = "", package: str = "org.apache.kafka.tools", fails: bool = False
+) -> str:
     """
-    What one of Kafka's command line tools prints, when all goes well.
+    What one of Kafka's command line tools prints, when all goes well; or all that it says when it fails.
     """
-    command = java(f"org.apache.kafka.tools.{name}", *arguments)
+    command = java(f"{package}.{name}", *arguments)
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert bool(done.returncode) == fails, done.stdout + done.stderr
+    return done.stdout + done.stderr if fails else done.stdout
 
 
-def tool(name: str, kafka: Kafka, *arguments: str, text: str = "") -> str:
+def tool(name: str, kafka: Kafka, *arguments: str, **options: Any) -> str:
     """
     What it prints of a gateway.
     """
-    return run(name, *arguments, "--bootstrap-server", kafka.bootstrap, text=text)
+    return run(name, *arguments, "--bootstrap-server", kafka.bootstrap, **options)

@@ -21,6 +21,7 @@ from kgateway.wire.schema import Message
 from tests.records.values import built
 
 PATIENCE_S = 30
+_TIMEOUT_MS = PATIENCE_S * 1000
 PLENTY = 50 << 20
 
 # The newest versions in which topics have names.
@@ -86,7 +87,7 @@ class Raw:
         wanted = CreateTopicsRequest.Topic(
             name=topic, num_partitions=partitions, replication_factor=-1, assignments=[], configs=[]
         )
-        (made,) = self.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1_000), CreateTopicsResponse).topics
+        (made,) = self.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS), CreateTopicsResponse).topics
         assert made.error_code == 0, made
 
     def append(self, topic: str, rows: Sequence[Record], partition: int = 0, **options: Any) -> int:
@@ -95,7 +96,7 @@ class Raw:
         """
         data = ProduceRequest.TopicData.PartitionData(index=partition, records=built(rows, **options))
         request = ProduceRequest(
-            acks=-1, timeout_ms=1_000, topic_data=[ProduceRequest.TopicData(name=topic, partition_data=[data])]
+            acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=[ProduceRequest.TopicData(name=topic, partition_data=[data])]
         )
         (response,) = self.ask(request, ProduceResponse).responses
         (outcome,) = response.partition_responses

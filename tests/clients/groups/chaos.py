@@ -1,28 +1,22 @@
 """
-A group whose members come, leave, are killed and stand still, at random moments and in an order that follows from a
-seed, while records flow into its topics. All that is told is kept for the check.
+A group at work whose members come, leave, are killed and stand still, at random moments and in an order that follows
+from a seed.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from time import monotonic, sleep
-from types import TracebackType
 from typing import Self
 
 from tests.clients.client import PATIENCE_S
-from tests.clients.groups.checking import faults
-from tests.clients.groups.crew import Crew
-from tests.clients.groups.events import Event
+from tests.clients.groups.at_work import GroupAtWork
 from tests.clients.groups.kinds import Kind
 from tests.clients.groups.member import Member
-from tests.clients.groups.members.telling import Wanted, place
-from tests.clients.groups.observer import Observer, described, details
-from tests.clients.raw import Raw
+from tests.clients.groups.members.telling import Wanted
+from tests.clients.groups.observer import described
 from tests.faults.client import Client
-from tests.faults.ledger import Ledger
-from tests.faults.producing import Writer, all_acknowledged
 
 SESSION_TIMEOUT_MS = 6_000
 HEARTBEAT_INTERVAL_MS = 500
@@ -32,15 +26,13 @@ SERVER_OPTIONS = (
     *("--group-initial-rebalance-delay-ms", "300"),
 )
 _SESSION_S = SESSION_TIMEOUT_MS / 1000
-_FIND_OUT_S = _SESSION_S  # within which who was shut out hears of it, on a machine that is busy
-_RECORD_BYTES = 60
+FIND_OUT_S = _SESSION_S  # within which who was shut out hears of it, on a machine that is busy
 _TOPICS = {"wide": 16, "narrow": 8}
 _PAUSES_S = (0.1, 1.2)
 _FROZEN_AT_ONCE = 2
 _LATE_S = 1  # the expiry of a session, on a machine that is busy
 _LIVING_AT_LEAST = 3
 _STATIC = 0.2  # of the members
-_POLL_S = 0.1
 # So that who stands still has mostly something to commit, and that it shows when a partition is given away too early.
 _WORK_MS, _HANDOVER_MS = 100, 200
 
@@ -73,63 +65,34 @@ class Report:
     settled_s: list[float] = field(default_factory=list)
 
 
-class UniversalWriter(Writer):
+class Chaos(GroupAtWork):
     """
-    Whose batches everyone can read: kafkajs can undo one codec only.
-    """
-
-    def _config(self) -> dict[str, str | int | bool]:
-        return super()._config() | {"compression.type": self._random.choice(["none", "gzip"])}
-
-
-class Chaos:
-    """
-    The group, its topics and who writes to them.
+    The group, and what befalls its members.
     """
 
     def __init__(self, port: int, group: str, cast: Cast, seed: str) -> None:
-        self.events: list[Event] = []
         self.report = Report()
-        self._port = port
-        self._group = group
         self._cast = cast
         self._random = Random(seed)
-        self._partitions = {f"{group}-{name}": count for name, count in _TOPICS.items()}
-        places = [(topic, index) for topic, count in self._partitions.items() for index in range(count)]
-        self._places = {place(*where) for where in places}
-        self._ledger = Ledger()
-        bootstrap = f"127.0.0.1:{port}"
+        self._frozen: list[tuple[float, Member]] = []
+        self._disturbed = 0.0  # when something was last done that the server may only find out by a session timeout
+        partitions = {f"{group}-{name}": count for name, count in _TOPICS.items()}
         how = Wanted(
-            bootstrap,
+            f"127.0.0.1:{port}",
             group,
-            list(self._partitions),
+            list(partitions),
             "",
             SESSION_TIMEOUT_MS,
             HEARTBEAT_INTERVAL_MS,
             work_ms=_WORK_MS,
             handover_ms=_HANDOVER_MS,
         )
-        self.crew = Crew(how, self.events.append)
-        sizes = dict.fromkeys(places, _RECORD_BYTES)
-        self._writer = UniversalWriter(0, bootstrap, self._ledger, sizes, Random(f"{seed} writer"), idempotent=True)
-        self.observer = Observer(port, group, self.events.append)
-        self._frozen: list[tuple[float, Member]] = []
-        self._disturbed = 0.0  # when something was last done that the server may only find out by a session timeout
+        super().__init__(port, how, partitions, Random(f"{seed} writer"))
 
     def __enter__(self) -> Self:
-        with Raw(f"127.0.0.1:{self._port}") as raw:
-            for topic, count in self._partitions.items():
-                raw.create(topic, count)
-        self._writer.start()
-        self.observer.start()
+        super().__enter__()
+        self.write()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._writer.stop()
-        self.observer.stop()
-        self.crew.__exit__(kind, error, traceback)
 
     def rage(self, seconds: float) -> None:
         """
@@ -149,13 +112,8 @@ class Chaos:
         """
         What was done.
         """
-        processed = sum(len(found) for member in self.crew.members for found in member.processed.values())
-        refused = Counter(refusal.code for member in self.crew.members for refusal in member.refusals)
-        return (
-            f"{self._group}: {dict(self.report.actions)}; {self._ledger.promises:,} records, processed {processed:,} "
-            f"times; {self.observer.asked} looks at what is committed; commits refused: {dict(refused)}; settled in "
-            f"{', '.join(f'{seconds:.1f}' for seconds in self.report.settled_s)} s"
-        )
+        settled = ", ".join(f"{seconds:.1f}" for seconds in self.report.settled_s)
+        return f"{super().summary}; {dict(self.report.actions)}; settled in {settled} s"
 
     def start(self) -> None:
         """
@@ -174,8 +132,8 @@ class Chaos:
         has an owner.
         """
         with Client(self._port) as client:
-            self._until(lambda: self._has_heard(client), "a group of those who live", 2 * PATIENCE_S)
-            self.report.settled_s.append(self._until(lambda: self._is_settled(client), "stable", _SESSION_S))
+            self.until(lambda: self._has_heard(client), "a group of those who live", 2 * PATIENCE_S)
+            self.report.settled_s.append(self.until(lambda: self._is_settled(client), "stable", _SESSION_S))
 
     def settle_again(self) -> None:
         """
@@ -183,41 +141,9 @@ class Chaos:
         """
         began = monotonic()
         with Client(self._port) as client:
-            self._until(lambda: self._has_heard(client) and self._is_settled(client), "stable", _SESSION_S)
+            self.until(lambda: self._has_heard(client) and self._is_settled(client), "stable", _SESSION_S)
         self.commit_further(_SESSION_S - (monotonic() - began))
         self.report.settled_s.append(monotonic() - began)
-
-    def commit_further(self, patience_s: float = PATIENCE_S) -> None:
-        """
-        Wait until for each partition more is committed than is now.
-        """
-        before = dict(self.observer.last)
-
-        def is_further() -> bool:
-            now = self.observer.last
-            return all(now.get(place, 0) > before.get(place, 0) for place in self._places)
-
-        self._until(is_further, "committed further", patience_s)
-
-    def finish(self) -> list[str]:
-        """
-        Let no more be written, all be processed and everybody leave; what was wrong since the beginning.
-        """
-        assert all_acknowledged([self._writer]), self._ledger.missing()
-        ends = {place(*stream.place): max(told.values()) + 1 for stream, told in self._ledger.acknowledged.items()}
-        self._until(lambda: self.observer.last == ends, f"all committed to {ends}", PATIENCE_S)
-        for member in self.crew.living:
-            member.ask_to_leave()
-        self.crew.wait(lambda: all(member.has_ended for member in self.crew.members), "gone")
-        self.observer.stop()
-        self._writer.stop()
-        deserters = [member for member in self.crew.members if member.has_ended and not member.is_leaving]
-        return [
-            *(f"{member} ended by itself: {member.report()}" for member in deserters),
-            *(f"{what} has failed: {what.failure!r}" for what in (self.observer, self._writer) if what.failure),
-            *self._ledger.faults,
-            *faults(self.events, ends, _FIND_OUT_S),
-        ]
 
     def _act(self) -> None:
         random, living = self._random, [member for member in self.crew.living if not member.is_frozen]
@@ -249,21 +175,7 @@ class Chaos:
         return described(client, self._group).members == len(self.crew.living)
 
     def _is_settled(self, client: Client) -> bool:
-        return described(client, self._group).state == "Stable" and self.crew.shares(self._places)
-
-    def _until(self, holds: Callable[[], bool], what: str, patience_s: float) -> float:
-        """
-        Wait until that holds; how long it took.
-        """
-        began = monotonic()
-        while not holds():
-            if monotonic() - began > patience_s:
-                with Client(self._port) as client:
-                    group = details(client, self._group)
-                told = "\n".join(member.report() for member in self.crew.living)
-                raise AssertionError(f"not {what} within {patience_s:.1f} s: {group}, and the living are\n{told}")
-            sleep(_POLL_S)
-        return monotonic() - began
+        return described(client, self._group).state == "Stable" and self.crew.shares(self.places)
 
 
 def _keeps_instance(member: Member) -> bool:

@@ -58,7 +58,8 @@ class _Owners:
         self._out_of_date_s = out_of_date_s
         self._owned: defaultdict[Place, dict[str, float]] = defaultdict(dict)  # since when, by member
         self._frozen: set[str] = set()
-        self._excused: dict[str, float] = {}  # since when a member knows that it is shut out, or can find out
+        self._thawed: dict[str, float] = {}  # since when a member can find out
+        self._excused: dict[str, float] = {}  # since when it knows that it is shut out
         self._doubts: list[tuple[Place, str, str, float]] = []  # who had it, who has it, since when
 
     def faults(self, events: Sequence[Event]) -> Iterator[str]:
@@ -97,7 +98,7 @@ class _Owners:
             self._frozen.add(event.member)
         else:
             self._frozen.discard(event.member)
-            self._excused[event.member] = event.at
+            self._thawed[event.member] = event.at
 
     def _assign(self, place: Place, member: str, at: float) -> None:
         owners = self._owned[place]
@@ -121,7 +122,9 @@ class _Owners:
         """
         Whether who had a partition until now could believe so, though another one got it at a time.
         """
-        if former in self._frozen or event.at - self._excused.get(former, 0) <= self._out_of_date_s:
+        # Who has just gone on may also be assigned something by an answer that is as old as its sleep.
+        since = max(self._excused.get(former, 0), self._thawed.get(former, 0))
+        if former in self._frozen or event.at - since <= self._out_of_date_s:
             return True
         # It was killed before it could find out.
         return isinstance(event, Ended) and event.member == former and event.at - at <= self._out_of_date_s

@@ -17,6 +17,8 @@ from tests.clients.groups.kinds import Kind
 from tests.clients.groups.member import Member, Tell
 from tests.clients.groups.members.telling import Wanted
 
+_LOOK_EVERY_S = 0.2  # where no member has news
+
 
 class Crew:
     """
@@ -60,21 +62,22 @@ class Crew:
 
     def shares(self, places: Mapping[Place, int] | set[Place]) -> bool:
         """
-        Whether each of these places has one owner among the living.
+        Whether each of these places has one owner among the living, but for those who stand still.
         """
-        owned = Counter(place for member in self.living for place in set(member.owned))
+        awake = [member for member in self.living if not member.is_frozen]
+        owned = Counter(place for member in awake for place in set(member.owned))
         return owned == Counter(set(places))
 
     def wait(self, holds: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
         """
-        Wait until that holds.
+        Wait until that holds, by what members tell, or by what the server says when it is asked.
         """
         deadline = monotonic() + patience_s
         with self._news:
             while not holds():
                 left_s = deadline - monotonic()
                 assert left_s > 0, f"not {what}:\n" + "\n".join(member.report() for member in self.members[-30:])
-                self._news.wait(left_s)
+                self._news.wait(min(left_s, _LOOK_EVERY_S))
 
     def __enter__(self) -> Self:
         return self

@@ -52,6 +52,7 @@ class Member:
         self.refusals: list[Refused] = []
         self.failures: list[str] = []
         self.rebalances = 0
+        self.is_at_work = False  # it has processed something, and is still to commit that
         self.has_ended = self.is_leaving = self.is_frozen = self.was_killed = False
         self._tell = tell or (lambda event: None)
         self._news = news
@@ -183,15 +184,18 @@ class Member:
         match event:
             case Assigned():
                 self.owned.update(event.places)
-                self.rebalances += 1
+                self.rebalances += bool(event.places)  # the cooperative are also told that nothing was added
             case Revoked() | Lost():
                 self.owned.difference_update(event.places)
             case Processed():
+                self.is_at_work = True
                 for place, offsets in event.offsets.items():
                     self.processed.setdefault(place, []).extend(offsets)
             case Committed():
+                self.is_at_work = False
                 self.committed.update(event.offsets)
             case Refused():
+                self.is_at_work = False
                 self.refusals.append(event)
             case Failed():
                 self.failures.append(event.why)

@@ -102,6 +102,14 @@ class TestOwners:
         assert not wrong(A, frozen, B, Thawed(30, "a"), Revoked(31, "a", ["t:0"]))
         assert "without being shut out" in wrong(A, frozen, B, Thawed(30, "a"), Revoked(37, "a", ["t:0"]))
 
+    def test_it_is_told_what_was_true_before(self) -> None:
+        """
+        What it was assigned just before it stood still, it finds when it goes on.
+        """
+        stood, late = [Frozen(2, "a"), B, Thawed(30, "a")], Assigned(30.1, "a", ["t:1"])
+        assert not wrong(A, *stood, late, Revoked(31, "a", ["t:0"]))
+        assert "without being shut out" in wrong(A, *stood, late, Revoked(37, "a", ["t:0"]))
+
     def test_it_stood_still_before(self) -> None:
         """
         That excuses nothing that comes later.

@@ -1,5 +1,5 @@
 """
-Kafka's own kafka-consumer-groups and kafka-groups.
+Kafka's own kafka-consumer-groups, kafka-groups and kafka-configs.
 """
 
 from collections.abc import Iterator
@@ -278,6 +278,58 @@ class TestAtRest:
         assert "was successful" in tell(group_kafka, "--delete", "--group", group)
         assert group not in tell(group_kafka, "--list").split()
         assert "GroupIdNotFoundException" in tell(group_kafka, "--delete", "--group", group)
+
+
+def configure(kafka: Kafka, *arguments: str, fails: bool = False) -> str:
+    """
+    What kafka-configs says of groups.
+    """
+    of_groups = ("--entity-type", "groups", *arguments)
+    return tool("ConfigCommand", kafka, *of_groups, package="kafka.admin", fails=fails)
+
+
+class TestConfigs:
+    """
+    What is set for a group, which need not be there.
+    """
+
+    def test_set_and_delete(self, group_kafka: Kafka, name: str) -> None:
+        """
+        Configs are set and deleted, and described with what stands behind them; groups that have some are listed.
+        """
+        group = ("--entity-name", name)
+        session, assignment = "consumer.session.timeout.ms", "consumer.assignment.interval.ms"
+        told = configure(group_kafka, *group, "--alter", "--add-config", f"{session}=60000,{assignment}=2000")
+        assert f"Completed updating config for group {name}." in told
+        described = configure(group_kafka, *group, "--describe")
+        synonyms = f"{{DYNAMIC_GROUP_CONFIG:{assignment}=2000, DEFAULT_CONFIG:group.{assignment}=1000}}"
+        assert f"{assignment}=2000 sensitive=false synonyms={synonyms}" in described
+        assert f"{session}=60000 " in described
+        assert "consumer.heartbeat.interval.ms" not in described
+        everything = configure(group_kafka, "--describe")
+        assert f"Dynamic configs for group {name} are:" in everything
+        assert f"{session}=60000 " in everything
+        configure(group_kafka, *group, "--alter", "--delete-config", session)
+        described = configure(group_kafka, *group, "--describe", "--all")
+        stands = f"STATIC_BROKER_CONFIG:group.{session}={SESSION_TIMEOUT_MS}, DEFAULT_CONFIG:group.{session}=45000"
+        assert f"{session}={SESSION_TIMEOUT_MS} sensitive=false synonyms={{{stands}}}" in described
+        assert f"{assignment}=2000 " in described
+        configure(group_kafka, *group, "--alter", "--delete-config", assignment)
+        assert name not in configure(group_kafka, "--describe")
+
+    def test_refused(self, group_kafka: Kafka, name: str) -> None:
+        """
+        What cannot be set is refused, in words.
+        """
+        for wrong, says in (
+            ("consumer.session.timeout.ms=5", "must be at least 45000"),
+            ("share.session.timeout.ms=50000", "share groups, and these are not served here"),
+            ("consumer.mood=fair", "Unknown group config name: consumer.mood"),
+        ):
+            told = configure(group_kafka, "--entity-name", name, "--alter", "--add-config", wrong, fails=True)
+            assert "InvalidConfigurationException" in told
+            assert says in told
+        assert name not in configure(group_kafka, "--describe")
 
 
 def test_regular_expressions() -> None:

@@ -19,6 +19,7 @@ from tests.clients.groups.members.telling import (
     tell_processed,
     told_to_leave,
     wanted,
+    works_s,
 )
 
 _POLL_MS = 100
@@ -32,6 +33,7 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library ha
     def __init__(self, how: Wanted) -> None:
         self._how = how
         self._consumer: AIOKafkaConsumer
+        self._works_s = works_s(how)
         self._owned: list[str] = []
 
     async def run(self, leave: Event) -> None:
@@ -74,7 +76,7 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library ha
             places = [(place(*partition), record.offset) for partition, records in polled.items() for record in records]
             if places:
                 offsets = tell_processed(places)
-                await sleep(self._how.work_ms / 1000)
+                await sleep(next(self._works_s))
                 await self._commit(offsets)
 
     async def _commit(self, offsets: dict[str, int]) -> None:

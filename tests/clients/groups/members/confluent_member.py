@@ -16,6 +16,7 @@ from tests.clients.groups.members.telling import (
     tell_processed,
     told_to_leave,
     wanted,
+    works_s,
 )
 
 _POLL_S = 0.1
@@ -55,6 +56,7 @@ class Member:
     def __init__(self, how: Wanted) -> None:
         self._how = how
         self._consumer = Consumer(settings(how))
+        self._works_s = works_s(how)
         self._owned: set[str] = set()
         self._consumer.subscribe(
             how.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
@@ -76,7 +78,7 @@ class Member:
                     places.append((where, message.offset() or 0))
             if places:
                 offsets = tell_processed(places)
-                sleep(self._how.work_ms / 1000)
+                sleep(next(self._works_s))
                 self._commit(offsets)
         tell("leaving")
         self._consumer.close()

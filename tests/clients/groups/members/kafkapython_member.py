@@ -20,6 +20,7 @@ from tests.clients.groups.members.telling import (
     tell_processed,
     told_to_leave,
     wanted,
+    works_s,
 )
 
 _POLL_MS = 100
@@ -63,13 +64,14 @@ def run(how: Wanted, leave: Event) -> None:
         fetch_max_wait_ms=100,
     )
     consumer.subscribe(how.topics, listener=Listener(how.handover_ms))
+    takes_s = works_s(how)
     while not leave.is_set():
         polled = _polled(consumer)
         if polled:
             offsets = tell_processed(
                 (place(*partition), record.offset) for partition, records in polled.items() for record in records
             )
-            sleep(how.work_ms / 1000)
+            sleep(next(takes_s))
             _commit(consumer, offsets)
     tell("leaving")
     consumer.close()
