@@ -35,14 +35,14 @@ def join_group(request: JoinGroupRequest, context: Context) -> JoinGroupResponse
 
 
 def _asked(request: JoinGroupRequest, context: Context) -> Join:
-    one_timeout = context.version == 0
+    rebalance_ms = request.session_timeout_ms if context.version == 0 else request.rebalance_timeout_ms
     return Join(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         client_id=context.client_id or "",
         client_host=f"/{context.session.host}",  # as Kafka writes it
         session_timeout_ms=request.session_timeout_ms,
-        rebalance_timeout_ms=request.session_timeout_ms if one_timeout else request.rebalance_timeout_ms,
+        rebalance_timeout_ms=max(rebalance_ms, 0),  # Kafka takes any, and one below 0 is over at once
         protocol_type=request.protocol_type,
         protocols=Protocols((offered.name, offered.metadata) for offered in request.protocols),
         reason=request.reason,
@@ -69,5 +69,8 @@ def _answer(joined: Joined) -> JoinGroupResponse:
 
 def _refused(error: KafkaError, request: JoinGroupRequest, context: Context) -> JoinGroupResponse:
     member_id = error.member_id if isinstance(error, MemberIdRequired) else request.member_id
+    if error.code is ErrorCode.GROUP_MAX_SIZE_REACHED:
+        member_id = ""  # it is no member, whatever it was before
     code = context.refuse(error, request.group_id)
-    return JoinGroupResponse(error_code=code, protocol_name="", leader="", member_id=member_id, members=[])
+    protocol_name = "" if context.version < 7 else None
+    return JoinGroupResponse(error_code=code, protocol_name=protocol_name, leader="", member_id=member_id, members=[])

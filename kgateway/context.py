@@ -4,7 +4,7 @@ What a handler knows beside the request: who asks, through which connection, and
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar, cast, runtime_checkable
+from typing import Protocol, Self, TypeVar, cast, runtime_checkable
 
 from twisted.internet.interfaces import IReactorTime
 
@@ -97,6 +97,14 @@ class Refusal:
 
     error: KafkaError
     subject: str
+
+    @classmethod
+    def of(cls, error: KafkaError, subject: object = "") -> Self:
+        """
+        What raised the error is of no use any more, and its traceback holds on to the request and its whole frame.
+        """
+        error.__traceback__ = error.__context__ = error.__cause__ = None
+        return cls(error, str(subject))
 
 
 class Context:
@@ -196,9 +204,7 @@ class Context:
         if self.refusals is None:
             self.refusals = []
         if len(self.refusals) < REFUSALS_MAX:
-            # What raised it is of no use any more, and its traceback holds on to the request and its whole frame.
-            error.__traceback__ = error.__context__ = None
-            self.refusals.append(Refusal(error, str(subject)))
+            self.refusals.append(Refusal.of(error, subject))
         return error.code
 
     def address(self, node: Node) -> Address:

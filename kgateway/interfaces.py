@@ -93,7 +93,7 @@ class IStateLog(Interface):
 
     def append(records: Sequence[KeyValue]) -> Appended:
         """
-        Write records as one batch.
+        Write records as one batch; MESSAGE_TOO_LARGE where one of them is larger than the topic takes.
         """
 
     def snapshot(state: Iterable[KeyValue]) -> Deferred[None]:

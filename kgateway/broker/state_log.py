@@ -97,7 +97,11 @@ class StateLog:
 
     def append(self, records: Sequence[KeyValue]) -> Appended:
         now_ms, builder = self._now_ms(), BatchBuilder()
+        size_max = self._partition.topic.config.max_message_bytes
         for key, value in records:
+            if len(key) + len(value or b"") > size_max:
+                size = f"{len(key)} bytes of key and {len(value or b'')} of value"
+                raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a record has {size}, and may have {size_max} in all")
             builder.append(key, value, timestamp=now_ms)
         try:
             appended = self._partition.append(builder.batch(), Origin.COORDINATOR)

@@ -4,9 +4,12 @@ All groups that this gateway coordinates.
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
+from typing import TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from kgateway.cluster.view import Node
 from kgateway.context import GatewayParts
@@ -18,11 +21,13 @@ from kgateway.groups.migration import Migration
 from kgateway.groups.offsets import GroupOffsets
 from kgateway.groups.refusals import as_coordinator
 from kgateway.groups.rows import Write
-from kgateway.groups.shard import Held, Shard
+from kgateway.groups.shard import Held, Shard, tombstones
+from kgateway.groups.taking_over import TakingOver
 from kgateway.interfaces import IStateLog
 from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 
+G = TypeVar("G", bound=Group)
 Maker = Callable[[str, Write], Group]
 
 
@@ -75,28 +80,27 @@ class Groups:
 
     def classic(self, group_id: str, create: bool) -> ClassicGroup:
         """
-        The group, if its members speak the classic protocol, or it has none and may be made one of these.
+        The group, if its members speak the classic protocol. Where it has none, or is not there, and a member may begin
+        it: what it will be once it has written anything.
         """
-        inconsistent = KafkaError(
-            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the members of {group_id} do not speak the classic protocol"
-        )
-        group = self._of_kind(group_id, GroupType.CLASSIC, create, inconsistent)
-        assert isinstance(group, ClassicGroup)
-        return group
+        held = self._shard(group_id).groups.get(group_id)
+        if held and isinstance(held.group, ClassicGroup):
+            return held.group
+        if held and create and not held.group.is_empty:
+            reason = f"the members of {group_id} do not speak the classic protocol"
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)
+        return self._beginning(group_id, held, create, self._migration.classic_group)
 
     def consumer(self, group_id: str, create: bool) -> ConsumerGroup:
         """
-        The group, if its members speak the consumer protocol, or it has none and may be made one of these; or what a
-        classic group with members becomes when it first writes.
+        The same for the consumer protocol; also what a classic group with members then will be.
         """
         held = self._shard(group_id).groups.get(group_id)
         if held and isinstance(held.group, ConsumerGroup):
             return held.group
-        if create and held and isinstance(held.group, ClassicGroup) and not held.group.is_empty:
+        if held and create and isinstance(held.group, ClassicGroup) and not held.group.is_empty:
             return self._migration.upgraded(held.group, self.write(group_id))
-        group = self._of_kind(group_id, GroupType.CONSUMER, create, _not_found(group_id))
-        assert isinstance(group, ConsumerGroup)
-        return group
+        return self._beginning(group_id, held, create, self._migration.consumer_group)
 
     def become(self, group: Group) -> None:
         """
@@ -216,24 +220,26 @@ class Groups:
     def _ended(self, shard: Shard) -> None:
         del self._shards[shard.log]
 
-    def _of_kind(self, group_id: str, kind: GroupType, create: bool, otherwise: KafkaError) -> Group:
-        shard = self._shard(group_id)
-        held = shard.groups.get(group_id)
-        if held and held.group.type is kind:
-            return held.group
+    def _beginning(self, group_id: str, held: Held | None, create: bool, make: Callable[[str, Write], G]) -> G:
+        """
+        A group that is to be the one of this id, in the place of the empty one that may be there.
+        """
         if not create:
             raise _not_found(group_id)
-        if held is None:
-            return shard.add(group_id, kind).group
-        if not held.group.is_empty:
-            raise otherwise
-        safe = shard.replace(held, kind)
-        if safe:
-            safe.addErrback(
-                lambda failure: self._log.failure("{group}: not replaced for good", failure, group=group_id)
-            )
-        self._log.info("group {group}: is a {kind} group now, for it was empty", group=group_id, kind=kind.value)
-        return held.group
+        shard = self._shard(group_id)
+        last_rows = tombstones(held.group) if held else []
+        beginning = TakingOver[G](last_rows, shard.write, partial(self._begun, shard), self._not_begun)
+        group = beginning.group = make(group_id, beginning.write)
+        return group
+
+    def _begun(self, shard: Shard, group: Group) -> None:
+        if group.group_id in shard.groups:
+            kind = group.type.value
+            self._log.info("group {group}: is a {kind} group now, for it was empty", group=group.group_id, kind=kind)
+        shard.put(group)
+
+    def _not_begun(self, group: Group, failure: Failure) -> None:
+        self._log.warn("group {group}: did not begin for good: {error}", group=group.group_id, error=failure.value)
 
 
 def _not_found(group_id: str) -> KafkaError:

@@ -7,8 +7,8 @@ as the last such member goes.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 
-from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -26,6 +26,7 @@ from kgateway.groups.consumer.rows import Epoch, Targets, epoch_row, profile_row
 from kgateway.groups.consumer.state import GroupState
 from kgateway.groups.group import Group
 from kgateway.groups.rows import Row, Write
+from kgateway.groups.taking_over import TakingOver
 from kgateway.messages.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -79,7 +80,12 @@ class Migration:
             rows = list(_consumer_rows(classic, self._gateway.broker.view()))
         except KafkaError as error:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{group_id} stays classic: {error.message}") from None
-        taking_over = _TakingOver(classic, rows, write, self._became_consumer, self._stayed_classic)
+        taking_over = TakingOver[ConsumerGroup](
+            [*(Row(row.key, None) for row in classic.rows()), *rows],
+            write,
+            partial(self._became_consumer, classic),
+            partial(self._stayed_classic, classic, write),
+        )
         group = taking_over.group = self.consumer_group(group_id, taking_over.write)
         for row in rows:
             group.replay(row)
@@ -101,7 +107,7 @@ class Migration:
         group.loaded()
         self._log.info("group {group}: speaks the consumer protocol now", group=group.group_id)
 
-    def _stayed_classic(self, classic: ClassicGroup, group: ConsumerGroup, write: Write) -> None:
+    def _stayed_classic(self, classic: ClassicGroup, write: Write, group: ConsumerGroup, _: Failure) -> None:
         """
         The change could not be written after all.
         """
@@ -143,42 +149,6 @@ class Migration:
         self._become(group)
         group.loaded()
         self._log.warn("group {group}: stays as it is: {error}", group=group.group_id, error=failure.value)
-
-
-class _TakingOver:
-    """
-    Writes for a group that takes the place of another with the first write.
-    """
-
-    group: ConsumerGroup
-
-    def __init__(
-        self,
-        classic: ClassicGroup,
-        rows: Sequence[Row],
-        write: Write,
-        done: Callable[[ClassicGroup, ConsumerGroup], None],
-        undone: Callable[[ClassicGroup, ConsumerGroup, Write], None],
-    ) -> None:
-        self._classic = classic
-        self._first = [*(Row(row.key, None) for row in classic.rows()), *rows]
-        self._write = write
-        self._done = done
-        self._undone = undone
-
-    def write(self, rows: Sequence[Row]) -> Deferred[None] | None:
-        if not self._first:
-            return self._write(rows)
-        written = self._write([*self._first, *rows])
-        self._first = []
-        self._done(self._classic, self.group)
-        if written is not None:
-            written.addErrback(self._failed)
-        return written
-
-    def _failed(self, failure: Failure) -> Failure:
-        self._undone(self._classic, self.group, self._write)
-        return failure
 
 
 def _consumer_rows(classic: ClassicGroup, view: ClusterView) -> Iterator[Row]:

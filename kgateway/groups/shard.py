@@ -119,24 +119,25 @@ class Shard:
         """
         A group that is not there yet.
         """
-        offsets = GroupOffsets(group_id, self.write)
-        held = self.groups[group_id] = Held(self._make(kind, group_id, self.write), offsets)
-        return held
+        self.put(self._make(kind, group_id, self.write))
+        return self.groups[group_id]
 
-    def replace(self, held: Held, kind: GroupType) -> Deferred[None] | None:
+    def put(self, group: Group) -> None:
         """
-        Let it be an empty group of another kind, with the same offsets.
+        Let it be the group of its id. One that was there before stops; its offsets stay.
         """
-        safe = self.write(_tombstones(held.group))
-        held.group.stop()
-        held.group = self._make(kind, held.offsets.group_id, self.write)
-        return safe
+        held = self.groups.get(group.group_id)
+        if held:
+            held.group.stop()
+            held.group = group
+        else:
+            self.groups[group.group_id] = Held(group, GroupOffsets(group.group_id, self.write))
 
     def delete(self, held: Held) -> Deferred[None] | None:
         """
         Forget the group and its offsets.
         """
-        safe = self.write([*held.offsets.tombstones(), *_tombstones(held.group)])
+        safe = self.write([*held.offsets.tombstones(), *tombstones(held.group)])
         held.group.stop()
         del self.groups[held.offsets.group_id]
         return safe
@@ -245,7 +246,7 @@ class Shard:
             loaded.callback(None)
 
 
-def _tombstones(group: Group) -> list[Row]:
+def tombstones(group: Group) -> list[Row]:
     """
     The last of it first, as it was the other way round when it was made.
     """

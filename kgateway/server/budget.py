@@ -4,14 +4,20 @@ How many bytes of requests the gateway holds at once, over all connections.
 A frame reserves its size before it is read. Who finds no room waits in line, so half-read large frames cannot block one
 another for ever. Small frames have a budget of their own: a few peers that announce 100 MiB and send nothing stop only
 others that send as much.
+
+A handler that fails may leave its request in a cycle of objects, where it is held until Python looks for such. That
+depends on how many objects there are, and not on how large they are; so it is looked for here too.
 """
 
+import gc
 from collections import deque
 from collections.abc import Callable
 
 SMALL_FRAME_BYTES = 64 << 10
 _SMALL_SHARE = 16  # this part of all is for small frames
 _SMALL_BUDGET_MIN = 4 << 20
+_UNSEEN_SHARE = 4  # so much of the large budget may be in cycles
+_YOUNG = 1  # generations of objects: those that have not been looked at twice
 
 
 class Reservation:
@@ -91,9 +97,16 @@ class RequestMemory:
         small = max(total_bytes // _SMALL_SHARE, _SMALL_BUDGET_MIN)
         self.small = ByteBudget(small)
         self.large = ByteBudget(max(total_bytes - small, frame_bytes_max))
+        self._unseen = 0  # bytes of large frames since cycles were last looked for
 
     def reserve(self, size: int, wake: Callable[[], None]) -> Reservation:
         """
         Hold the bytes of a frame of this size.
         """
-        return (self.small if size <= SMALL_FRAME_BYTES else self.large).reserve(size, wake)
+        if size <= SMALL_FRAME_BYTES:
+            return self.small.reserve(size, wake)
+        self._unseen += size
+        if self._unseen > self.large.limit // _UNSEEN_SHARE:
+            self._unseen = 0
+            gc.collect(_YOUNG)
+        return self.large.reserve(size, wake)

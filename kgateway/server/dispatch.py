@@ -134,7 +134,7 @@ class Dispatcher:
                 client=printable(context.client_id or "a client without a name"),
             )
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, _OURS)
-        context.refusals = [Refusal(error, "")]  # it stands for all that was to be answered
+        context.refusals = [Refusal.of(error)]  # it stands for all that was to be answered
         self._account(route, context, [], kind)
         if context.unanswered:
             raise HangUp(f"{route.api} v{route.version} failed, and its client waits for no answer: {error}")

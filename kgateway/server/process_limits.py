@@ -41,6 +41,7 @@ def seldom_look_for_cycles() -> None:
     """
     Let Python look through what is there now never again, and through what comes less often than it would: a thousand
     members that wait for each other are many objects and no cycle, and looking at them took a fifth of a rebalance.
+    What holds on to large frames is looked for by their bytes (budget.py).
     """
     gc.collect()
     gc.freeze()

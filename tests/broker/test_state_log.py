@@ -291,6 +291,19 @@ def test_other_errors_stay_what_they_are(world: World) -> None:
     assert refusal(lambda: world.log.append([(b"b", b"2")])).code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
+def test_records_are_as_large_as_the_topic_takes(world: World) -> None:
+    """
+    What is larger is refused before anything is written; what is not may come many at a time.
+    """
+    size = world.partition.topic.config.max_message_bytes
+    before = world.partition.log_end
+    error = refusal(lambda: world.log.append([(b"a", b"1"), (b"key", bytes(size - 2))]))
+    assert error.code is ErrorCode.MESSAGE_TOO_LARGE
+    assert world.partition.log_end == before
+    world.log.append([(b"key", bytes(size - 3))] * 2)
+    assert world.partition.log_end == before + 2
+
+
 def test_loss_is_told_once(world: World) -> None:
     """
     A listener hears of the loss once, also if it comes too late or the partition is woken again.

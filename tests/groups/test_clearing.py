@@ -13,6 +13,7 @@ from kgateway.groups.offsets import Place
 from kgateway.groups.shard import Held, Shard
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import START_MS, result
+from tests.groups.beginning import empty_classic
 from tests.groups.coordinating import Coordinating
 
 CHECK_MS, MINUTES = 10_000, 1
@@ -82,7 +83,7 @@ def test_empty_groups_go(world: Coordinating) -> None:
     """
     A group that has neither members nor offsets goes at the next look.
     """
-    world.groups.classic("g", True)
+    empty_classic(world.groups, "g")
     assert list(world.state()) == ["g"]
     world.clock.advance(CHECK_S)
     assert world.state() == {}
@@ -102,7 +103,7 @@ def test_groups_that_are_being_loaded(world: Coordinating) -> None:
     What is not loaded yet is let alone.
     """
     elsewhere = Coordinating()
-    elsewhere.groups.classic("g", True)
+    empty_classic(elsewhere.groups, "g")
     held = elsewhere.groups.get("g")
 
     class Loading:
@@ -195,7 +196,7 @@ def test_stopped_in_the_middle(world: Coordinating, monkeypatch: pytest.MonkeyPa
     """
     monkeypatch.setattr(clearing, "_PIECE", 1)
     for number in range(20):
-        world.groups.classic(f"g{number}", True)
+        empty_classic(world.groups, f"g{number}")
     world.clock.rightNow += CHECK_S
     call = world.clock.calls.pop(0)
     call.called = 1

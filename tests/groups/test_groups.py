@@ -2,20 +2,29 @@
 The groups of a gateway, as handlers find them.
 """
 
+from collections.abc import Callable, Sequence
+
 import pytest
 from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs
 
 from kgateway.broker.memory import MemoryBroker
+from kgateway.cluster.partition import Appended
 from kgateway.cluster.view import Node
-from kgateway.groups.consumer.group import ConsumerGroup
-from kgateway.groups.group import GroupType
+from kgateway.groups.classic.exchange import Join
+from kgateway.groups.classic.protocols import Protocols
+from kgateway.groups.consumer.group import Client, ConsumerGroup
+from kgateway.groups.group import Group, GroupType
+from kgateway.groups.groups import Groups
 from kgateway.groups.offsets import Place
+from kgateway.interfaces import KeyValue
+from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.messages.consumer_protocol import ConsumerProtocolSubscription
 from kgateway.security.permissions import Resource
 from kgateway.wire.codec import encode
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import START_MS, result
+from tests.groups.beginning import empty_classic, empty_consumer
 from tests.groups.coordinating import Coordinating, value
 
 
@@ -39,7 +48,7 @@ def test_same_group(world: Coordinating) -> None:
     """
     Whoever asks for a group gets the same one.
     """
-    group = world.groups.classic("g", True)
+    group = empty_classic(world.groups, "g")
     assert group is world.groups.classic("g", False) is world.groups.find("g") is world.groups.simple("g").group
     assert (group.group_id, group.type, group.state) == ("g", GroupType.CLASSIC, "Empty")
     assert world.groups.offsets("g") is world.groups.get("g").offsets
@@ -51,7 +60,7 @@ def test_nothing_is_made_before_it_is_needed(world: Coordinating) -> None:
     """
     assert result(world.all()) == []
     assert "__consumer_offsets" not in world.broker.view().topics
-    world.groups.classic("g", True)
+    empty_classic(world.groups, "g")
     assert "__consumer_offsets" in world.broker.view().topics
 
 
@@ -133,11 +142,12 @@ def test_empty_groups_change_their_kind(world: Coordinating) -> None:
     world.topic("t")
     world.commit("g", 1)
     classic = world.groups.find("g")
-    consumer = world.groups.consumer("g", True)
+    consumer = empty_consumer(world.groups, "g")
     assert consumer.type is GroupType.CONSUMER
     assert world.groups.consumer("g", False) is consumer
     assert world.refused(lambda: world.groups.classic("g", False)) == "GROUP_ID_NOT_FOUND"
-    again = world.groups.classic("g", True)
+    again = empty_classic(world.groups, "g")
+    assert world.groups.find("g") is again
     assert again is not classic
     assert again.type is GroupType.CLASSIC
     assert world.state() == {"g": {Place("t", 0): 1}}
@@ -158,7 +168,7 @@ def test_consumer_groups_with_members(world: Coordinating, monkeypatch: pytest.M
     """
     So it is with members of the consumer protocol.
     """
-    group = world.groups.consumer("g", True)
+    group = empty_consumer(world.groups, "g")
     monkeypatch.setattr(ConsumerGroup, "is_empty", property(lambda _: False))
     assert world.refused(lambda: world.groups.classic("g", True)) == "INCONSISTENT_GROUP_PROTOCOL"
     assert world.groups.consumer("g", True) is group
@@ -185,12 +195,12 @@ def test_become(world: Coordinating) -> None:
     """
     world.topic("t")
     world.commit("g", 1)
-    other = Coordinating().groups.classic("g", True)
+    other = empty_classic(Coordinating().groups, "g")
     world.groups.become(other)
     assert world.groups.find("g") is other
     assert world.groups.offsets("g")
     world.parts.stop()
-    late = Coordinating().groups.classic("g", True)
+    late = empty_classic(Coordinating().groups, "g")
     world.groups.become(late)
     assert late.state == "Dead"
 
@@ -275,3 +285,106 @@ def test_state_logs_of_the_broker() -> None:
     assert set(logs) == by_key
     broker.coordinator(Resource.TRANSACTIONAL_ID, "t")
     assert len(broker.coordinators(Resource.TRANSACTIONAL_ID)) == 8
+
+
+def _refused_heartbeat(world: Coordinating) -> str:
+    """
+    What a member is told whose regular expression is none.
+    """
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=10_000,
+        subscribed_topic_regex="[",
+        topic_partitions=[],
+    )
+    client = Client("client", "/127.0.0.1", lambda topic: True)
+    return world.refused(lambda: world.groups.consumer("g", True).heartbeat(request, client))
+
+
+def _refused_join(world: Coordinating) -> str:
+    """
+    What a member is told that offers no protocol.
+    """
+    asked = Join(
+        member_id="",
+        client_id="client",
+        client_host="/127.0.0.1",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=Protocols([]),
+        takes_member_id=True,
+        can_skip_assignment=True,
+    )
+    return world.refused(lambda: world.groups.classic("g", True).join(asked))
+
+
+REFUSED = [
+    pytest.param(_refused_heartbeat, "INVALID_REGULAR_EXPRESSION", id="heartbeat"),
+    pytest.param(_refused_join, "INCONSISTENT_GROUP_PROTOCOL", id="join"),
+]
+
+
+@pytest.mark.parametrize(("ask", "code"), REFUSED)
+def test_a_refused_member_begins_no_group(world: Coordinating, ask: Callable[[Coordinating], str], code: str) -> None:
+    """
+    Where there was none there is none still.
+    """
+    assert ask(world) == code
+    assert result(world.all()) == []
+    world.again()
+    assert result(world.all()) == []
+
+
+@pytest.mark.parametrize("empty", [empty_classic, empty_consumer])
+@pytest.mark.parametrize(("ask", "code"), REFUSED)
+def test_a_refused_member_ends_no_group(
+    world: Coordinating, empty: Callable[[Groups, str], Group], ask: Callable[[Coordinating], str], code: str
+) -> None:
+    """
+    An empty group stays what it is, of either kind, also after the next load.
+    """
+    before = empty(world.groups, "g")
+    assert ask(world) == code
+    assert world.groups.find("g") is before
+    assert before.state == "Empty"
+    world.again()
+    assert world.groups.find("g").type is before.type
+
+
+def test_a_group_that_cannot_be_written_does_not_begin(world: Coordinating, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The one that was there stays, and the next member begins another.
+    """
+    before = empty_classic(world.groups, "g")
+    log = world.broker.coordinator(Resource.GROUP, "g")
+
+    def full(records: object) -> object:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(log, "append", full)
+        assert world.refused(lambda: empty_consumer(world.groups, "g")) == "NOT_COORDINATOR"
+    assert world.groups.find("g") is before
+    assert empty_consumer(world.groups, "g") is world.groups.find("g")
+
+
+def test_one_batch_ends_a_group_and_begins_another(world: Coordinating, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    So that a crash leaves one of them.
+    """
+    empty_classic(world.groups, "g")
+    log = world.broker.coordinator(Resource.GROUP, "g")
+    append, batches = log.append, list[list[bytes | None]]()  # type: ignore[union-attr]
+
+    def noted(records: Sequence[KeyValue]) -> Appended:
+        batches.append([value for _, value in records])
+        return append(records)
+
+    monkeypatch.setattr(log, "append", noted)
+    empty_consumer(world.groups, "g")
+    assert batches[0][0] is None
+    assert len(batches[0]) > 1
+    assert all(batches[0][1:])

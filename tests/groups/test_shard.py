@@ -364,13 +364,13 @@ def test_lost_while_loading() -> None:
 
 def test_replace() -> None:
     """
-    A group of another kind takes the place: what the old one wrote is unwritten, last things first; offsets stay.
+    A group of another kind takes the place of the one of its id, which stops; offsets stay.
     """
     world = World([classic("g"), committed("g", 1)]).started()
-    held = world.shard.groups["g"]
-    assert world.shard.replace(held, GroupType.CONSUMER) is None
-    assert (held.group.type, world.stopped) == (GroupType.CONSUMER, ["g"])
-    assert world.log.appended == [[(classic("g")[0], None)]]
+    before = world.shard.groups["g"]
+    world.shard.put(world.make(GroupType.CONSUMER, "g", world.shard.write))
+    assert world.shard.groups["g"] is before
+    assert (before.group.type, world.stopped) == (GroupType.CONSUMER, ["g"])
     assert offsets(world.shard) == {"g": {T0: 1}}
 
 

@@ -14,6 +14,7 @@ from kgateway.groups.groups import Groups
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.groups.beginning import empty_consumer
 from tests.serving import Denying, Serving
 
 
@@ -164,7 +165,7 @@ class HeartbeatTests(SynchronousTestCase):
         """
         A write that fails after all is told to who waits for it.
         """
-        group = self.serving.parts.service(Groups).consumer("g", True)
+        group = empty_consumer(self.serving.parts.service(Groups), "g")
         failing: Deferred[None] = Deferred()
         self.patch(group, "heartbeat", lambda request, client: failing)
         request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)

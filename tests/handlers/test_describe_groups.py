@@ -9,6 +9,7 @@ from kgateway.messages.describe_groups import DescribeGroupsRequest, DescribeGro
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
 from kgateway.security.permissions import OPERATIONS, Resource
 from kgateway.wire.errors import ErrorCode
+from tests.groups.beginning import empty_consumer
 from tests.handlers.grouping import RANGE, MembersTestCase
 from tests.serving import Denying
 
@@ -63,7 +64,7 @@ class DescribeGroupsTests(MembersTestCase):
         A group that is not there is dead, and an error since v6; so is one of the other protocol.
         """
         groups = self.serving.parts.service(Groups)
-        groups.consumer("modern", create=True)
+        empty_consumer(groups, "modern")
         self.assertEqual(GroupType.CONSUMER, groups.find("modern").type)
         for version in VERSIONS:
             for name in ("nowhere", "modern"):

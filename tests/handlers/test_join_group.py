@@ -49,6 +49,37 @@ class JoinGroupTests(MembersTestCase):
             self.assertEqual((joined.member_id, RANGE.metadata), (member.member_id, member.metadata), version)
             self.assertEqual("consumer" if version >= 7 else None, joined.protocol_type, version)
 
+    def test_a_rebalance_that_may_take_no_time(self) -> None:
+        """
+        A negative timeout is taken, as Kafka takes it.
+        """
+        for version in VERSIONS[1:]:
+            self.serving = Serving()
+            joined = self.joined(version, rebalance_timeout_ms=-5)
+            self.assertEqual((ErrorCode.NONE, 1), (joined.error_code, joined.generation_id), version)
+
+    def test_refusals(self) -> None:
+        """
+        Who is refused learns no protocol: from v7 on there is none, before it has no name.
+        """
+        for version in VERSIONS:
+            refused = self.successResultOf(self.join(version, session_timeout_ms=1))
+            self.assertEqual(ErrorCode.INVALID_SESSION_TIMEOUT, refused.error_code)
+            self.assertEqual(None if version >= 7 else "", refused.protocol_name, version)
+
+    def test_no_room(self) -> None:
+        """
+        Who finds no place has no id.
+        """
+        self.serving = Serving(group_max_size=1)
+        self.joined()
+        full = self.join(9)
+        self.serving.clock.advance(DELAY_S)
+        told = self.successResultOf(full)
+        self.assertEqual((ErrorCode.GROUP_MAX_SIZE_REACHED, ""), (told.error_code, told.member_id))
+        stranger = self.successResultOf(self.join(9, told.member_id, group_instance_id="i"))
+        self.assertEqual((ErrorCode.GROUP_MAX_SIZE_REACHED, ""), (stranger.error_code, stranger.member_id))
+
     def test_what_is_asked(self) -> None:
         """
         All that is asked reaches the group; in v0 one timeout serves for both.

@@ -10,6 +10,7 @@ from handlers.list_groups import list_groups
 from kgateway.groups.groups import Groups
 from kgateway.messages.list_groups import ListGroupsRequest
 from kgateway.security.permissions import Operation, Resource
+from tests.groups.beginning import empty_consumer
 from tests.handlers.grouped import commit, with_member
 from tests.serving import Denying, Serving
 
@@ -21,7 +22,7 @@ class ListGroupsTests(SynchronousTestCase):
         self.serving = Serving()
         commit(self.serving, "simple", "orders")
         with_member(self.serving, "busy")
-        self.serving.parts.service(Groups).consumer("new", True)
+        empty_consumer(self.serving.parts.service(Groups), "new")
 
     def told(self, version: int = 5, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> list[Any]:
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
@@ -54,7 +55,7 @@ class ListGroupsTests(SynchronousTestCase):
         """
         self.serving.parts.stop()
         self.serving.parts.services.clear()
-        assert self.names() == ["busy", "simple"]
+        assert self.names() == ["busy", "new", "simple"]
 
     def test_states(self) -> None:
         """

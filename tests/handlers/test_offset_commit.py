@@ -21,6 +21,7 @@ from kgateway.messages.stored.offset_commit import OffsetCommitValue
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import ONE, Uuid
+from tests.groups.beginning import empty_classic
 from tests.serving import START_MS, Denying, Serving
 
 VERSIONS = range(11)
@@ -197,7 +198,7 @@ class OffsetCommitTests(SynchronousTestCase):
         """
         The group is asked whether who commits may, with what it says of itself.
         """
-        group = self.groups().classic("g", True)
+        group = empty_classic(self.groups(), "g")
         asked: list[Any] = []
 
         def check(*arguments: Any, **named: Any) -> None:
@@ -217,7 +218,7 @@ class OffsetCommitTests(SynchronousTestCase):
         """
         Where a group judges each partition, one that may not be committed lets all fail.
         """
-        group = self.groups().classic("g", True)
+        group = empty_classic(self.groups(), "g")
 
         def one(topic_id: Uuid, index: int) -> None:
             if (topic_id, index) == (self.ids["orders"], 1):
@@ -232,7 +233,7 @@ class OffsetCommitTests(SynchronousTestCase):
         """
         The answer comes when the offsets are safe, and says so if they will not be.
         """
-        self.groups().classic("g", True)
+        empty_classic(self.groups(), "g")
         waiting: list[Deferred[None]] = []
 
         def commit(_: Any) -> Deferred[None]:

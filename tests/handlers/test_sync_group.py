@@ -4,6 +4,7 @@ SyncGroup.
 
 from handlers.sync_group import sync_group
 from kgateway.groups.groups import Groups
+from kgateway.messages.sync_group import SyncGroupRequest
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.handlers.grouping import DELAY_S, MembersTestCase
 from tests.serving import Denying, Serving
@@ -42,6 +43,16 @@ class SyncGroupTests(MembersTestCase):
             self.assertNoResult(waiting)
         self.sync(leader)
         self.assertEqual(b"assigned", self.successResultOf(waiting).assignment)
+
+    def test_an_assignment_that_is_too_large(self) -> None:
+        """
+        A record of it could not be kept: the leader is told, and the members join again, as in Kafka.
+        """
+        joined = self.joined()
+        large = SyncGroupRequest.Assignment(member_id=joined.member_id, assignment=bytes(3 << 20))
+        synced = self.successResultOf(self.sync(joined, assignments=[large]))
+        self.assertEqual(ErrorCode.UNKNOWN_SERVER_ERROR, synced.error_code)
+        self.assertEqual("PreparingRebalance", self.serving.parts.service(Groups).find("g").state)
 
     def test_static(self) -> None:
         """

@@ -2,6 +2,9 @@
 Bytes of requests, shared out.
 """
 
+import gc
+from weakref import ref
+
 import pytest
 
 from kgateway.server.budget import SMALL_FRAME_BYTES, ByteBudget, RequestMemory, Reservation
@@ -109,3 +112,28 @@ def test_the_largest_frame_always_fits() -> None:
     memory = RequestMemory(1 << 20, 100 << 20)
     assert memory.large.limit == 100 << 20
     assert memory.small.limit >= SMALL_FRAME_BYTES
+
+
+class _Cycle:
+    """
+    Holds on to itself, as a failure can that knows its own frame.
+    """
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.parametrize(("size", "gone"), [(20 << 20, True), (SMALL_FRAME_BYTES, False)], ids=["large", "small"])
+def test_large_frames_are_not_held_by_cycles(size: int, gone: bool) -> None:
+    """
+    After a quarter of the memory there is for them, what nobody has any more is looked for. Small ones can wait.
+    """
+    memory = RequestMemory(1 << 30, 100 << 20)
+    gc.disable()
+    try:
+        cycle = ref(_Cycle())
+        for _ in range(15):
+            memory.reserve(size, lambda: None).release()
+        assert (cycle() is None) == gone
+    finally:
+        gc.enable()

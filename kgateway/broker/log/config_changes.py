@@ -72,7 +72,9 @@ class ConfigChanges:
                 overrides = changed(overrides, waiting.resource, waiting.change)
                 accepted.append(waiting)
             except Exception:
-                waiting.made.errback(Failure())
+                refusal = Failure()
+                refusal.cleanFailure()  # its traceback leads here, to what waits for it
+                waiting.made.errback(refusal)
         reason = await self._keep(overrides)
         for waiting in accepted:
             if reason is None:

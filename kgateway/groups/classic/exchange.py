@@ -29,16 +29,14 @@ class Join:
     takes_member_id: bool  # it can be told its id first, and join again with it (KIP-394)
     can_skip_assignment: bool  # a leader that comes back can be told not to assign (KIP-814)
 
-    def check_timeouts(self, settings: Settings) -> None:
+    def check_session(self, settings: Settings) -> None:
         """
-        Refuse a session that is too short or too long, and a time that cannot be.
+        Refuse a session that is too short or too long.
         """
         shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
         if not shortest <= self.session_timeout_ms <= longest:
             reason = f"session_timeout_ms is {self.session_timeout_ms}, allowed are {shortest} to {longest}"
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT, reason)
-        if self.rebalance_timeout_ms < 0:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"rebalance_timeout_ms is {self.rebalance_timeout_ms}")
 
 
 class MemberIdRequired(KafkaError):

@@ -50,7 +50,7 @@ class Joining:
         """
         Let it into the next generation, tell it of this one, or refuse it.
         """
-        asked.check_timeouts(self._settings)
+        asked.check_session(self._settings)
         self._check_room(asked)
         self._check_protocols(asked)
         if not asked.member_id:

@@ -46,7 +46,7 @@ class ClassicMembers:
         """
         A member wants to be in the group, or has been told to join again.
         """
-        asked.check_timeouts(self._settings)
+        asked.check_session(self._settings)
         check_room(self._state, asked.member_id, self._group.config.max_size)
         self._check_protocols(asked)
         subscription = subscription_from(asked.protocols.metadata(next(iter(asked.protocols))))

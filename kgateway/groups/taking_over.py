@@ -1,0 +1,53 @@
+"""
+How a group begins: with its first write, in one batch with the end of the group that had its id before, if one had.
+
+So a member that is refused leaves no trace: neither of a group that nobody is in, nor on the one that was there.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from kgateway.groups.group import Group
+from kgateway.groups.rows import Row, Write
+
+G = TypeVar("G", bound=Group)
+
+
+class TakingOver(Generic[G]):
+    """
+    Writes for a group that is not there yet.
+    """
+
+    group: G
+
+    def __init__(
+        self, first: Sequence[Row], write: Write, done: Callable[[G], object], undone: Callable[[G, Failure], object]
+    ) -> None:
+        """
+        `first` comes before what the group itself writes. `done` is called once it is written, `undone` where that
+        fails later.
+        """
+        self._first = first
+        self._write = write
+        self._done: Callable[[G], object] | None = done
+        self._undone = undone
+
+    def write(self, rows: Sequence[Row]) -> Deferred[None] | None:
+        """
+        The `Write` of the group.
+        """
+        if not self._done:
+            return self._write(rows)
+        written = self._write([*self._first, *rows])
+        done, self._done = self._done, None
+        done(self.group)
+        if written is not None:
+            written.addErrback(self._failed)
+        return written
+
+    def _failed(self, failure: Failure) -> Failure:
+        self._undone(self.group, failure)
+        return failure

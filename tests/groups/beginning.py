@@ -1,0 +1,56 @@
+"""
+Groups that are there and have no members: somebody was in them.
+"""
+
+from kgateway.groups.classic.exchange import Join, Leave, MemberIdRequired
+from kgateway.groups.classic.group import ClassicGroup
+from kgateway.groups.classic.protocols import Protocols
+from kgateway.groups.consumer.group import Client, ConsumerGroup
+from kgateway.groups.groups import Groups
+from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+_CLIENT = Client("client", "/127.0.0.1", lambda topic: True)
+
+
+def empty_classic(groups: Groups, group_id: str) -> ClassicGroup:
+    """
+    One to which a member came that went as soon as it was told its id.
+    """
+    group = groups.classic(group_id, create=True)
+    try:
+        group.join(
+            Join(
+                member_id="",
+                client_id="client",
+                client_host="/127.0.0.1",
+                session_timeout_ms=10_000,
+                rebalance_timeout_ms=10_000,
+                protocol_type="consumer",
+                protocols=Protocols([("range", b"")]),
+                takes_member_id=True,
+                can_skip_assignment=True,
+            )
+        )
+    except MemberIdRequired as told:
+        group.leave([Leave(told.member_id)])
+    return group
+
+
+def empty_consumer(groups: Groups, group_id: str) -> ConsumerGroup:
+    """
+    One in which a member was.
+    """
+    group = groups.consumer(group_id, create=True)
+    for epoch in (0, -1):
+        group.heartbeat(
+            ConsumerGroupHeartbeatRequest(
+                group_id=group_id,
+                member_id="m",
+                member_epoch=epoch,
+                rebalance_timeout_ms=10_000,
+                subscribed_topic_names=["t"],
+                topic_partitions=[],
+            ),
+            _CLIENT,
+        )
+    return group
