@@ -30,6 +30,9 @@ MEASURED = (
     "start",
     "memory",
     "many",
+    "groups_large",
+    "groups_many",
+    "commits",
 )
 _SHORT = Plan(rounds=1, warm_ups=0, share=0.05)
 

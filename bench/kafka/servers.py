@@ -3,7 +3,7 @@ The two servers, each as a process of its own with a folder of its own, on a por
 
 Kafka has the settings it comes with, but for those without which a single node does not do: its addresses, one replica
 of internal topics, four partitions as kgateway has. Java runs it as Kafka's own start script would. Neither server
-writes more to its log than warnings.
+writes more to its log than warnings, and in neither does a new group wait for more members.
 """
 
 import signal
@@ -94,7 +94,8 @@ class Gateway(Kafka):
         self._port = free_port()
         listen = f"tcp:{self._port}:interface=127.0.0.1"
         broker = broker.format(data=self.data)
-        super().__init__("--listen", listen, "--log-level", "warn", "--broker", broker, folder=folder)
+        groups = ("--group-initial-rebalance-delay-ms", "0")
+        super().__init__("--listen", listen, "--log-level", "warn", "--broker", broker, *groups, folder=folder)
 
     @property
     def bootstrap(self) -> str:
