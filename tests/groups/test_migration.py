@@ -310,6 +310,16 @@ class FullUpgradeTests(MigrationTestCase):
         self.assert_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, self.beat, "m2", 0)
         assert self.became == []
 
+    def test_too_many(self) -> None:
+        """
+        A classic group that is larger than a consumer group may be stays classic, also where one of its members asks.
+        """
+        member = self.classic_member()
+        self.classic().join(self.asked())
+        for member_id in ("m2", member.member_id):
+            self.assert_refused(ErrorCode.GROUP_ID_NOT_FOUND, self.beat, member_id, 0)
+        assert self.became == []
+
 
 class DowngradeTests(MigrationTestCase):
     def test_last_consumer_leaves(self) -> None:

@@ -320,6 +320,18 @@ class FailureTests(GroupTestCase):
         self.rows.settle(UNAVAILABLE)
         self.assertEqual(before, list(self.group.rows()))
 
+    def test_last_row_is_not_the_one_that_failed(self) -> None:
+        """
+        A row that fails when a newer one is on its way leaves that the last one.
+        """
+        (one,) = self.members(1)
+        self.rows.waits = True
+        self.sync(one).addErrback(lambda _: None)
+        self.leave(one.member_id)
+        older, _ = self.rows.waiting
+        older.errback(UNAVAILABLE)
+        self.assertEqual([self.rows.written[-1]], list(self.group.rows()))
+
 
 class ReadsTests(GroupTestCase):
     def test_topics(self) -> None:

@@ -244,6 +244,25 @@ class HeartbeatTests(GroupTestCase):
         assert (member.rack_id, member.instance_id, member.client_id) == ("r1", "i", "client")
         assert (member.client_host, member.subscribed_topic_names, member.member_type) == ("/127.0.0.1", ["t"], 1)
 
+    def test_asks_for_another_assignor(self) -> None:
+        """
+        A heartbeat that says nothing but another assignor counts.
+        """
+        a = self.consumer("a", assignor="range")
+        self.cluster.told(self.request("a", a.epoch, server_assignor="uniform"))
+        assert self.cluster.group.describe().assignor_name == "uniform"
+
+    def test_client_changes(self) -> None:
+        """
+        A member that goes on from another host, or as another client, is described as that.
+        """
+        a = self.consumer("a")
+        for client_id, host in (("client", "/127.0.0.2"), ("other", "/127.0.0.2")):
+            client = self.cluster.client()._replace(client_id=client_id, host=host)
+            self.cluster.group.heartbeat(self.request("a", a.epoch), client)
+            [member] = self.cluster.group.describe().members
+            assert (member.client_id, member.client_host) == (client_id, host)
+
     def test_describe_shows_what_is_still_owned(self) -> None:
         """
         What a member has yet to let go is shown as its own, beside its target.

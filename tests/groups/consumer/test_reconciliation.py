@@ -88,6 +88,15 @@ def test_target_of_before_the_subscription() -> None:
     assert after.state is MemberState.STABLE
 
 
+def test_has_its_target_of_before_the_subscription() -> None:
+    """
+    Who has all of its target lets go what it subscribes to no more of that.
+    """
+    both = replace(STABLE, assigned={A: {0: 3}, B: {7: 5}})
+    waits = step(both, {A: frozenset([0]), B: frozenset([7])}, topics=frozenset([A]))
+    assert waits == Progress(5, 5, MemberState.UNREVOKED_PARTITIONS, {A: {0: 3}}, {B: {7: 5}})
+
+
 def test_subscribes_to_less() -> None:
     """
     What a member subscribes to no more it lets go at once, before there is a target without it.
