@@ -167,7 +167,7 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{self.group_id} is not here any more")
 
     def replay(self, row: Row) -> None:
-        self._journal.last = None if row.value is None else row
+        self._journal.replay(row)
 
     def loaded(self) -> None:
         last = self._journal.last

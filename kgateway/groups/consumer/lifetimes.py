@@ -8,7 +8,7 @@ from functools import partial
 from twisted.internet.interfaces import IReactorTime
 
 from kgateway.groups.consumer.deadlines import Deadlines, Due
-from kgateway.groups.consumer.member import MemberState
+from kgateway.groups.consumer.member import AWAY, MemberState
 from kgateway.groups.consumer.state import GroupState
 
 _RETRY_MS = 1_000  # after which a member is removed that could not be
@@ -39,12 +39,11 @@ class Lifetimes:
         It may have partitions to let go. A classic member does so by joining again.
         """
         progress, profile = self._state.progress_of(member_id), self._state.profiles[member_id]
-        if progress.state is not MemberState.UNREVOKED_PARTITIONS or profile.classic:
+        if progress.state is not MemberState.UNREVOKED_PARTITIONS or progress.epoch == AWAY or profile.classic:
             self._deadlines.cancel(Due.REVOCATION, member_id)
             return
         timeout_ms = profile.rebalance_timeout_ms
-        stuck = partial(self._is_stuck, member_id, progress.epoch, timeout_ms)
-        self._deadlines.set(Due.REVOCATION, member_id, timeout_ms, stuck)
+        self._within(Due.REVOCATION, member_id, timeout_ms, f"let no partitions go for {timeout_ms / 1000:g} s")
 
     def must_join(self, member_id: str) -> None:
         """
@@ -94,7 +93,3 @@ class Lifetimes:
 
     def _within(self, due: Due, member_id: str, timeout_ms: int, reason: str) -> None:
         self._deadlines.set(due, member_id, timeout_ms, partial(self._expel, member_id, reason))
-
-    def _is_stuck(self, member_id: str, epoch: int, timeout_ms: int) -> None:
-        if self._state.progress_of(member_id).epoch == epoch:
-            self._expel(member_id, f"let no partitions go for {timeout_ms / 1000:g} s")

@@ -332,6 +332,20 @@ class FailureTests(GroupTestCase):
         older.errback(UNAVAILABLE)
         self.assertEqual([self.rows.written[-1]], list(self.group.rows()))
 
+    def test_rows_that_fail_one_after_the_other(self) -> None:
+        """
+        What was safe before them is the last one again.
+        """
+        (one,) = self.members(1)
+        before = list(self.group.rows())
+        self.rows.waits = True
+        self.sync(one).addErrback(lambda _: None)
+        self.leave(one.member_id)
+        older, newer = self.rows.waiting
+        older.errback(UNAVAILABLE)
+        newer.errback(UNAVAILABLE)
+        self.assertEqual(before, list(self.group.rows()))
+
 
 class ReadsTests(GroupTestCase):
     def test_topics(self) -> None:

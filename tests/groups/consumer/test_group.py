@@ -369,6 +369,18 @@ class StaticTests(GroupTestCase):
         back = self.consumer("c", instance_id="i1")
         assert back.said() == {"t": [0, 1]}
 
+    def test_away_while_the_gateway_starts_again(self) -> None:
+        """
+        It had partitions to let go and has let them go, so its session alone counts, from the start on.
+        """
+        a = self.consumer("a", instance_id="i1", revokes=False, rebalance_timeout_ms=20_000)
+        self.consumer("b", revokes=False)
+        a.beat()
+        a.leave(-2)
+        self.cluster.reload()
+        self.cluster.clock.advance(44)
+        assert {member.member_id for member in self.cluster.group.describe().members} == {"a", "b"}
+
     def test_leaves_for_good(self) -> None:
         """
         A static member can leave for good.
