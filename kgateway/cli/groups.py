@@ -4,7 +4,7 @@
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator
 
 from kgateway.cli import groups_delete, groups_describe, groups_list, groups_reset
@@ -18,6 +18,7 @@ from kgateway.observe.plain import printable
 from kgateway.wire.errors import KafkaError
 
 _DEFAULT = "127.0.0.1:9092"
+_ADVICE = f"name a server with --bootstrap HOST:PORT or in ${BOOTSTRAP}"
 _PATIENCE_S = 30.0
 _PATIENCE_MAX_S = 86_400
 _KINDS = {"list": groups_list, "describe": groups_describe, "reset-offsets": groups_reset, "delete": groups_delete}
@@ -33,8 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     for name, module in _KINDS.items():
         what = (module.__doc__ or "").strip().partition(": ")[2]
         kind = kinds.add_parser(name, help=what.partition(".")[0], description=what)
-        module.add_arguments(kind)
-        kind.set_defaults(run_groups=module.run)
+        kind.set_defaults(run_groups=module.run, check=lambda options: None)
+        module.add_arguments(kind)  # some have a check of their own, for what no single option tells
         _add_server(kind)
         add_json(kind)
 
@@ -43,6 +44,7 @@ def _add_server(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",
+        type=_addresses,
         default=os.environ.get(BOOTSTRAP) or _DEFAULT,
         help=f"a server of the cluster, or several with commas between; else ${BOOTSTRAP}, else {_DEFAULT}",
     )
@@ -55,6 +57,13 @@ def _add_server(parser: ArgumentParser) -> None:
     )
 
 
+def _addresses(text: str) -> list[Address]:
+    try:
+        return [Address.parse(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ArgumentTypeError(f"{error}; {_ADVICE}") from error
+
+
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds <= _PATIENCE_MAX_S:
@@ -64,8 +73,10 @@ def _seconds(text: str) -> float:
 
 def run(options: Namespace) -> Iterator[str]:
     """
-    The lines. Where there is no answer, or it is a refusal, the program ends with the reason and exit code 1.
+    The lines. Where there is no answer, or it is a refusal, the program ends with the reason and exit code 1; for a
+    mistake in the command with 2, before anybody is asked.
     """
+    options.check(options)
     run_kind: Run = options.run_groups
     try:
         with _cluster(options) as cluster:
@@ -77,6 +88,6 @@ def run(options: Namespace) -> Iterator[str]:
 
 def _cluster(options: Namespace) -> Cluster:
     try:
-        return Cluster([Address.parse(part) for part in options.bootstrap.split(",")], options.timeout)
-    except (Unanswered, ValueError) as error:
-        raise Refused(f"{error}; name a server with --bootstrap HOST:PORT or in ${BOOTSTRAP}") from error
+        return Cluster(options.bootstrap, options.timeout)
+    except Unanswered as error:
+        raise Refused(f"{error}; {_ADVICE}") from error

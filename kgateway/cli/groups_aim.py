@@ -12,6 +12,8 @@ from kgateway.cli.groups_plan import Wanted
 from kgateway.client.cluster import Cluster
 from kgateway.client.offsets import Extent, Partition, found
 
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 def add_aims(parser: ArgumentParser) -> None:
     """
@@ -24,7 +26,8 @@ def add_aims(parser: ArgumentParser) -> None:
         "--to-time",
         metavar="TIME",
         type=_time_ms,
-        help="to the first record of that time or later, such as 2026-11-21T18:25:08Z; UTC where no zone is given",
+        help="to the first record of that time or later, such as 2026-11-21T18:25:08Z; UTC where no zone is given; "
+        "1970 at the earliest",
     )
     aim.add_argument("--to-offset", metavar="N", type=int, help="to this offset")
     aim.add_argument("--shift-by", metavar="N", type=int, help="so many on from what is committed; back if below zero")
@@ -78,6 +81,8 @@ def _time_ms(text: str) -> int:
         raise ArgumentTypeError(f"{text!r} is no time such as 2026-11-21T18:25:08Z") from None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
+    if when < _FIRST:  # below zero a timestamp has other meanings in a request, such as the end of the log
+        raise ArgumentTypeError(f"{text!r} is before 1970 in UTC, when Kafka's time begins: see --to-earliest")
     return round(when.timestamp() * 1000)
 
 

@@ -26,6 +26,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     """
     parser.add_argument("groups", metavar="GROUP", nargs="*", help="its id")
     parser.add_argument("--all", action="store_true", help="all classic and consumer groups")
+    parser.set_defaults(check=partial(_check, parser))
+
+
+def _check(parser: ArgumentParser, options: Namespace) -> None:
+    if bool(options.groups) == options.all:
+        parser.error("name groups, or say --all")
 
 
 def run(options: Namespace, cluster: Cluster) -> Iterator[str]:
@@ -52,8 +58,6 @@ def run(options: Namespace, cluster: Cluster) -> Iterator[str]:
 
 
 def _wanted(options: Namespace, cluster: Cluster) -> list[str]:
-    if bool(options.groups) == options.all:
-        raise Refused("name groups, or say --all")
     if options.all:
         known = cluster.settled(partial(listed, cluster))
         return [group.group_id for group in known if group.type in _KNOWN_HERE]

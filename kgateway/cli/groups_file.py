@@ -18,6 +18,8 @@ from kgateway.client.offsets import Partition
 _FORMS = (3, 4)  # cells of a line
 _OFFSET_MAX = (1 << 63) - 1
 
+_Row = tuple[str, Partition, int]  # with its place, for the operator
+
 
 def offsets_in(file: Path, group_id: str) -> dict[Partition, int]:
     """
@@ -28,29 +30,33 @@ def offsets_in(file: Path, group_id: str) -> dict[Partition, int]:
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     rows = _described(text, group_id, file) if text.lstrip().startswith("{") else _exported(text, group_id, file)
-    offsets = dict(rows)
+    offsets: dict[Partition, int] = {}
+    for place, partition, offset in rows:
+        if partition in offsets:  # which of the two is meant only the operator knows
+            raise Refused(f"{place}: partition {partition} is there for the second time")
+        offsets[partition] = offset
     if not offsets:
         raise Refused(f"{file} has no offsets of group {group_id}")
     return offsets
 
 
-def _exported(text: str, group_id: str, file: Path) -> Iterator[tuple[Partition, int]]:
+def _exported(text: str, group_id: str, file: Path) -> Iterator[_Row]:
     for number, cells in enumerate(csv.reader(io.StringIO(text), skipinitialspace=True), 1):
         if not cells or (len(cells) == max(_FORMS) and cells[0] != group_id):
             continue
         *_, topic, index, offset = cells if len(cells) in _FORMS else ("", "", "")
         if not index.strip().isdecimal() or not offset.strip().isdecimal() or int(offset) > _OFFSET_MAX:
             raise Refused(f"{file}, line {number}: {','.join(cells)!r} is not TOPIC,PARTITION,OFFSET")
-        yield Partition(topic, int(index)), int(offset)
+        yield f"{file}, line {number}", Partition(topic, int(index)), int(offset)
 
 
-def _described(text: str, group_id: str, file: Path) -> Iterator[tuple[Partition, int]]:
+def _described(text: str, group_id: str, file: Path) -> Iterator[_Row]:
     try:
         groups: list[dict[str, Any]] = json.loads(text)["groups"]
         for group in groups:
             if group["group"] == group_id:
                 yield from (
-                    (Partition(str(row["topic"]), int(row["partition"])), int(row["committed"]))
+                    (str(file), Partition(str(row["topic"]), int(row["partition"])), int(row["committed"]))
                     for row in group["partitions"]
                     if row["committed"] is not None
                 )

@@ -1,5 +1,6 @@
 """
 `kgateway groups reset-offsets`: have a group go on reading elsewhere. Without --execute it only shows what would be.
+All is done or, where a partition has no place to go to, nothing.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -27,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """
     What can be asked for.
     """
-    parser.add_argument("group", metavar="GROUP", help="its id; it must have no members")
+    parser.add_argument("group", metavar="GROUP", type=_group_id, help="its id; it must have no members")
     add_aims(parser)
     parser.add_argument(
         "--topic",
@@ -38,6 +39,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="only this topic, or these partitions of it; may be repeated. Else all that the group has committed",
     )
     parser.add_argument("--execute", action="store_true", help="do it")
+    parser.set_defaults(check=partial(_check, parser))
+
+
+def _check(parser: ArgumentParser, options: Namespace) -> None:
+    if options.from_file and options.topic:
+        parser.error("--from-file and --topic: the file says which partitions")
 
 
 def run(options: Namespace, cluster: Cluster) -> Iterator[str]:
@@ -49,14 +56,18 @@ def run(options: Namespace, cluster: Cluster) -> Iterator[str]:
     offsets = {partition: one.offset for partition, one in known.items()}
     moves = _moves(options, cluster, offsets)
     aimed = {move.partition: move.aim for move in moves if move.aim is not None}
-    if options.execute and aimed:
+    stuck = [f"{move.partition}: {move.note}" for move in moves if move.aim is None]
+    # All or nothing, as Kafka's tool does: who mends the command and gives it again shifts no partition twice.
+    executed = options.execute and not stuck
+    if executed:
         _execute(cluster, options.group, aimed)
     if options.json:
-        yield as_json(_told(options, moves))
+        yield as_json(_told(options.group, executed, moves))
     else:
         yield from _table(moves)
-        yield ""
-        yield _summary(options, moves, len(aimed))
+        yield from [] if stuck else ["", _summary(options, moves)]
+    if stuck:
+        raise Refused("; ".join([*stuck, "nothing is changed"]))
 
 
 def _refuse_members(cluster: Cluster, group_id: str) -> None:
@@ -75,8 +86,6 @@ def _refuse_members(cluster: Cluster, group_id: str) -> None:
 
 def _moves(options: Namespace, cluster: Cluster, offsets: Mapping[Partition, int]) -> list[Move]:
     if options.from_file:
-        if options.topic:
-            raise Refused("--from-file and --topic: the file says which partitions")
         wanted = {one: Wanted(offset) for one, offset in offsets_in(options.from_file, options.group).items()}
         return plan(wanted, offsets, cluster.settled(partial(extents, cluster, wanted)))
     partitions = _named(options.topic, cluster) if options.topic else list(offsets)
@@ -89,10 +98,11 @@ def _moves(options: Namespace, cluster: Cluster, offsets: Mapping[Partition, int
 
 def _named(topics: Sequence[tuple[str, list[int]]], cluster: Cluster) -> list[Partition]:
     known = cluster.settled(partial(partitions_of, cluster, [name for name, _ in topics]))
+    unknown = dict.fromkeys(name for name, _ in topics if name not in known)
+    if unknown:
+        raise Refused(f"there is no topic {', '.join(unknown)}; nothing is changed")
     partitions: list[Partition] = []
     for name, indexes in topics:
-        if name not in known:
-            raise Refused(f"there is no topic {name}")
         partitions += [Partition(name, index) for index in indexes] or known[name]
     return partitions
 
@@ -114,16 +124,14 @@ def _table(moves: list[Move]) -> list[str]:
     return table((_HEADINGS[0], *headings, last), _LIMITS, cells)
 
 
-def _summary(options: Namespace, moves: list[Move], count: int) -> str:
-    what, lag = f"{counted(count, 'offset')} of group {options.group}", sum(move.lag or 0 for move in moves)
-    if not count:
-        return f"{what} can be set"
+def _summary(options: Namespace, moves: list[Move]) -> str:
+    what, lag = f"{counted(len(moves), 'offset')} of group {options.group}", sum(move.lag or 0 for move in moves)
     if options.execute:
-        return f"{what} {'is' if count == 1 else 'are'} set, which leaves a lag of {lag}"
+        return f"{what} {'is' if len(moves) == 1 else 'are'} set, which leaves a lag of {lag}"
     return f"{what} would be set, which would leave a lag of {lag}; nothing is changed: add --execute to do it"
 
 
-def _told(options: Namespace, moves: list[Move]) -> dict[str, Any]:
+def _told(group_id: str, executed: bool, moves: list[Move]) -> dict[str, Any]:
     partitions = [
         {
             "topic": move.partition.topic,
@@ -135,7 +143,13 @@ def _told(options: Namespace, moves: list[Move]) -> dict[str, Any]:
         }
         for move in moves
     ]
-    return {"group": options.group, "executed": options.execute, "partitions": partitions}
+    return {"group": group_id, "executed": executed, "partitions": partitions}
+
+
+def _group_id(text: str) -> str:
+    if not text:  # other clients may commit as this one, so `describe` and `delete` know it
+        raise ArgumentTypeError("an empty group id: is a variable of the shell not set?")
+    return text
 
 
 def _topic(text: str) -> tuple[str, list[int]]:

@@ -137,7 +137,7 @@ class Connection:
         except (ConnectionResetError, BrokenPipeError) as error:
             problem = f"{self.address} closed the connection instead of {wanted}"
             raise Unanswered(f"{problem}: it may want TLS or a login, which this command has not") from error
-        except socket.gaierror as error:
+        except (socket.gaierror, UnicodeError) as error:  # some names can be no host's, such as one with an empty part
             raise Unanswered(f"the host {self.address.host} is not known here") from error
         except Malformed as error:
             raise Unanswered(f"what listens at {self.address} does not speak Kafka's protocol: {error}") from error

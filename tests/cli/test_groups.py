@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,18 @@ from confluent_kafka import Consumer, TopicPartition
 
 from kgateway.cli import groups_reset
 from kgateway.cli.main import main
+from kgateway.client.address import Address
+from kgateway.client.cluster import Cluster
+from kgateway.client.offsets import Partition
+from kgateway.client.offsets import commit as commit_offsets
 from kgateway.testing.kafka import Kafka
 from tests.cli.groups_gateway import RECORDS, TOPIC, commit, commit_as_nobody, gateway, members
 
 Groups = Callable[..., tuple[object, str]]  # the command's exit code or reason, and what it prints
+Mistake = Callable[..., str]
 ENDS = dict.fromkeys(range(4), RECORDS)
 NOWHERE = "127.0.0.1:1"
+ADVICE = "name a server with --bootstrap HOST:PORT or in $KGATEWAY_BOOTSTRAP"
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +57,24 @@ def groups(kafka: Kafka, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         return code, capsys.readouterr().out
 
     return called
+
+
+@pytest.fixture
+def mistake(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mistake:
+    """
+    What is told of a command in which there is a mistake; there is no server, for none is asked.
+    """
+    monkeypatch.setenv("KGATEWAY_BOOTSTRAP", NOWHERE)
+
+    def told_of(*arguments: object) -> str:
+        with pytest.raises(SystemExit) as end:
+            main(["groups", *map(str, arguments)])
+        assert end.value.code == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        return printed.err.rstrip().partition(": error: ")[2]
+
+    return told_of
 
 
 @pytest.fixture
@@ -96,11 +121,31 @@ def test_the_address_may_stand_in_the_command(groups: Groups, kafka: Kafka, monk
 
 def test_without_a_server_it_says_what_to_do(groups: Groups) -> None:
     """
-    Or without the address of one.
+    At the end of the reason.
     """
-    advice = "name a server with --bootstrap HOST:PORT or in $KGATEWAY_BOOTSTRAP"
-    for given, problem in ((NOWHERE, f"nobody listens at {NOWHERE}"), ("kafka", "'kafka' is no HOST:PORT")):
-        assert groups("list", "--bootstrap", given) == (f"kgateway groups list: {problem}; {advice}", "")
+    assert groups("list", "--bootstrap", NOWHERE) == (
+        f"kgateway groups list: nobody listens at {NOWHERE}; {ADVICE}",
+        "",
+    )
+
+
+@pytest.mark.parametrize("given", ["kafka", "kafka:", ":9092", "kafka:0", "kafka:9092,", "::1:9092", ""])
+def test_what_is_no_address(mistake: Mistake, given: str) -> None:
+    """
+    Is a mistake, and what to do is said.
+    """
+    wrong = given.rpartition(",")[2]
+    assert mistake("list", "--bootstrap", given) == f"argument --bootstrap: {wrong!r} is no HOST:PORT; {ADVICE}"
+
+
+def test_what_is_no_address_in_the_environment(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Is a mistake too, unless the command has another.
+    """
+    monkeypatch.setenv("KGATEWAY_BOOTSTRAP", "kafka")
+    assert mistake("list").endswith(f"'kafka' is no HOST:PORT; {ADVICE}")
+    with pytest.raises(SystemExit, match="nobody listens"):
+        main(["groups", "list", "--bootstrap", NOWHERE])
 
 
 def test_twisted_is_not_imported() -> None:
@@ -204,11 +249,17 @@ def test_describe_several(groups: Groups, idle: str) -> None:
 
 def test_describe_all(groups: Groups, idle: str) -> None:
     """
-    And either all or some.
+    Those of others too.
     """
     assert {"busy", idle} <= {group["group"] for group in told(groups, "describe", "--all")["groups"]}
-    wanted = "kgateway groups describe: name groups, or say --all"
-    assert groups("describe")[0] == groups("describe", "busy", "--all")[0] == wanted
+
+
+def test_describe_nothing(mistake: Mistake) -> None:
+    """
+    Is a mistake, and so are some and all at once.
+    """
+    wanted = "name groups, or say --all"
+    assert mistake("describe") == mistake("describe", "busy", "--all") == mistake("describe", "--all", "busy") == wanted
 
 
 def test_describe_what_is_not_there(groups: Groups) -> None:
@@ -262,19 +313,66 @@ def test_times_without_a_zone(groups: Groups, idle: str, monkeypatch: pytest.Mon
     assert (dry["partitions"][0]["to"], dry["partitions"][0]["note"]) == (11, "2026-11-21T18:00:44.000Z")
 
 
-def test_reset_to_what_is_not_there(groups: Groups, kafka: Kafka, idle: str) -> None:
+@pytest.mark.parametrize("execute", [[], ["--execute"]])
+def test_reset_of_a_partition_that_is_not_there(
+    groups: Groups, kafka: Kafka, idle: str, execute: list[str], tmp_path: Path
+) -> None:
     """
-    A topic is a mistake, a partition is passed over.
+    Is not done, nor is that of the others: all of it or nothing. Without --execute the outcome is the same.
     """
-    code, _ = groups("reset-offsets", idle, "--to-earliest", "--topic", "nothing")
-    assert code == "kgateway groups reset-offsets: there is no topic nothing"
-    code, printed = groups("reset-offsets", idle, "--to-earliest", "--topic", f"{TOPIC}:9", "--execute")
-    assert (code, stored(kafka, idle)) == (0, dict.fromkeys(range(4), 10))
-    assert printed.splitlines()[1:] == [
-        f"{TOPIC}          9     -   -    -  there is no such partition",
-        "",
-        f"0 offsets of group {idle} can be set",
+    file = tmp_path / "offsets.csv"
+    file.write_text(f"{TOPIC},0,3\n{TOPIC},9,3\nnothing,0,3\n")
+    here, nine, nothing = (
+        f"{TOPIC}-0",
+        f"{TOPIC}-9: there is no such partition",
+        "nothing-0: there is no such partition",
+    )
+    for aim, why in (
+        (["--to-latest", "--topic", f"{TOPIC}:0,9"], nine),
+        (["--to-time", "2026-11-21", "--topic", f"{TOPIC}:0,9"], nine),
+        (["--from-file", file], f"{nothing}; {nine}"),
+    ):
+        code, printed = groups("reset-offsets", idle, *aim, *execute)
+        assert code == f"kgateway groups reset-offsets: {why}; nothing is changed"
+        assert (here in str(code), printed.splitlines()[-1].endswith("there is no such partition")) == (False, True)
+        assert stored(kafka, idle) == dict.fromkeys(range(4), 10)
+
+
+def test_reset_of_topics_that_are_not_there(groups: Groups, kafka: Kafka, idle: str) -> None:
+    """
+    Is not done; each of them is named.
+    """
+    topics = ["--topic", "nothing", "--topic", TOPIC, "--topic", "never:0"]
+    code, printed = groups("reset-offsets", idle, "--to-earliest", *topics, "--execute")
+    why = "there is no topic nothing, never; nothing is changed"
+    assert (code, printed) == (f"kgateway groups reset-offsets: {why}", "")
+    assert stored(kafka, idle) == dict.fromkeys(range(4), 10)
+
+
+def test_reset_that_is_not_done_for_programs(groups: Groups, idle: str) -> None:
+    """
+    They are told so, and where it lies.
+    """
+    code, printed = groups("reset-offsets", idle, "--to-latest", "--topic", f"{TOPIC}:0,9", "--execute", "--json")
+    done = json.loads(printed)
+    assert (bool(code), done["executed"]) == (True, False)
+    assert [(one["partition"], one["to"], one["note"]) for one in done["partitions"]] == [
+        (0, RECORDS, ""),
+        (9, None, "there is no such partition"),
     ]
+
+
+def test_nothing_to_shift_from(groups: Groups, kafka: Kafka) -> None:
+    """
+    What has been committed stays too.
+    """
+    groups("reset-offsets", "half", "--to-offset", 9, "--topic", f"{TOPIC}:0,1", "--execute")
+    for execute in ([], ["--execute"]):
+        code, printed = groups("reset-offsets", "half", "--shift-by", -1, "--topic", f"{TOPIC}:1,2", *execute)
+        why = f"{TOPIC}-2: nothing is committed to shift from; nothing is changed"
+        assert code == f"kgateway groups reset-offsets: {why}"
+        assert (stored(kafka, "half"), "set" in printed) == ({0: 9, 1: 9}, False)
+    groups("delete", "half")
 
 
 def test_reset_from_a_file(groups: Groups, kafka: Kafka, idle: str, tmp_path: Path) -> None:
@@ -283,10 +381,8 @@ def test_reset_from_a_file(groups: Groups, kafka: Kafka, idle: str, tmp_path: Pa
     """
     file = tmp_path / "offsets.csv"
     file.write_text(f"{TOPIC},1,3\n")
-    groups("reset-offsets", idle, "--from-file", file, "--execute")
+    assert groups("reset-offsets", idle, "--from-file", file, "--execute")[0] == 0
     assert stored(kafka, idle) == {0: 10, 1: 3, 2: 10, 3: 10}
-    code, _ = groups("reset-offsets", idle, "--from-file", file, "--topic", TOPIC)
-    assert code == "kgateway groups reset-offsets: --from-file and --topic: the file says which partitions"
 
 
 def test_reset_with_members(groups: Groups, kafka: Kafka) -> None:
@@ -326,8 +422,6 @@ def test_reset_a_group_that_is_to_come(groups: Groups, kafka: Kafka) -> None:
     """
     code, _ = groups("reset-offsets", "coming", "--to-earliest")
     assert "group coming has committed nothing: name a topic with --topic" in str(code)
-    code, printed = groups("reset-offsets", "coming", "--shift-by", 1, "--topic", TOPIC)
-    assert (code, printed.count("nothing is committed to shift from")) == (0, 4)
     groups("reset-offsets", "coming", "--to-offset", 3, "--topic", f"{TOPIC}:2", "--execute")
     assert stored(kafka, "coming") == {2: 3}
     groups("delete", "coming")
@@ -342,13 +436,53 @@ def test_reset_a_group_that_is_to_come(groups: Groups, kafka: Kafka) -> None:
         ["--to-earliest", "--topic", f"{TOPIC}:x"],
         ["--to-earliest", "--topic", f"{TOPIC}:"],
         ["--to-earliest", "--topic", ":1"],
+        ["--from-file", "offsets.csv", "--topic", TOPIC],
     ],
 )
-def test_mistakes_in_a_reset(groups: Groups, wrong: list[str]) -> None:
+def test_mistakes_in_a_reset(mistake: Mistake, wrong: list[str]) -> None:
     """
     Are told before anybody is asked.
     """
-    assert groups("reset-offsets", "busy", *wrong)[0] == 2
+    assert mistake("reset-offsets", "busy", *wrong)
+
+
+def test_reset_without_a_group(mistake: Mistake) -> None:
+    """
+    Is a mistake; mostly a variable of the shell is not set.
+    """
+    told = mistake("reset-offsets", "", "--to-earliest", "--topic", TOPIC)
+    assert told.startswith("argument GROUP: an empty group id")
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.9999Z", "1969-01-01", "1970-01-01T00:59:59+01:00", "0001-01-01"],
+)
+def test_a_time_before_all_records(mistake: Mistake, time: str) -> None:
+    """
+    Is a mistake: its timestamp would ask for something else.
+    """
+    told = mistake("reset-offsets", "busy", "--to-time", time)
+    assert told.startswith(f"argument --to-time: {time!r} is before 1970 in UTC")
+
+
+@pytest.mark.parametrize("time", ["1970-01-01", "1970-01-01T01:00:00+01:00"])
+def test_the_first_time_there_is(groups: Groups, idle: str, time: str) -> None:
+    """
+    Is no mistake.
+    """
+    dry = told(groups, "reset-offsets", idle, "--to-time", time)
+    assert [one["to"] for one in dry["partitions"]] == [0, 0, 0, 0]
+
+
+def test_the_empty_id(groups: Groups, kafka: Kafka) -> None:
+    """
+    Can be looked at and deleted, for clients may commit offsets as it.
+    """
+    with Cluster([Address.parse(kafka.bootstrap)], 10) as cluster:
+        cluster.settled(partial(commit_offsets, cluster, "", {Partition(TOPIC, 0): 5}))
+    assert "0 members; lag 20 in 1 partition" in groups("describe", "")[1]
+    assert groups("delete", "") == (0, ": deleted\n")
 
 
 def test_delete(groups: Groups, kafka: Kafka, idle: str) -> None:

@@ -24,6 +24,8 @@ DESCRIBED = {
     ]
 }
 
+TWICE = [DESCRIBED["groups"][1], DESCRIBED["groups"][1]]
+
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -76,6 +78,10 @@ def test_the_largest_offset(file: Path) -> None:
         ("orders,0,-5", "offsets, line 1: 'orders,0,-5' is not TOPIC,PARTITION,OFFSET"),
         ("orders,x,5", "offsets, line 1: 'orders,x,5' is not TOPIC,PARTITION,OFFSET"),
         (f"orders,0,{1 << 63}", f"offsets, line 1: 'orders,0,{1 << 63}' is not TOPIC,PARTITION,OFFSET"),
+        ("orders,0,5\npayments,0,5\norders,0,6", "offsets, line 3: partition orders-0 is there for the second time"),
+        ("orders,0,5\n\norders,00,5", "offsets, line 3: partition orders-0 is there for the second time"),
+        ("orders,0,5\nbilling,orders,0,5", "offsets, line 2: partition orders-0 is there for the second time"),
+        (json.dumps({"groups": TWICE}), "offsets: partition orders-0 is there for the second time"),
         ("{", "offsets is not what `kgateway groups describe --json` prints"),
         ('{"groups": [{}]}', "offsets is not what `kgateway groups describe --json` prints"),
         ('{"groups": 3}', "offsets is not what `kgateway groups describe --json` prints"),

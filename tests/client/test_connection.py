@@ -128,7 +128,8 @@ def test_a_host_that_is_not_known() -> None:
     """
     The host is named.
     """
-    assert refused(Address("nowhere.invalid", 9092)) == "the host nowhere.invalid is not known here"
+    for host in ("nowhere.invalid", ".no-first-part", "no..part", 64 * "x" + ".too-long"):
+        assert refused(Address(host, 9092)) == f"the host {host} is not known here"
 
 
 def test_a_server_that_is_silent() -> None:
