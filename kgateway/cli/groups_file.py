@@ -8,6 +8,7 @@ Offsets in a file: a table as Kafka's tools export it, or what `kgateway groups 
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from kgateway.client.offsets import Partition
 
 _FORMS = (3, 4)  # cells of a line
 _OFFSET_MAX = (1 << 63) - 1
+_INDEX, _OFFSET = re.compile("[0-9]{1,10}"), re.compile("[0-9]{1,19}")
 
 _Row = tuple[str, Partition, int]  # with its place, for the operator
 
@@ -41,13 +43,21 @@ def offsets_in(file: Path, group_id: str) -> dict[Partition, int]:
 
 
 def _exported(text: str, group_id: str, file: Path) -> Iterator[_Row]:
-    for number, cells in enumerate(csv.reader(io.StringIO(text), skipinitialspace=True), 1):
+    for number, cells in enumerate(_lines(text, file), 1):
         if not cells or (len(cells) == max(_FORMS) and cells[0] != group_id):
             continue
         *_, topic, index, offset = cells if len(cells) in _FORMS else ("", "", "")
-        if not index.strip().isdecimal() or not offset.strip().isdecimal() or int(offset) > _OFFSET_MAX:
-            raise Refused(f"{file}, line {number}: {','.join(cells)!r} is not TOPIC,PARTITION,OFFSET")
+        if not _INDEX.fullmatch(index.strip()) or not _OFFSET.fullmatch(offset.strip()) or int(offset) > _OFFSET_MAX:
+            raise Refused(f"{file}, line {number}: {','.join(cells)[:100]!r} is not TOPIC,PARTITION,OFFSET")
         yield f"{file}, line {number}", Partition(topic, int(index)), int(offset)
+
+
+def _lines(text: str, file: Path) -> Iterator[list[str]]:
+    reader = csv.reader(io.StringIO(text), skipinitialspace=True)
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise Refused(f"{file}, line {reader.line_num}: {error}") from error
 
 
 def _described(text: str, group_id: str, file: Path) -> Iterator[_Row]:

@@ -71,6 +71,9 @@ def test_the_largest_offset(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
+        (f"orders,0,{'9' * 5000}", f"offsets, line 1: 'orders,0,{'9' * 91}' is not TOPIC,PARTITION,OFFSET"),
+        (f"orders,{'0' * 5000},5", f"offsets, line 1: 'orders,{'0' * 93}' is not TOPIC,PARTITION,OFFSET"),
+        (f"{'x' * 200_000},0,5", "offsets, line 1: field larger than field limit (131072)"),
         ("", "offsets has no offsets of group billing"),
         ("audit,orders,0,5", "offsets has no offsets of group billing"),
         (json.dumps({"groups": []}), "offsets has no offsets of group billing"),
@@ -86,6 +89,7 @@ def test_the_largest_offset(file: Path) -> None:
         ('{"groups": [{}]}', "offsets is not what `kgateway groups describe --json` prints"),
         ('{"groups": 3}', "offsets is not what `kgateway groups describe --json` prints"),
     ],
+    ids=lambda text: text[:50],
 )
 def test_what_is_no_such_file(file: Path, text: str, reason: str) -> None:
     """
