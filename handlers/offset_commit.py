@@ -49,9 +49,8 @@ def offset_commit(
 ) -> OffsetCommitResponse | Deferred[OffsetCommitResponse]:
     context.demand(Operation.READ, Resource.GROUP, request.group_id)
     wanted: Wanted = []
-    response = OffsetCommitResponse(
-        throttle_time_ms=0, topics=[_in_topic(topic, context, wanted) for topic in request.topics]
-    )
+    asked = [topic for topic in request.topics if topic.partitions]  # of the others Kafka says nothing
+    response = OffsetCommitResponse(throttle_time_ms=0, topics=[_in_topic(topic, context, wanted) for topic in asked])
     if not wanted:
         return response
     try:

@@ -107,6 +107,13 @@ class OffsetCommitTests(SynchronousTestCase):
             )
             assert code == expected, version
 
+    def test_topics_without_partitions(self) -> None:
+        """
+        Nothing is said of them, as in Kafka.
+        """
+        for version in VERSIONS:
+            assert self.successResultOf(self.begin(version)).topics == [], version
+
     def test_simple_consumer(self) -> None:
         """
         Who is no member of a group commits to it, in each version, and the group is there then.
