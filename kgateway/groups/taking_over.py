@@ -14,6 +14,7 @@ from kgateway.groups.group import Group
 from kgateway.groups.rows import Row, Write
 
 G = TypeVar("G", bound=Group)
+_Beginning = tuple[Sequence[Row], Callable[[G], object], Callable[[G, Failure], object]]
 
 
 class TakingOver(Generic[G]):
@@ -30,24 +31,23 @@ class TakingOver(Generic[G]):
         `first` comes before what the group itself writes. `done` is called once it is written, `undone` where that
         fails later.
         """
-        self._first = first
         self._write = write
-        self._done: Callable[[G], object] | None = done
-        self._undone = undone
+        self._beginning: _Beginning[G] | None = first, done, undone
 
     def write(self, rows: Sequence[Row]) -> Deferred[None] | None:
         """
         The `Write` of the group.
         """
-        if not self._done:
+        if self._beginning is None:
             return self._write(rows)
-        written = self._write([*self._first, *rows])
-        done, self._done = self._done, None
+        first, done, undone = self._beginning
+        written = self._write([*first, *rows])
+        self._beginning = None
         done(self.group)
         if written is not None:
-            written.addErrback(self._failed)
+            written.addErrback(self._failed, undone)
         return written
 
-    def _failed(self, failure: Failure) -> Failure:
-        self._undone(self.group, failure)
+    def _failed(self, failure: Failure, undone: Callable[[G, Failure], object]) -> Failure:
+        undone(self.group, failure)
         return failure

@@ -10,7 +10,7 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from kgateway.broker import state_log
 from kgateway.broker.memory_partition import MemoryPartition
-from kgateway.broker.state_log import PIECE_RECORDS, MemorySnapshots, Snapshot, StateLog, place_of
+from kgateway.broker.state_log import PIECE_RECORDS, MemorySnapshots, Snapshot, StateLog, _remembered, place_of
 from kgateway.cluster.partition import Appended, Isolation, Origin, Read
 from kgateway.cluster.view import PartitionState, Topic
 from kgateway.interfaces import Cancel, KeyValue
@@ -123,6 +123,17 @@ def test_kafkas_choice_of_the_partition(key: str, of_8: int, of_50: int) -> None
     A key is in the partition that Kafka 4.3.1 chooses for it.
     """
     assert (place_of(key, 8), place_of(key, 50)) == (of_8, of_50)
+
+
+def test_long_ids_are_not_remembered() -> None:
+    """
+    They may have 32 KiB each, and whoever asks for many would fill the memory.
+    """
+    before = _remembered.cache_info().currsize
+    assert place_of("a" * 32_767, 8) == place_of("a" * 32_767, 8)
+    assert _remembered.cache_info().currsize == before
+    place_of("an id that nobody else has", 8)
+    assert _remembered.cache_info().currsize == before + 1
 
 
 def test_log_has_the_epoch_of_its_partition(world: World) -> None:

@@ -168,6 +168,7 @@ class Changes:
             self.lifetimes.is_gone(member_id)
         if not self.state.profiles:
             self.empty_since_ms = self._now_ms()
+            self.planning.forget()  # what it saw last it would hold on to until somebody joins
 
     def _drop_matches(self, draft: Draft) -> None:
         """

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from kgateway.cluster.config_resource import NO_OVERRIDES, Overrides, group
+from kgateway.cluster.config_resource import NO_OVERRIDES, AllOverrides, Overrides, group
 from kgateway.cluster.group_config import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, group_values
 from kgateway.cluster.view import ClusterView
 from kgateway.config.settings import Settings
@@ -46,8 +46,8 @@ class GroupConfig:
 
 class ConfigNow:
     """
-    The config of a group as the cluster has it now. It is asked for at each heartbeat, and only a new view is looked
-    into.
+    The config of a group as the cluster has it now. It is asked for at each heartbeat, and looked up only where that of
+    any resource has changed. It holds on to no view: groups that are idle would keep all topics there ever were.
     """
 
     __slots__ = ("_config", "_overrides", "_resource", "_seen", "_settings", "_view")
@@ -56,15 +56,15 @@ class ConfigNow:
         self._resource = group(group_id)
         self._settings = settings
         self._view = view
-        self._seen: ClusterView | None = None
+        self._seen: AllOverrides | None = None
         self._overrides = NO_OVERRIDES
         self._config = GroupConfig.of(settings)
 
     def __call__(self) -> GroupConfig:
-        view = self._view()
-        if view is not self._seen:
-            self._seen = view
-            overrides = view.overrides_of(self._resource)
+        seen = self._view().overrides
+        if seen is not self._seen:
+            self._seen = seen
+            overrides = seen.get(self._resource, NO_OVERRIDES)
             if overrides is not self._overrides:
                 self._overrides = overrides
                 self._config = GroupConfig.of(self._settings, overrides)

@@ -32,6 +32,12 @@ def topic(name: str, partitions: int, number: int) -> Topic:
     return Topic(topic_id(number), name, (state,) * partitions, TopicConfig())
 
 
+class Watched(ClusterView):
+    """
+    One that tells when nobody has it any more.
+    """
+
+
 class Log:
     """
     Rows as they were written. A write can be refused, and can take until it is `settled`, well or badly.

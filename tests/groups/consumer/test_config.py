@@ -2,12 +2,15 @@
 What holds for one group.
 """
 
+from weakref import ref
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from kgateway.cluster.config_resource import AllOverrides, group
 from kgateway.cluster.view import ClusterView, Node
 from kgateway.config.settings import Settings
 from kgateway.groups.consumer.config import ConfigNow, GroupConfig
+from tests.groups.consumer.model import Watched
 
 SESSION = "consumer.session.timeout.ms"
 
@@ -64,6 +67,16 @@ class ConfigNowTests(SynchronousTestCase):
             assert self.config().session_timeout_ms == timeout_ms
         self.set({group("h"): {SESSION: "60000"}})
         assert self.config().session_timeout_ms == 45_000
+
+    def test_holds_on_to_no_view(self) -> None:
+        """
+        A group that is idle keeps no topics that are gone.
+        """
+        self.view = Watched("cluster", (Node(1),), 1)
+        before = ref(self.view)
+        self.config()
+        self.view = ClusterView("cluster", (Node(1),), 1)
+        assert before() is None
 
     def test_set_before(self) -> None:
         """

@@ -2,7 +2,8 @@
 What a group answers to heartbeats.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from weakref import ref
 
 import pytest
 from twisted.internet.defer import Deferred
@@ -12,7 +13,7 @@ from kgateway.groups.consumer.config import GroupConfig
 from kgateway.groups.consumer.group import Answer
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.groups.consumer.model import Cluster, Consumer
+from tests.groups.consumer.model import Cluster, Consumer, Watched
 
 TopicPartition = ConsumerGroupHeartbeatRequest.TopicPartition
 LOST = KafkaError(ErrorCode.NOT_COORDINATOR, "the log is elsewhere")
@@ -368,6 +369,17 @@ class StaticTests(GroupTestCase):
         b.beat()
         back = self.consumer("c", instance_id="i1")
         assert back.said() == {"t": [0, 1]}
+
+    def test_an_empty_group_holds_on_to_no_view(self) -> None:
+        """
+        It may stay empty for long, while topics come and go.
+        """
+        view = self.cluster.view
+        self.cluster.view = Watched(**{each.name: getattr(view, each.name) for each in fields(view)})
+        before = ref(self.cluster.view)
+        self.consumer("a").leave()
+        self.cluster.view = view
+        assert before() is None
 
     def test_away_while_the_gateway_starts_again(self) -> None:
         """
