@@ -4,11 +4,10 @@ The settings of a topic.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Self
 
-from kgateway.cluster.config_rows import brief
+from kgateway.cluster.config_rows import unknown
 from kgateway.cluster.config_table import TOPIC_CONFIGS
 from kgateway.records.batch import TimestampType
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -69,9 +68,7 @@ def _text(name: str, overrides: Mapping[str, str], defaults: Mapping[str, str]) 
 
 def _check_known(name: str) -> None:
     if name not in TOPIC_CONFIGS:
-        near = get_close_matches(name, TOPIC_CONFIGS, 1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {brief(name)}{meant}")
+        raise unknown("topic", name, TOPIC_CONFIGS)
 
 
 def _check_lags(least_ms: int, most_ms: int) -> None:

@@ -5,8 +5,9 @@ Texts are read as Kafka reads them: blanks around a value do not count, nor arou
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import IntEnum
 from typing import Any
 
@@ -72,6 +73,15 @@ class Row:
             reason = f"{self.name} can only be {self.only}, not {show(value)}: {self.without_effect}"
             raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
         return value
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> KafkaError:
+    """
+    What is told to who names a config that no resource of the kind has.
+    """
+    near = get_close_matches(name, known, 1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown {kind} config name: {brief(name)}{meant}")
 
 
 def brief(text: str) -> str:

@@ -6,10 +6,8 @@ what a group may set: behind consumer.session.timeout.ms stands group.consumer.s
 group.consumer.min.session.timeout.ms and group.consumer.max.session.timeout.ms.
 """
 
-from difflib import get_close_matches
-
 from kgateway.cluster.config_resource import Overrides
-from kgateway.cluster.config_rows import Row, brief, integer, show
+from kgateway.cluster.config_rows import Row, brief, integer, show, unknown
 from kgateway.config.settings import BY_KAFKA_NAME, Settings
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -85,9 +83,7 @@ def _check_known(name: str) -> None:
     kind = name.partition(".")[0]
     if kind in _NOT_SERVED:
         raise _invalid(f"{brief(name)} is for {kind} groups, and these are not served here")
-    near = get_close_matches(name, GROUP_CONFIGS, 1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    raise _invalid(f"Unknown group config name: {brief(name)}{meant}")
+    raise unknown("group", name, GROUP_CONFIGS)
 
 
 def _invalid(reason: str) -> KafkaError:

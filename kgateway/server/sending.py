@@ -22,7 +22,7 @@ def write_now(transport: ITransport, data: bytes) -> None:
     """
     Write, without a wait where that is possible.
     """
-    if is_idle(transport):
+    if takes_at_once(transport):
         sent = transport.writeSomeData(data)
         if isinstance(sent, int):
             data = data[sent:]  # where it failed, the transport finds out for itself, and ends as it is used to
@@ -34,7 +34,7 @@ def send_now(transport: ITransport, buffers: Sequence[Buffer]) -> int:
     """
     How many bytes of these the socket takes at once, as they are; it may take none.
     """
-    if not is_idle(transport):
+    if not takes_at_once(transport):
         return 0
     try:
         return int(transport.socket.sendmsg(buffers[:_BUFFERS_MAX]))
@@ -42,7 +42,7 @@ def send_now(transport: ITransport, buffers: Sequence[Buffer]) -> int:
         return 0  # the transport finds out for itself, and ends as it is used to
 
 
-def is_idle(transport: ITransport) -> TypeGuard[TCPConnection]:
+def takes_at_once(transport: ITransport) -> TypeGuard[TCPConnection]:
     """
     Whether the socket takes the bytes as they are, and none are before them.
     """

@@ -6,7 +6,7 @@ from twisted.internet.interfaces import IConsumer, IPushProducer, ITCPTransport
 from zope.interface import Attribute
 
 from kgateway.server.outbox import WRITE_BYTES, Outbox
-from kgateway.server.sending import UNCOPIED_BYTES, is_idle, send_now, write_now
+from kgateway.server.sending import UNCOPIED_BYTES, send_now, takes_at_once, write_now
 
 
 class IClientTransport(ITCPTransport, IConsumer, IPushProducer):
@@ -34,7 +34,7 @@ class Writer:
         """
         Whether there is an answer that costs least when it is written after all others of this turn of the reactor.
         """
-        return 0 < self.outbox.size <= WRITE_BYTES and is_idle(self._transport)
+        return 0 < self.outbox.size <= WRITE_BYTES and takes_at_once(self._transport)
 
     def write(self) -> None:
         """

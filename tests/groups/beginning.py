@@ -2,6 +2,8 @@
 Groups that are there and have no members: somebody was in them.
 """
 
+from typing import Any
+
 from kgateway.groups.classic.exchange import Join, Leave, MemberIdRequired
 from kgateway.groups.classic.group import ClassicGroup
 from kgateway.groups.classic.protocols import Protocols
@@ -10,6 +12,16 @@ from kgateway.groups.groups import Groups
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 _CLIENT = Client("client", "/127.0.0.1", lambda topic: True)
+
+
+def beginning(group_id: str, **more: Any) -> ConsumerGroupHeartbeatRequest:
+    """
+    What a member of the consumer protocol says first.
+    """
+    said: dict[str, Any] = {"member_id": "m", "member_epoch": 0, "rebalance_timeout_ms": 10_000, "topic_partitions": []}
+    if "subscribed_topic_regex" not in more:
+        said["subscribed_topic_names"] = ["t"]
+    return ConsumerGroupHeartbeatRequest(group_id=group_id, **{**said, **more})
 
 
 def empty_classic(groups: Groups, group_id: str) -> ClassicGroup:
@@ -42,15 +54,5 @@ def empty_consumer(groups: Groups, group_id: str) -> ConsumerGroup:
     """
     group = groups.consumer(group_id, create=True)
     for epoch in (0, -1):
-        group.heartbeat(
-            ConsumerGroupHeartbeatRequest(
-                group_id=group_id,
-                member_id="m",
-                member_epoch=epoch,
-                rebalance_timeout_ms=10_000,
-                subscribed_topic_names=["t"],
-                topic_partitions=[],
-            ),
-            _CLIENT,
-        )
+        group.heartbeat(beginning(group_id, member_epoch=epoch), _CLIENT)
     return group

@@ -18,13 +18,12 @@ from kgateway.groups.group import Group, GroupType
 from kgateway.groups.groups import Groups
 from kgateway.groups.offsets import Place
 from kgateway.interfaces import KeyValue
-from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.messages.consumer_protocol import ConsumerProtocolSubscription
 from kgateway.security.permissions import Resource
 from kgateway.wire.codec import encode
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import START_MS, result
-from tests.groups.beginning import empty_classic, empty_consumer
+from tests.groups.beginning import beginning, empty_classic, empty_consumer
 from tests.groups.coordinating import Coordinating, value
 
 
@@ -291,14 +290,7 @@ def _refused_heartbeat(world: Coordinating) -> str:
     """
     What a member is told whose regular expression is none.
     """
-    request = ConsumerGroupHeartbeatRequest(
-        group_id="g",
-        member_id="m",
-        member_epoch=0,
-        rebalance_timeout_ms=10_000,
-        subscribed_topic_regex="[",
-        topic_partitions=[],
-    )
+    request = beginning("g", subscribed_topic_regex="[")
     client = Client("client", "/127.0.0.1", lambda topic: True)
     return world.refused(lambda: world.groups.consumer("g", True).heartbeat(request, client))
 

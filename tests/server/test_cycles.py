@@ -30,7 +30,7 @@ from kgateway.messages.produce import ProduceRequest
 from kgateway.messages.sync_group import SyncGroupRequest
 from kgateway.server.pending import Pending
 from kgateway.wire.schema import Message
-from tests.groups.beginning import empty_consumer
+from tests.groups.beginning import beginning, empty_consumer
 from tests.server.dispatching import Dispatching
 
 TIMES = 20
@@ -129,17 +129,7 @@ def serving() -> Iterator[Dispatching]:
     made = Dispatching(*HANDLERS)
     groups = made.parts.service(Groups)
     empty_consumer(groups, "g")
-    made.send(
-        ConsumerGroupHeartbeatRequest(
-            group_id="busy",
-            member_id="m",
-            member_epoch=0,
-            rebalance_timeout_ms=10_000,
-            subscribed_topic_names=["t"],
-            topic_partitions=[],
-        ),
-        1,
-    )
+    made.send(beginning("busy"), 1)
     yield made
     gc.set_debug(0)
     gc.garbage.clear()
