@@ -22,6 +22,8 @@ from tests.broker.log.lossy_disk import LossyDisk, PowerLoss
 from tests.broker.log.making import log_broker
 from tests.groups.coordinating import Coordinating, State
 
+pytestmark = pytest.mark.usefixtures("power_goes")
+
 EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
 DATA = Path("/data")
 PLACE = Place("t", 0)

@@ -26,6 +26,8 @@ from tests.broker.log.log_world import LogWorld
 from tests.broker.log.lossy_disk import LossyDisk, PowerLoss
 
 G, H = group("g"), group("h\n\u00e4\U0001f600")
+pytestmark = pytest.mark.usefixtures("power_goes")
+
 DATA = Path("/data")
 
 

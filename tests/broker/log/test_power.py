@@ -86,7 +86,7 @@ def failures(schedule: Schedule) -> Iterator[str]:
             )  # Twisted keeps the last events, and each would keep its broker with all its disk
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small", "power_goes")
 @pytest.mark.parametrize("half", range(2))  # for two processes
 def test_power_loss(half: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """
