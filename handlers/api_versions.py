@@ -10,20 +10,13 @@ ApiVersions: which versions of which APIs this gateway serves, and which feature
 import re
 
 from kgateway.api import Context, api
+from kgateway.features import finalized, supported
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from kgateway.messages.end_txn import EndTxnRequest
 from kgateway.security.permissions import Free
 from kgateway.wire.errors import ErrorCode, KafkaError
-from kgateway.wire.schema import Message
 
+_FROM_ZERO = 4  # the first version whose clients can read a lowest level of 0
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-
-# The features that stand for an API: name, highest level, API.
-_FEATURES: tuple[tuple[str, int, type[Message]], ...] = (
-    ("group.version", 1, ConsumerGroupHeartbeatRequest),
-    ("transaction.version", 2, EndTxnRequest),
-)
 
 
 @api(
@@ -42,11 +35,11 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
             ApiVersionsResponse.ApiKey(api_key=key, min_version=versions[0], max_version=versions[-1])
             for key, (versions, _) in context.served.items()
         ],
-        supported_features=_supported(context) if context.version >= 4 else [],
+        supported_features=_supported(context),
         finalized_features_epoch=view.epoch,
         finalized_features=[
             ApiVersionsResponse.FinalizedFeature(name=name, min_version_level=level, max_version_level=level)
-            for name, level in view.features.items()
+            for name, level in finalized(context).items()
             if level  # a feature at level 0 is off
         ],
     )
@@ -67,7 +60,7 @@ def _remember_software(request: ApiVersionsRequest, context: Context) -> None:
 
 def _supported(context: Context) -> list[ApiVersionsResponse.SupportedFeature]:
     return [
-        ApiVersionsResponse.SupportedFeature(name=name, min_version=0, max_version=highest)
-        for name, highest, request in _FEATURES
-        if request.__spec__.key in context.served
+        ApiVersionsResponse.SupportedFeature(name=name, min_version=feature.lowest, max_version=feature.highest)
+        for name, feature in supported(context).items()
+        if feature.lowest or context.version >= _FROM_ZERO
     ]

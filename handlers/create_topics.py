@@ -11,7 +11,7 @@ from collections import Counter
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.creation import Rules, Wish
 from kgateway.cluster.deadline import Deadline
-from kgateway.cluster.described import topic_configs
+from kgateway.cluster.described import Known, topic_configs
 from kgateway.cluster.placement import Assignment
 from kgateway.cluster.view import NewTopic
 from kgateway.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -91,6 +91,6 @@ def _made(new: NewTopic, topic_id: Uuid, replication_factor: int, context: Conte
             config_source=described.source,
             is_sensitive=False,
         )
-        for described in topic_configs(new.config, context.settings)
+        for described in topic_configs(new.config, Known(context.settings, context.broker.view().overrides))
     ]
     return made

@@ -1,18 +1,30 @@
 """
-DescribeConfigs: the configs of topics, of consumer groups and of this gateway.
+DescribeConfigs: the configs of topics, of consumer groups and of this gateway, and the level of its log.
 
  - v1: config_source; synonyms, on request
  - v3: config_type; documentation, on request
 
-Of a broker, Kafka's configs are shown that have a counterpart among the gateway's settings. They are those of the node
-that is asked; clients ask each broker for its own. A group has configs whether it is there or not: they outlive it, and
+Of a broker, Kafka's configs are shown that mean something here. They are those of the node that is asked; clients ask
+each broker for its own. A group has configs whether it is there or not: they outlive it, and
 can be set before its first member comes.
 """
 
+from kgateway.alterations import NO_METRICS
 from kgateway.api import Context, Operation, Resource, api
+from kgateway.cluster.broker_config import LOG_DIRS
 from kgateway.cluster.config_resource import ConfigKind, group
-from kgateway.cluster.described import Described, broker_configs, group_configs, topic_configs
+from kgateway.cluster.config_rows import brief
+from kgateway.cluster.described import (
+    Described,
+    Known,
+    broker_configs,
+    group_configs,
+    logger_configs,
+    shared_configs,
+    topic_configs,
+)
 from kgateway.cluster.names import no_such_topic
+from kgateway.loggers import ProcessLog
 from kgateway.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -48,10 +60,10 @@ def describe_configs(request: DescribeConfigsRequest, context: Context) -> Descr
 
 
 def _configs(resource: DescribeConfigsRequest.Resource, context: Context) -> list[Described]:
+    if resource.resource_type == ConfigKind.CLIENT_METRICS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, NO_METRICS)
     if resource.resource_type not in _KINDS:
-        known = ", ".join(f"{kind.name} ({kind})" for kind in _KINDS)
-        wrong = f"resources of type {resource.resource_type} have no configs here; those that have are {known}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
     return _KINDS[ConfigKind(resource.resource_type)](resource.resource_name, context)
 
 
@@ -60,30 +72,58 @@ def _of_topic(name: str, context: Context) -> list[Described]:
     topic = context.broker.view().topics.get(name)
     if topic is None:
         raise no_such_topic(name)
-    return topic_configs(topic.config, context.settings)
+    return topic_configs(topic.config, _known(context))
 
 
 def _of_broker(node: str, context: Context) -> list[Described]:
     """
-    What this gateway was started with; without a name, what all brokers were told at run time, which is nothing.
+    What this gateway has; without a name, what was set at run time for all.
     """
     context.demand(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
     if not node:
-        return []
-    if node != str(context.broker.node_id):
-        wrong = f"Unexpected broker id, expected {context.broker.node_id} or empty string, but received {node[:20]}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
-    return broker_configs(context.settings)
+        return shared_configs(context.broker.view().overrides)
+    _check_broker(node, f"expected {context.broker.node_id} or empty string,", context)
+    return broker_configs(_known(context))
+
+
+def _of_logger(node: str, context: Context) -> list[Described]:
+    context.demand(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
+    if not node:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    _check_broker(node, f"expected {context.broker.node_id}", context)
+    return logger_configs(context.service(ProcessLog).described())
+
+
+def _check_broker(node: str, expected: str, context: Context) -> None:
+    """
+    Refuse whoever asks for another gateway, whose configs are not known here.
+    """
+    try:
+        is_this = int(node) == context.broker.node_id
+    except ValueError:
+        wrong = f"Broker id must be an integer, but it is: {brief(node)}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, wrong) from None
+    if not is_this:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, {expected} but received {brief(node)}")
 
 
 def _of_group(group_id: str, context: Context) -> list[Described]:
     context.demand(Operation.DESCRIBE_CONFIGS, Resource.GROUP, group_id)
     if not group_id:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a group has an id; there are no configs for all groups at once")
-    return group_configs(context.broker.view().overrides_of(group(group_id)), context.settings)
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+    return group_configs(context.broker.view().overrides_of(group(group_id)), _known(context))
 
 
-_KINDS = {ConfigKind.TOPIC: _of_topic, ConfigKind.BROKER: _of_broker, ConfigKind.GROUP: _of_group}
+def _known(context: Context) -> Known:
+    return Known(context.settings, context.broker.view().overrides, {LOG_DIRS: context.broker.log_dir})
+
+
+_KINDS = {
+    ConfigKind.TOPIC: _of_topic,
+    ConfigKind.BROKER: _of_broker,
+    ConfigKind.BROKER_LOGGER: _of_logger,
+    ConfigKind.GROUP: _of_group,
+}
 
 
 def _config(config: Described, request: DescribeConfigsRequest) -> DescribeConfigsResponse.Result.Config:

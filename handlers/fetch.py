@@ -1,11 +1,12 @@
 """
 Fetch: record batches from where a consumer is in each partition, as they were produced.
 
+ - v0-3: batches are converted to message sets; zstd is refused, and with v0-2 what does not fit is not sent
  - v4: read_committed
  - v7: fetch sessions (KIP-227)
  - v9: leader epochs are checked (KIP-320)
- - v10: before it, Kafka refuses topics with compression.type=zstd, which do not exist here; batches that producers
-   compressed with it go to every client, there as here (KIP-110)
+ - v10: before it, topics with compression.type=zstd are refused; batches that producers compressed with it go to every
+   client that knows batches, as in Kafka (KIP-110)
  - v12: a client says which epoch it read last, and is told where the log parted from it (KIP-595)
  - v13: topics by id (KIP-516)
  - v16: a refusal by who is not the leader names the leader and where it is (KIP-951)
@@ -16,6 +17,7 @@ What is there is answered at once, by plain calls. Where that is less than the c
 from functools import partial
 
 from kgateway.api import Context, Operation, Resource, api
+from kgateway.fetching.converted import ZSTD_SINCE, old_reader
 from kgateway.fetching.polling import LongPoll
 from kgateway.fetching.reading import Reader, Reading
 from kgateway.fetching.sessions import FetchSessions, Told, Turn
@@ -28,7 +30,7 @@ from kgateway.wire.uuids import Uuid
 _MISLED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-@api(FetchRequest, FetchResponse, versions="4-18", polls=True, needs=Operation.READ.on(Resource.TOPIC))
+@api(FetchRequest, FetchResponse, versions="0-18", polls=True, needs=Operation.READ.on(Resource.TOPIC))
 def fetch(request: FetchRequest, context: Context) -> FetchResponse | LongPoll:
     reads = isolation(request.isolation_level)
     try:
@@ -38,7 +40,8 @@ def fetch(request: FetchRequest, context: Context) -> FetchResponse | LongPoll:
     max_bytes = min(request.max_bytes, context.settings.fetch_max_bytes)
     # Who will not wait, or has nothing to wait for, has enough.
     min_bytes = min(request.min_bytes, max_bytes) if request.max_wait_ms > 0 and turn.wanted else 0
-    reading = Reading(Reader(context, reads, _replica_id(request)), turn.wanted, max_bytes)
+    kind = Reader if context.version >= ZSTD_SINCE else old_reader(context.version)
+    reading = Reading(kind(context, reads, _replica_id(request)), turn.wanted, max_bytes)
     if reading.suffices(min_bytes):
         return _response(turn, context, reading.answers)
     return LongPoll(reading, partial(_response, turn, context), min_bytes, request.max_wait_ms / 1000, context)

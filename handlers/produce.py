@@ -1,36 +1,38 @@
 """
 Produce: appends record batches to partitions this gateway owns.
 
- - v0-2: advertised, as Kafka 4 does, for librdkafka's sake (KAFKA-18659); not served yet
+ - v0-2: message sets, which become batches; Kafka 4 tells of these versions for librdkafka's sake (KAFKA-18659)
  - v7: zstd is allowed (KIP-110)
+ - v8: a refusal names the records that it is for (KIP-467)
  - v10: a refusal by who is not the leader names the leader and where it is (KIP-951)
  - v13: topics by id (KIP-516)
 
 All batches are appended before anything is waited for, so the next request may start at once and still comes after.
 What acks waits for, and for how long, concerns the answer alone: an append that was started is never taken back.
+
+Message sets, and batches of topics with a `compression.type`, are made into what is appended first, which takes time.
+Until then all that comes behind them through the same connection waits for its turn.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
+from kgateway.acknowledgement import Acknowledgement, Answer, Unsettled, finished
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.partition import Appended, Origin
-from kgateway.cluster.view import ClusterView, Topic
+from kgateway.cluster.view import Topic
+from kgateway.converting.incoming import MESSAGE_SETS_UNTIL, incoming, the_batch
+from kgateway.converting.slices import IncomingSlices
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
-from kgateway.partitions import foreseen, name_leaders, topic_named, topic_of_id
-from kgateway.records.batch import MAGIC, TRANSACTIONAL_BIT, Batch, Incomplete, read_batch
-from kgateway.records.compression import Codec
-from kgateway.wire.errors import ErrorCode, KafkaError
-from kgateway.wire.malformed import Malformed
+from kgateway.partitions import foreseen, topic_named, topic_of_id
+from kgateway.records.batch import TRANSACTIONAL_BIT, Batch
+from kgateway.wire.errors import ErrorCode, KafkaError, RecordsRefused
 from kgateway.wire.types import Buffer
 
 TopicData = ProduceRequest.TopicData
 PartitionData = TopicData.PartitionData
 TopicAnswer = ProduceResponse.Response
-Answer = TopicAnswer.PartitionResponse
 
 WRITE_TOPIC = Operation.WRITE.on(Resource.TOPIC)
 WRITE_TRANSACTIONAL_ID = Operation.WRITE.on(Resource.TRANSACTIONAL_ID)
@@ -43,28 +45,28 @@ _ADMIN_CLIENT = "__admin_client"  # the client id by which Kafka's own tools may
 _UNKNOWN = -1
 _NO_ERROR = ErrorCode.NONE  # in Python 3.11 a look-up in the enum costs as much as three calls
 _FROM_CLIENT = Origin.CLIENT
-_MAGIC_AT = 16
 
 
-class Unsettled(NamedTuple):
+class Unmade(NamedTuple):
     """
-    An append whose acknowledgement is still to come.
+    A topic whose batches have to be made of what came, and where the answers for them go.
     """
 
-    answer: Answer
-    subject: str
-    acknowledged: Deferred[None]
+    topic: Topic
+    data: list[PartitionData]
+    answers: list[Answer]
 
 
 @api(
     ProduceRequest,
     ProduceResponse,
-    versions="3-13",
-    advertised="0-13",
+    versions="0-13",
     overlaps=True,
     needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID),
 )
-def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Deferred[ProduceResponse] | None:
+def produce(
+    request: ProduceRequest, context: Context
+) -> ProduceResponse | Deferred[ProduceResponse] | Deferred[ProduceResponse | None] | None:
     try:
         _check(request, context)
     except KafkaError as error:
@@ -73,15 +75,16 @@ def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Defe
         context.refuse(error)
         return _unanswered(context)
     unsettled: list[Unsettled] = []
+    unmade: list[Unmade] = []
     answers: list[TopicAnswer] = []
+    at_once = context.version > MESSAGE_SETS_UNTIL and context.session.appending is None
     for data in request.topic_data:  # a comprehension is a call more, in Python 3.11; so below, too
-        answers.append(_write_topic(data, request, context, unsettled))
-    if request.acks == NO_ACKS:
-        return _unanswered(context)
-    response = ProduceResponse(responses=answers)
-    if unsettled:
-        return Acknowledgement(response, unsettled, request.timeout_ms, context).result
-    return _finished(response, context)
+        answers.append(_write_topic(data, request, context, unsettled, unmade, at_once))
+    if unmade:
+        later: Deferred[ProduceResponse | None]
+        later = Deferred.fromCoroutine(_write_made(unmade, answers, unsettled, request, context))
+        return later
+    return _answered(answers, unsettled, request, context)
 
 
 def _check(request: ProduceRequest, context: Context) -> None:
@@ -89,6 +92,72 @@ def _check(request: ProduceRequest, context: Context) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}, not -1, 0 or 1")
     if request.transactional_id is not None:
         context.demand(*WRITE_TRANSACTIONAL_ID, request.transactional_id)
+
+
+async def _write_made(
+    unmade: list[Unmade],
+    answers: list[TopicAnswer],
+    unsettled: list[Unsettled],
+    request: ProduceRequest,
+    context: Context,
+) -> ProduceResponse | None:
+    """
+    Append what is made of the records that came, once it is made, and what came before is appended.
+    """
+    before, own = context.session.appending, Deferred[None]()
+    context.session.appending = own
+    makings = [
+        (one, data, Deferred.fromCoroutine(_made(one.topic, data, context))) for one in unmade for data in one.data
+    ]
+    try:
+        if before:
+            await before
+        for one, data, making in makings:
+            one.answers.append(await _write_one(one.topic, data, making, request, context, unsettled))
+    finally:
+        context.clock.callLater(0, _appended, own, context)  # not at once: many may wait for one another
+    answered = _answered(answers, unsettled, request, context)
+    return await answered if isinstance(answered, Deferred) else answered
+
+
+async def _write_one(
+    topic: Topic,
+    data: PartitionData,
+    making: Deferred[Batch | None],
+    request: ProduceRequest,
+    context: Context,
+    unsettled: list[Unsettled],
+) -> Answer:
+    try:
+        batch = await making
+    except Exception as error:
+        return _refused(foreseen(error, f"{topic.name}-{data.index}"), topic.name, data.index, context)
+    if batch is None:
+        return Answer(index=data.index, error_code=_NO_ERROR, base_offset=_UNKNOWN)
+    return _write(topic, data, request, context, unsettled, batch)
+
+
+def _appended(own: Deferred[None], context: Context) -> None:
+    if context.session.appending is own:
+        context.session.appending = None
+    own.callback(None)
+
+
+async def _made(topic: Topic, data: PartitionData, context: Context) -> Batch | None:
+    context.broker.partition(topic.id, data.index)  # which is refused before any work
+    records = cast("Buffer | None", data.records)
+    return await context.service(IncomingSlices).do(incoming(records, context.version, topic.config))
+
+
+def _answered(
+    answers: list[TopicAnswer], unsettled: list[Unsettled], request: ProduceRequest, context: Context
+) -> ProduceResponse | Deferred[ProduceResponse] | None:
+    if request.acks == NO_ACKS:
+        return _unanswered(context)
+    response = ProduceResponse(responses=answers)
+    if unsettled:
+        return Acknowledgement(response, unsettled, request.timeout_ms, context).result
+    return finished(response, context) if context.refusals else response
 
 
 def _unanswered(context: Context) -> ProduceResponse | None:
@@ -100,7 +169,14 @@ def _unanswered(context: Context) -> ProduceResponse | None:
     return None
 
 
-def _write_topic(data: TopicData, request: ProduceRequest, context: Context, unsettled: list[Unsettled]) -> TopicAnswer:
+def _write_topic(
+    data: TopicData,
+    request: ProduceRequest,
+    context: Context,
+    unsettled: list[Unsettled],
+    unmade: list[Unmade],
+    at_once: bool,
+) -> TopicAnswer:
     answers: list[Answer] = []
     try:
         topic = _writable(data, context)
@@ -109,8 +185,11 @@ def _write_topic(data: TopicData, request: ProduceRequest, context: Context, uns
         told = foreseen(error, name)
         answers += [_refused(told, name, partition.index, context) for partition in data.partition_data]
     else:
-        for partition in data.partition_data:
-            answers.append(_write(topic, partition, request, context, unsettled))
+        if at_once and topic.config.codec is None:
+            for partition in data.partition_data:
+                answers.append(_write(topic, partition, request, context, unsettled))
+        else:
+            unmade.append(Unmade(topic, data.partition_data, answers))
     return TopicAnswer(name=data.name, topic_id=data.topic_id, partition_responses=answers)
 
 
@@ -127,13 +206,19 @@ def _writable(data: TopicData, context: Context) -> Topic:
 
 
 def _write(
-    topic: Topic, data: PartitionData, request: ProduceRequest, context: Context, unsettled: list[Unsettled]
+    topic: Topic,
+    data: PartitionData,
+    request: ProduceRequest,
+    context: Context,
+    unsettled: list[Unsettled],
+    batch: Batch | None = None,
 ) -> Answer:
     log_start = _UNKNOWN
     try:
         partition = context.broker.partition(topic.id, data.index)
         log_start = partition.log_start
-        batch = _the_batch(cast("Buffer | None", data.records), context.version)
+        if batch is None:
+            batch = the_batch(cast("Buffer | None", data.records), context.version)
         if batch.header.attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
             reason = "the batch is transactional, and the request names no transactional id"
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason)
@@ -155,34 +240,12 @@ def _write(
     return answer
 
 
-def _the_batch(records: Buffer | None, version: int) -> Batch:
-    """
-    The one batch that a partition of a request holds, refused as Kafka refuses it.
-    """
-    if not records:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "exactly one record batch is expected, and none came")
-    try:
-        batch = read_batch(records)
-    except Malformed as malformed:
-        old = len(records) > _MAGIC_AT and records[_MAGIC_AT] < MAGIC
-        code = ErrorCode.INVALID_RECORD if old or isinstance(malformed, Incomplete) else ErrorCode.CORRUPT_MESSAGE
-        raise KafkaError(code, str(malformed)) from None
-    if version < 7 and batch.header.attributes & 7 == Codec.ZSTD:  # not `.codec`: the log refuses codecs without a name
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd came with Produce v7, this is v{version}")
-    if len(batch.data) != len(records):
-        more = len(records) - len(batch.data)
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"exactly one record batch is expected, {more} bytes follow it")
-    return batch
-
-
 def _acknowledged(appended: Appended, acks: int) -> Deferred[None] | None:
     """
     What this acks waits for. If the rest fails that is of no interest here: nobody was promised it.
     """
     wanted = appended.safe if acks == ACKS_ALL else appended.stored if acks == ACKS_LEADER else None
-    for other in (appended.stored, appended.safe):
-        if other is not None and other is not wanted:
-            other.addErrback(lambda _: None)
+    appended.leave(*(other for other in (appended.stored, appended.safe) if other is not wanted))
     return wanted
 
 
@@ -193,63 +256,10 @@ def _refused(error: KafkaError, name: str, index: int, context: Context, log_sta
         error_message=error.message,
         base_offset=_UNKNOWN,
         log_start_offset=log_start,
+        record_errors=_blamed(error),
     )
 
 
-class Acknowledgement:
-    """
-    The answer to a request until it is known how all its appends ended, or its time is up.
-    """
-
-    def __init__(
-        self, response: ProduceResponse, unsettled: list[Unsettled], timeout_ms: int, context: Context
-    ) -> None:
-        self.result: Deferred[ProduceResponse] = Deferred(lambda _: self._end())
-        self._response = response
-        self._unsettled = dict(enumerate(unsettled))
-        self._context = context
-        self._timer = context.clock.callLater(max(timeout_ms, 0) / 1000, self._time_out, timeout_ms)
-        for key, append in enumerate(unsettled):
-            append.acknowledged.addCallbacks(self._settle, self._failed, callbackArgs=(key,), errbackArgs=(key,))
-
-    def _failed(self, failure: Failure, key: int) -> None:
-        if key in self._unsettled:
-            self._refuse(key, foreseen(failure.value, self._unsettled[key].subject))
-
-    def _time_out(self, timeout_ms: int) -> None:
-        late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"not acknowledged within {timeout_ms} ms, and may be yet")
-        for key in list(self._unsettled):
-            self._refuse(key, late)
-
-    def _refuse(self, key: int, error: KafkaError) -> None:
-        answer, subject, _ = self._unsettled[key]
-        answer.error_code = self._context.refuse(error, subject)
-        answer.error_message = error.message
-        self._settle(None, key)
-
-    def _settle(self, _: None, key: int) -> None:
-        if self._unsettled.pop(key, None) and not self._unsettled:
-            self._end()
-            self.result.callback(_finished(self._response, self._context))
-
-    def _end(self) -> None:
-        self._unsettled.clear()
-        if self._timer.active():
-            self._timer.cancel()
-
-
-def _finished(response: ProduceResponse, context: Context) -> ProduceResponse:
-    """
-    The response, which says of partitions that are not led here where they are.
-    """
-    if context.refusals:
-        name_leaders(response, _misled(response, context.broker.view()), context)
-    return response
-
-
-def _misled(response: ProduceResponse, view: ClusterView) -> Iterator[tuple[Topic | None, int, Answer]]:
-    for told in response.responses:
-        topic = view.topics_by_id.get(told.topic_id) or view.topics.get(told.name)
-        for answer in told.partition_responses:
-            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                yield topic, answer.index, answer
+def _blamed(error: KafkaError) -> list[Answer.RecordError]:
+    records = error.records if isinstance(error, RecordsRefused) else ()
+    return [Answer.RecordError(batch_index=number, batch_index_error_message=reason) for _, number, reason in records]

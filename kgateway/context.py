@@ -4,8 +4,9 @@ What a handler knows beside the request: who asks, through which connection, and
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, Self, TypeVar, cast, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, cast, runtime_checkable
 
+from twisted.internet.defer import Deferred, execute
 from twisted.internet.interfaces import IReactorTime
 
 from kgateway.cluster.view import Address, Node
@@ -18,6 +19,7 @@ ANONYMOUS = "User:ANONYMOUS"
 REFUSALS_MAX = 10  # of one request: it may name many thousand partitions, and they say much the same
 
 S = TypeVar("S", bound="Service")
+InThread = Callable[[Callable[[], Any]], Deferred[Any]]
 
 
 class Service(Protocol):
@@ -45,7 +47,8 @@ class GatewayParts:
     """
     What a gateway consists of, for its handlers.
 
-    `clock` is monotonic and for timers, `now_ms` is the wall clock and for timestamps.
+    `clock` is monotonic and for timers, `now_ms` is the wall clock and for timestamps. `in_thread` is for calls that
+    spend their time in C and let go of the interpreter lock there.
     """
 
     broker: IBroker
@@ -55,6 +58,7 @@ class GatewayParts:
     now_ms: Callable[[], int]
     advertised: dict[int, tuple[range, str]] = field(default_factory=dict)  # API key -> versions, name
     services: dict[type, object] = field(default_factory=dict)
+    in_thread: InThread = execute
 
     def service(self, kind: type[S]) -> S:
         """
@@ -87,6 +91,7 @@ class Session:
     principal: str = ANONYMOUS
     software: str = "unknown"
     software_version: str = "unknown"
+    appending: Deferred[None] | None = None  # fires when what was produced last is appended, while it is not
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,7 @@ class Embedded:
         if not builder.count:
             raise ValueError("there are no records to produce")
         appended = self._partition(topic, partition).append(read_batch(builder.build()), Origin.CLIENT)
+        appended.leave(appended.stored)
         if appended.safe:
             await appended.safe
         return appended.base_offset

@@ -14,6 +14,7 @@ from zope.interface import Attribute, Interface
 
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config_resource import Change, ConfigResource
+from kgateway.cluster.log_dir import Measured, Places
 from kgateway.cluster.partition import Appended, EpochEnd, Found, Isolation, Origin, Read
 from kgateway.cluster.view import ClusterView, NewTopic, Node, Topic
 from kgateway.records.batch import Batch
@@ -66,6 +67,18 @@ class IPartition(Interface):
     def epoch_end(leader_epoch: int) -> EpochEnd | None:
         """
         Where this epoch, or the one before it that left records, ends; `None` where the log knows of none.
+        """
+
+    def delete_before(offset: int) -> Deferred[int]:
+        """
+        Let all before the offset go. Fires with the first offset that is still there, once that will be so for ever;
+        nothing changes where it is the one already, or a later one. OFFSET_OUT_OF_RANGE for an offset below 0 or above
+        the high watermark.
+        """
+
+    def expire() -> Deferred[None]:
+        """
+        Let go of what the topic's retention keeps no longer.
         """
 
     def watch(listener: Callable[[], None]) -> Cancel:
@@ -125,6 +138,9 @@ class IBroker(Interface):
 
     description: str = Attribute("with which data this gateway serves, in a few words for its operator")
     folder: str | None = Attribute("where its files are, if it has a place of its own")
+    log_dir: str = Attribute(
+        "where its partitions are, as administrators are told: a folder, or words for another place"
+    )
     node_id: int = Attribute("which of the nodes this gateway is")
     peers: IPeers = Attribute("the other gateways")
 
@@ -185,6 +201,11 @@ class IBroker(Interface):
         Let the overrides of a resource be what `change` makes of them; it fires when they last, and are in the view.
         Changes of one resource come one after the other: each is given what the one before has made. A change may be
         called more than once, and may refuse with a KafkaError.
+        """
+
+    def measure(places: Places) -> Deferred[Measured]:
+        """
+        How much room these partitions take, and how much there is; those that are not here are left out.
         """
 
     def new_producer_id() -> Deferred[int]:

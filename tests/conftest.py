@@ -1,9 +1,10 @@
 """
-How many examples Hypothesis tries: ten a property by default, `--hypothesis-profile=deep` for five hundred. And what a
-machine leaves behind whose power went.
+How many examples Hypothesis tries: ten a property by default, five hundred with `--hypothesis-profile=deep`, or as many
+as DEEP_EXAMPLES says. And what tests leave behind: a machine whose power went, and logs that nobody has closed.
 """
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -14,8 +15,20 @@ pytest.register_assert_rewrite("tests.broker.behaviour")  # what is no test modu
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile("default", max_examples=10, deadline=None, suppress_health_check=_SLOW)
-settings.register_profile("deep", max_examples=500, deadline=None, suppress_health_check=_SLOW)
+_DEEP = int(os.environ.get("DEEP_EXAMPLES", "500"))
+settings.register_profile("deep", max_examples=_DEEP, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile("default")
+
+
+_MANY_FILES = 256  # of the 1,024 that `select` can tell of
+
+
+def pytest_runtest_teardown() -> None:
+    """
+    A log that a test leaves open is closed when Python finds it in its cycle, which it may do very seldom.
+    """
+    if len(os.listdir("/proc/self/fd")) > _MANY_FILES:
+        gc.collect()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from zope.interface import implementer
 
 from kgateway.api import Handler
 from kgateway.broker.memory import MemoryBroker
+from kgateway.cluster.broker_config import topic_defaults
 from kgateway.cluster.view import Address
 from kgateway.config.settings import Settings
 from kgateway.context import Context, GatewayParts, Session
@@ -45,10 +46,11 @@ class Serving:
 
     def __init__(self, authorizer: IAuthorizer | None = None, **settings: Any) -> None:
         self.clock = Clock()
-        self.broker = MemoryBroker(node_id=1, now_ms=self.now_ms)
+        chosen = Settings(**settings)
+        self.broker = MemoryBroker(node_id=1, now_ms=self.now_ms, topic_defaults=topic_defaults(chosen))
         self.parts = GatewayParts(
             broker=self.broker,
-            settings=Settings(**settings),
+            settings=chosen,
             authorizer=authorizer or AllowAll(),
             clock=self.clock,
             now_ms=self.now_ms,

@@ -28,18 +28,44 @@ MAY_IMPORT = {
     "kgateway.interfaces": _LOGIC | {"kgateway.broker.producers", "kgateway.security.permissions"},
     "kgateway.security": {"kgateway.interfaces", "kgateway.security.permissions"},
     "kgateway.broker": _LOGIC | {"kgateway.broker.producers", "kgateway.security.permissions"},
+    "kgateway.broker.seaweed": _LOGIC
+    | {"kgateway.broker", "kgateway.broker.producers", "kgateway.security.permissions"},
+    "kgateway.broker.seaweedmq": _LOGIC
+    | {
+        "kgateway.broker",
+        "kgateway.broker.producers",
+        "kgateway.broker.seaweed",
+        "kgateway.security.permissions",
+    },
     "kgateway.later": {"kgateway.wire"},
     "kgateway.context": _LOGIC | {"kgateway.config", "kgateway.security.permissions"},
     "kgateway.api": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
     "kgateway.partitions": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
+    "kgateway.acknowledgement": _LOGIC | {"kgateway.context", "kgateway.partitions", "kgateway.security.permissions"},
+    "kgateway.features": _LOGIC | {"kgateway.context"},
+    "kgateway.loggers": _LOGIC | {"kgateway.context"},
+    "kgateway.alterations": _LOGIC | {"kgateway.context", "kgateway.loggers", "kgateway.security.permissions"},
+    "kgateway.converting": _LOGIC | {"kgateway.context"},
     "kgateway.fetching": _LOGIC
-    | {"kgateway.context", "kgateway.later", "kgateway.partitions", "kgateway.security.permissions"},
+    | {
+        "kgateway.context",
+        "kgateway.converting",
+        "kgateway.later",
+        "kgateway.partitions",
+        "kgateway.security.permissions",
+    },
     "kgateway.groups": _LOGIC | {"kgateway.config", "kgateway.context", "kgateway.security.permissions"},
     "handlers": _LOGIC
     | {
+        "kgateway.acknowledgement",
+        "kgateway.alterations",
         "kgateway.api",
+        "kgateway.broker.producers",
+        "kgateway.converting",
+        "kgateway.features",
         "kgateway.fetching",
         "kgateway.groups",
+        "kgateway.loggers",
         "kgateway.partitions",
         "kgateway.security.permissions",
     },
@@ -52,10 +78,13 @@ MAY_IMPORT = {
     | {
         "kgateway",
         "kgateway.broker",
+        "kgateway.broker.seaweed",
+        "kgateway.broker.seaweedmq",
         "kgateway.config",
         "kgateway.context",
         "kgateway.control",
         "kgateway.later",
+        "kgateway.loggers",
         "kgateway.observe",
         "kgateway.observe.plain",
         "kgateway.observe.reasons",
@@ -64,7 +93,14 @@ MAY_IMPORT = {
     },
     "kgateway.embedded": _LOGIC | {"kgateway.server"},
     "kgateway.testing": set(),
-    "kgateway.client": {"kgateway", "kgateway.messages", "kgateway.wire"},
+    "kgateway.client": {"kgateway", "kgateway.messages", "kgateway.records", "kgateway.wire"},
+    "kgateway.spark": {
+        "kgateway.broker",  # of the log: how its files are named and what is in them
+        "kgateway.client",
+        "kgateway.messages",
+        "kgateway.records",
+        "kgateway.wire",
+    },
     "kgateway.cli": {
         "kgateway",
         "kgateway.client",
@@ -72,9 +108,20 @@ MAY_IMPORT = {
         "kgateway.control.client",
         "kgateway.messages",
         "kgateway.observe.plain",
+        "kgateway.records",
         "kgateway.wire",
     },
     "kgateway.cli.log": {"kgateway.broker", "kgateway.cli", "kgateway.observe.plain"},
+    "kgateway.cli.topic_configs": {"kgateway.cluster"},
+    "kgateway.cli.seaweedmq_dev": {"kgateway.broker.seaweed"},
+    "kgateway.cli.seaweedmq_cluster": {
+        "kgateway.broker.seaweed",
+        "kgateway.broker.seaweedmq",
+        "kgateway.observe.plain",
+    },
+    "kgateway.cli.seaweedmq_verify": {"kgateway.broker.seaweedmq", "kgateway.cli", "kgateway.cli.seaweedmq_cluster"},
+    "kgateway.cli.seaweedmq_stats": {"kgateway.broker.seaweedmq", "kgateway.cli", "kgateway.cli.seaweedmq_cluster"},
+    "kgateway.cli.seaweedmq_mapping": {"kgateway.broker.seaweedmq", "kgateway.cli", "kgateway.cli.seaweedmq_cluster"},
 }
 _VALUES = {"twisted.internet.defer", "twisted.internet.interfaces", "twisted.logger", "twisted.python.failure"}
 
@@ -82,11 +129,16 @@ _VALUES = {"twisted.internet.defer", "twisted.internet.interfaces", "twisted.log
 MAY_IMPORT_TWISTED = {
     "kgateway.cluster": _VALUES,
     "kgateway.broker": _VALUES,
+    "kgateway.broker.seaweed": {"twisted"},
+    "kgateway.broker.seaweedmq": _VALUES | {"twisted.internet.task"},
     "kgateway.interfaces": _VALUES,
     "kgateway.later": _VALUES,
     "kgateway.context": _VALUES,
     "kgateway.api": {"twisted.plugin"},
+    "kgateway.acknowledgement": _VALUES,
+    "kgateway.alterations": _VALUES,
     "kgateway.partitions": _VALUES,
+    "kgateway.converting": _VALUES,
     "kgateway.fetching": _VALUES,
     "kgateway.groups": _VALUES,
     "handlers": _VALUES,
@@ -95,6 +147,7 @@ MAY_IMPORT_TWISTED = {
     "kgateway.server": {"twisted"},
     "kgateway.embedded": _VALUES,
     "kgateway.cli": {"twisted.scripts"},
+    "kgateway.cli.seaweedmq_cluster": {"twisted.internet.defer", "twisted.internet.task"},
 }
 
 

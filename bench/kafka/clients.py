@@ -35,7 +35,7 @@ def random_values(size: int, count: int = 10_000) -> list[bytes]:
     return [rng.randbytes(size) for _ in range(count)]
 
 
-def _admin(server: Server) -> AdminClient:
+def admin_of(server: Server) -> AdminClient:
     """
     It must outlive what it promises.
     """
@@ -48,7 +48,7 @@ def create_topic(
     """
     The same on both servers. Kafka's partitions have their leader a moment after the topic is there.
     """
-    admin, new = _admin(server), NewTopic(topic, partitions, replication_factor=1, config=dict(config or {}))
+    admin, new = admin_of(server), NewTopic(topic, partitions, replication_factor=1, config=dict(config or {}))
     admin.create_topics([new])[topic].result(_PATIENCE_S)
     deadline = monotonic() + _PATIENCE_S
     while True:
@@ -65,7 +65,7 @@ def delete_topic(server: Server, topic: str) -> None:
     """
     With what is in it.
     """
-    admin = _admin(server)
+    admin = admin_of(server)
     admin.delete_topics([topic])[topic].result(_PATIENCE_S)
 
 

@@ -51,9 +51,9 @@ class Acks:
         self._acked_at = perf_counter()
 
 
-def _arrival_seconds(producer: Producer, consumer: Consumer, value: bytes) -> float:
+def _arrival_seconds(producer: Producer, consumer: Consumer, topic: str, value: bytes) -> float:
     began = perf_counter()
-    producer.produce(TOPIC, value, partition=0)
+    producer.produce(topic, value, partition=0)
     message = consumer.poll(_PATIENCE_S)
     arrived = perf_counter()
     assert message is not None, "a record did not arrive"
@@ -80,17 +80,25 @@ def _prepare(server: Server, plan: Plan) -> None:
     create_topic(server, TOPIC, partitions=1)
 
 
-def _run(server: Server, plan: Plan) -> Sequence[Measured]:
-    values, uncounted = random_values(SMALL_BYTES, plan.part(_SAMPLES + _UNCOUNTED)), plan.part(_UNCOUNTED)
-    sender, receiver = producer(server.bootstrap, TOPIC, **SMALL), consumer(server.bootstrap)
-    acks = Acks(sender, TOPIC)
+def in_turn(server: Server, topic: str, values: Sequence[bytes]) -> Sequence[Measured]:
+    """
+    One record at a time: median and worst until the ack, median and worst until a consumer has it. The first ones are
+    not counted.
+    """
+    uncounted = len(values) * _UNCOUNTED // (_SAMPLES + _UNCOUNTED)
+    sender, receiver = producer(server.bootstrap, topic, **SMALL), consumer(server.bootstrap)
+    acks = Acks(sender, topic)
     acked = [acks.seconds(value) for value in values]
-    partition = TopicPartition(TOPIC, 0)
+    partition = TopicPartition(topic, 0)
     _, partition.offset = receiver.get_watermark_offsets(partition, _PATIENCE_S)
     receiver.assign([partition])
-    arrived = [_arrival_seconds(sender, receiver, value) for value in values]
+    arrived = [_arrival_seconds(sender, receiver, topic, value) for value in values]
     receiver.close()
     return in_ms(acked[uncounted:]) + in_ms(arrived[uncounted:])
+
+
+def _run(server: Server, plan: Plan) -> Sequence[Measured]:
+    return in_turn(server, TOPIC, random_values(SMALL_BYTES, plan.part(_SAMPLES + _UNCOUNTED)))
 
 
 WORKLOAD = Workload(

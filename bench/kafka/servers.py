@@ -3,7 +3,8 @@ The two servers, each as a process of its own with a folder of its own, on a por
 
 Kafka has the settings it comes with, but for those without which a single node does not do: its addresses, one replica
 of internal topics, four partitions as kgateway has. Java runs it as Kafka's own start script would. Neither server
-writes more to its log than warnings, and in neither does a new group wait for more members.
+writes more to its log than warnings, in neither does a new group wait for more members, and both look every second for
+what they are to compact.
 """
 
 import signal
@@ -20,6 +21,7 @@ from kgateway.testing.kafka import Kafka, NotStarted
 from tests.faults.client import Client
 
 _PATIENCE_S = 60
+_BACKOFF_MS = 1_000
 _HEAP = ("-server", "-Xms1g", "-Xmx1g")
 _COLLECTOR = (
     "-XX:+UseG1GC",
@@ -44,6 +46,7 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
+log.cleaner.backoff.ms={backoff_ms}
 num.partitions=4
 """
 
@@ -94,8 +97,8 @@ class Gateway(Kafka):
         self._port = free_port()
         listen = f"tcp:{self._port}:interface=127.0.0.1"
         broker = broker.format(data=self.data)
-        groups = ("--group-initial-rebalance-delay-ms", "0")
-        super().__init__("--listen", listen, "--log-level", "warn", "--broker", broker, *groups, folder=folder)
+        waits = ("--group-initial-rebalance-delay-ms", "0", "--compaction-backoff-ms", str(_BACKOFF_MS))
+        super().__init__("--listen", listen, "--log-level", "warn", "--broker", broker, *waits, folder=folder)
 
     @property
     def bootstrap(self) -> str:
@@ -118,7 +121,9 @@ class Apache:
         self.data = folder / "data"
         self.port = free_port()
         self._properties = folder / "server.properties"
-        self._properties.write_text(_PROPERTIES.format(port=self.port, controller=free_port(), data=self.data))
+        self._properties.write_text(
+            _PROPERTIES.format(port=self.port, controller=free_port(), data=self.data, backoff_ms=_BACKOFF_MS)
+        )
         self._log = folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
         format_data = java("kafka.tools.StorageTool", "format", "--standalone", "-c", str(self._properties))

@@ -129,21 +129,22 @@ _COLUMNS: tuple[tuple[str, str, Callable[[Compared], str]], ...] = (
     ("work", "---", lambda compared: compared.row.work),
     ("unit", "---", lambda compared: compared.row.unit),
     ("kgateway", "---:", lambda compared: _spread([found.value for found in compared.kgateway], number)),
-    ("Kafka", "---:", lambda compared: _spread([found.value for found in compared.kafka], number)),
+    ("{other}", "---:", lambda compared: _spread([found.value for found in compared.kafka], number)),
     ("ratio", "---:", lambda compared: _spread(compared.ratios, lambda ratio: f"{ratio:.2f}")),
     ("goal", "---", lambda compared: str(compared.row.goal or "")),
     ("", "---", _verdict),
-    ("server's CPU s, kgateway / Kafka", "---:", _cpu),
+    ("server's CPU s, kgateway / {other}", "---:", _cpu),
     ("client's cores", "---:", lambda compared: compared.both(lambda busy: f"{busy:.1f}", "client_busy")),
     ("remarks", "---", lambda compared: compared.both(compared.row.remark.format, "remark")),
 )
 
 
-def table(found: Sequence[Compared]) -> str:
+def table(found: Sequence[Compared], other: str = "Kafka") -> str:
     """
-    A line for each thing measured; a column in which nothing would stand is left out.
+    A line for each thing measured; a column in which nothing would stand is left out. `other` is whoever stands beside
+    kgateway.
     """
-    columns = [(heading, rule, [cell(row) for row in found]) for heading, rule, cell in _COLUMNS]
+    columns = [(heading.format(other=other), rule, [cell(row) for row in found]) for heading, rule, cell in _COLUMNS]
     columns = [column for column in columns if any(column[2])]
     lines = [[heading for heading, _, _ in columns], [rule for _, rule, _ in columns]]
     lines += [[cells[index] for _, _, cells in columns] for index in range(len(found))]

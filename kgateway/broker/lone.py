@@ -2,15 +2,20 @@
 What a broker of one node is, wherever its records are: the topics that it shows, and the rules for changing them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from twisted.internet.defer import Deferred, fail
+from twisted.logger import Logger
 from zope.interface import implementer
 
+from kgateway.broker.in_order import InOrder
 from kgateway.broker.state_log import STATE_TOPICS, StateLog, place_of
+from kgateway.broker.topic_defaults import TopicDefaults
 from kgateway.broker.waiters import Waiters
-from kgateway.cluster.config_resource import AllOverrides
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_resource import AllOverrides, Change, ConfigKind, ConfigResource
+from kgateway.cluster.names import no_such_topic
 from kgateway.cluster.view import ClusterView, NewTopic, Node, PartitionState, Topic
 from kgateway.interfaces import Cancel, IPeers
 from kgateway.security.permissions import Resource
@@ -36,11 +41,21 @@ class LoneBroker:
     Has each partition itself.
     """
 
-    def __init__(self, node_id: int, cluster_id: str, offsets_partitions: int = STATE_PARTITIONS) -> None:
+    _log = Logger()
+
+    def __init__(
+        self,
+        node_id: int,
+        cluster_id: str,
+        offsets_partitions: int = STATE_PARTITIONS,
+        topic_defaults: Mapping[str, str] | None = None,
+    ) -> None:
         self.node_id = node_id
         self.peers = NoPeers()
         self._view = ClusterView(cluster_id=cluster_id, nodes=(Node(node_id),), controller_id=node_id)
         self._waiters = Waiters()
+        self._topic_defaults = TopicDefaults(node_id, topic_defaults or {})
+        self._topic_configs = InOrder()
         self._state_partitions = {Resource.GROUP: offsets_partitions, Resource.TRANSACTIONAL_ID: STATE_PARTITIONS}
 
     def view(self) -> ClusterView:
@@ -56,6 +71,29 @@ class LoneBroker:
     def coordinators(self, resource: Resource) -> list[StateLog]:
         topic = self._view.topics.get(STATE_TOPICS[resource])
         return [self._state_log(topic, index) for index in range(len(topic.partitions))] if topic else []
+
+    def change_config(self, resource: ConfigResource, change: Change) -> Deferred[None]:
+        if resource.kind is ConfigKind.TOPIC:
+            return self._topic_configs.do(resource.name, lambda: self._configure(resource.name, change))
+        return self._change_overrides(resource, change)
+
+    async def _configure(self, name: str, change: Change) -> None:
+        """
+        Change the config of a topic. The next change of it waits.
+        """
+        raise NotImplementedError
+
+    def _change_overrides(self, resource: ConfigResource, change: Change) -> Deferred[None]:
+        """
+        Change what is set for what is no topic.
+        """
+        raise NotImplementedError
+
+    def _tell(self, topic: Topic) -> None:
+        """
+        Let the partitions of a topic know that it has another config.
+        """
+        raise NotImplementedError
 
     def _create_state_topic(self, resource: Resource) -> Topic:
         """
@@ -91,6 +129,16 @@ class LoneBroker:
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, reason)
         return replace(topic, partitions=self._led(partition_count, topic.partitions[0].leader_epoch))
 
+    def _configured(self, name: str, change: Change) -> Topic:
+        """
+        The topic with the config that the change makes of its own; the very same where that is no other.
+        """
+        topic = self._view.topics.get(name)
+        if topic is None:
+            raise no_such_topic(name)
+        config = topic.config.altered(change(topic.config.overrides), self._topic_defaults)
+        return topic if config is topic.config else replace(topic, config=config)
+
     def _topic(self, topic_id: Uuid) -> Topic:
         topic = self._view.topics_by_id.get(topic_id)
         if topic is None:
@@ -102,10 +150,52 @@ class LoneBroker:
 
     def _show_overrides(self, overrides: AllOverrides) -> None:
         """
-        This is what is set from now on.
+        This is what is set from now on. Topics follow the defaults that are set for brokers.
         """
-        if overrides is not self._view.overrides:
-            self._show(self._view.with_overrides(overrides))
+        if overrides is self._view.overrides:
+            return
+        view = self._view.with_overrides(overrides)
+        if self._topic_defaults.follow(overrides):
+            followed = self._all_following(view.topics.values())
+            view = view.with_topics(followed)
+            for topic in followed:
+                self._tell(topic)
+        self._show(view)
+
+    def _all_following(self, topics: Iterable[Topic]) -> list[Topic]:
+        """
+        Those of the topics that are others by what holds now. Most have set the same, or nothing.
+        """
+        configs: dict[tuple[tuple[str, str], ...], TopicConfig] = {}
+        changed = []
+        for topic in topics:
+            own = tuple(sorted(topic.config.overrides.items()))
+            if own not in configs:
+                configs[own] = self._following(topic).config
+            if configs[own] != topic.config:
+                changed.append(replace(topic, config=configs[own]))
+        return changed
+
+    def _following(self, topic: Topic) -> Topic:
+        """
+        The topic as it is by what holds now; the very same where it has followed already, or cannot follow.
+        """
+        try:
+            config = topic.config.following(self._topic_defaults)
+        except KafkaError as error:
+            self._log.error("{topic} keeps its config: {why}", topic=topic.name, why=error.message)
+            return topic
+        return topic if config is topic.config else replace(topic, config=config)
+
+    def _show_topic(self, topic: Topic) -> Topic:
+        """
+        The topic is now this one, be it new or changed; other defaults may hold than when that was begun.
+        """
+        followed = self._following(topic) if self._topic_defaults.have_moved else topic
+        if followed is not topic:
+            self._tell(followed)
+        self._show(self._view.with_topic(followed))
+        return followed
 
     def _show(self, view: ClusterView) -> None:
         """
@@ -120,6 +210,13 @@ def taken(name: str) -> KafkaError:
     What whoever comes second is told.
     """
     return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic {name} already")
+
+
+def being_changed(name: str) -> KafkaError:
+    """
+    What whoever comes second is told where there can be a second time.
+    """
+    return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"topic {name} is being changed by another request; try again")
 
 
 def unknown(topic_id: Uuid) -> KafkaError:

@@ -4,17 +4,20 @@ A broker of one node that keeps all in memory: for tests and for trying things o
 What it does is what each broker must do. The shared tests say so of every one, and of this first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 
 from twisted.internet.defer import Deferred, execute, succeed
+from twisted.internet.interfaces import IReactorTime
 from zope.interface import implementer
 
 from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, deleted, no_partition, unknown
 from kgateway.broker.memory_partition import MemoryPartition
 from kgateway.broker.producers import EXPIRY_MS
+from kgateway.broker.retention_rounds import CHECK_MS, RetentionRounds
 from kgateway.broker.state_log import STATE_TOPICS, MemorySnapshots, StateLog
 from kgateway.cluster.config_resource import Change, ConfigResource, changed
+from kgateway.cluster.log_dir import Measured, Places
 from kgateway.cluster.view import NewTopic, Topic
 from kgateway.interfaces import IBroker
 from kgateway.security.permissions import Resource
@@ -31,6 +34,7 @@ class MemoryBroker(LoneBroker):
 
     description = "records in memory, gone when this process ends"
     folder: str | None = None
+    log_dir = "memory"
 
     def __init__(
         self,
@@ -39,8 +43,14 @@ class MemoryBroker(LoneBroker):
         now_ms: Callable[[], int],
         producer_expiry_ms: int = EXPIRY_MS,
         offsets_partitions: int = STATE_PARTITIONS,
+        topic_defaults: Mapping[str, str] | None = None,
+        clock: IReactorTime | None = None,
+        retention_check_ms: int = CHECK_MS,
     ) -> None:
-        super().__init__(node_id, str(Uuid.random()), offsets_partitions)
+        super().__init__(node_id, str(Uuid.random()), offsets_partitions, topic_defaults)
+        self._clock = clock  # without one, nothing goes by itself
+        self._retention_check_ms = retention_check_ms
+        self._rounds: RetentionRounds | None = None
         self._now_ms = now_ms
         self._producer_expiry_ms = producer_expiry_ms
         self._partitions: dict[Uuid, list[MemoryPartition]] = {}
@@ -48,10 +58,22 @@ class MemoryBroker(LoneBroker):
         self._producer_ids = count()
 
     def start(self) -> Deferred[None]:
+        if self._clock:
+            self._rounds = RetentionRounds(self._clock, self._retention_check_ms, self._places, self._at)
         return succeed(None)
 
     def stop(self) -> Deferred[None]:
+        if self._rounds:
+            self._rounds.stop()
         return succeed(None)
+
+    def _places(self) -> Deferred[list[tuple[Uuid, int]]]:
+        return succeed(
+            [(key, index) for key, partitions in self._partitions.items() for index in range(len(partitions))]
+        )
+
+    def _at(self, place: tuple[Uuid, int]) -> MemoryPartition:
+        return self.partition(*place)
 
     def partition(self, topic_id: Uuid, index: int) -> MemoryPartition:
         partitions = self._partitions.get(topic_id)
@@ -61,6 +83,12 @@ class MemoryBroker(LoneBroker):
             raise no_partition(partitions[0].topic, index)
         return partitions[index]
 
+    def measure(self, places: Places) -> Deferred[Measured]:
+        sizes = {
+            (key, index): partitions[index].size for key, index in places if (partitions := self._partitions.get(key))
+        }
+        return succeed(Measured(sizes))
+
     def create_topic(self, new: NewTopic) -> Deferred[Topic]:
         return execute(self._create, new)
 
@@ -69,9 +97,6 @@ class MemoryBroker(LoneBroker):
 
     def add_partitions(self, topic_id: Uuid, partition_count: int) -> Deferred[Topic]:
         return execute(self._grow, topic_id, partition_count)
-
-    def change_config(self, resource: ConfigResource, change: Change) -> Deferred[None]:
-        return execute(self._change_config, resource, change)
 
     def new_producer_id(self) -> Deferred[int]:
         return succeed(next(self._producer_ids))
@@ -102,18 +127,25 @@ class MemoryBroker(LoneBroker):
             partition.lose(deleted(topic))
         self._waiters.wake()
 
-    def _change_config(self, resource: ConfigResource, change: Change) -> None:
-        self._show_overrides(changed(self._view.overrides, resource, change))
+    async def _configure(self, name: str, change: Change) -> None:
+        topic = self._configured(name, change)
+        if topic is not self._view.topics[name]:
+            self._become(topic)
+
+    def _change_overrides(self, resource: ConfigResource, change: Change) -> Deferred[None]:
+        return execute(lambda: self._show_overrides(changed(self._view.overrides, resource, change)))
+
+    def _tell(self, topic: Topic) -> None:
+        for partition in self._partitions.get(topic.id, ()):
+            partition.become(topic)
 
     def _become(self, topic: Topic) -> Topic:
         """
         The topic is now this one, be it new or changed.
         """
+        self._tell(topic)
         partitions = self._partitions.setdefault(topic.id, [])
-        for partition in partitions:
-            partition.topic = topic
         for index in range(len(partitions), len(topic.partitions)):
             made = MemoryPartition(topic, index, now_ms=self._now_ms, producer_expiry_ms=self._producer_expiry_ms)
             partitions.append(made)
-        self._show(self._view.with_topic(topic))
-        return topic
+        return self._show_topic(topic)

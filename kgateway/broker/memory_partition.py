@@ -1,22 +1,21 @@
 """
 A partition whose log is a list of batches in memory.
-
-Beside the batches stand two more lists: at which offset each begins, and how many bytes come before it. By the one a
-read finds where to begin, by the other where to end, each by bisection.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable
 
+from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from kgateway.broker.memory_times import TimeIndex
 from kgateway.broker.owned import OwnedPartition
 from kgateway.broker.producers import ProducerTable
-from kgateway.cluster.partition import Aborted, EpochEnd, Found, Isolation, Read
+from kgateway.broker.retention import Piece, Standing, expired, limits_of
+from kgateway.broker.tail import Tail
+from kgateway.cluster.partition import EARLIEST_OFFSET, Aborted, EpochEnd, Found, Isolation, Read
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import IPartition
-from kgateway.records.batch import Batch, placed
+from kgateway.records.batch import Batch, placed, read_header
 from kgateway.wire.errors import KafkaError
 from kgateway.wire.types import Buffer
 
@@ -29,10 +28,9 @@ class MemoryPartition(OwnedPartition):
 
     def __init__(self, topic: Topic, index: int, *, now_ms: Callable[[], int], producer_expiry_ms: int) -> None:
         super().__init__(topic, index, now_ms, ProducerTable(producer_expiry_ms))
-        self._batches: list[Buffer] = []  # each a bytes of its own
-        self._base_offsets: list[int] = []
-        self._positions = [0]  # where in the bytes of the log each batch begins, and where the last one ends
-        self._times = TimeIndex(self._batches)
+        self._tail = Tail(EARLIEST_OFFSET)  # which is all of it
+        self._times = TimeIndex()
+        self._changed_ms = now_ms()
 
     @property
     def high_watermark(self) -> int:
@@ -42,12 +40,20 @@ class MemoryPartition(OwnedPartition):
     def last_stable(self) -> int:
         return self.log_end
 
+    @property
+    def size(self) -> int:
+        """
+        Of all batches, in bytes.
+        """
+        return self._tail.size
+
     def _keep(self, batch: Batch) -> None:
-        data = b"".join(placed(batch, self.log_end, self.leader_epoch))  # a copy, which lets go of the request's frame
-        self._batches.append(data)
-        self._base_offsets.append(self.log_end)
-        self._positions.append(self._positions[-1] + len(data))
+        base_offset = self.log_end
+        data = b"".join(placed(batch, base_offset, self.leader_epoch))  # a copy, which lets go of the request's frame
         self.log_end += batch.header.last_offset_delta + 1
+        self._tail.add(data, base_offset, self.log_end)
+        self._times.add(data)
+        self._changed_ms = self._now_ms()
 
     def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Read:
         self._check_owned()
@@ -56,11 +62,8 @@ class MemoryPartition(OwnedPartition):
         aborted: list[Aborted] | None = [] if isolation is Isolation.READ_COMMITTED else None
         if offset == end:
             return Read([], 0, end, end, start, aborted)
-        positions = self._positions
-        first = bisect_right(self._base_offsets, offset) - 1
-        fitting = bisect_right(positions, positions[first] + max_bytes, first) - 1  # the first that does not fit
-        last = max(fitting, first + at_least_one)
-        return Read(self._batches[first:last], positions[last] - positions[first], end, end, start, aborted)
+        batches, size = self._tail.read(offset, max_bytes, at_least_one, end)
+        return Read(batches, size, end, end, start, aborted)
 
     def find_time(self, timestamp: int) -> Found | None:
         self._check_owned()
@@ -74,9 +77,34 @@ class MemoryPartition(OwnedPartition):
         self._check_owned()
         return EpochEnd(leader_epoch, self.log_end) if leader_epoch == self.leader_epoch else None
 
+    async def _begin_at(self, offset: int) -> None:
+        self.log_start = offset
+        self._tail.cut(offset)
+        self._times.begin_at(offset)
+
+    def expire(self) -> Deferred[None]:
+        return Deferred.fromCoroutine(self._expire())
+
+    async def _expire(self) -> None:
+        """
+        Here a batch is what goes as a whole.
+        """
+        self._check_owned()
+        limits, log = limits_of(self.topic), Standing(self._tail.size, self.log_start, self.high_watermark)
+        if limits.are_none:
+            return
+        kept = self._tail.batches
+        count = expired(map(self._piece, kept), log, limits, self._now_ms())
+        if count:
+            await self._begin_at(self._piece(kept[count - 1]).end)
+
+    def _piece(self, data: Buffer) -> Piece:
+        header = read_header(data)
+        return Piece(header.size, header.last_offset + 1, header.max_timestamp, self._changed_ms)
+
     def lose(self, why: KafkaError) -> None:
         """
         Be no partition of this gateway any more, and keep no records.
         """
-        self._batches.clear()
+        self._tail, self._times = Tail(self.log_end), TimeIndex()
         super().lose(why)

@@ -5,12 +5,11 @@ The largest timestamp in a header is the producer's word, and may be anything. K
 to know better; here batches are opened only when somebody asks for a time, and each once for that.
 """
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
 
-from kgateway.broker.timestamps import timestamps
-from kgateway.cluster.partition import Found
-from kgateway.records.batch import NO_TIMESTAMP, read_batch
+from kgateway.broker.timestamps import records_from
+from kgateway.cluster.partition import EARLIEST_OFFSET, Found
+from kgateway.records.batch import NO_TIMESTAMP, read_batch, read_header
 from kgateway.wire.types import Buffer
 
 _NONE_YET = -(1 << 63) - 1  # before any timestamp there can be
@@ -23,11 +22,27 @@ class TimeIndex:
     It never falls, so the first batch that has a timestamp or a later one is found by bisection.
     """
 
-    __slots__ = ("_batches", "_highest")
+    __slots__ = ("_batches", "_highest", "_start")
 
-    def __init__(self, batches: Sequence[Buffer]) -> None:
-        self._batches = batches  # of the log, which grows
+    def __init__(self) -> None:
+        self._start = EARLIEST_OFFSET  # records before it are not there any more, though their batch may be
+        self._batches: list[Buffer] = []
         self._highest: list[int] = []
+
+    def add(self, batch: Buffer) -> None:
+        """
+        One more batch of the log.
+        """
+        self._batches.append(batch)
+
+    def begin_at(self, offset: int) -> None:
+        """
+        All before the offset is gone. What was found out is found out again, for it may have been of a record there.
+        """
+        gone = bisect_right(self._batches, offset, key=lambda batch: read_header(batch).last_offset + 1)
+        del self._batches[:gone]
+        self._highest.clear()
+        self._start = offset
 
     def find(self, timestamp: int) -> Found | None:
         """
@@ -38,10 +53,8 @@ class TimeIndex:
         if position == len(self._highest):
             return None
         batch = read_batch(self._batches[position])
-        base_offset, leader_epoch = batch.header.base_offset, batch.header.partition_leader_epoch
-        # A record is where it stands. What it says of its own offset is the producer's word as well.
-        found = ((base_offset + index, time) for index, time in enumerate(timestamps(batch)) if time >= timestamp)
-        return Found(*next(found), leader_epoch)
+        found = ((offset, time) for offset, time in records_from(self._start, batch) if time >= timestamp)
+        return Found(*next(found), batch.header.partition_leader_epoch)
 
     def find_max(self) -> Found | None:
         """
@@ -54,5 +67,6 @@ class TimeIndex:
     def _catch_up(self) -> None:
         highest = self._highest[-1] if self._highest else _NONE_YET
         for position in range(len(self._highest), len(self._batches)):
-            highest = max(highest, max(timestamps(read_batch(self._batches[position])), default=_NONE_YET))
+            times = (time for _, time in records_from(self._start, read_batch(self._batches[position])))
+            highest = max(highest, max(times, default=_NONE_YET))
             self._highest.append(highest)

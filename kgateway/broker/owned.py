@@ -11,7 +11,7 @@ from kgateway.broker.producers import ProducerTable, Written
 from kgateway.broker.waiters import Waiters
 from kgateway.cluster.partition import EARLIEST_OFFSET, Appended, Origin
 from kgateway.cluster.view import Topic
-from kgateway.interfaces import Cancel
+from kgateway.interfaces import Cancel, IPartition
 from kgateway.records.batch import NO_TIMESTAMP, Batch, BatchHeader, TimestampType, stamped
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -27,32 +27,60 @@ class OwnedPartition:
         self.leader_epoch = topic.partitions[index].leader_epoch
         self.log_start = self.log_end = EARLIEST_OFFSET
         self.lost: KafkaError | None = None
+        self._place = f"{topic.name}-{index}"
         self._now_ms = now_ms
         self._producers = producers
         self._waiters = Waiters()
+
+    def become(self, topic: Topic) -> None:
+        """
+        The topic has another config, or more partitions.
+        """
+        self.topic = topic
 
     def append(self, batch: Batch, origin: Origin) -> Appended:
         self._check_owned()
         now_ms, config = self._now_ms(), self.topic.config
         if origin is Origin.CLIENT:
-            check_admission(batch, config, now_ms)
+            check_admission(batch, config, now_ms, self._place)
             if batch.header.is_transactional:
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE, "this broker has no transactions")
         by_append = config.timestamp_type is TimestampType.LOG_APPEND_TIME
         repeated = self._repeated(batch.header, now_ms)
         if repeated:
             append_time_ms = repeated.timestamp_ms if by_append else NO_TIMESTAMP
-            safe = self._when_safe(repeated.base_offset + batch.header.last_offset_delta + 1)
-            return Appended(repeated.base_offset, append_time_ms, self.log_start, safe=safe)
+            end = repeated.base_offset + batch.header.last_offset_delta + 1
+            stored, safe = self._when_stored(end), self._when_safe(end)
+            return Appended(repeated.base_offset, append_time_ms, self.log_start, stored, safe)
         if by_append:
             batch = stamped(batch, now_ms)
         base_offset = self.log_end
         self._keep(batch)
         if batch.header.producer_id >= 0:
             self._producers.remember(batch.header, base_offset, now_ms)
-        self._waiters.wake()
-        safe = self._when_safe(self.log_end)
-        return Appended(base_offset, now_ms if by_append else NO_TIMESTAMP, self.log_start, safe=safe)
+        self._moved()
+        end = self.log_end
+        append_time_ms = now_ms if by_append else NO_TIMESTAMP
+        return Appended(base_offset, append_time_ms, self.log_start, self._when_stored(end), self._when_safe(end))
+
+    def delete_before(self, offset: int) -> Deferred[int]:
+        return Deferred.fromCoroutine(self._delete_before(offset))
+
+    async def _delete_before(self, offset: int) -> int:
+        self._check_owned()
+        high_watermark = IPartition(self).high_watermark  # each of the classes that follow from this has its own
+        if not 0 <= offset <= high_watermark:
+            reason = f"the log cannot begin with offset {offset}, for its high watermark is {high_watermark}"
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
+        if offset > self.log_start:
+            await self._begin_at(offset)
+        return self.log_start
+
+    async def _begin_at(self, offset: int) -> None:
+        """
+        Let the log begin with this offset, for good.
+        """
+        raise NotImplementedError
 
     def watch(self, listener: Callable[[], None]) -> Cancel:
         return self._waiters.add(listener)
@@ -72,6 +100,18 @@ class OwnedPartition:
         Write the batch at the end of the log, and move that; a KafkaError where it cannot be written.
         """
         raise NotImplementedError
+
+    def _moved(self) -> None:
+        """
+        A batch was kept. Where it can be read at once, that is told at once.
+        """
+        self._waiters.wake()
+
+    def _when_stored(self, offset: int) -> Deferred[None] | None:
+        """
+        `None` if all before the offset is stored, else what fires when it is.
+        """
+        return None
 
     def _when_safe(self, offset: int) -> Deferred[None] | None:
         """

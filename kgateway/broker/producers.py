@@ -44,6 +44,14 @@ class Producer:
     seen_ms: int
     window: deque[Written] = field(default_factory=lambda: deque(maxlen=WINDOW))
 
+    @property
+    def last_offset(self) -> int:
+        """
+        Of its last batch that has a sequence number; there must be one.
+        """
+        last = self.window[-1]
+        return last.base_offset + (last.last_sequence - last.base_sequence) % (SEQUENCE_MAX + 1)
+
 
 @dataclass(slots=True)
 class ProducerTable:

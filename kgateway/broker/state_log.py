@@ -28,6 +28,7 @@ from kgateway.wire.types import Buffer
 
 # Whose state is in which topic.
 STATE_TOPICS = {Resource.GROUP: "__consumer_offsets", Resource.TRANSACTIONAL_ID: "__transaction_state"}
+STATE_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
 PIECE_RECORDS = 500  # a millisecond or two to decode
 _READ_BYTES = 1 << 20
 _HASHES, _SHORT = 10_000, 250  # how many are remembered, of ids that are so long at most
@@ -92,6 +93,13 @@ class StateLog:
         self._losers = Waiters()
         self._unwatch = partition.watch(self._look)
 
+    @property
+    def is_lost(self) -> bool:
+        """
+        Whether this gateway is not the coordinator any more.
+        """
+        return self._partition.lost is not None
+
     def replay(self) -> Deferred[Iterator[list[KeyValue]]]:
         return Deferred.fromCoroutine(self._replay()).addErrback(_not_coordinator)
 
@@ -139,6 +147,8 @@ class StateLog:
             read = partition.read(offset, _READ_BYTES, Isolation.READ_UNCOMMITTED, True)
             if isinstance(read, Deferred):
                 read = await read
+            if not read.batches:
+                break  # what is left are batches without records
             found += read.batches
             *_, newest = batches(read.batches[-1])
             offset = newest.header.last_offset + 1

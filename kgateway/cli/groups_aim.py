@@ -2,17 +2,15 @@
 Which offsets are asked for: the ways to say where a group is to go on reading.
 """
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from kgateway.cli.groups_plan import Wanted
+from kgateway.cli.times import iso, option_time_ms
 from kgateway.client.cluster import Cluster
 from kgateway.client.offsets import Extent, Partition, found
-
-_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_aims(parser: ArgumentParser) -> None:
@@ -25,7 +23,7 @@ def add_aims(parser: ArgumentParser) -> None:
     aim.add_argument(
         "--to-time",
         metavar="TIME",
-        type=_time_ms,
+        type=partial(option_time_ms, instead="see --to-earliest"),
         help="to the first record of that time or later, such as 2026-11-21T18:25:08Z; UTC where no zone is given; "
         "1970 at the earliest",
     )
@@ -70,22 +68,5 @@ def _at_time(time_ms: int, cluster: Cluster, extents: Mapping[Partition, Extent]
         if place is None or place.offset is None:
             wanted[partition] = Wanted(extent.end, "no record is so late")
         else:
-            wanted[partition] = Wanted(place.offset, "" if place.timestamp_ms is None else _iso(place.timestamp_ms))
+            wanted[partition] = Wanted(place.offset, "" if place.timestamp_ms is None else iso(place.timestamp_ms))
     return wanted
-
-
-def _time_ms(text: str) -> int:
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no time such as 2026-11-21T18:25:08Z") from None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    if when < _FIRST:  # below zero a timestamp has other meanings in a request, such as the end of the log
-        raise ArgumentTypeError(f"{text!r} is before 1970 in UTC, when Kafka's time begins: see --to-earliest")
-    return round(when.timestamp() * 1000)
-
-
-def _iso(time_ms: int) -> str:
-    shown = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    return shown.replace("+00:00", "Z")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from kgateway.cli.control import as_json
-from kgateway.cli.groups_refused import Refused
+from kgateway.cli.refused import Refused
 from kgateway.client.cluster import Cluster
 from kgateway.client.groups import delete
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -16,6 +16,7 @@ _WHY = {
     ErrorCode.NON_EMPTY_GROUP: "it has members; stop them first",
     ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
 }
+EXAMPLE = "kgateway groups delete billing"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

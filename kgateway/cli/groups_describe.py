@@ -9,15 +9,16 @@ from functools import partial
 from typing import Any
 
 from kgateway.cli.control import as_json
-from kgateway.cli.groups_layout import told_node
-from kgateway.cli.groups_refused import Refused
 from kgateway.cli.groups_text import group_text
+from kgateway.cli.layout import told_node
+from kgateway.cli.refused import Refused
 from kgateway.client.cluster import Cluster
 from kgateway.client.groups import CLASSIC, CONSUMER, Described, described, listed
 from kgateway.client.reading import Reading, read_by
 from kgateway.wire.errors import KafkaError
 
 _KNOWN_HERE = (CLASSIC, CONSUMER, "")  # a server of old does not tell, and has classic ones alone
+EXAMPLE = "kgateway groups describe billing"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

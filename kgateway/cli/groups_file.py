@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kgateway.cli.groups_refused import Refused
+from kgateway.cli.refused import Refused
 from kgateway.client.offsets import Partition
 
 _FORMS = (3, 4)  # cells of a line

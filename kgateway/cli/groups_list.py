@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any
 
 from kgateway.cli.control import as_json, table
-from kgateway.cli.groups_layout import told_node
+from kgateway.cli.layout import told_node
 from kgateway.client.cluster import Cluster
 from kgateway.client.groups import TYPES, Listed, listed
 
 _HEADINGS = ("GROUP", "TYPE", "STATE", "PROTOCOL", "COORDINATOR")
 _LIMITS = (255, 10, 20, 30, 80)
 _STATES = ("Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead")
+EXAMPLE = "kgateway groups list --state Empty"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 from kgateway.cli.control import as_json, table
 from kgateway.cli.groups_aim import add_aims, aims
 from kgateway.cli.groups_file import offsets_in
-from kgateway.cli.groups_layout import counted, number_or_dash, right_aligned
 from kgateway.cli.groups_plan import Move, Wanted, plan
-from kgateway.cli.groups_refused import Refused
+from kgateway.cli.layout import counted, number_or_dash, right_aligned
+from kgateway.cli.refused import Refused
+from kgateway.cli.topic_partitions import topic_partitions
 from kgateway.client.cluster import Cluster
 from kgateway.client.groups import described
 from kgateway.client.offsets import Partition, commit, committed, extents, partitions_of
@@ -22,6 +23,7 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 _HEADINGS = ("TOPIC", "PARTITION", "FROM", "TO", "LAG", "NOTE")
 _NAMED_MAX = 3
 _LIMITS = (255, 9, 20, 20, 20, 80)
+EXAMPLE = "kgateway groups reset-offsets billing --topic orders --to-earliest --execute"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -33,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--topic",
         metavar="TOPIC[:N,N]",
-        type=_topic,
+        type=topic_partitions,
         action="append",
         default=[],
         help="only this topic, or these partitions of it; may be repeated. Else all that the group has committed",
@@ -150,11 +152,3 @@ def _group_id(text: str) -> str:
     if not text:  # other clients may commit as this one, so `describe` and `delete` know it
         raise ArgumentTypeError("an empty group id: is a variable of the shell not set?")
     return text
-
-
-def _topic(text: str) -> tuple[str, list[int]]:
-    name, colon, indexes = text.partition(":")
-    numbers = indexes.split(",") if colon else []
-    if not name or not all(number.isdecimal() for number in numbers):
-        raise ArgumentTypeError(f"{text!r} is not TOPIC or TOPIC:N,N")
-    return name, [int(number) for number in numbers]

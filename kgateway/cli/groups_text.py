@@ -5,7 +5,7 @@ A group for people.
 from collections.abc import Iterator
 
 from kgateway.cli.control import table
-from kgateway.cli.groups_layout import counted, number_or_dash, right_aligned
+from kgateway.cli.layout import counted, number_or_dash, right_aligned
 from kgateway.client.groups import CONSUMER, Assigned, Described, Member
 from kgateway.client.reading import Reading
 

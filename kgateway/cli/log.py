@@ -17,13 +17,11 @@ from kgateway.broker.log.checking import NothingToCheck, check
 from kgateway.broker.log.dumping import NothingToDump, Wanted, dump, dump_partition, segments
 from kgateway.broker.log.findings import Tally
 from kgateway.broker.log.looking import ReadingDisk, holder
+from kgateway.cli.bar import Bar, size
 from kgateway.cli.control import WIDTH
 from kgateway.observe.plain import printable
 
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _FOUND, _UNREADABLE = 1, 2  # exit codes
-_REDRAWN_S = 0.2
-_BAR = 30
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -87,7 +85,7 @@ def _check(options: Namespace) -> Iterator[str]:
     bar, faults = Bar(), 0
     for found in steps:
         if found is None:
-            bar.show(survey.tally, time.monotonic() - began)
+            bar.show(survey.tally.bytes, survey.tally.bytes_in_all, time.monotonic() - began)
         else:
             bar.clear()
             faults += found.is_fault
@@ -101,46 +99,7 @@ def _check(options: Namespace) -> Iterator[str]:
 def _summary(tally: Tally, seconds: float, faults: int) -> str:
     found = "nothing is wrong" if not faults else f"{faults} finding{'' if faults == 1 else 's'}"
     counted = f"{tally.files:,} files, {tally.batches:,} batches, {tally.records:,} records by their headers"
-    return f"{counted}, {_size(tally.bytes)} in {seconds:.1f} s: {found}"
-
-
-def _size(count: float) -> str:
-    power = 0
-    while count >= 1024 and power < len(_UNITS) - 1:
-        count, power = count / 1024, power + 1
-    return f"{count:.1f} {_UNITS[power]}" if power else f"{count:.0f} {_UNITS[0]}"
-
-
-class Bar:
-    """
-    How far a long work is, in one line of a terminal that goes when it is over.
-    """
-
-    def __init__(self) -> None:
-        self._terminal = sys.stderr
-        self._shown_s: float | None = None
-
-    def show(self, tally: Tally, elapsed_s: float) -> None:
-        """
-        Draw it, but not too often.
-        """
-        if not self._terminal.isatty() or elapsed_s - (self._shown_s or 0) < _REDRAWN_S:
-            return
-        self._shown_s = elapsed_s
-        share = min(tally.bytes / (tally.bytes_in_all or 1), 1)
-        full = round(share * _BAR)
-        text = f"{_size(tally.bytes)} of {_size(tally.bytes_in_all)}, {_size(tally.bytes / elapsed_s)}/s"
-        self._terminal.write(f"\r[{'#' * full}{'.' * (_BAR - full)}] {share:.0%}, {text} \x1b[K")
-        self._terminal.flush()
-
-    def clear(self) -> None:
-        """
-        Make room for what is printed.
-        """
-        if self._shown_s:
-            self._shown_s = 0
-            self._terminal.write("\r\x1b[K")
-            self._terminal.flush()
+    return f"{counted}, {size(tally.bytes)} in {seconds:.1f} s: {found}"
 
 
 def _dump(options: Namespace) -> Iterator[str]:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 
 from kgateway import __version__
+from kgateway.cli.parsing import Parser
+from kgateway.cli.standard import Unwritable, give_up_stdout, stand_in, writing
 
 _WHAT = f"kgateway {__version__}: a Kafka-protocol server in Python on Twisted."
 
@@ -18,18 +20,27 @@ _WHAT = f"kgateway {__version__}: a Kafka-protocol server in Python on Twisted."
 # `add_arguments` and `run` there, which gives a text or line after line. `serve` is twistd.
 _PAGES = {
     "options": "what can be set when a gateway starts",
+    "topic-configs": "which configs topics have, and what each does here",
     "apis": "the Kafka APIs and versions that the wire codec knows",
 }
 _QUESTIONS = {
+    "clients": "who is connected to a running gateway, and what is done for them",
     "why": "what clients of a running gateway were refused, and why",
     "plugins": "which handler serves each API in a running gateway",
     "loglevel": "show or set how much a running gateway logs",
     "profile": "where a running gateway spends its time",
 }
-_SERVERS = {"groups": "consumer groups of any Kafka server: their members, lag and offsets"}
+_CLUSTERS = {"seaweedmq": "a SeaweedMQ cluster, and a throw-away one to try things out on"}
+_SERVERS = {
+    "topics": "topics of any Kafka server: list, describe, create, widen, delete",
+    "configs": "configs of topics, brokers and groups of any Kafka server",
+    "produce": "send records to a topic of any Kafka server, from lines, files or JSON",
+    "consume": "print the records of topics of any Kafka server",
+    "groups": "consumer groups of any Kafka server: their members, lag and offsets",
+}
 _FILES = {"log": "check or show the files in which records are kept"}
 _SERVE = {"serve": "run a gateway in the foreground: `twistd -n kgateway`, with its options"}
-_COMMANDS = _SERVE | _QUESTIONS | _SERVERS | _FILES | _PAGES
+_COMMANDS = _SERVE | _QUESTIONS | _SERVERS | _FILES | _CLUSTERS | _PAGES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,16 +50,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["serve"]:
         return _serve(given[1:])
+    stand_in()
     options = _parser(given).parse_args(given)
     try:
-        for line in _lines(options):
-            print(line)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader, `head` say, has seen enough; nothing may be flushed at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print(_lines(options))
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        give_up_stdout()
+    except Unwritable as error:
+        give_up_stdout()
+        print(f"kgateway{f' {options.command}' if options.command else ''}: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        with writing():
+            print(line)
+    with writing():
+        sys.stdout.flush()
 
 
 def _serve(options: Sequence[str]) -> int:
@@ -70,7 +92,7 @@ def _serve(options: Sequence[str]) -> int:
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="kgateway", description="A Kafka-protocol server in Python on Twisted.")
+    parser = Parser(prog="kgateway", description="A Kafka-protocol server in Python on Twisted.")
     parser.add_argument("--version", action="version", version=f"kgateway {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, purpose in _COMMANDS.items():
@@ -88,7 +110,7 @@ def _lines(options: argparse.Namespace) -> Iterable[str]:
     """
     if options.command is None:
         return [_overview()]
-    module = import_module(f"kgateway.cli.{options.command}")
+    module = import_module(f"kgateway.cli.{options.command.replace('-', '_')}")
     if options.command in _PAGES:
         return [module.as_markdown() if options.markdown else module.as_text()]
     told: str | Iterable[str] = module.run(options)
@@ -96,5 +118,5 @@ def _lines(options: argparse.Namespace) -> Iterable[str]:
 
 
 def _overview() -> str:
-    commands = [f"  kgateway {name:<10} {purpose}" for name, purpose in _COMMANDS.items()]
+    commands = [f"  kgateway {name:<13} {purpose}" for name, purpose in _COMMANDS.items()]
     return "\n".join([_WHAT, "", *commands, "", "`kgateway COMMAND --help` says more."])

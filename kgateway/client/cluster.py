@@ -42,6 +42,7 @@ class Cluster:
     def __init__(self, bootstrap: Sequence[Address], patience_s: float) -> None:
         self._patience_s = patience_s
         self._connections: dict[Address, Connection] = {}
+        self._known = list(bootstrap)  # of which one will answer again, when others have gone
         self._bootstrap = self._first_of(bootstrap)
 
     def nodes(self) -> list[Node]:
@@ -51,12 +52,27 @@ class Cluster:
         brokers = self.metadata([]).brokers
         return sorted(Node(broker.node_id, Address(broker.host, broker.port)) for broker in brokers)
 
-    def metadata(self, topics: Iterable[str]) -> MetadataResponse:
+    def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
         """
-        The servers, and these topics; none is created.
+        The servers, and these topics, or all; none is created.
         """
-        asked = [MetadataRequest.Topic(name=name) for name in topics]
+        asked = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
         return self._bootstrap.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False), MetadataResponse)
+
+    def controller(self) -> Connection:
+        """
+        The server that makes and changes topics; where none says so, the one that is asked passes it on.
+        """
+        told = self.metadata([])
+        nodes = {broker.node_id: Node(broker.node_id, Address(broker.host, broker.port)) for broker in told.brokers}
+        found = nodes.get(told.controller_id)
+        return self.connection(found) if found else self._bootstrap
+
+    def anyone(self) -> Connection:
+        """
+        A server, for what each of them knows.
+        """
+        return self._bootstrap
 
     def connection(self, node: Node) -> Connection:
         """
@@ -91,12 +107,27 @@ class Cluster:
                     raise
             time.sleep(_PAUSE_S)
 
+    def kept_up(self, attempt: Callable[[], T]) -> T:
+        """
+        As `settled`, and through connections that break, which are made anew: for what may be asked twice.
+        """
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return self.settled(attempt)
+            except Unanswered:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(_PAUSE_S)
+            self._reconnect(deadline)
+
     def close(self) -> None:
         """
         End all connections.
         """
         for connection in self._connections.values():
             connection.close()
+        self._connections.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -105,6 +136,17 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _reconnect(self, deadline: float) -> None:
+        self.close()
+        while True:
+            try:
+                self._bootstrap = self._first_of(self._known)
+                return
+            except Unanswered:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(_PAUSE_S)
 
     def _first_of(self, addresses: Sequence[Address]) -> Connection:
         problems = []

@@ -44,6 +44,7 @@ class Connection:
         self._patience_s = patience_s
         self._correlation_id = 0
         self._framer = Framer()
+        self._offered: dict[int | None, range] = {}
         with self._telling("a connection"):
             self._socket = socket.create_connection(address, patience_s)
         try:
@@ -58,21 +59,37 @@ class Connection:
         """
         return bool(self._common(request))
 
-    def ask(self, request: Message, response: type[R], newest: int | None = None) -> R:
+    def ask(self, request: Message, response: type[R], newest: int | None = None, patience_s: float | None = None) -> R:
         """
-        The answer to a request; in no newer version than this, where one is named.
+        The answer to a request; in no newer version than this, where one is named. Some are slow to come, and waited
+        for with more patience.
         """
-        common = [version for version in self._common(type(request)) if newest is None or version <= newest]
-        if not common:
-            raise Unanswered(f"{self.address} does not serve {_name(request)} in a version that is known here")
-        version = common[-1]
-        return self._read(self._exchange(request, response, version), response, version)
+        version = self._version(request, newest)
+        return self._read(self._exchange(request, response, version, patience_s), response, version)
+
+    def tell(self, request: Message, newest: int | None = None) -> None:
+        """
+        Send a request to which there is no answer.
+        """
+        self._send(request, self._version(request, newest))
+
+    def check(self) -> None:
+        """
+        Find out whether the server has taken what it was told: where it has not, it ends the connection.
+        """
+        self._versions_offered()
 
     def close(self) -> None:
         """
         End it.
         """
         self._socket.close()
+
+    def _version(self, request: Message, newest: int | None) -> int:
+        common = [version for version in self._common(type(request)) if newest is None or version <= newest]
+        if not common:
+            raise Unanswered(f"{self.address} does not serve {_name(request)} in a version that is known here")
+        return common[-1]
 
     def _common(self, request: type[Message]) -> range:
         known, offered = request.__spec__.versions, self._offered.get(request.__spec__.key, range(0))
@@ -88,30 +105,36 @@ class Connection:
         answer = self._read(body, ApiVersionsResponse, version)
         return {api.api_key: range(api.min_version, api.max_version + 1) for api in answer.api_keys}
 
-    def _exchange(self, request: Message, response: type[Message], version: int) -> bytes:
+    def _exchange(
+        self, request: Message, response: type[Message], version: int, patience_s: float | None = None
+    ) -> bytes:
         """
         The body of the answer.
         """
-        self._correlation_id += 1
-        asked = b"".join(request_frame(request, version, self._correlation_id, CLIENT_ID))
+        self._send(request, version)
         with self._telling(f"an answer to {_name(request)}"):
-            self._socket.settimeout(self._patience_s)
-            self._socket.sendall(asked)
-            frame = self._received()
+            frame = self._received(patience_s or self._patience_s)
             header, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
         if header.correlation_id != self._correlation_id:
             raise Unanswered(f"{self.address} answers what it was not asked")
         return frame[start:]
 
+    def _send(self, request: Message, version: int) -> None:
+        self._correlation_id += 1
+        asked = b"".join(request_frame(request, version, self._correlation_id, CLIENT_ID))
+        with self._telling(f"an answer to {_name(request)}"):
+            self._socket.settimeout(self._patience_s)
+            self._socket.sendall(asked)
+
     def _read(self, body: bytes, response: type[R], version: int) -> R:
         with self._telling(f"a {response.__spec__.name}"):
             return decode(response, version, body)
 
-    def _received(self) -> bytes:
+    def _received(self, patience_s: float) -> bytes:
         """
         The next frame.
         """
-        deadline = time.monotonic() + self._patience_s
+        deadline = time.monotonic() + patience_s
         while True:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             data = self._socket.recv(_CHUNK_BYTES)
@@ -136,7 +159,8 @@ class Connection:
             raise Unanswered(f"nobody listens at {self.address}") from error
         except (ConnectionResetError, BrokenPipeError) as error:
             problem = f"{self.address} closed the connection instead of {wanted}"
-            raise Unanswered(f"{problem}: it may want TLS or a login, which this command has not") from error
+            advice = "" if self._offered else ": it may want TLS or a login, which this command has not"
+            raise Unanswered(f"{problem}{advice}") from error
         except (socket.gaierror, UnicodeError) as error:  # some names can be no host's, such as one with an empty part
             raise Unanswered(f"the host {self.address.host} is not known here") from error
         except Malformed as error:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kgateway.client.address import Address
 from kgateway.client.cluster import Cluster, Node, refuse
+from kgateway.client.connection import Unanswered
 from kgateway.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kgateway.messages.metadata import MetadataResponse
 from kgateway.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -81,9 +82,21 @@ def committed(cluster: Cluster, group_id: str) -> dict[Partition, Committed]:
     }
 
 
-def commit(cluster: Cluster, group_id: str, offsets: Mapping[Partition, int]) -> None:
+class Membership(NamedTuple):
     """
-    Commit as nobody: the group must have no members.
+    As whom something is committed.
+    """
+
+    member_id: str = ""
+    generation: int = -1
+
+
+NOBODY = Membership()
+
+
+def commit(cluster: Cluster, group_id: str, offsets: Mapping[Partition, int], of: Membership = NOBODY) -> None:
+    """
+    Commit as a member or as nobody; then the group must have no members.
     """
     asked = [
         OffsetCommitRequest.Topic(
@@ -95,10 +108,13 @@ def commit(cluster: Cluster, group_id: str, offsets: Mapping[Partition, int]) ->
                 for one in partitions
             ],
         )
-        for name, partitions in _by_topic(offsets).items()
+        for name, partitions in by_topic(offsets).items()
     ]
     connection = cluster.connection(cluster.coordinator(group_id))
-    answer = connection.ask(OffsetCommitRequest(group_id=group_id, topics=asked), OffsetCommitResponse, _BY_NAME)
+    request = OffsetCommitRequest(
+        group_id=group_id, generation_id_or_member_epoch=of.generation, member_id=of.member_id, topics=asked
+    )
+    answer = connection.ask(request, OffsetCommitResponse, _BY_NAME)
     for topic in answer.topics:
         for told in topic.partitions:
             refuse(told.error_code)
@@ -108,8 +124,15 @@ def partitions_of(cluster: Cluster, topics: Iterable[str]) -> dict[str, list[Par
     """
     The partitions of those of the topics that are there.
     """
-    leaders = _leaders(cluster.metadata(topics))
-    return {name: sorted(partitions) for name, partitions in _by_topic(leaders).items()}
+    leaders = leaders_of(cluster, topics)
+    return {name: sorted(partitions) for name, partitions in by_topic(leaders).items()}
+
+
+def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[Partition, Node]:
+    """
+    Who leads the partitions of those of the topics that are there; KafkaError where nobody does at the moment.
+    """
+    return _leaders(cluster.metadata(topics))
 
 
 def found(cluster: Cluster, wanted: Iterable[Partition], timestamp_ms: int) -> dict[Partition, Found]:
@@ -119,13 +142,24 @@ def found(cluster: Cluster, wanted: Iterable[Partition], timestamp_ms: int) -> d
     wanted = set(wanted)
     if not wanted:
         return {}
-    leaders = _leaders(cluster.metadata({partition.topic for partition in wanted}))
-    by_leader: defaultdict[Node, list[Partition]] = defaultdict(list)
-    for partition in wanted & leaders.keys():
-        by_leader[leaders[partition]].append(partition)
+    leaders = leaders_of(cluster, {partition.topic for partition in wanted})
     places: dict[Partition, Found] = {}
-    for leader, partitions in by_leader.items():
+    asked = {partition: leader for partition, leader in leaders.items() if partition in wanted}
+    for leader, partitions in by_leader(asked).items():
         places |= _found_at(cluster, leader, partitions, timestamp_ms)
+    return places
+
+
+def found_each(cluster: Cluster, leaders: Mapping[Partition, Node], timestamp_ms: int) -> dict[Partition, Found]:
+    """
+    The same in all logs of which there is word just now.
+    """
+    places: dict[Partition, Found] = {}
+    for leader, partitions in by_leader(leaders).items():
+        try:
+            places |= _found_at(cluster, leader, partitions, timestamp_ms, strict=False)
+        except Unanswered:
+            continue
     return places
 
 
@@ -138,7 +172,7 @@ def extents(cluster: Cluster, wanted: Collection[Partition]) -> dict[Partition, 
 
 
 def _found_at(
-    cluster: Cluster, leader: Node, partitions: Iterable[Partition], timestamp_ms: int
+    cluster: Cluster, leader: Node, partitions: Iterable[Partition], timestamp_ms: int, strict: bool = True
 ) -> dict[Partition, Found]:
     asked = [
         ListOffsetsRequest.Topic(
@@ -147,13 +181,15 @@ def _found_at(
                 ListOffsetsRequest.Topic.Partition(partition_index=one.index, timestamp=timestamp_ms) for one in group
             ],
         )
-        for name, group in _by_topic(partitions).items()
+        for name, group in by_topic(partitions).items()
     ]
     request = ListOffsetsRequest(replica_id=_CONSUMER, topics=asked, timeout_ms=_PATIENCE_MS)
     answer = cluster.connection(leader).ask(request, ListOffsetsResponse)
     places = {}
     for topic in answer.topics:
         for told in topic.partitions:
+            if told.error_code and not strict:
+                continue
             refuse(told.error_code)
             place = Found(_known(told.offset), _known(told.timestamp))
             places[Partition(topic.name, told.partition_index)] = place
@@ -165,9 +201,6 @@ def _known(number: int) -> int | None:
 
 
 def _leaders(metadata: MetadataResponse) -> dict[Partition, Node]:
-    """
-    Who leads each partition; KafkaError where nobody does at the moment.
-    """
     nodes = {one.node_id: Node(one.node_id, Address(one.host, one.port)) for one in metadata.brokers}
     leaders = {}
     for topic in metadata.topics:
@@ -182,7 +215,20 @@ def _leaders(metadata: MetadataResponse) -> dict[Partition, Node]:
     return leaders
 
 
-def _by_topic(partitions: Iterable[Partition]) -> dict[str, list[Partition]]:
+def by_leader(leaders: Mapping[Partition, Node]) -> dict[Node, list[Partition]]:
+    """
+    What each server leads.
+    """
+    led: defaultdict[Node, list[Partition]] = defaultdict(list)
+    for partition, leader in leaders.items():
+        led[leader].append(partition)
+    return led
+
+
+def by_topic(partitions: Iterable[Partition]) -> dict[str, list[Partition]]:
+    """
+    The partitions of each topic.
+    """
     topics: defaultdict[str, list[Partition]] = defaultdict(list)
     for partition in partitions:
         topics[partition.topic].append(partition)

@@ -1,14 +1,15 @@
 """
-Changes of single configs of a resource, as IncrementalAlterConfigs has them.
+Changes of the configs of a resource: of single ones, as IncrementalAlterConfigs has them, or of all at once, as
+AlterConfigs has.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
 from kgateway.cluster.config_resource import Overrides
 from kgateway.cluster.config_rows import brief
+from kgateway.cluster.config_table import FIXED_CONFIGS
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 
@@ -37,30 +38,58 @@ def check_wishes(wishes: Sequence[Wish]) -> None:
     """
     Refuse with INVALID_REQUEST what means nothing, whatever configs there are.
     """
-    for name, count in Counter(wish.name for wish in wishes).items():
-        if count > 1:
-            raise _unclear(f"{brief(name)} is altered {count} times; name each config once")
-    for wish in wishes:
-        if wish.value is None and wish.alteration != Alteration.DELETE:
-            raise _unclear(f"{brief(wish.name)} has no value; only a config that is deleted needs none")
+    if len({wish.name for wish in wishes}) < len(wishes):
+        raise _unclear("Error due to duplicate config keys")
+    empty = [wish.name for wish in wishes if wish.value is None and wish.alteration != Alteration.DELETE]
+    if empty:
+        raise _unclear(f"Null value not supported for : {brief(','.join(empty))}")
 
 
-def altered(overrides: Overrides, wishes: Sequence[Wish]) -> Overrides:
+def altered(overrides: Overrides, wishes: Sequence[Wish], lists: Mapping[str, str]) -> Overrides:
     """
-    The overrides after the changes. None of the configs is a list.
+    The overrides after the changes. `lists` has the configs that are lists, and what they are where nothing is set.
     """
+    check_wishes(wishes)
     after = dict(overrides)
     for name, alteration, value in wishes:
         if alteration not in list(Alteration):
-            raise _unclear(f"{alteration} is no operation on {brief(name)}; these are 0 to {max(Alteration)}")
-        if alteration == Alteration.SET and value is not None:
-            after[name] = value
-        elif alteration == Alteration.DELETE:
+            raise _unclear(f"Unknown operations type {alteration}")
+        if alteration == Alteration.DELETE or value is None:
             after.pop(name, None)
+        elif alteration == Alteration.SET:
+            after[name] = value
+        elif name in lists:
+            there = _items(overrides.get(name, lists[name]))
+            after[name] = ",".join(_LISTED[Alteration(alteration)](there, _items(value)))
         else:
             word = Alteration(alteration).name
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Can't {word} to {brief(name)}, which is no list")
+            wrong = f"Can't {word} to key {brief(name)} because its type is not LIST."
+            raise KafkaError(ErrorCode.INVALID_CONFIG, wrong)
     return after
+
+
+def replaced(overrides: Overrides, wishes: Sequence[Wish]) -> Overrides:
+    """
+    The overrides when all that is set is what these set. What cannot change stays, where they do not name it.
+    """
+    check_wishes(wishes)
+    stay = {name: value for name, value in overrides.items() if name in FIXED_CONFIGS}
+    return stay | {wish.name: wish.value for wish in wishes if wish.value is not None}
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _appended(there: list[str], more: list[str]) -> Iterable[str]:
+    return dict.fromkeys([*there, *more])
+
+
+def _without(there: list[str], less: list[str]) -> Iterable[str]:
+    return [item for item in there if item not in less]
+
+
+_LISTED = {Alteration.APPEND: _appended, Alteration.SUBTRACT: _without}
 
 
 def _unclear(reason: str) -> KafkaError:

@@ -36,11 +36,25 @@ AllOverrides = Mapping[ConfigResource, Overrides]  # only of resources that have
 NO_OVERRIDES: Overrides = MappingProxyType({})
 
 
+def topic(name: str) -> ConfigResource:
+    """
+    The resource that a topic is.
+    """
+    return ConfigResource(ConfigKind.TOPIC, name)
+
+
 def group(group_id: str) -> ConfigResource:
     """
     The resource that a group is, be it there or not.
     """
     return ConfigResource(ConfigKind.GROUP, group_id)
+
+
+def broker(name: int | str) -> ConfigResource:
+    """
+    The resource that a broker is, by its id; "" is all brokers.
+    """
+    return ConfigResource(ConfigKind.BROKER, str(name))
 
 
 def changed(everything: AllOverrides, resource: ConfigResource, change: Change) -> AllOverrides:

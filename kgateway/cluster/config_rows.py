@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import IntEnum
+from math import isnan
 from typing import Any
 
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -18,6 +19,7 @@ LONG_MAX = (1 << 63) - 1
 
 _SHOWN = 200  # characters
 
+_BOOLEANS = {"true": True, "false": False}
 _INTEGER = re.compile("[+-]?[0-9]{1,19}")
 _REPLICAS = re.compile(r"(\*|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)?")
 
@@ -27,12 +29,31 @@ class ConfigType(IntEnum):
     The types of DescribeConfigs, by their numbers on the wire.
     """
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
     LONG = 5
     DOUBLE = 6
     LIST = 7
+
+
+class NotAllowed(ValueError):
+    """
+    A text is no value, and why: in Kafka's words, with what Kafka shows of the text, if anything.
+    """
+
+    def __init__(self, shown: object, why: str) -> None:
+        super().__init__(shown, why)
+        self.shown, self.why = shown, why
+
+    def of(self, name: str) -> str:
+        """
+        What is told of the config of this name.
+        """
+        if self.shown is None:
+            return f"Configuration '{name}' {self.why}"
+        return f"Invalid value {brief(str(self.shown))} for configuration {name}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +63,7 @@ class Kind:
     """
 
     type: ConfigType
-    allowed: str
-    parse: Callable[[str], Any]  # raises ValueError for what is not allowed
+    parse: Callable[[str], Any]  # raises NotAllowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +79,7 @@ class Row:
     synonym: str = ""  # the broker's config that gives the default
     without_effect: str = ""  # why it changes nothing today; empty where it does
     only: str = ""  # the one value that is no false promise; why it is the only one, `without_effect` says
+    is_fixed: bool = False  # whether what holds when the resource is made holds for good
 
     def read(self, text: str) -> Any:
         """
@@ -66,9 +87,8 @@ class Row:
         """
         try:
             value = self.kind.parse(text)
-        except ValueError:
-            wrong = f"{self.name} is {brief(text)!r}, and must be {self.kind.allowed}"
-            raise KafkaError(ErrorCode.INVALID_CONFIG, wrong) from None
+        except NotAllowed as wrong:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, wrong.of(self.name)) from None
         if self.only and show(value) != self.only:
             reason = f"{self.name} can only be {self.only}, not {show(value)}: {self.without_effect}"
             raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
@@ -104,21 +124,28 @@ def boolean() -> Kind:
     """
     True or false.
     """
-    return Kind(ConfigType.BOOLEAN, "true or false", lambda text: ("false", "true").index(text.strip().lower()) == 1)
+
+    def parse(text: str) -> bool:
+        word = text.strip().lower()
+        if word not in _BOOLEANS:
+            raise NotAllowed(text, "Expected value to be either true or false")
+        return _BOOLEANS[word]
+
+    return Kind(ConfigType.BOOLEAN, parse)
 
 
 def integer(low: int, high: int = INT_MAX, also: int | None = None) -> Kind:
     """
     A number of 32 bits within bounds, or one other that means something else.
     """
-    return _number(ConfigType.INT, low, high, also)
+    return _number(ConfigType.INT, INT_MAX, low, high, also)
 
 
 def long(low: int = -LONG_MAX - 1) -> Kind:
     """
     A number of 64 bits.
     """
-    return _number(ConfigType.LONG, low, LONG_MAX, None)
+    return _number(ConfigType.LONG, LONG_MAX, low, LONG_MAX, None)
 
 
 def ratio() -> Kind:
@@ -127,19 +154,27 @@ def ratio() -> Kind:
     """
 
     def parse(text: str) -> float:
-        value = float(text)
-        if not 0 <= value <= 1:
-            raise ValueError
+        try:
+            value = float(text)
+        except ValueError:
+            raise _no_number(text, ConfigType.DOUBLE) from None
+        if isnan(value):
+            raise _no_number(text, ConfigType.DOUBLE)
+        _check_bounds(value, 0, 1)
         return value
 
-    return Kind(ConfigType.DOUBLE, "a number from 0 to 1", parse)
+    return Kind(ConfigType.DOUBLE, parse)
 
 
 def word(*known: str) -> Kind:
     """
     One of these.
     """
-    return Kind(ConfigType.STRING, f"one of {', '.join(known)}", lambda text: known[known.index(text.strip())])
+
+    def parse(text: str) -> str:
+        return _known(text.strip(), known)
+
+    return Kind(ConfigType.STRING, parse)
 
 
 def words(*known: str) -> Kind:
@@ -148,12 +183,15 @@ def words(*known: str) -> Kind:
     """
 
     def parse(text: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(known[known.index(item)] for item in _items(text)))
+        items = _items(text)
+        if "" in items:
+            raise NotAllowed(None, "values must not be empty.")
+        return tuple(dict.fromkeys(_known(item, known) for item in items))
 
-    return Kind(ConfigType.LIST, f"a list, with commas, of {', '.join(known)}", parse)
+    return Kind(ConfigType.LIST, parse)
 
 
-def replicas() -> Kind:
+def replicas(name: str) -> Kind:
     """
     Partitions and brokers, for throttles.
     """
@@ -161,23 +199,43 @@ def replicas() -> Kind:
     def parse(text: str) -> tuple[str, ...]:
         items = _items(text)
         if not _REPLICAS.fullmatch(",".join(items)):
-            raise ValueError
+            form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+            rule = f"{name} must be the literal '*' or a list of replicas in the following format: {form}"
+            raise NotAllowed(f"[{', '.join(items)}]", rule)
         return items
 
-    return Kind(ConfigType.LIST, "* or a list, with commas, of PARTITION:BROKER", parse)
+    return Kind(ConfigType.LIST, parse)
 
 
-def _number(kind: ConfigType, low: int, high: int, also: int | None) -> Kind:
+def _number(kind: ConfigType, largest: int, low: int, high: int, also: int | None) -> Kind:
     def parse(text: str) -> int:
-        if not _INTEGER.fullmatch(text.strip()):
-            raise ValueError
-        value = int(text)
-        if value != also and not low <= value <= high:
-            raise ValueError
+        if not _INTEGER.fullmatch(text.strip()) or not -largest - 1 <= (value := int(text)) <= largest:
+            raise _no_number(text, kind)
+        if value == also:
+            return value
+        if also is not None and not low <= value <= high:
+            raise NotAllowed(value, f"Value must be between {low} and {high} or equal to {also}")
+        _check_bounds(value, low, high)
         return value
 
-    bounds = f"an integer from {low} to {high}"
-    return Kind(kind, bounds if also is None else f"{bounds}, or {also}", parse)
+    return Kind(kind, parse)
+
+
+def _check_bounds(value: float, low: float, high: float) -> None:
+    if value < low:
+        raise NotAllowed(value, f"Value must be at least {low}")
+    if value > high:
+        raise NotAllowed(value, f"Value must be no more than {high}")
+
+
+def _no_number(text: str, kind: ConfigType) -> NotAllowed:
+    return NotAllowed(text, f"Not a number of type {kind.name}")
+
+
+def _known(item: str, known: tuple[str, ...]) -> str:
+    if item not in known:
+        raise NotAllowed(item, f"String must be one of: {', '.join(known)}")
+    return item
 
 
 def _items(text: str) -> tuple[str, ...]:

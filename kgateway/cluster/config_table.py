@@ -18,12 +18,8 @@ from kgateway.cluster.config_rows import (
     words,
 )
 
-_AS_PRODUCED = "records are kept as the producer compressed them"
-_NO_COMPACTION = "nothing is compacted yet"
 _NO_COPIES = "gateways do not copy records from one another"
-_NO_RETENTION = "records stay until their topic is deleted; there is no retention yet"
 _AS_WRITTEN = "files grow as they are written"
-_NO_JITTER = "segments begin when they must"
 _NO_TIERS = "there is no tiered storage"
 
 
@@ -34,7 +30,6 @@ _ROWS = (
         "delete",
         "What becomes of old records: delete drops them by age and size, compact keeps the last one of each key.",
         "log.cleanup.policy",
-        _NO_RETENTION,
     ),
     Row(
         "compression.gzip.level",
@@ -42,7 +37,6 @@ _ROWS = (
         "-1",
         "How hard gzip tries, where compression.type is gzip; -1 is gzip's own default.",
         "compression.gzip.level",
-        _AS_PRODUCED,
     ),
     Row(
         "compression.lz4.level",
@@ -50,7 +44,6 @@ _ROWS = (
         "9",
         "How hard lz4 tries, where compression.type is lz4.",
         "compression.lz4.level",
-        _AS_PRODUCED,
     ),
     Row(
         "compression.type",
@@ -58,8 +51,6 @@ _ROWS = (
         "producer",
         "How records are compressed in the log; producer leaves them as they came.",
         "compression.type",
-        _AS_PRODUCED,
-        only="producer",
     ),
     Row(
         "compression.zstd.level",
@@ -67,7 +58,6 @@ _ROWS = (
         "3",
         "How hard zstd tries, where compression.type is zstd.",
         "compression.zstd.level",
-        _AS_PRODUCED,
     ),
     Row(
         "delete.retention.ms",
@@ -75,7 +65,6 @@ _ROWS = (
         "86400000",
         "How long compaction keeps tombstones, so that a reader who began at the start still sees them.",
         "log.cleaner.delete.retention.ms",
-        _NO_COMPACTION,
     ),
     Row(
         "file.delete.delay.ms",
@@ -83,7 +72,6 @@ _ROWS = (
         "60000",
         "How long the file of a deleted segment stays on disk.",
         "log.segment.delete.delay.ms",
-        _NO_RETENTION,
     ),
     Row(
         "flush.messages",
@@ -101,7 +89,7 @@ _ROWS = (
     ),
     Row(
         "follower.replication.throttled.replicas",
-        replicas(),
+        replicas("follower.replication.throttled.replicas"),
         "",
         "Which replicas are throttled where they receive: PARTITION:BROKER pairs, or * for all.",
         without_effect=_NO_COPIES,
@@ -122,7 +110,7 @@ _ROWS = (
     ),
     Row(
         "leader.replication.throttled.replicas",
-        replicas(),
+        replicas("leader.replication.throttled.replicas"),
         "",
         "Which replicas are throttled where they are sent from: PARTITION:BROKER pairs, or * for all.",
         without_effect=_NO_COPIES,
@@ -149,7 +137,6 @@ _ROWS = (
         str(LONG_MAX),
         "How old a record may become before it must be compacted.",
         "log.cleaner.max.compaction.lag.ms",
-        _NO_COMPACTION,
     ),
     Row(
         "max.message.bytes",
@@ -185,7 +172,6 @@ _ROWS = (
         "0.5",
         "Which part of a log must be uncompacted before compaction is worth its work.",
         "log.cleaner.min.cleanable.ratio",
-        _NO_COMPACTION,
     ),
     Row(
         "min.compaction.lag.ms",
@@ -193,7 +179,6 @@ _ROWS = (
         "0",
         "How long a record is safe from compaction.",
         "log.cleaner.min.compaction.lag.ms",
-        _NO_COMPACTION,
     ),
     Row(
         "min.insync.replicas",
@@ -239,7 +224,6 @@ _ROWS = (
         "-1",
         "How large a partition may become before its oldest records are dropped; -1 is without limit.",
         "log.retention.bytes",
-        _NO_RETENTION,
     ),
     Row(
         "retention.ms",
@@ -247,7 +231,23 @@ _ROWS = (
         "604800000",
         "How old records may become before they are dropped; -1 is without limit.",
         "log.retention.ms",
-        _NO_RETENTION,
+    ),
+    Row(
+        "seaweedmq.acks",
+        word("held", "flushed", "received"),
+        "held",
+        "What acks=all waits for on SeaweedMQ: held and received for a broker's memory, flushed for files. The gateway "
+        "keeps what is in no file yet, and publishes it again after a broker has crashed.",
+        "seaweedmq.acks",
+    ),
+    Row(
+        "seaweedmq.format",
+        word("record", "plain", "batch"),
+        "record",
+        "How records become messages of SeaweedMQ: each with columns, each as its bare bytes, or whole batches. It is "
+        "decided when the topic is made, and cannot change.",
+        "seaweedmq.format",
+        is_fixed=True,
     ),
     Row(
         "segment.bytes",
@@ -262,7 +262,6 @@ _ROWS = (
         "10485760",
         "How large the index of a segment may become.",
         "log.index.size.max.bytes",
-        _AS_WRITTEN,
     ),
     Row(
         "segment.jitter.ms",
@@ -270,7 +269,6 @@ _ROWS = (
         "0",
         "By how much at most segment.ms is shortened at random, so that logs do not all begin a segment at once.",
         "log.roll.jitter.ms",
-        _NO_JITTER,
     ),
     Row(
         "segment.ms",
@@ -290,3 +288,4 @@ _ROWS = (
 )
 
 TOPIC_CONFIGS = {row.name: row for row in _ROWS}
+FIXED_CONFIGS = frozenset(row.name for row in _ROWS if row.is_fixed)

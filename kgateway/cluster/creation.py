@@ -1,5 +1,5 @@
 """
-The rules for making topics and for letting them grow.
+The rules for making topics, for letting them grow, and for setting other configs for them.
 
 A plan is what a topic is going to be; making one changes nothing, so a request that only wants to be checked ends here.
 How many replicas there are is decided by the gateways and their storage: a client's wish is checked against the nodes,
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from twisted.logger import Logger
 
+from kgateway.cluster.broker_config import topic_defaults
 from kgateway.cluster.config import TopicConfig
-from kgateway.cluster.described import topic_defaults
 from kgateway.cluster.names import METADATA_LOG, check_collision, check_name, is_internal
 from kgateway.cluster.placement import Assignment, check_assignments, check_nodes
 from kgateway.cluster.view import ClusterView, NewTopic, Topic
@@ -73,11 +73,11 @@ class Rules:
         The topic that a client asks for, or why it cannot be.
         """
         self._check_free(wish.name)
-        config = TopicConfig.of(_without_nulls(wish.overrides), topic_defaults(self.settings))
+        config = TopicConfig.of(_without_nulls(wish.overrides), topic_defaults(self.settings, self.view.overrides))
         replicas = self._replicas(wish)
         unmet = [
             *self._lower("replication factor", replicas, ErrorCode.INVALID_REPLICATION_FACTOR),
-            *self._lower("min.insync.replicas", config.min_insync_replicas, ErrorCode.INVALID_CONFIG),
+            *self._lower_in_sync(config),
         ]
         if wish.assignments and len(self.view.nodes) > 1:
             unmet.append("the assignment asked for is not kept: gateways share out partitions among themselves")
@@ -93,6 +93,15 @@ class Rules:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
         count = 1 if name.startswith("_") else DEFAULT
         return self.plan(Wish(name, count, overrides=_REGISTRY if name == _REGISTRY_TOPIC else {}))
+
+    def altered(self, topic: Topic, overrides: Mapping[str, str]) -> list[str]:
+        """
+        What of these overrides the topic would not get; a KafkaError where it cannot have them.
+        """
+        config = topic.config.altered(overrides, topic_defaults(self.settings, self.view.overrides))
+        if config.min_insync_replicas == topic.config.min_insync_replicas:
+            return []
+        return self._lower_in_sync(config)
 
     def check_total(self, wishes: Iterable[Wish]) -> None:
         """
@@ -113,23 +122,26 @@ class Rules:
         Refuse a number of partitions that is no increase, or new ones that cannot be placed as asked.
         """
         now = len(topic.partitions)
-        if partition_count <= now:
-            wish = f"{partition_count} would not be an increase"
-            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic {topic.name} has {now} partition(s), and {wish}")
+        if partition_count == now:
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
+        if partition_count < now:
+            standing = f"The topic {topic.name} currently has {now} partition(s)"
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"{standing}; {partition_count} would not be an increase.")
         if assignments is None:
             return
         added = partition_count - now
         if len(assignments) != added:
-            wrong = f"{added} partition(s) are to be added, and {len(assignments)} assignment(s) were given"
+            wanted = f"Attempted to add {added} additional partition(s)"
+            wrong = f"{wanted}, but only {len(assignments)} assignment(s) were specified."
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, wrong)
         for nodes in assignments:
             check_nodes(nodes, self.view, len(topic.partitions[0].replicas))
 
     def _check_free(self, name: str) -> None:
         if name == METADATA_LOG:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_LOG} is prohibited")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_LOG} is prohibited.")
         if name in self.view.topics:
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists")
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         check_name(name)
         check_collision(name, self.view.blurred_names)
 
@@ -147,6 +159,9 @@ class Rules:
         known = wish.replication_factor != DEFAULT
         return wish.replication_factor if known else self.settings.default_replication_factor
 
+    def _lower_in_sync(self, config: TopicConfig) -> list[str]:
+        return self._lower("min.insync.replicas", config.min_insync_replicas, ErrorCode.INVALID_CONFIG)
+
     def _lower(self, what: str, wanted: int, code: ErrorCode) -> list[str]:
         there = len(self.view.nodes)
         if wanted <= there:
@@ -162,8 +177,7 @@ def check_addition(count: int) -> None:
     Refuse so many new partitions in one request.
     """
     if count > MOST_PARTITIONS:
-        reason = f"{count} new partitions in one request are too many; {MOST_PARTITIONS} are allowed"
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, reason)
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def _without_nulls(overrides: Mapping[str, str | None]) -> dict[str, str]:
@@ -174,15 +188,17 @@ def _without_nulls(overrides: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _check_alone(wish: Wish) -> None:
-    if (wish.partition_count, wish.replication_factor) != (DEFAULT, DEFAULT):
-        given = f"{wish.partition_count} partition(s) and replication factor {wish.replication_factor}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"with an assignment both must be -1, and these are {given}")
+    given = {"replication factor": wish.replication_factor, "numPartitions": wish.partition_count}
+    for what, count in given.items():
+        if count != DEFAULT:
+            wrong = f"A manual partition assignment was specified, but {what} was not set to -1."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
 
 
 def _check_counts(wish: Wish) -> None:
     if wish.replication_factor < DEFAULT or wish.replication_factor == 0:
-        wrong = f"Replication factor must be larger than 0, or -1 for the default; it is {wish.replication_factor}"
+        wrong = "Replication factor must be larger than 0, or -1 to use the default value."
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, wrong)
     if wish.partition_count < DEFAULT or wish.partition_count == 0:
-        wrong = f"Number of partitions must be larger than 0, or -1 for the default; it is {wish.partition_count}"
+        wrong = "Number of partitions was set to an invalid non-positive value."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, wrong)

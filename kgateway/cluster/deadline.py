@@ -34,13 +34,22 @@ class Deadline:
 
         def failed(failure: Failure) -> None:
             if waiting.called:
-                self._log.failure("a change that its client no longer waits for failed", failure)
+                self._tell(failure)
             else:
                 waiting.errback(failure)
 
         work.addCallbacks(waiting.callback, failed)
         waiting.addTimeout(max(0, self._ends - self._clock.seconds()), self._clock, self._say_late)
         return await waiting
+
+    def _tell(self, failure: Failure) -> None:
+        """
+        A refusal, as of a topic deleted meanwhile, is news; anything else is a defect.
+        """
+        if failure.check(KafkaError):
+            self._log.info("a change that its client no longer waits for was refused: {error}", error=failure.value)
+        else:
+            self._log.failure("a change that its client no longer waits for failed", failure)
 
     def _say_late(self, result: object, _: float) -> None:
         reason = f"it was not done after {self._timeout_ms} ms, and may still take effect"

@@ -39,10 +39,10 @@ def check_group_config(overrides: Overrides, settings: Settings) -> None:
     """
     values = read_group_config(overrides)
     for name, value in values.items():
-        for word, least in (("at least", "min"), ("at most", "max")):
+        for word, least in (("greater", "min"), ("less", "max")):
             bound, limit = _bound(least, name, settings)
             if value < limit if least == "min" else value > limit:
-                raise _invalid(f"{name} is {value}, and must be {word} {limit}, which is {bound}")
+                raise _invalid(f"{name} must be {word} than or equal to {bound}")
     now = group_values(overrides, settings)
     if now[SESSION_TIMEOUT] <= now[HEARTBEAT_INTERVAL]:
         session, heartbeat = now[SESSION_TIMEOUT], now[HEARTBEAT_INTERVAL]

@@ -32,7 +32,7 @@ def check_collision(name: str, taken: Mapping[str, str]) -> None:
     if twin != name:
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"Topic '{name}' collides with existing topic '{twin}': they differ only in '.' and '_'",
+            f"Topic '{name}' collides with existing topic: {twin}",
         )
 
 
@@ -67,7 +67,7 @@ def _illegal(name: str) -> str | None:
     if name in {".", ".."}:
         return f"'{name}' is not allowed"
     if len(name) > MAX_LENGTH:
-        return f"'{name[:20]}...' has {len(name)} characters, and {MAX_LENGTH} are allowed"
+        return f"the length of '{name[:20]}...' is longer than the max allowed length {MAX_LENGTH}"
     if not _LEGAL.fullmatch(name):
-        return f"'{name}' has characters other than ASCII letters, digits, '.', '_' and '-'"
+        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     return None

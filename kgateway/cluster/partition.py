@@ -44,6 +44,14 @@ class Appended(NamedTuple):
     stored: Deferred[None] | None = None
     safe: Deferred[None] | None = None
 
+    def leave(self, *unwanted: Deferred[None] | None) -> None:
+        """
+        Nobody waits for these: if they fail that is of no interest.
+        """
+        for waited in unwanted:
+            if waited is not None:
+                waited.addErrback(lambda _: None)
+
 
 class Aborted(NamedTuple):
     """

@@ -2,6 +2,7 @@
 Where a client wants the replicas of partitions, and whether they could be there.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,10 +26,13 @@ def check_assignments(assignments: Sequence[Assignment], view: ClusterView) -> N
     """
     for assignment in assignments:
         check_nodes(assignment.nodes, view, len(assignments[0].nodes))
-    indexes = sorted(assignment.index for assignment in assignments)
-    if indexes != list(range(len(indexes))):
-        shown = ", ".join(map(str, indexes[:10]))
-        wrong = f"partitions must be numbered from 0 on, each once; these are {shown}"
+    counted = Counter(sorted(assignment.index for assignment in assignments))
+    twice = [index for index, count in counted.items() if count > 1]
+    if twice:
+        wrong = f"Found multiple manual partition assignments for partition {twice[0]}"
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, wrong)
+    if [*counted] != list(range(len(counted))):
+        wrong = "partitions should be a consecutive 0-based integer sequence"
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, wrong)
 
 
@@ -37,14 +41,18 @@ def check_nodes(nodes: Sequence[int], view: ClusterView, replication_factor: int
     Refuse the nodes of one partition, where the others of its topic have this many.
     """
     strangers = [node for node in nodes if view.node(node) is None]
+    twice = [node for node, count in Counter(sorted(nodes)).items() if count > 1]
     wrong = None
     if not nodes:
-        wrong = "an assignment has no broker"
+        wrong = "includes an empty replica list."
+    elif twice:
+        wrong = f"includes the broker {twice[0]} more than once."
     elif strangers:
-        wrong = f"an assignment has broker {strangers[0]}, and no such broker is registered"
-    elif len(set(nodes)) < len(nodes):
-        wrong = f"an assignment has a broker twice: {', '.join(map(str, nodes))}"
+        wrong = f"includes broker {strangers[0]}, but no such broker is registered."
     elif len(nodes) != replication_factor:
-        wrong = f"an assignment has {len(nodes)} replica(s), and other partitions have {replication_factor}"
+        wrong = (
+            f"includes a partition with {len(nodes)} replica(s), but this is not consistent with previous partitions, "
+            f"which have {replication_factor} replica(s)."
+        )
     if wrong:
-        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, wrong)
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {wrong}")

@@ -5,11 +5,11 @@ Things are keyed by topic id; a name is only how clients find one. A change make
 same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kgateway.cluster.config import TopicConfig
-from kgateway.cluster.config_resource import NO_OVERRIDES, AllOverrides, ConfigResource, Overrides
+from kgateway.cluster.config_resource import NO_OVERRIDES, AllOverrides, ConfigKind, ConfigResource, Overrides
 from kgateway.cluster.names import blurred
 from kgateway.wire.uuids import Uuid
 
@@ -111,6 +111,18 @@ class ClusterView:
             epoch=self.epoch + 1,
         )
 
+    def with_topics(self, topics: Iterable[Topic]) -> "ClusterView":
+        """
+        The view in which these topics are as they are here; it has all of them already.
+        """
+        named = {topic.name: topic for topic in topics}
+        return replace(
+            self,
+            topics={**self.topics, **named},
+            topics_by_id={**self.topics_by_id, **{topic.id: topic for topic in named.values()}},
+            epoch=self.epoch + 1,
+        )
+
     def without_topic(self, topic: Topic) -> "ClusterView":
         """
         The view in which this topic is gone.
@@ -127,6 +139,9 @@ class ClusterView:
         """
         What is set for a resource.
         """
+        if resource.kind is ConfigKind.TOPIC:
+            topic = self.topics.get(resource.name)
+            return topic.config.overrides if topic else NO_OVERRIDES
         return self.overrides.get(resource, NO_OVERRIDES)
 
     def with_overrides(self, overrides: AllOverrides) -> "ClusterView":

@@ -62,7 +62,8 @@ class Settings:
     )
     broker: str = option(
         "log:./kgateway-data",
-        "where topics and their records are kept: log:FOLDER on disk, memory: until the gateway stops",
+        "where topics and their records are kept: log:FOLDER on disk, seaweedmq:MASTER:PORT,... in a cluster of "
+        "SeaweedMQ, memory: until the gateway stops",
         matching("SCHEME:REST", "SCHEME:REST, such as log:FOLDER or memory:", r"(?s)[a-z][a-z0-9+.-]*:.*"),
     )
     config: str | None = option(None, "a TOML file with further settings", path())
@@ -107,11 +108,37 @@ class Settings:
         choice("clamp", "strict"),
     )
     message_max_bytes: int = option(1_048_588, "the largest record batch", size(0), "message.max.bytes")
+    compression_type: str = option(
+        "producer",
+        "how records are compressed in logs, where a topic does not set compression.type itself",
+        choice("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        "compression.type",
+    )
     acks_fsync: bool = option(
         False,
         "whether acks=all waits until records would outlast the machine; a topic can set kgateway.acks.fsync itself",
         boolean(),
         "kgateway.acks.fsync",
+    )
+    seaweedmq_format: str = option(
+        "record",
+        "how records become messages of SeaweedMQ, where a topic does not set seaweedmq.format itself",
+        choice("record", "plain", "batch"),
+        "seaweedmq.format",
+    )
+    seaweedmq_acks: str = option(
+        "held",
+        "what acks=all waits for on SeaweedMQ, where a topic does not set seaweedmq.acks itself",
+        choice("held", "flushed", "received"),
+        "seaweedmq.acks",
+    )
+    seaweed_security: str | None = option(
+        None, "the security.toml with the certificates and keys that a SeaweedFS cluster wants", path()
+    )
+    seaweed_filer_group: str = option(
+        "",
+        "the filerGroup of the filers and brokers of a SeaweedFS cluster, if they have one",
+        matching("GROUP", "a name without spaces", r"\S*"),
     )
     flush_messages: int = option(
         _NEVER,
@@ -124,6 +151,30 @@ class Settings:
     )
     segment_bytes: int = option(
         1 << 30, "the size at which a log begins a new file", size(1 << 20), "log.segment.bytes"
+    )
+    retention_ms: int = option(
+        604_800_000,
+        "how long records are kept, where a topic does not set retention.ms itself",
+        duration(0, _NEVER),
+        "log.retention.ms",
+    )
+    retention_check_interval_ms: int = option(
+        300_000,
+        "how often records are looked for that topics keep no longer",
+        duration(1),
+        "log.retention.check.interval.ms",
+    )
+    compaction_backoff_ms: int = option(
+        15_000,
+        "how long the log rests between two looks for topics that are to be compacted",
+        duration(1),
+        "log.cleaner.backoff.ms",
+    )
+    compaction_memory_bytes: int = option(
+        128 << 20,
+        "the memory in which compaction remembers keys; what has no room waits for the next round",
+        size(1 << 20),
+        "log.cleaner.dedupe.buffer.size",
     )
     fetch_max_bytes: int = option(55 << 20, "the most a fetch response holds", size(1024), "fetch.max.bytes")
     fetch_sessions: int = option(

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from kgateway.control.arguments import no_more, number, text
+from kgateway.control.connections import Connections
 from kgateway.control.protocol import Command, CommandError, nearest
 from kgateway.observe.levels import LEVELS, LogLevels
 from kgateway.observe.profile import Profiler, ProfilerBusy, Row
@@ -16,7 +18,11 @@ _OUTCOMES = [*ErrorCode.__members__, *Kind]
 
 
 def commands(
-    reasons: Reasons, plugins: Callable[[], list[dict[str, Any]]], levels: LogLevels, profiler: Profiler
+    reasons: Reasons,
+    plugins: Callable[[], list[dict[str, Any]]],
+    levels: LogLevels,
+    profiler: Profiler,
+    connections: Connections,
 ) -> dict[str, Command]:
     """
     All of them, by name. `plugins` gives a row for each API: key, api, versions, handler, from, priority, filters.
@@ -26,6 +32,7 @@ def commands(
         "plugins": Plugins(plugins),
         "loglevel": LogLevel(levels),
         "profile": Profile(profiler),
+        "clients": connections,
     }
 
 
@@ -38,9 +45,9 @@ class Why:
         self._reasons = reasons
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        limit = int(_number(given, "limit", 20, 1, self._reasons.capacity))
-        client, api, code = _text(given, "client"), _text(given, "api"), _text(given, "code")
-        _no_more(given)
+        limit = int(number(given, "limit", 20, 1, self._reasons.capacity))
+        client, api, code = text(given, "client"), text(given, "api"), text(given, "code")
+        no_more(given)
         if code is not None and nearest(code, _OUTCOMES).lower() != code.lower():
             raise CommandError(f"there is no error code {code}; the nearest is {nearest(code, _OUTCOMES)}")
         found = self._reasons.latest(limit, client, api, code)
@@ -56,7 +63,7 @@ class Plugins:
         self._rows = rows
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        _no_more(given)
+        no_more(given)
         return {"plugins": self._rows()}
 
 
@@ -69,8 +76,8 @@ class LogLevel:
         self._levels = levels
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        level, before = _text(given, "level"), self._levels.level
-        _no_more(given)
+        level, before = text(given, "level"), self._levels.level
+        no_more(given)
         if level is not None:
             if level.lower() not in LEVELS:
                 raise CommandError(f"there is no log level {level}; the nearest is {nearest(level, LEVELS)}")
@@ -87,8 +94,8 @@ class Profile:
         self._profiler = profiler
 
     async def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        seconds = _number(given, "seconds", 10, 0.1, 60)
-        _no_more(given)
+        seconds = number(given, "seconds", 10, 0.1, 60)
+        no_more(given)
         try:
             profile = await self._profiler.run(seconds)
         except ProfilerBusy as busy:
@@ -104,22 +111,3 @@ def _shown(reason: Reason) -> dict[str, Any]:
 
 def _rounded(row: Row) -> dict[str, Any]:
     return {**asdict(row), "own_s": round(row.own_s, 6), "total_s": round(row.total_s, 6)}
-
-
-def _text(given: dict[str, Any], name: str) -> str | None:
-    value = given.pop(name, None)
-    if value is not None and not isinstance(value, str):
-        raise CommandError(f"{name} is a text, and not {value!r}")
-    return value
-
-
-def _number(given: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
-    value = given.pop(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise CommandError(f"{name} is a number from {low} to {high}, and not {value!r}")
-    return value
-
-
-def _no_more(given: dict[str, Any]) -> None:
-    if given:
-        raise CommandError(f"the command takes no {', '.join(sorted(given))}")

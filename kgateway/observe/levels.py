@@ -7,6 +7,7 @@ already; each is taken out of Twisted's publisher and put back behind a filter, 
 
 from twisted.logger import FilteringLogObserver, ILogObserver, LogLevel, LogLevelFilterPredicate, LogPublisher
 
+_CHATTY = "twisted.web.client"  # at the level info it tells of each connection that it opens and closes
 LEVELS = tuple(level.name for level in LogLevel.iterconstants())  # debug first, critical last
 
 
@@ -17,7 +18,8 @@ class LogLevels:
 
     def __init__(self, publisher: LogPublisher, level: str = "info") -> None:
         self._publisher = publisher
-        self._predicate = LogLevelFilterPredicate(LogLevel.levelWithName(level))
+        self._predicate = LogLevelFilterPredicate()
+        self.set(level)
         self._filtered: list[tuple[ILogObserver, ILogObserver]] = []  # an observer, and what stands before it
 
     @property
@@ -28,7 +30,10 @@ class LogLevels:
         """
         From now on write this level, one of `LEVELS`, and those above it.
         """
-        self._predicate.setLogLevelForNamespace("", LogLevel.levelWithName(level))
+        lowest = LogLevel.levelWithName(level)
+        self._predicate.setLogLevelForNamespace("", lowest)
+        is_all = lowest is LogLevel.debug
+        self._predicate.setLogLevelForNamespace(_CHATTY, lowest if is_all else max(lowest, LogLevel.warn))
 
     def start(self) -> None:
         """

@@ -44,11 +44,11 @@ NO_TIMESTAMP = -1
 
 _LENGTH_END = 12
 _RECORD_SIZE_MIN = 7  # length, attributes, two deltas, and the sizes of key, value and headers: a byte each
-_CODEC_BITS = 0x07
+CODEC_BITS = 0x07
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
-_DELETE_HORIZON_BIT = 0x40
+DELETE_HORIZON_BIT = 0x40
 
 
 class TimestampType(IntEnum):
@@ -105,7 +105,7 @@ class BatchHeader(Message, versions="2"):
         """
         How the records are compressed; a ValueError where the number has no meaning.
         """
-        return Codec(self.attributes & _CODEC_BITS)
+        return Codec(self.attributes & CODEC_BITS)
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -124,7 +124,7 @@ class BatchHeader(Message, versions="2"):
         """
         Whether compaction has put into the base timestamp when tombstones and markers may go (KIP-534).
         """
-        return bool(self.attributes & _DELETE_HORIZON_BIT)
+        return bool(self.attributes & DELETE_HORIZON_BIT)
 
 
 class Batch(NamedTuple):
@@ -221,6 +221,26 @@ def stamped(batch: Batch, timestamp_ms: int) -> Batch:
     return Batch(header, memoryview(encode(header, MAGIC) + payload))
 
 
+def written(header: BatchHeader, payload: Buffer) -> Batch:
+    """
+    The batch of this header and the records behind it, with the length and the CRC that belong to them.
+    """
+    header.batch_length = HEADER_SIZE - _LENGTH_END + len(payload)
+    head = encode(header, MAGIC)
+    header.crc = crc32c(payload, crc32c(head[CRC_START:]))
+    crc = header.crc.to_bytes(CRC_START - CRC_PLACE, "big")
+    return Batch(header, memoryview(b"".join((head[:CRC_PLACE], crc, head[CRC_START:], payload))))
+
+
+def check_size(batch: Batch, bytes_max: int) -> None:
+    """
+    Refuse a batch that is larger than its topic takes.
+    """
+    size = len(batch.data)
+    if size > bytes_max:
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, and the topic takes {bytes_max}")
+
+
 def check_produced(batch: Batch) -> None:
     """
     Refuse a batch that no producer may send, judged as Kafka's log judges it, as far as the header tells.
@@ -239,7 +259,7 @@ def check_produced(batch: Batch) -> None:
         _refuse(f"the batch declares {count} records")
     if last != count - 1:
         _refuse(f"{count} records end at offset delta {count - 1}, not {last}")
-    codec = header.attributes & _CODEC_BITS
+    codec = header.attributes & CODEC_BITS
     if codec == Codec.NONE and count * _RECORD_SIZE_MIN > header.size - HEADER_SIZE:
         _refuse(f"{count} records do not fit into {header.size - HEADER_SIZE} bytes")
     if header.is_control:

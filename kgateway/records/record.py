@@ -12,14 +12,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kgateway.records.batch import HEADER_SIZE, MAGIC, Batch, TimestampType
-from kgateway.records.compression import Codec, decompress
+from kgateway.records.payload import RECORDS_BYTES_MAX, Payload, malformed, payload_of
 from kgateway.wire.codec import decoder
-from kgateway.wire.malformed import Malformed, Place
 from kgateway.wire.schema import Message, Struct, v
 from kgateway.wire.types import i8, varint, varlong
 from kgateway.wire.varints import read_varint
-
-RECORDS_BYTES_MAX = 128 << 20  # decompressed, unless the caller says otherwise
 
 
 class RecordBody(Message, versions="2", zigzag=True):
@@ -63,18 +60,19 @@ class Record(NamedTuple):
 _decode_body = decoder(RecordBody, MAGIC)
 
 
-def records(batch: Batch, limit: int = RECORDS_BYTES_MAX) -> Iterator[Record]:
+def records(batch: Batch, limit: int = RECORDS_BYTES_MAX, payload: Payload | None = None) -> Iterator[Record]:
     """
-    The records of a batch, one by one, if decompressing them gives no more than `limit` bytes.
+    The records of a batch, one by one, if decompressing them gives no more than `limit` bytes. Who has done that
+    already gives the payload.
 
     Positions in a `Malformed` count from the start of the batch, or of the decompressed records.
     """
     header = batch.header
     if header.records_count < 0:
-        raise _malformed("records_count", HEADER_SIZE - 4, f"{header.records_count} records declared")
+        raise malformed("records_count", HEADER_SIZE - 4, f"{header.records_count} records declared")
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     appended = header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND_TIME else None
-    data, pos = _opened(batch, limit)
+    data, pos = payload or payload_of(batch, limit)
     for _ in range(header.records_count):
         body, pos = _read_body(data, pos)
         yield Record(
@@ -85,37 +83,19 @@ def records(batch: Batch, limit: int = RECORDS_BYTES_MAX) -> Iterator[Record]:
             _headers(body) if body.headers else (),
         )
     if pos != len(data):
-        raise _malformed("records", pos, f"{len(data) - pos} bytes are left over")
+        raise malformed("records", pos, f"{len(data) - pos} bytes are left over")
 
 
 def _headers(body: RecordBody) -> tuple[Header, ...]:
     return tuple([Header(header.key.decode(errors="surrogateescape"), header.value) for header in body.headers])
 
 
-def _opened(batch: Batch, limit: int) -> tuple[bytes, int]:
-    """
-    Bytes that hold the records uncompressed, and where they begin there.
-    """
-    compressed = batch.data[HEADER_SIZE:]
-    try:
-        codec = batch.header.codec
-        if codec is Codec.NONE or not compressed:
-            return bytes(batch.data), HEADER_SIZE
-        return decompress(codec, compressed, limit), 0
-    except ValueError as failure:
-        raise _malformed("records", HEADER_SIZE, str(failure)) from None
-
-
 def _read_body(data: bytes, pos: int) -> tuple[RecordBody, int]:
     try:
         length, start = read_varint(data, pos)
     except (IndexError, ValueError):
-        raise _malformed("records", pos, "the length of a record is cut off or too large") from None
+        raise malformed("records", pos, "the length of a record is cut off or too large") from None
     body, end = _decode_body(data, start)
     if end - start != length:
-        raise _malformed("records", pos, f"a record of {end - start} bytes is declared to have {length}")
+        raise malformed("records", pos, f"a record of {end - start} bytes is declared to have {length}")
     return body, end
-
-
-def _malformed(field: str, position: int, reason: str) -> Malformed:
-    return Malformed(Place("RecordBatch", MAGIC, field), position, reason)

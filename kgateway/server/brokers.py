@@ -6,15 +6,19 @@ import resource
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 from twisted.internet.task import Cooperator
 from twisted.internet.threads import deferToThreadPool
 
 from kgateway.broker.log.broker import LogBroker
+from kgateway.broker.log.compaction.helper import Helper
 from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.broker.memory import MemoryBroker
-from kgateway.cluster.described import topic_defaults
+from kgateway.broker.seaweed.security import Security
+from kgateway.broker.seaweed.security_file import BadSecurity, SecurityFile
+from kgateway.cluster.broker_config import topic_defaults
 from kgateway.config.settings import Settings
 from kgateway.config.sources import SettingsError
 from kgateway.interfaces import IBroker
@@ -45,6 +49,43 @@ def check_broker(text: str) -> None:
         raise SettingsError(f"the broker is {text!r}: memory: takes nothing behind the colon")
     if scheme == "log" and not rest:
         raise SettingsError(f"the broker is {text!r}: behind log: comes a folder, as in log:kgateway-data")
+    if scheme == "seaweedmq":
+        _check_seaweedmq(text, rest)
+
+
+def _check_seaweedmq(text: str, rest: str) -> None:
+    """
+    Refuse a text that names no masters, and a kgateway that was installed without what it needs for them.
+    """
+    try:
+        from kgateway.broker.seaweed.addresses import master_addresses
+        from kgateway.broker.seaweedmq import broker as _  # noqa: F401  # imported to see whether it can be
+    except ImportError as error:
+        raise SettingsError(f"the broker is {text!r}: {_not_installed(error)}") from None
+    try:
+        master_addresses(rest)
+    except ValueError as error:
+        raise SettingsError(f"the broker is {text!r}: {error}; write seaweedmq:MASTER:PORT,...") from None
+
+
+def _seaweed_security(settings: Settings) -> Security | None:
+    """
+    What the cluster wants to see of us, if anything.
+    """
+    if settings.seaweed_security is None:
+        return None
+    try:
+        from kgateway.broker.seaweed.secured import Secured
+    except ImportError as error:
+        raise SettingsError(f"seaweed_security is set: {_not_installed(error)}") from None
+    try:
+        return Secured(SecurityFile(Path(settings.seaweed_security)))
+    except BadSecurity as error:
+        raise SettingsError(f"seaweed_security: {error}") from None
+
+
+def _not_installed(error: ImportError) -> str:
+    return f"{error.name} is not installed; `pip install kgateway[seaweedmq]` brings it"
 
 
 def _memory(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
@@ -52,7 +93,10 @@ def _memory(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBrok
         node_id=settings.node_id,
         now_ms=now_ms,
         producer_expiry_ms=settings.producer_id_expiration_ms,
+        topic_defaults=topic_defaults(settings),
         offsets_partitions=settings.offsets_topic_num_partitions,
+        clock=reactor,
+        retention_check_ms=settings.retention_check_interval_ms,
     )
 
 
@@ -70,6 +114,28 @@ def _log(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
         topic_defaults=topic_defaults(settings),
         open_files_max=_open_files_max(),
         offsets_partitions=settings.offsets_topic_num_partitions,
+        retention_check_ms=settings.retention_check_interval_ms,
+        compaction_backoff_ms=settings.compaction_backoff_ms,
+        compactor=Helper(settings.compaction_memory_bytes),
+    )
+
+
+def _seaweedmq(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
+    from kgateway.broker.seaweed.addresses import master_addresses
+    from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
+
+    return SeaweedMQBroker(
+        master_addresses(rest),
+        node_id=settings.node_id,
+        now_ms=now_ms,
+        reactor=reactor,
+        client=f"kgateway-{settings.node_id}@{gethostname()}",
+        producer_expiry_ms=settings.producer_id_expiration_ms,
+        topic_defaults=topic_defaults(settings),
+        offsets_partitions=settings.offsets_topic_num_partitions,
+        filer_group=settings.seaweed_filer_group,
+        retention_check_ms=settings.retention_check_interval_ms,
+        security=_seaweed_security(settings),
     )
 
 
@@ -81,4 +147,4 @@ def _open_files_max() -> int:
     return min(max(allowed // 4, _OPEN_FILES.start), _OPEN_FILES.stop)
 
 
-_SCHEMES = {"memory": _memory, "log": _log}
+_SCHEMES = {"memory": _memory, "log": _log, "seaweedmq": _seaweedmq}

@@ -3,7 +3,8 @@ All connections of a gateway: what they share, and the watch over those that are
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -11,6 +12,7 @@ from twisted.logger import Logger
 
 from kgateway.context import Session
 from kgateway.server.budget import RequestMemory
+from kgateway.server.seen import seen
 
 if TYPE_CHECKING:
     from kgateway.server.connection import Connection
@@ -52,6 +54,16 @@ class Clients:
     def __len__(self) -> int:
         return len(self._open)
 
+    def looks(self, now_ms: Callable[[], int]) -> list[Callable[[], dict[str, Any]]]:
+        """
+        A way to look at each connection that is open now.
+        """
+
+        def look(connection: "Connection") -> dict[str, Any]:
+            return seen(connection, self.seconds(), now_ms())
+
+        return [partial(look, connection) for connection in self._open]
+
     def soon(self, call: Callable[[], None]) -> None:
         """
         Call in the reactor's next turn; one timer for all.
@@ -76,6 +88,13 @@ class Clients:
         if self._all_gone and not self._open:
             self._all_gone.callback(None)
 
+    def send_away(self) -> None:
+        """
+        Answer what has started and close all connections: clients are to ask elsewhere.
+        """
+        for connection in list(self._open):
+            connection.finish()
+
     def finish(self, seconds: float) -> Deferred[None]:
         """
         Answer what has started and close all connections, those that take longer than this by force.
@@ -83,8 +102,7 @@ class Clients:
         self._all_gone = Deferred()
         gone = self._all_gone
         deadline = self._clock.callLater(seconds, self._abort_all)
-        for connection in list(self._open):
-            connection.finish()
+        self.send_away()
         if not self._open:
             gone.callback(None)
         return gone.addCallback(lambda _: self._end_timers(deadline))

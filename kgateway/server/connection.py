@@ -6,7 +6,6 @@ reactor's next turn. A transport that is full stops both sides; too much that is
 for which there is no memory yet, stops only the reading.
 """
 
-from collections import deque
 from collections.abc import Callable
 
 from twisted.internet.interfaces import IPushProducer
@@ -22,11 +21,12 @@ from kgateway.server.clients import Clients
 from kgateway.server.frame_queue import FrameQueue
 from kgateway.server.outbox import WRITE_BYTES
 from kgateway.server.pending import HangUp, Pending
+from kgateway.server.seen import HEAD_BYTES, waiting
+from kgateway.server.unsent import Unsent
 from kgateway.server.writer import IClientTransport, Writer
 from kgateway.wire.frames import Framer
 from kgateway.wire.malformed import Malformed
 
-STARTED_MAX = 1_000  # requests of one connection that are started and unanswered
 SEND_BYTES = 1 << 20  # that the socket may take at once; Twisted gives it 128 KiB, and then asks whether it may go on
 TURN_SECONDS = 0.002  # of one connection, then the others have theirs
 
@@ -44,12 +44,14 @@ class Connection(Protocol):
 
     def __init__(self, serve: Serve, session: Session, clients: Clients) -> None:
         self.session = session
-        self.last_seen = clients.seconds()
+        self.opened = self.last_seen = clients.seconds()
+        self.bytes_in = self.requests = 0
+        self.first_head = b""  # of the first request, for those who ask who this is
         self._serve = serve
         self._clients = clients
         self._framer = Framer(clients.frame_bytes_max)
         self._queue = FrameQueue()
-        self._answers: deque[Pending] = deque()  # started, not sent
+        self._answers = Unsent()
         self._running = self._woken = self._paused = self._ending = self._closing = False
 
     def connectionMade(self) -> None:
@@ -64,8 +66,11 @@ class Connection(Protocol):
 
     def dataReceived(self, data: bytes) -> None:
         self.last_seen = self._clients.seconds()
+        self.bytes_in += len(data)
         frames = self._framer.feed(data)
         if frames and not self._ending:
+            self.requests += len(frames)
+            self.first_head = self.first_head or frames[0][:HEAD_BYTES]
             self._queue.extend(frames)
             self._run(asked_once=len(frames) == 1)
         self._listen_or_not()
@@ -84,12 +89,19 @@ class Connection(Protocol):
         """
         return bool(self._framer.declared) and not self._paused
 
+    @property
+    def bytes_out(self) -> int:
+        return self._outbox.written
+
+    @property
+    def waits_for(self) -> str:
+        return waiting(self._writer, self._answers, self._framer, self._paused)
+
     def finish(self) -> None:
         """
         Answer what has started, without waiting for more to happen, and close.
         """
-        for answer in self._answers:
-            answer.cut_short()
+        self._answers.cut_short()
         self._end()
         self._wake()
 
@@ -116,9 +128,8 @@ class Connection(Protocol):
         self._writer.lose()
         self.session.connected = False
         self._end()
-        waiting, self._answers = self._answers, deque()
-        for answer in waiting:
-            answer.cut_short()
+        waiting, self._answers = self._answers, Unsent()
+        waiting.cut_short()
         self._clients.closed(self)
 
     def _wake(self) -> None:
@@ -174,7 +185,7 @@ class Connection(Protocol):
         """
         if self._answers and self._answers[0].ready:
             self._send(self._answers.popleft())
-        elif self._queue.frames and self._next_may_start():
+        elif self._queue.frames and self._answers.next_may_start:
             self._start(*self._queue.take())
         else:
             return False
@@ -195,12 +206,6 @@ class Connection(Protocol):
             self._send(self._answers.popleft())
         self._writer.write_alone()
 
-    def _next_may_start(self) -> bool:
-        if not self._answers:
-            return True
-        last = self._answers[-1]
-        return (last.ready or last.next_may_start) and len(self._answers) < STARTED_MAX
-
     def _start(self, frame: bytes, reservation: Reservation | None) -> None:
         try:
             answer = self._serve(frame, self.session)
@@ -209,29 +214,15 @@ class Connection(Protocol):
             self._break_off(error)
             return
         if isinstance(answer, Pending) and not answer.polls:
-            self._expect(answer, reservation or self._reserve(len(frame)))
+            self._answers.expect(answer, self._wake, reservation or self._reserve(len(frame)))
             return
         _release(reservation)
         if isinstance(answer, Pending):
-            self._answers.append(answer)
-            answer.call_when_ready(self._wake)
+            self._answers.expect(answer, self._wake)
         elif self._answers:
             self._answers.append(Pending.of(answer))
         else:
             self._outbox.put(answer)
-
-    def _expect(self, answer: Pending, reservation: Reservation) -> None:
-        """
-        Wait for an answer; till then the request may point into its frame, so its bytes stay reserved. One that polls
-        is about no records.
-        """
-
-        def ready() -> None:
-            reservation.release()
-            self._wake()
-
-        self._answers.append(answer)
-        answer.call_when_ready(ready)
 
     def _listen_or_not(self) -> None:
         """
@@ -262,8 +253,7 @@ class Connection(Protocol):
         self._paused = not self._paused
         if self._paused:
             # That the client goes will not be seen now; and who sends so much behind a poll does not wait for it.
-            for answer in self._answers:
-                answer.cut_short()
+            self._answers.cut_short()
             self.transport.pauseProducing()
         else:
             self.last_seen = self._clients.seconds()

@@ -194,6 +194,10 @@ class _Begun(Pending):
         self._request = request
         self._context = context
 
+    @property
+    def api(self) -> str:
+        return self._route.api
+
     def follow(self, work: Later | Deferred[Any]) -> None:
         super().follow(work)
         if isinstance(work, Later):

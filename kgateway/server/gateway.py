@@ -7,19 +7,22 @@ all make one of these.
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
-from twisted.internet.defer import maybeDeferred
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import IAddress, IListeningPort, IReactorTime
 from twisted.internet.protocol import Factory
+from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from kgateway.cluster.view import Address
 from kgateway.config.listeners import Listener
 from kgateway.config.settings import Settings, machine_memory_bytes
 from kgateway.context import GatewayParts, Session
-from kgateway.interfaces import IAuthorizer
+from kgateway.interfaces import Cancel, IAuthorizer
 from kgateway.observe.plain import printable
 from kgateway.observe.reasons import Kind, Reasons
 from kgateway.security.authorizer import AllowAll
@@ -76,6 +79,7 @@ class Gateway:
             clock=reactor,
             now_ms=now_ms,
             advertised=self.registry.advertised,
+            in_thread=partial(_in_thread, reactor),
         )
         self.dispatcher = Dispatcher(self.parts, self.registry, self.reasons)
         self.clients = Clients(
@@ -87,12 +91,14 @@ class Gateway:
         )
         self._reactor = reactor
         self._ports: list[IListeningPort] = []
+        self._look_no_more: Cancel = lambda: None
 
     async def start(self) -> list[Address]:
         """
         Open the broker, then the listeners; where they are bound.
         """
         await self.broker.start()
+        self._look_no_more = self.broker.watch(self._look)
         try:
             return [await self._listen(listener) for listener in self.settings.listen]
         except BaseException:
@@ -103,6 +109,7 @@ class Gateway:
         """
         Accept no more, let nobody wait for others, answer what has started, close the broker.
         """
+        self._look_no_more()
         ports, self._ports = self._ports, []
         for port in ports:
             await maybeDeferred(port.stopListening)
@@ -116,6 +123,23 @@ class Gateway:
         """
         memory = self.clients.memory
         return {"connections": len(self.clients), "request_bytes": memory.small.used + memory.large.used}
+
+    def connections(self) -> list[Callable[[], dict[str, Any]]]:
+        """
+        A way to look at each connection.
+        """
+        return self.clients.looks(self.parts.now_ms)
+
+    @property
+    def serves(self) -> bool:
+        """
+        Whether there is a cluster of which this gateway is a part just now.
+        """
+        return bool(self.broker.view().nodes)
+
+    def _look(self) -> None:
+        if not self.serves:
+            self.clients.send_away()
 
     async def _listen(self, listener: Listener) -> Address:
         advertised = next((a for a in self.settings.advertise if a.name == listener.name), None)
@@ -157,10 +181,16 @@ class Listening(Factory):
         self._listener = listener
         self._advertised = advertised
 
-    def buildProtocol(self, addr: IAddress | None) -> Connection:
+    def buildProtocol(self, addr: IAddress | None) -> Connection | None:
+        if not self._gateway.serves:
+            return None  # the client is sent away
         host = address_of(addr).host if addr else ""
         session = Session(listener=self._listener, host=host, local=NOWHERE, advertised=self._advertised)
         return Connection(self._gateway.dispatcher.serve, session, self._gateway.clients)
+
+
+def _in_thread(reactor: Any, call: Callable[[], Any]) -> Deferred[Any]:
+    return deferToThreadPool(reactor, reactor.getThreadPool(), call)
 
 
 def _why(error: Exception) -> str:

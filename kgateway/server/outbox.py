@@ -10,13 +10,13 @@ WRITE_BYTES = 64 << 10  # of small answers that leave together
 class Outbox:
     """
     Gives small answers out together and a large one piece by piece: what a transport takes it copies. `size` says how
-    many bytes there are.
+    many bytes there are, `written` how many have left.
     """
 
-    __slots__ = ("_buffers", "size")
+    __slots__ = ("_buffers", "size", "written")
 
     def __init__(self) -> None:
-        self.size = 0
+        self.size = self.written = 0
         self._buffers: deque[bytes] = deque()
 
     def put(self, buffers: list[bytes]) -> None:
@@ -33,6 +33,7 @@ class Outbox:
         """
         if self.size <= WRITE_BYTES:
             everything = list(self._buffers)
+            self.written += self.size
             self.clear()
             return everything
         part: list[bytes] = []
@@ -41,6 +42,7 @@ class Outbox:
             part.append(self._buffers.popleft())
             left -= len(part[-1])
         self.size -= WRITE_BYTES - left
+        self.written += WRITE_BYTES - left
         return part
 
     def all(self) -> list[bytes]:
@@ -54,6 +56,7 @@ class Outbox:
         So many bytes, the first of all, are on their way.
         """
         self.size -= size
+        self.written += size
         while size:
             first = self._buffers.popleft()
             if len(first) > size:

@@ -42,6 +42,13 @@ class Pending:
         pending.become(buffers)
         return pending
 
+    @property
+    def api(self) -> str:
+        """
+        What it answers, where that is known.
+        """
+        return ""
+
     def call_when_ready(self, listener: Callable[[], None]) -> None:
         """
         Call at once where it is ready.

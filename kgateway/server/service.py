@@ -20,12 +20,14 @@ from twisted.logger import Logger, globalLogPublisher
 from twisted.python.failure import Failure
 
 from kgateway import __version__
-from kgateway.broker.log.folder_error import FolderError
+from kgateway.broker.unusable import Unusable
 from kgateway.cluster.view import Address
 from kgateway.config.settings import Settings
 from kgateway.config.sources import SettingsError
 from kgateway.control.commands import commands
+from kgateway.control.connections import Connections
 from kgateway.control.server import ControlSocket, ControlSocketError
+from kgateway.loggers import ProcessLog
 from kgateway.observe.levels import LogLevels
 from kgateway.observe.profile import Profiler
 from kgateway.server.discovery import discover
@@ -36,7 +38,7 @@ from kgateway.server.port_file import PortFile
 from kgateway.server.process_limits import allow_many_files, keep_freed_memory, seldom_look_for_cycles
 from kgateway.server.registry import PluginError
 
-_FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, FolderError)
+_FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, Unusable)
 
 
 def makeService(options: Options) -> Service:
@@ -85,7 +87,7 @@ class GatewayService(Service):
         def failed(failure: Failure) -> None:
             if at_once:
                 failures.append(failure)
-            else:
+            elif self.running:  # else it was told to stop meanwhile
                 self._give_up(failure)
 
         Deferred.fromCoroutine(self._start()).addErrback(failed)
@@ -102,6 +104,7 @@ class GatewayService(Service):
         allow_many_files()
         keep_freed_memory()
         gateway = self._gateway = Gateway(self._settings, self._reactor)
+        gateway.parts.service(ProcessLog).levels = self._levels
         bound = await gateway.start()
         self._port_file = self._prepare_port_file(bound)
         self._control = await self._open_control(gateway)
@@ -120,7 +123,8 @@ class GatewayService(Service):
         Last, for it leaves a file behind where the start fails after it.
         """
         rows, profiler = plugin_rows(gateway.registry), Profiler(self._reactor)
-        answers = commands(gateway.reasons, rows, self._levels, profiler)
+        connections = Connections(gateway.connections, self._reactor)
+        answers = commands(gateway.reasons, rows, self._levels, profiler, connections)
         control = ControlSocket(self._settings.control_socket, answers, self._reactor)
         await control.open()
         return control

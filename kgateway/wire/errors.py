@@ -6,7 +6,7 @@ happened, as the client sees it. Whoever needs one of these facts reads it from 
 """
 
 from enum import IntEnum
-from typing import Self
+from typing import NamedTuple, Self
 
 
 class ErrorCode(IntEnum):
@@ -175,3 +175,30 @@ class KafkaError(Exception):
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message or self.code.meaning}"
+
+
+class BadRecord(NamedTuple):
+    """
+    A record that is refused: why, and where it stands in its batch.
+    """
+
+    code: ErrorCode
+    number: int
+    reason: str
+
+
+class RecordsRefused(KafkaError):
+    """
+    Records for which a whole batch is refused. As in Kafka one wrong timestamp among them decides the code.
+    """
+
+    def __init__(self, records: tuple[BadRecord, ...]) -> None:
+        self.records = records
+        if any(record.code is ErrorCode.INVALID_TIMESTAMP for record in records):
+            message = "One or more records have been rejected due to invalid timestamp"
+            super().__init__(ErrorCode.INVALID_TIMESTAMP, message)
+            return
+        first = ", ".join(f"RecordError(batchIndex={number}, message='{reason}')" for _, number, reason in records[:3])
+        count = f"{len(records)} record errors in total, and only showing the first three errors at most"
+        message = f"One or more records have been rejected due to {count}: [{first}]"
+        super().__init__(ErrorCode.INVALID_RECORD, message)

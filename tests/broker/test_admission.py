@@ -6,17 +6,23 @@ from typing import Any
 
 import pytest
 
-from kgateway.broker.admission import check_admission
+from kgateway.broker import admission
+from kgateway.broker.admission import BAD_RECORDS_MAX, check_admission
 from kgateway.cluster.config import TopicConfig
 from kgateway.records.batch import Batch, TimestampType
 from kgateway.records.compression import Codec
-from kgateway.wire.errors import KafkaError
+from kgateway.records.record import Record
+from kgateway.wire.errors import BadRecord, ErrorCode, KafkaError, RecordsRefused
 from tests.broker.behaviour import START_MS, at_times, batch
+from tests.records.handmade import holding
 from tests.records.sealed import sealed
+from tests.records.values import batch_of
 
 BY_APPEND: dict[str, Any] = {"timestamp_type": TimestampType.LOG_APPEND_TIME}
 BOUNDS: dict[str, Any] = {"timestamp_before_max_ms": 1_000, "timestamp_after_max_ms": 10}
-RANGE = "is not between 1799999999000 and 1800000000010, as the topic has it now"
+RANGE = "[1799999999000, 1800000000010]"
+PARTITION = "orders-3"
+LATE, EARLY = ErrorCode.INVALID_TIMESTAMP, START_MS - 1_001
 
 
 def refused(sent: Batch, **config: Any) -> str:
@@ -24,8 +30,29 @@ def refused(sent: Batch, **config: Any) -> str:
     In which words a batch is refused, now.
     """
     with pytest.raises(KafkaError) as error:
-        check_admission(sent, TopicConfig(**config), START_MS)
+        check_admission(sent, TopicConfig(**config), START_MS, PARTITION)
     return str(error.value)
+
+
+def refusal(sent: Batch, **config: Any) -> RecordsRefused:
+    """
+    The refusal that names records.
+    """
+    with pytest.raises(RecordsRefused) as error:
+        check_admission(sent, TopicConfig(**config), START_MS, PARTITION)
+    return error.value
+
+
+def bad_records(sent: Batch, **config: Any) -> tuple[BadRecord, ...]:
+    return refusal(sent, **config).records
+
+
+def out_of_range(timestamp: int, offset: int) -> str:
+    """
+    What Kafka says of such a record.
+    """
+    head = f"Timestamp {timestamp} of message with offset {offset} is out of range."
+    return f"{head} The timestamp should be within {RANGE}"
 
 
 def test_size_has_a_limit() -> None:
@@ -34,7 +61,7 @@ def test_size_has_a_limit() -> None:
     """
     sent = batch(3, codec=Codec.GZIP)
     size = len(sent.data)
-    check_admission(sent, TopicConfig(max_message_bytes=size), START_MS)
+    check_admission(sent, TopicConfig(max_message_bytes=size), START_MS, PARTITION)
     reason = f"MESSAGE_TOO_LARGE: the batch has {size} bytes, and the topic takes {size - 1}"
     assert refused(sent, max_message_bytes=size - 1) == reason
 
@@ -60,17 +87,92 @@ def test_timestamps_in_range(timestamp: int) -> None:
     """
     Timestamps may be as far from the broker's time as the topic says, or not be there.
     """
-    check_admission(batch(timestamp=timestamp), TopicConfig(**BOUNDS), START_MS)
+    check_admission(batch(timestamp=timestamp), TopicConfig(**BOUNDS), START_MS, PARTITION)
 
 
-@pytest.mark.parametrize("timestamp", [START_MS - 1_001, START_MS + 11, -2, 0])
-@pytest.mark.parametrize("where", ["base_timestamp", "max_timestamp"])
-def test_timestamps_out_of_range(where: str, timestamp: int) -> None:
+@pytest.mark.parametrize("timestamp", [EARLY, START_MS + 11, -2, 0])
+def test_timestamps_out_of_range(timestamp: int) -> None:
     """
-    One of the two timestamps in the header too far before or after is enough.
+    A timestamp too far before or after is enough, be it the only one.
     """
-    sent = sealed(batch(), **{where: timestamp})
-    assert refused(sent, **BOUNDS) == f"INVALID_TIMESTAMP: the timestamp {timestamp} {RANGE}"
+    [bad] = bad_records(batch(timestamp=timestamp), **BOUNDS)
+    assert bad == BadRecord(LATE, 0, out_of_range(timestamp, 0))
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_each_record_is_judged(codec: Codec) -> None:
+    """
+    A topic that limits the age of records refuses a batch with all that are out of its bounds, also between others.
+    """
+    times = START_MS, EARLY, START_MS - 1_000, START_MS - 100_000, START_MS + 11, -1, START_MS + 10
+    sent = at_times(*times, codec=codec)
+    error = refusal(sent, **BOUNDS)
+    told = [(bad.number, bad.reason) for bad in error.records]
+    assert told == [(number, out_of_range(times[number], number)) for number in (1, 3, 4)]
+    assert (error.code, error.message) == (LATE, "One or more records have been rejected due to invalid timestamp")
+
+
+def test_bound_of_after_alone() -> None:
+    """
+    Where the age of records has no limit, the header tells that one is ahead; the batch is opened to say which.
+    """
+    [bad] = bad_records(at_times(0, START_MS + 11, START_MS), timestamp_after_max_ms=10)
+    assert (bad.code, bad.number) == (LATE, 1)
+
+
+def test_first_timestamp_alone() -> None:
+    """
+    The first record may be the one that is ahead, whatever the header says of the largest timestamp.
+    """
+    [bad] = bad_records(sealed(batch(), base_timestamp=START_MS + 11), timestamp_after_max_ms=10)
+    assert bad.reason.startswith(f"Timestamp {START_MS + 11} of message with offset 0 is out of range.")
+
+
+def test_usual_batches_stay_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    No batch is opened where its header is enough: the age has no limit, and the largest timestamp is not too far ahead.
+    """
+    monkeypatch.setattr(admission, "payload_of", None)
+    check_admission(at_times(0, START_MS + 10, -1), TopicConfig(timestamp_after_max_ms=10), START_MS, PARTITION)
+    with pytest.raises(TypeError):
+        check_admission(at_times(START_MS), TopicConfig(**BOUNDS), START_MS, PARTITION)
+
+
+@pytest.mark.parametrize("timestamp", [EARLY, START_MS + 11])
+def test_header_names_another_time(timestamp: int) -> None:
+    """
+    A largest timestamp in the header that is out of range is refused, also if no record has it.
+    """
+    sent = sealed(batch(), max_timestamp=timestamp)
+    reason = f"the largest timestamp is {timestamp} by the header, not between 1799999999000 and 1800000000010"
+    assert refused(sent, **BOUNDS) == f"INVALID_TIMESTAMP: {reason}"
+
+
+def test_keys_and_timestamps() -> None:
+    """
+    Of a record without a key on a compacted topic that is said; one wrong timestamp in the batch decides the code.
+    """
+    rows = [Record(0, EARLY, None, b""), Record(1, EARLY, b"k", b""), Record(2, START_MS, None, b"")]
+    error = refusal(batch_of(rows), cleanup_policy=("compact",), **BOUNDS)
+    assert error.code is LATE
+    keyless = ErrorCode.INVALID_RECORD
+    assert [(bad.code, bad.number) for bad in error.records] == [(keyless, 0), (LATE, 1), (keyless, 2)]
+
+
+def test_told_records_have_a_limit() -> None:
+    """
+    However many records are to blame, a client is told of so many.
+    """
+    sent = batch(BAD_RECORDS_MAX + 5, timestamp=0)
+    assert [bad.number for bad in bad_records(sent, **BOUNDS)] == [*range(BAD_RECORDS_MAX)]
+
+
+def test_records_that_cannot_be_read() -> None:
+    """
+    Where each record is judged, those that cannot be read are refused.
+    """
+    sent = sealed(holding(b"these are no records", 2), last_offset_delta=1)
+    assert refused(sent, **BOUNDS).startswith("INVALID_RECORD: the topic takes only records that can be read: ")
 
 
 def test_bounds_of_a_topic_by_default() -> None:
@@ -78,7 +180,7 @@ def test_bounds_of_a_topic_by_default() -> None:
     A timestamp may be as old as it likes, and an hour ahead.
     """
     hour_ms = 3_600_000
-    check_admission(at_times(0, START_MS + hour_ms), TopicConfig(), START_MS)
+    check_admission(at_times(0, START_MS + hour_ms), TopicConfig(), START_MS, PARTITION)
     assert refused(batch(timestamp=START_MS + hour_ms + 1)).startswith("INVALID_TIMESTAMP: ")
 
 
@@ -86,7 +188,7 @@ def test_timestamps_that_the_broker_sets() -> None:
     """
     With LogAppendTime the producer's timestamps do not matter.
     """
-    check_admission(at_times(0, START_MS * 2), TopicConfig(**BY_APPEND, **BOUNDS), START_MS)
+    check_admission(at_times(0, START_MS * 2), TopicConfig(**BY_APPEND, **BOUNDS), START_MS, PARTITION)
 
 
 @pytest.mark.parametrize("config", [{}, BY_APPEND])

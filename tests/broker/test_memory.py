@@ -20,6 +20,8 @@ from kgateway.records.batch import HEADER_SIZE, Batch, TimestampType, read_batch
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record, records
 from kgateway.wire.varints import write_uvarint
+from tests.broker.administering import Administering
+from tests.broker.altering import Altering
 from tests.broker.behaviour import (
     START_MS,
     Behaviour,
@@ -33,6 +35,7 @@ from tests.broker.behaviour import (
     refusal,
     result,
 )
+from tests.broker.deletions import LettingGo
 from tests.records.handmade import body, holding
 from tests.records.sealed import sealed
 
@@ -45,7 +48,7 @@ def make() -> Make:
     return lambda now_ms, producer_expiry_ms: MemoryBroker(now_ms=now_ms, producer_expiry_ms=producer_expiry_ms)
 
 
-class TestMemory(Behaviour):
+class TestMemory(Behaviour, LettingGo, Altering, Administering):
     """
     What every broker does.
     """
@@ -129,9 +132,20 @@ class TestMemoryAlone(Started):
         partition = world.partition()
         appended(partition, batch())
         (data,) = fetched(partition, 0).batches
-        holders = getrefcount(data)
         result(world.broker.delete_topic(partition.topic.id))
-        assert getrefcount(data) == holders - 1
+        held_by_nobody_else = bytes(bytearray(data))
+        assert getrefcount(data) == getrefcount(held_by_nobody_else)
+
+    def test_deleted_records_take_no_memory(self, world: World) -> None:
+        """
+        Nobody holds batches that are wholly before the log start.
+        """
+        partition = world.partition()
+        appended(partition, batch())
+        (data,) = fetched(partition, 0).batches
+        result(partition.delete_before(1))
+        held_by_nobody_else = bytes(bytearray(data))
+        assert getrefcount(data) == getrefcount(held_by_nobody_else)
 
     def test_deleted_state_takes_no_memory(self, world: World) -> None:
         """

@@ -128,6 +128,17 @@ def test_sequences_wrap() -> None:
     table(batch(SEQUENCE_MAX)).check(batch(0))
 
 
+@pytest.mark.parametrize(("sequence", "count"), [(0, 1), (5, 3), (SEQUENCE_MAX - 1, 4), (SEQUENCE_MAX, 2)])
+def test_last_offset(sequence: int, count: int) -> None:
+    """
+    The offset of a producer's last record is known, also where its sequence numbers begin again.
+    """
+    found = ProducerTable()
+    found.remember(batch(9), 3, 0)
+    found.remember(batch(sequence, count), 40, 0)
+    assert found.producers[7].last_offset == 40 + count - 1
+
+
 def test_producers_do_not_mix() -> None:
     """
     Each producer id has a sequence of its own.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgateway.cli.groups_file import offsets_in
-from kgateway.cli.groups_refused import Refused
+from kgateway.cli.refused import Refused
 from kgateway.client.offsets import Partition
 
 DESCRIBED = {

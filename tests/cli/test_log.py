@@ -2,7 +2,6 @@
 `kgateway log check`: what is wrong with the files of a log.
 """
 
-import io
 import json
 import shutil
 import subprocess
@@ -13,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from kgateway.broker.log.config_file import CONFIGS, ConfigFile
-from kgateway.broker.log.findings import Tally
 from kgateway.broker.log.folder import this_boot
 from kgateway.broker.log.local_disk import LocalDisk
-from kgateway.cli.log import Bar
 from kgateway.cluster.config_resource import ConfigKind, ConfigResource
 from tests.broker.log.making import START_MS, log_broker
 from tests.cli.log_folder import BATCH, COUNT, FIRST, LAST, SECOND, Run, change, done
@@ -431,27 +428,59 @@ def test_what_kafka_wrote(data: Path, run: Run) -> None:
     assert (ended.code, len(ended.lines)) == (0, 1)
 
 
-class Terminal(io.StringIO):
+def delete(data: Path, offset: int) -> None:
     """
-    Where a person looks.
+    Let the records of orders-0 before this offset go.
     """
+    broker = log_broker(data)
+    done(broker.start())
+    done(broker.partition(broker.view().topics["orders"].id, 0).delete_before(offset))
+    done(broker.stop())
 
-    def isatty(self) -> bool:
-        return True
+
+def test_a_log_that_begins_later(data: Path, run: Run) -> None:
+    """
+    It is no fault that records were deleted, and the files they have left are told of; whoever looks at the partition
+    alone sees none either.
+    """
+    delete(data, 20)
+    before = seen(data)
+    ended = run("check", data)
+    assert ended.code == 0
+    left = "files are left of records that were deleted; nothing has to be done: they go when the partition is next"
+    assert ended.lines[0].startswith(f"(no fault) data/orders-0: 3 {left}")
+    assert f" {COUNT - 17} batches" in ended.lines[-1]
+    assert run("check", data / "orders-0").code == 0
+    assert seen(data) == before
 
 
-def test_who_waits_sees_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segments_that_are_nobodys(data: Path, run: Run) -> None:
     """
-    On a terminal, in one line that goes when it is over; what is no terminal is left clean.
+    A crash may keep files of deleted segments, and not all of them; nor what tells of epochs.
     """
-    tally = Tally(bytes=3 << 20, bytes_in_all=12 << 20)
-    for terminal, shown in (
-        (Terminal(), "\r[########......................] 25%, 3.0 MiB of 12.0 MiB, 1.5 MiB/s \x1b[K\r\x1b[K"),
-        (io.StringIO(), ""),
-    ):
-        monkeypatch.setattr("sys.stderr", terminal)
-        bar = Bar()
-        bar.show(tally, 2)
-        bar.show(tally, 2.1)
-        bar.clear()
-        assert terminal.getvalue() == shown
+    path = data / "orders-0"
+    delete(data, 36)
+    for name in (f"{SECOND}.log", f"{FIRST}.index"):
+        (data / f"{name}.deleted").rename(data / name)
+    change(data / f"{SECOND}.log", 100, b"x")
+    ended = run("check", data)
+    assert ended.code == 0
+    assert "are left of records that were deleted" in ended.lines[0]
+    assert len(ended.lines) == 2
+    assert (path / "leader-epoch-checkpoint").read_bytes() == b"0\n2\n0 36\n1 40\n"
+
+
+def test_log_starts_that_cannot_be(data: Path, run: Run) -> None:
+    """
+    A start behind the end of its log, and a file that is none, are told.
+    """
+    path = data / "log-start-offset-checkpoint"
+    path.write_bytes(f"0\n1\norders 0 {COUNT + 1}\n".encode())
+    ended = run("check", data)
+    assert ended.code == 1
+    assert ended.lines[-2].startswith(
+        f"data/{path.name}: it knows partition orders-0 up to offset {COUNT + 1}, and the"
+    )
+    path.write_bytes(b"0\n2\norders 0 3\n")
+    ended = run("check", data)
+    assert ended.lines[0].startswith(f"data/{path.name}: it is damaged; bring it back from a copy")

@@ -94,3 +94,18 @@ def test_what_cannot_be_shown(data: Path, run: Run) -> None:
         assert ended.code == 2
         assert ended.errors.startswith(f"kgateway log dump: {told}")
     assert "has no log of orders-9" in run("dump", data, "--partition", "orders-9").errors
+
+
+def test_files_that_are_to_be_removed(data: Path, run: Run) -> None:
+    """
+    What was let go can be shown until it is gone, and so can the file that says where logs begin.
+    """
+    log = data / f"{SECOND}.log"
+    index = data / f"{SECOND}.index"
+    shown = [run("dump", path).lines for path in (log, index)]
+    for path in (log, index):
+        path.rename(path.with_name(f"{path.name}.deleted"))
+    assert [run("dump", path.with_name(f"{path.name}.deleted")).lines for path in (log, index)] == shown
+    path = data / "log-start-offset-checkpoint"
+    path.write_bytes(b"0\n1\norders 0 3\n")
+    assert run("dump", path).lines == ["0", "1", "orders 0 3"]

@@ -23,7 +23,24 @@ def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == f"kgateway {__version__}: a Kafka-protocol server in Python on Twisted."
     commands = [line.split()[1] for line in shown if line.startswith("  kgateway ")]
-    assert commands == ["serve", "why", "plugins", "loglevel", "profile", "groups", "log", "options", "apis"]
+    assert commands == [
+        "serve",
+        "clients",
+        "why",
+        "plugins",
+        "loglevel",
+        "profile",
+        "topics",
+        "configs",
+        "produce",
+        "consume",
+        "groups",
+        "log",
+        "seaweedmq",
+        "options",
+        "topic-configs",
+        "apis",
+    ]
     assert max(map(len, shown)) <= 100
 
 
@@ -66,7 +83,7 @@ def test_a_mistake_in_the_options_of_serve_is_told_in_one_line(capsys: pytest.Ca
     assert capsys.readouterr().err == "kgateway serve: there is no option --lisen; did you mean --listen?\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["why"], ["plugins"], ["loglevel"], ["profile"]])
+@pytest.mark.parametrize("arguments", [[], ["clients"], ["why"], ["plugins"], ["loglevel"], ["profile"]])
 def test_a_command_starts_fast(arguments: list[str], tmp_path: Path) -> None:
     """
     Neither Twisted nor the message tables are imported for what needs neither.

@@ -19,7 +19,7 @@ from kgateway.wire.headers import RequestHeader, peek, request_header_version, r
 from kgateway.wire.schema import Message
 
 API_VERSIONS = 18
-Say = Callable[[bytes], bytes]  # from a request's frame to all that is sent
+Say = Callable[[bytes], bytes | None]  # from a request's frame to all that is sent; None is silence, nothing an end
 
 
 class Scripted(socketserver.ThreadingTCPServer):
@@ -78,9 +78,9 @@ class _Asked(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         while head := self.rfile.read(4):
             told = self.server.say(self.rfile.read(int.from_bytes(head, "big")))
-            if not told:
+            if told == b"":
                 return
-            self.wfile.write(told)
+            self.wfile.write(told or b"")
 
 
 def _sent(response: Message, version: int, correlation_id: int) -> bytes:

@@ -194,6 +194,28 @@ def test_what_is_no_kafka_server(told: bytes) -> None:
         assert f"what listens at {server.address} does not speak Kafka's protocol" in refused(server.address)
 
 
+def test_a_connection_that_worked_wants_no_login(server: Scripted, connection: Connection) -> None:
+    """
+    When it breaks later, nobody is told that it may.
+    """
+    server.say = lambda frame: b""
+    with pytest.raises(Unanswered, match=r"closed the connection instead of an answer to ListGroups$"):
+        connection.ask(ListGroupsRequest(), ListGroupsResponse)
+
+
+def test_what_is_told_and_taken(server: Scripted, connection: Connection) -> None:
+    """
+    Is known by what is asked after it; where it was not taken, the connection has ended.
+    """
+    server.say = lambda frame: None if frame[:2] == b"\0\x10" else server.answer(frame)
+    connection.tell(ListGroupsRequest())
+    connection.check()
+    server.say = lambda frame: b""
+    connection.tell(ListGroupsRequest())
+    with pytest.raises(Unanswered, match="closed the connection"):
+        connection.check()
+
+
 def test_an_answer_to_another_question(server: Scripted, connection: Connection) -> None:
     """
     It is not taken for one to this.

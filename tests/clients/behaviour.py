@@ -11,6 +11,7 @@ The tests of a client are a fixture `connect`, which says how it is made, and a 
 """
 
 from operator import attrgetter
+from time import monotonic, sleep
 
 import pytest
 
@@ -19,11 +20,13 @@ from kgateway.records.compression import Codec
 from kgateway.records.record import Header, Record
 from kgateway.testing.kafka import Kafka
 from kgateway.wire.errors import ErrorCode
-from tests.clients.client import BEGINNING, END, Client, Connect, Refused, Sending
+from tests.clients.client import BEGINNING, END, PATIENCE_S, Client, Connect, Refused, Sending
 from tests.clients.raw import Raw
+from tests.clients.seaweedmq import FORM
 
 START_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
+COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.01"}
 
 CODEC_NAME = attrgetter("name")
 
@@ -33,6 +36,19 @@ def rows(count: int, size: int = 100) -> list[Record]:
     Records for an empty partition, each a second later than the one before.
     """
     return [Record(i, START_MS + 1000 * i, b"key %d" % i, b"%0*d" % (size, i)) for i in range(count)]
+
+
+def compacted(raw: Raw, topic: str, before: int) -> list[Record]:
+    """
+    The records of a topic, once there are fewer by half, and no more go.
+    """
+    deadline, found = monotonic() + PATIENCE_S, raw.records(topic)
+    while True:
+        sleep(1)  # some rounds of compaction
+        last, found = found, raw.records(topic)
+        if len(found) < before / 2 and len(found) == len(last):
+            return found
+        assert monotonic() < deadline, f"{len(found)} records are left"
 
 
 def read(client: Client, topic: str, count: int, start: int = BEGINNING) -> list[Record]:
@@ -299,6 +315,23 @@ class Consuming(Connected):
         """
         raw.append(topic, rows(3))
         assert read(client, topic, 3, start=1_000) == rows(3)
+
+    @pytest.mark.skipif(FORM is not None, reason="SeaweedMQ keeps all records")
+    def test_what_compaction_leaves(self, client: Client, raw: Raw, name: str) -> None:
+        """
+        A compacted topic is read over whatever went: records out of batches, batches, and whole segments.
+        """
+        client.create_topic(name, 1, COMPACTED)
+        raw.append(name, [Record(0, START_MS, b"first", b"stays"), Record(1, START_MS, b"old", b"goes")])
+        for number in range(40):
+            raw.append(name, [Record(0, START_MS, b"old", b"%d" % number * 50_000)])
+            if number == 20:
+                raw.append(name, rows(3), codec=Codec.LZ4)
+        left = compacted(raw, name, 40)
+        assert [record.offset for record in left[:5]] == [0, 23, 24, 25, left[4].offset]
+        assert left[4].offset > 33, "no segment went"
+        assert read(client, name, len(left)) == left
+        assert read(client, name, 1, start=1) == left[1:2]
 
     def test_watermarks(self, client: Client, raw: Raw, topic: str) -> None:
         """

@@ -12,6 +12,7 @@ import pytest
 from kgateway.testing.kafka import Kafka
 from tests.clients.groups.chaos import SERVER_OPTIONS
 from tests.clients.raw import Raw
+from tests.clients.seaweedmq import gateway
 
 collect_ignore_glob = ["test_*.py"]
 
@@ -66,11 +67,20 @@ def wide_topic(raw: Raw, name: str) -> str:
 
 
 @pytest.fixture(scope="session")
+def shared_kafka() -> Iterator[Kafka]:
+    """
+    A gateway for all tests.
+    """
+    with gateway() as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="session")
 def strict_kafka() -> Iterator[Kafka]:
     """
     A gateway that creates no topic unasked.
     """
-    with Kafka("--auto-create-topics", "no") as kafka:
+    with gateway("--auto-create-topics", "no") as kafka:
         yield kafka
 
 
@@ -79,5 +89,5 @@ def group_kafka() -> Iterator[Kafka]:
     """
     A gateway whose groups are quick.
     """
-    with Kafka(*SERVER_OPTIONS) as kafka:
+    with gateway(*SERVER_OPTIONS) as kafka:
         yield kafka

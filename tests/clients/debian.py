@@ -1,5 +1,6 @@
 """
-Installs the Debian packages named, where the commands of the same name are missing: `python debian.py kcat`.
+Installs the Debian packages named, where the commands of the same name are missing: `python debian.py kcat`. Packages
+for Debian's own Python have none, and are known to Debian by their names.
 """
 
 import os
@@ -22,6 +23,18 @@ def install(packages: list[str]) -> None:
             sys.exit(f"apt-get cannot install {' and '.join(packages)}; its last words:\n{done.stderr[-1000:]}")
 
 
-missing = [name for name in sys.argv[1:] if not shutil.which(name)]
+def is_there(package: str) -> bool:
+    """
+    Whether it need not be installed.
+    """
+    if not package.startswith("python3-"):
+        return shutil.which(package) is not None
+    query = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
+    if not shutil.which(query[0]):
+        return False
+    return subprocess.run(query, capture_output=True, check=False).stdout == b"installed"
+
+
+missing = [name for name in sys.argv[1:] if not is_there(name)]
 if missing:
     install(missing)

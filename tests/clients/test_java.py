@@ -17,6 +17,7 @@ from tests.clients.groups.behaviour import StaticGrouping
 from tests.clients.java_tools import SOURCES, java, tool
 from tests.clients.program import Program
 from tests.clients.raw import Raw
+from tests.clients.seaweedmq import ALWAYS_SET
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +57,33 @@ class TestTools:
         named = ("--topic", name)
         tool("TopicCommand", shared_kafka, "--create", *named, "--partitions", "3", "--config", "retention.ms=1000000")
         described = tool("TopicCommand", shared_kafka, "--describe", *named)
-        assert re.search(r"PartitionCount: 3\tReplicationFactor: 1\tConfigs: retention.ms=1000000$", described, re.M)
+        configs = re.search(r"PartitionCount: 3\tReplicationFactor: 1\tConfigs: (\S+)$", described, re.M)
+        assert configs
+        assert {*configs[1].split(",")} == {"retention.ms=1000000", *ALWAYS_SET}
         assert re.findall(r"Partition: (\d)\tLeader: 1\tReplicas: 1\tIsr: 1", described) == ["0", "1", "2"]
         tool("TopicCommand", shared_kafka, "--alter", *named, "--partitions", "5")
         assert "PartitionCount: 5" in tool("TopicCommand", shared_kafka, "--describe", *named)
         assert name in tool("TopicCommand", shared_kafka, "--list").splitlines()
         tool("TopicCommand", shared_kafka, "--delete", *named)
         assert name not in tool("TopicCommand", shared_kafka, "--list").splitlines()
+
+    def test_configs(self, shared_kafka: Kafka, topic: str) -> None:
+        """
+        kafka-configs sets configs of a topic, adds to lists, describes, and deletes; what cannot be is refused.
+        """
+        named = ("--entity-type", "topics", "--entity-name", topic)
+
+        def configs(*arguments: str, fails: bool = False) -> str:
+            return tool("ConfigCommand", shared_kafka, *arguments, *named, package="kafka.admin", fails=fails)
+
+        configs("--alter", "--add-config", "retention.ms=77,cleanup.policy=[delete,compact]")
+        described = configs("--describe")
+        synonyms = r"retention\.ms=77 sensitive=false synonyms=\{DYNAMIC_TOPIC_CONFIG:retention\.ms=77, "
+        assert re.search(synonyms, described)
+        assert "cleanup.policy=delete,compact" in described
+        assert "Not a number of type LONG" in configs("--alter", "--add-config", "retention.ms=no", fails=True)
+        configs("--alter", "--delete-config", "retention.ms")
+        assert "retention.ms" not in configs("--describe")
 
     def test_api_versions(self, shared_kafka: Kafka) -> None:
         """

@@ -2,11 +2,16 @@
 kafka-python.
 """
 
+from contextlib import closing
+
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from kgateway.records.record import Header, Record
+from kgateway.testing.kafka import Kafka
 from kgateway.wire.errors import ErrorCode
-from tests.clients.behaviour import START_MS, Behaviour
+from tests.clients.behaviour import START_MS, Behaviour, read, rows
 from tests.clients.client import Client, Connect
 from tests.clients.groups.behaviour import StaticGrouping
 from tests.clients.groups.kinds import KAFKA_PYTHON
@@ -44,3 +49,51 @@ class TestKafkaPythonGroups(StaticGrouping):
     """
 
     kind = KAFKA_PYTHON
+
+
+class TestKafkaPythonConfigs:
+    """
+    What its administrator sets for a topic.
+    """
+
+    def configs(self, admin: KafkaAdminClient, topic: str) -> dict[str, str]:
+        described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
+        return {name: found["value"] for name, found in described["topic"][topic].items()}
+
+    @pytest.mark.parametrize("incremental", [True, False])
+    def test_set_and_reset(self, incremental: bool, shared_kafka: Kafka, topic: str) -> None:
+        """
+        Configs are set and go back to their defaults, one by one or all at once, and are refused where they cannot be.
+        """
+        with closing(KafkaAdminClient(bootstrap_servers=shared_kafka.bootstrap)) as admin:
+            before = self.configs(admin, topic)
+
+            def alter(**configs: str) -> str:
+                named = {name.replace("_", "."): value for name, value in configs.items()}
+                resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs=named)
+                answered: str = admin.alter_configs([resource], incremental=incremental)["topic"][topic]
+                return answered
+
+            assert [alter(segment_ms="77"), alter(flush_ms="88")] == ["OK", "OK"]
+            assert self.configs(admin, topic) == before | {"segment.ms": "77", "flush.ms": "88"}
+            assert "InvalidConfigurationError" in alter(segment_ms="no")
+            resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs={"segment.ms": ""})
+            admin.reset_configs([resource], incremental=incremental)
+            assert self.configs(admin, topic) == before | {"flush.ms": "88"}
+
+
+class TestKafkaPythonDeletions:
+    """
+    What its administrator lets go.
+    """
+
+    def test_records(self, shared_kafka: Kafka, raw: Raw, topic: str) -> None:
+        """
+        Records before an offset go, then all.
+        """
+        raw.append(topic, rows(5))
+        place = TopicPartition(topic, 0)
+        with closing(KafkaAdminClient(bootstrap_servers=shared_kafka.bootstrap)) as admin:
+            assert admin.delete_records({place: 3})[place]["low_watermark"] == 3
+            assert [record.offset for record in read(KafkaPython(shared_kafka.bootstrap), topic, 2)] == [3, 4]
+            assert admin.delete_records({place: -1})[place]["low_watermark"] == 5

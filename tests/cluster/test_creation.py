@@ -58,14 +58,14 @@ class CountTests(RulesTestCase):
         No topic has no partitions, or fewer.
         """
         for count in (0, -2):
-            self.assert_refused(ErrorCode.INVALID_PARTITIONS, _rules(), Wish("a", count), str(count))
+            self.assert_refused(ErrorCode.INVALID_PARTITIONS, _rules(), Wish("a", count), "non-positive")
 
     def test_impossible_replicas(self) -> None:
         """
         No topic has no replicas, or fewer, and Kafka says so first.
         """
         for factor in (0, -2):
-            self.assert_refused(ErrorCode.INVALID_REPLICATION_FACTOR, _rules(), Wish("a", 0, factor), str(factor))
+            self.assert_refused(ErrorCode.INVALID_REPLICATION_FACTOR, _rules(), Wish("a", 0, factor), "larger than 0")
 
     def test_clamped_replicas(self) -> None:
         """
@@ -117,7 +117,7 @@ class NameTests(RulesTestCase):
         Illegal names, and those that collide with a topic, are refused.
         """
         self.assert_refused(ErrorCode.INVALID_TOPIC_EXCEPTION, _rules(), Wish("a b"))
-        self.assert_refused(ErrorCode.INVALID_TOPIC_EXCEPTION, _rules(topics=[_topic("a.b")]), Wish("a_b"), "'a.b'")
+        self.assert_refused(ErrorCode.INVALID_TOPIC_EXCEPTION, _rules(topics=[_topic("a.b")]), Wish("a_b"), ": a.b")
 
     def test_metadata_log(self) -> None:
         """
@@ -173,18 +173,22 @@ class AssignmentTests(RulesTestCase):
         """
         Assignments and counts at a time contradict each other.
         """
-        for wish in (Wish("a", 1, assignments=_assigned([1])), Wish("a", -1, 1, _assigned([1]))):
-            self.assert_refused(ErrorCode.INVALID_REQUEST, _rules(), wish, "both must be -1")
+        for wish, what in (
+            (Wish("a", 1, assignments=_assigned([1])), "numPartitions"),
+            (Wish("a", -1, 1, _assigned([1])), "replication factor"),
+            (Wish("a", 1, 1, _assigned([1])), "replication factor"),
+        ):
+            self.assert_refused(ErrorCode.INVALID_REQUEST, _rules(), wish, f"but {what} was not set to -1.")
 
     def test_impossible(self) -> None:
         """
         Nodes that are not there, nodes given twice, no nodes, and uneven partitions are refused.
         """
         wrong = {
-            "broker 9, and no such broker": _assigned([1, 9]),
-            "a broker twice: 1, 1": _assigned([1, 1]),
-            "has no broker": _assigned([1], []),
-            "has 1 replica(s), and other partitions have 2": _assigned([1, 2], [1]),
+            "broker 9, but no such broker is registered": _assigned([1, 9]),
+            "the broker 1 more than once": _assigned([1, 1]),
+            "an empty replica list": _assigned([1], []),
+            "1 replica(s), but this is not consistent with previous partitions": _assigned([1, 2], [1]),
         }
         for says, assignments in wrong.items():
             wish = Wish("a", assignments=assignments)
@@ -194,9 +198,11 @@ class AssignmentTests(RulesTestCase):
         """
         Partitions are numbered from 0, without gaps or repetitions.
         """
+        consecutive = "partitions should be a consecutive 0-based integer sequence"
         for indexes in ((1, 2), (0, 2), (0, 0), (-1, 0)):
             wish = Wish("a", assignments=[Assignment(index, [1]) for index in indexes])
-            self.assert_refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, _rules(), wish, "numbered from 0")
+            says = "assignments for partition 0" if indexes == (0, 0) else consecutive
+            self.assert_refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, _rules(), wish, says)
 
 
 class FirstUseTests(SynchronousTestCase):

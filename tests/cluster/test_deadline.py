@@ -4,6 +4,7 @@ How long clients wait for changes.
 
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
+from twisted.logger import LogLevel, capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from kgateway.cluster.deadline import Deadline
@@ -62,6 +63,19 @@ class DeadlineTests(SynchronousTestCase):
         self.failureResultOf(waiting, KafkaError)
         self.work.errback(RuntimeError("disk"))
         assert len(self.flushLoggedErrors(RuntimeError)) == 1
+
+    def test_late_refusal(self) -> None:
+        """
+        A refusal that nobody waits for any more is told in a line, and is no defect of the gateway.
+        """
+        waiting = self.wait(10)
+        self.clock.advance(1)
+        self.failureResultOf(waiting, KafkaError)
+        with capturedLogs() as entries:
+            self.work.errback(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "topic a was deleted"))
+        assert [entry["log_level"] for entry in entries] == [LogLevel.info]
+        assert "topic a was deleted" in (formatEvent(entries[0]) or "")
+        assert self.flushLoggedErrors() == []
 
     def test_one_for_all(self) -> None:
         """

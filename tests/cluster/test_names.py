@@ -33,7 +33,7 @@ class NameTests(SynchronousTestCase):
         check_name("x" * 249)
         refusal(check_name, "")
         error = refusal(check_name, "x" * 250)
-        assert "250 characters, and 249 are allowed" in str(error.message)
+        assert "is longer than the max allowed length 249" in str(error.message)
 
     def test_folders(self) -> None:
         """
@@ -48,7 +48,7 @@ class NameTests(SynchronousTestCase):
         """
         error = refusal(check_collision, "a.b", {"x": "x", "a_b": "a_b"})
         assert error.code == ErrorCode.INVALID_TOPIC_EXCEPTION
-        assert "'a_b'" in str(error.message)
+        assert error.message == "Topic 'a.b' collides with existing topic: a_b"
         check_collision("a.b", {blurred(name): name for name in ("a.c", "a-b", "ab")})
         check_collision("ab", {"ab": "ab"})
 

@@ -12,6 +12,7 @@ from twisted.logger import LogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from kgateway.control.commands import commands
+from kgateway.control.connections import Connections
 from kgateway.control.protocol import CommandError
 from kgateway.observe.levels import LogLevels
 from kgateway.observe.profile import Profiler
@@ -27,7 +28,8 @@ class CommandTests(SynchronousTestCase):
         self.reasons = Reasons(capacity=50)
         self.levels = LogLevels(LogPublisher())
         self.clock = Clock()
-        self.commands = commands(self.reasons, lambda: [PLUGIN], self.levels, Profiler(self.clock))
+        connections = Connections(list, self.clock)
+        self.commands = commands(self.reasons, lambda: [PLUGIN], self.levels, Profiler(self.clock), connections)
 
     def begin(self, name: str, **arguments: Any) -> Deferred[Any]:
         """

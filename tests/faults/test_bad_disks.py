@@ -93,6 +93,19 @@ def test_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
         assert list(world.read().values.values()) == acknowledged
 
 
+def test_retention_on_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
+    """
+    A disk that is full of old records is free again when these go, without anybody's help.
+    """
+    with World(
+        tmp_path, "--broker", f"log:{tmp_path / DATA}", "--retention-check-interval-ms", "2s", prefix=small.prefix
+    ) as world:
+        world.create(retention_ms="1000", file_delete_delay_ms="0")
+        fill(world)
+        wait_for(lambda: world.produce(b"again" + VALUE)[0] == ErrorCode.NONE)
+        assert world.fetch(0).error == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
 def test_a_real_producer_on_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
     """
     librdkafka tries again by itself, and gets all acknowledged once there is room.

@@ -38,7 +38,7 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     try:
         crashes.begin()
         while server.kills < CRASHES:
-            crashes.go_on()
+            crashes.clients.go_on()
             due = min(server.kills + _CHECK_EVERY, CRASHES)
             while server.kills < due:
                 server.crash()
@@ -46,9 +46,9 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
                 if server.kills >= due:
                     read_by_kafka(crashes, dump)
                 crashes.start()
-            print(report(crashes, crashes.check()))
+            print(report(crashes, crashes.clients.check()))
             demand_no_faults(crashes)
-        ends = {place: len(crashes.follower.seen[place]) for place in crashes.places}
+        ends = {place: len(crashes.clients.follower.seen[place]) for place in crashes.places}
         server.kill()
         read_by_kafka(crashes, dump, ends)
         server.start()
@@ -99,7 +99,7 @@ def report(crashes: Crashes, accounts: Accounts) -> str:
     return (
         f"{server.kills} crashes; {crashes.ledger.promises:,} promises; {accounts.records:,} records, "
         f"{accounts.repeats} of them repeats, {size >> 20} MiB, {segments} small segments; {torn} writes cut in two; "
-        f"{crashes.repeater.repeated} batches sent again; {crashes.topics.changes} changes of topics, "
-        f"{crashes.topics.checks} checks; {crashes.ends.asked} watermarks; "
+        f"{crashes.clients.repeater.repeated} batches sent again; {crashes.topics.changes} changes of topics, "
+        f"{crashes.topics.checks} checks; {crashes.clients.ends.asked} watermarks; "
         f"started in {median(times):.2f} s, at most {times[-1]:.2f}"
     )

@@ -45,6 +45,7 @@ _FORESEEN = re.compile(
        | (twisted\.scripts|twisted\.internet\.base)\S*\#info\]\ .*                 # the process begins and ends
        | kgateway\.server\.gateway\.Gateway\#info\]\ 127\.0\.0\.1\ on\ plaintext\ closed:\ .*
        | kgateway\.cluster\.creation\.Plan\#warn\]\ topic\ .*                      # gets fewer replicas than it wants
+       | kgateway\.cluster\.deadline\.Deadline\#info\]\ a\ change\ .*\ was\ refused:\ .*  # its client had no time
        | kgateway\.groups\.\S+\#info\]\ group\ (.|\n)*                           # what becomes of groups
        )
        | kgateway\ \S+\ is\ ready:\ .*""",

@@ -183,7 +183,9 @@ class Daemon:
         process = os.pidfd_open(self.pid)
         try:
             signal.pidfd_send_signal(process, signal.SIGTERM)
-            ended, _, _ = select.select([process], [], [], PATIENCE_S)
+            waiting = select.poll()  # which knows of any number of files
+            waiting.register(process, select.POLLIN)
+            ended = waiting.poll(PATIENCE_S * 1000)
             assert ended, "the daemon did not end"
         finally:
             os.close(process)

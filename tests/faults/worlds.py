@@ -33,6 +33,7 @@ from tests.faults.client import (
 DATA = "kgateway-data"
 TOPIC = "orders"
 PATIENCE_S = 30
+KEPT_MS = str((1 << 63) - 1)  # the records of tests are from long ago
 _CREATE_VERSION, _INIT_VERSION, _METADATA_VERSION = 7, 4, 9
 _PAUSE_S = 0.05
 _TIME_MS = 1_700_000_000_000
@@ -50,12 +51,12 @@ class Got(NamedTuple):
 
 class World(Kafka):
     """
-    A gateway with its data in DATA, topics of one partition, and segments as small as can be. A prefix stands before
-    its command.
+    A gateway with its data in DATA, topics of one partition, and segments as small as can be, of which none goes with
+    age. A prefix stands before its command.
     """
 
     def __init__(self, folder: Path, *options: str, prefix: Sequence[str] = ()) -> None:
-        super().__init__("--segment-bytes", "1MiB", *options, folder=folder)
+        super().__init__("--segment-bytes", "1MiB", "--retention-ms", KEPT_MS, *options, folder=folder)
         self.data = folder / DATA
         self._prefix = prefix
 

@@ -275,15 +275,46 @@ class UpgradeTests(MigrationTestCase):
         member = self.mixed()
         assert isinstance(self.group, ConsumerGroup)
         before = sorted(map(repr, self.group.rows()))
+        self.reload()
+        assert sorted(map(repr, self.group.rows())) == before
+        self.classic().heartbeat(member.member_id, None, member.generation)
+        assert self.beat("m2", 2).member_epoch == 2
+
+    def reload(self) -> None:
+        """
+        The server stops and starts.
+        """
         self.group.stop()
         again = self.migration.consumer_group("g", self.log.write)
         for row in self.log.compacted():
             again.replay(row)
         again.loaded()
-        assert sorted(map(repr, again.rows())) == before
         self.group = again
-        self.classic().heartbeat(member.member_id, None, member.generation)
-        assert self.beat("m2", 2).member_epoch == 2
+
+    def test_next_epoch_with_the_same_partitions(self) -> None:
+        """
+        A classic member is loaded in the epoch it has heard of: told to join again until it has, in the next one then.
+        """
+        member = self.mixed().member_id
+        self.serving.clock.advance(1)
+        self.beat("m3", 0, subscribed_topic_names=["u"])
+        self.reload()
+        self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, self.classic().heartbeat, member, None, 2)
+        assert self.join(self.asked(member, {"t": [0, 1]})).generation == 3
+        self.reload()
+        self.classic().heartbeat(member, None, 3)
+
+    def test_goes_back_to_the_classic_protocol(self) -> None:
+        """
+        A member that joins by the classic protocol in the epoch which it has come to by the other is loaded in that.
+        """
+        self.mixed()
+        self.serving.clock.advance(1)
+        self.beat("m3", 0, subscribed_topic_names=["u"])
+        assert self.beat("m2", 2).member_epoch == 3
+        assert self.join(self.asked("m2", {"t": [2, 3]})).generation == 3
+        self.reload()
+        self.classic().heartbeat("m2", None, 3)
 
 
 class ForbiddenUpgradeTests(MigrationTestCase):

@@ -12,14 +12,17 @@ from twisted.internet.task import Clock
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.folder import DataFolder
 from kgateway.groups import shard
+from kgateway.groups.consumer.group import Answer, Client
 from kgateway.groups.offsets import Place
 from kgateway.interfaces import IBroker, KeyValue
+from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.security.permissions import Resource
 from kgateway.wire.errors import KafkaError
 from tests.broker.behaviour import result
 from tests.broker.log.log_world import LogWorld, NoLock
 from tests.broker.log.lossy_disk import LossyDisk, PowerLoss
 from tests.broker.log.making import log_broker
+from tests.groups.consumer.model import Consumer
 from tests.groups.coordinating import Coordinating, State
 
 pytestmark = pytest.mark.usefixtures("power_goes")
@@ -91,6 +94,68 @@ def test_snapshots_bound_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     pieces: list[list[KeyValue]] = list(result(log.replay()))  # type: ignore[arg-type]  # a Deferred or not
     assert sum(len(piece) for piece in pieces) <= 51
     assert world.state() == {"g": {PLACE: 1_019}}
+
+
+class Members(OnDisk):
+    """
+    A consumer group over it, as its members see it.
+    """
+
+    def ask(self, request: ConsumerGroupHeartbeatRequest) -> Answer:
+        group = self.groups.consumer("g", create=request.member_epoch == 0)
+        return result(group.heartbeat(request, Client("client", "/127.0.0.1", lambda name: True)))
+
+    def member(self, member_id: str, topic: str) -> Consumer:
+        """
+        One that has joined.
+        """
+        member = Consumer(self, member_id, [topic])  # type: ignore[arg-type]  # it asks nothing else of a cluster
+        member.beat()
+        return member
+
+    def shown(self) -> tuple[str, dict[str, int]]:
+        """
+        The group, and the epoch of each member.
+        """
+        described = self.groups.consumer("g", create=False).describe()
+        return described.group_state, {member.member_id: member.member_epoch for member in described.members}
+
+
+@EITHER
+@pytest.mark.parametrize("between_snapshots", [3, 1_000_000])
+def test_members_outlive_the_process(
+    again: Callable[[LogWorld], None], between_snapshots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Members of a consumer group go on in the epoch they were in, though nothing was written of the steps of those that
+    had their target; one that was not told yet is, and who is older than what was written is fenced.
+    """
+    monkeypatch.setattr(shard, "SNAPSHOT_RECORDS", between_snapshots)
+    world = Members(tmp_path)
+    world.topic("t")
+    world.topic("u", 1)
+    slow, a = world.member("slow", "t"), world.member("a", "t")
+    for _ in range(3):
+        world.clock.advance(1)
+        slow.beat()
+        a.beat()
+    assert len(slow.owned) == len(a.owned) == 2
+    told = slow.epoch
+    members = [a]
+    for number in range(4):
+        world.clock.advance(1)
+        members.append(world.member(f"b{number}", "u"))
+        a.beat()
+    for member in members:
+        member.beat()
+    assert a.epoch == told + 4
+    world.restart(again)
+    assert world.shown() == ("Stable", dict.fromkeys(["slow", *(member.member_id for member in members)], a.epoch))
+    for member in [*members, slow]:
+        member.beat()
+        assert (member.fenced, member.epoch) == (0, a.epoch)
+    with pytest.raises(KafkaError, match="FENCED_MEMBER_EPOCH"):
+        world.ask(ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=told - 1))
 
 
 def test_as_many_partitions_as_configured(tmp_path: Path) -> None:

@@ -67,9 +67,20 @@ class ApiVersionsTests(SynchronousTestCase):
         The features that are on in the cluster are told with their levels and the epoch of the view.
         """
         self.see({"transaction.version": 2, "group.version": 0}, epoch=7)
+        self.serving.parts.advertised = CONSUMER_GROUPS | TRANSACTIONS
         response = self.ask(3)
         told = [(f.name, f.min_version_level, f.max_version_level) for f in response.finalized_features]
         assert (told, response.finalized_features_epoch) == ([("transaction.version", 2, 2)], 7)
+
+    def test_features_that_nobody_has_decided(self) -> None:
+        """
+        Features are on, at their highest levels, unless the cluster has agreed on others.
+        """
+        self.serving.parts.advertised = CONSUMER_GROUPS | {3: (range(14), "Metadata")}
+        told = {f.name: f.max_version_level for f in self.ask(3).finalized_features}
+        assert told == {"group.version": 1, "metadata.version": 30}
+        assert self.supported(3) == [("metadata.version", 30, 30)]
+        assert self.supported(4) == [("group.version", 0, 1), ("metadata.version", 30, 30)]
 
     def test_software_is_remembered(self) -> None:
         """

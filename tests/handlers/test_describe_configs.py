@@ -5,20 +5,23 @@ DescribeConfigs.
 from collections.abc import Sequence
 from typing import Any
 
+from twisted.logger import LogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from handlers.describe_configs import describe_configs
 from kgateway.cluster.config import TopicConfig
-from kgateway.cluster.config_resource import group
+from kgateway.cluster.config_resource import broker, group
 from kgateway.cluster.config_table import TOPIC_CONFIGS
 from kgateway.cluster.view import NewTopic
+from kgateway.loggers import ProcessLog
 from kgateway.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from kgateway.observe.levels import LogLevels
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode
 from tests.serving import Denying, Serving
 
 VERSIONS = range(1, 5)
-TOPIC, BROKER, GROUP = 2, 4, 32
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 Config = DescribeConfigsResponse.Result.Config
 
 
@@ -34,6 +37,9 @@ class DescribeConfigsTestCase(SynchronousTestCase):
     def make(self, name: str, **overrides: str) -> None:
         config = TopicConfig.of({key.replace("_", "."): value for key, value in overrides.items()})
         self.successResultOf(self.serving.broker.create_topic(NewTopic(name, 1, config)))
+
+    def set_for_broker(self, name: str, **values: str) -> None:
+        self.successResultOf(self.serving.broker.change_config(broker(name), lambda _: values))
 
     def ask(
         self, *resources: DescribeConfigsRequest.Resource, version: int = 4, **more: Any
@@ -152,16 +158,47 @@ class BrokerTests(DescribeConfigsTestCase):
         """
         It does not know those of others.
         """
-        for name in ("2", "x", "01"):
-            self.assert_refused(
-                ErrorCode.INVALID_REQUEST, BROKER, name, f"expected 1 or empty string, but received {name}"
-            )
+        for kind, expected in ((BROKER, "expected 1 or empty string, but"), (LOGGER, "expected 1 but")):
+            self.assert_refused(ErrorCode.INVALID_REQUEST, kind, "2", f"Unexpected broker id, {expected} received 2")
+            self.assert_refused(ErrorCode.INVALID_REQUEST, kind, "x", "Broker id must be an integer, but it is: x")
 
     def test_all_brokers(self) -> None:
         """
-        What was set for all brokers at run time is nothing.
+        What was set for all brokers at run time is told without an id, and nothing else.
         """
         assert self.configs(BROKER, "") == {}
+        self.set_for_broker("", **{"log.roll.ms": "77", "log.segment.bytes": "2000000"})
+        self.set_for_broker("1", **{"log.roll.ms": "88"})
+        for version in VERSIONS:
+            found = self.configs(BROKER, "", version=version, include_synonyms=True).values()
+            told = {config.name: (config.value, config.config_source, config.read_only) for config in found}
+            assert told == {"log.roll.ms": ("77", 3, False), "log.segment.bytes": ("2000000", 3, False)}, version
+            assert [len(config.synonyms) for config in found] == [1, 1], version
+
+    def test_at_run_time(self) -> None:
+        """
+        What was set at run time holds, for this broker before what was set for all.
+        """
+        self.serving = Serving(segment_bytes=5_000_000)
+        self.set_for_broker("", **{"log.roll.ms": "77", "log.segment.bytes": "2000000"})
+        self.set_for_broker("1", **{"log.segment.bytes": "3000000"})
+        configs = self.configs(BROKER, "1", include_synonyms=True)
+        size = configs["log.segment.bytes"]
+        assert (size.value, size.config_source, size.read_only) == ("3000000", 2, False)
+        assert [(synonym.value, synonym.source) for synonym in size.synonyms] == [
+            ("3000000", 2),
+            ("2000000", 3),
+            ("5000000", 4),
+            ("1073741824", 5),
+        ]
+        assert (configs["log.roll.ms"].value, configs["log.roll.ms"].config_source) == ("77", 3)
+
+    def test_itself(self) -> None:
+        """
+        A broker tells where its partitions are.
+        """
+        config = self.configs(BROKER, "1")["log.dirs"]
+        assert (config.value, config.config_source, config.read_only) == ("memory", 4, True)
 
     def test_denied(self) -> None:
         """
@@ -217,7 +254,7 @@ class GroupTests(DescribeConfigsTestCase):
         """
         There are no configs for all groups at once.
         """
-        self.assert_refused(ErrorCode.INVALID_REQUEST, GROUP, "", "a group has an id")
+        self.assert_refused(ErrorCode.INVALID_REQUEST, GROUP, "", "Group name must not be empty")
 
     def test_denied(self) -> None:
         """
@@ -233,7 +270,35 @@ class GroupTests(DescribeConfigsTestCase):
 class OtherTests(DescribeConfigsTestCase):
     def test_other_resources(self) -> None:
         """
-        Loggers, client metrics and what Kafka does not know have no configs here.
+        Client metrics and what Kafka does not know have no configs here.
         """
-        for kind in (0, 1, 3, 8, 16):
-            self.assert_refused(ErrorCode.INVALID_REQUEST, kind, "1", f"type {kind} have no configs here")
+        self.assert_refused(ErrorCode.INVALID_REQUEST, METRICS, "m", "client metrics are not collected")
+        for kind in (0, 1, 3, 64):
+            self.assert_refused(ErrorCode.INVALID_REQUEST, kind, "1", f"Unknown resource type {kind}")
+
+
+class LoggerTests(DescribeConfigsTestCase):
+    def test_level(self) -> None:
+        """
+        There is one logger, with the level of the process in Kafka's words.
+        """
+        levels = LogLevels(LogPublisher(), "critical")
+        self.serving.parts.service(ProcessLog).levels = levels
+        for level, word in (("critical", "FATAL"), ("warn", "WARN"), ("debug", "DEBUG")):
+            levels.set(level)
+            [(name, config)] = self.configs(LOGGER, "1").items()
+            assert (name, config.value, config.config_source, config.read_only) == ("root", word, 6, False)
+
+    def test_no_process(self) -> None:
+        """
+        Within another program there is no log of the gateway's own; nor is there one of all brokers.
+        """
+        self.assert_refused(ErrorCode.INVALID_REQUEST, LOGGER, "1", "a part of another program")
+        self.assert_refused(ErrorCode.INVALID_REQUEST, LOGGER, "", "Broker id must not be empty")
+
+    def test_denied(self) -> None:
+        """
+        Who may not see the configs of the cluster does not see levels.
+        """
+        self.serving = Serving(Denying())
+        self.assert_refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, LOGGER, "1", "may not DESCRIBE_CONFIGS")

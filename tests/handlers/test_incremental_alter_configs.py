@@ -8,16 +8,19 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from handlers.incremental_alter_configs import incremental_alter_configs
+from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import group
+from kgateway.cluster.view import NewTopic
 from kgateway.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.cluster.clusters import hear_log
 from tests.serving import Denying, Serving
 
-GROUP = 32
+TOPIC, GROUP = 2, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 VERSIONS = range(2)
@@ -35,7 +38,7 @@ def _set(name: str, **values: str) -> Asked:
     return _asked(name, *((f"consumer.{key.replace('_', '.')}.ms", SET, value) for key, value in values.items()))
 
 
-class IncrementalAlterConfigsTests(SynchronousTestCase):
+class AlteringTestCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.serving = Serving()
 
@@ -65,6 +68,8 @@ class IncrementalAlterConfigsTests(SynchronousTestCase):
             assert refusal.error.code is code
         assert self.serving.broker.view() is before
 
+
+class IncrementalAlterConfigsTests(AlteringTestCase):
     def test_versions(self) -> None:
         """
         The versions of Kafka 4.3 are served.
@@ -128,8 +133,8 @@ class IncrementalAlterConfigsTests(SynchronousTestCase):
         """
         for key, value, says in (
             ("session.timeout.ms", "50000", "Unknown group config name: session.timeout.ms; did you mean"),
-            (SESSION, "long", "must be an integer"),
-            (SESSION, "44999", "at least 45000, which is group.consumer.min.session.timeout.ms"),
+            (SESSION, "long", "Not a number of type INT"),
+            (SESSION, "44999", "greater than or equal to group.consumer.min.session.timeout.ms"),
             ("share.session.timeout.ms", "50000", "share groups, and these are not served here"),
             ("streams.num.standby.replicas", "1", "streams groups, and these are not served here"),
         ):
@@ -140,17 +145,19 @@ class IncrementalAlterConfigsTests(SynchronousTestCase):
         Nothing can be appended to a config that is no list, nor taken from it.
         """
         for operation in (APPEND, SUBTRACT):
-            self.assert_refused(ErrorCode.INVALID_CONFIG, "no list", _asked("g", (SESSION, operation, "50000")))
+            self.assert_refused(
+                ErrorCode.INVALID_CONFIG, "its type is not LIST", _asked("g", (SESSION, operation, "50000"))
+            )
 
     def test_what_means_nothing(self) -> None:
         """
         A group without an id, an unknown operation, a config named twice or without a value are refused.
         """
         for asked, says in (
-            (_set("", session_timeout="50000"), "a group has an id"),
-            (_asked("g", (SESSION, 4, "50000")), "4 is no operation"),
-            (_asked("g", (SESSION, SET, "50000"), (SESSION, SET, "60000")), "2 times"),
-            (_asked("g", (SESSION, SET, None)), "has no value"),
+            (_set("", session_timeout="50000"), "Default group resources are not allowed."),
+            (_asked("g", (SESSION, 4, "50000")), "Unknown operations type 4"),
+            (_asked("g", (SESSION, SET, "50000"), (SESSION, SET, "60000")), "duplicate config keys"),
+            (_asked("g", (SESSION, SET, None)), "Null value not supported for : "),
         ):
             self.assert_refused(ErrorCode.INVALID_REQUEST, says, asked)
 
@@ -166,16 +173,17 @@ class IncrementalAlterConfigsTests(SynchronousTestCase):
             0,
             ErrorCode.INVALID_REQUEST,
         ]
-        assert first.error_message == "the request names it 2 times; name it once"
+        assert first.error_message == "Each resource must appear at most once."
         assert self.serving.broker.view().overrides == {group("h"): {SESSION: "50000"}}
 
     def test_other_kinds(self) -> None:
         """
-        Topics, brokers, loggers, client metrics and what Kafka does not know cannot be altered.
+        Client metrics and what Kafka does not know cannot be altered.
         """
-        for kind in (0, 1, 2, 3, 4, 8, 16):
+        for kind in (0, 1, 3, 16, 64):
             asked = _asked("1", ("retention.ms", SET, "1"), kind=kind)
-            self.assert_refused(ErrorCode.INVALID_REQUEST, f"resources of type {kind} cannot be altered", asked)
+            says = "client metrics are not collected" if kind == 16 else f"Unknown resource type {kind}"
+            self.assert_refused(ErrorCode.INVALID_REQUEST, says, asked)
 
     def test_denied(self) -> None:
         """
@@ -220,3 +228,174 @@ class IncrementalAlterConfigsTests(SynchronousTestCase):
         """
         assert self.ask() == []
         assert self.codes(_asked("g")) == [0]
+
+
+class TopicTests(AlteringTestCase):
+    def setUp(self) -> None:
+        self.serve()
+
+    def serve(self, *authorizers: Any, **settings: Any) -> None:
+        self.serving = Serving(*authorizers, **settings)
+        self.make("t", {"retention.ms": "5", "seaweedmq.format": "batch"})
+
+    def make(self, name: str, overrides: dict[str, str], *, internal: bool = False) -> None:
+        config = TopicConfig.of(overrides)
+        self.successResultOf(self.serving.broker.create_topic(NewTopic(name, 1, config, internal)))
+
+    def config(self, name: str = "t") -> TopicConfig:
+        return self.serving.broker.view().topics[name].config
+
+    def alter(self, *changes: tuple[str, int, str | None], **more: Any) -> None:
+        [answer] = self.ask(_asked("t", *changes, kind=TOPIC), **more)
+        assert (answer.error_code, answer.error_message) == (0, None)
+
+    def assert_topic_refused(self, code: ErrorCode, says: str, *changes: tuple[str, int, str | None]) -> None:
+        self.assert_refused(code, says, _asked("t", *changes, kind=TOPIC))
+
+    def test_set_and_delete(self) -> None:
+        """
+        What is set holds from now on, what is deleted is the default of the gateway again, and what is not named stays.
+        """
+        for version in VERSIONS:
+            self.serve(retention_ms=77, message_max_bytes=88)
+            self.alter(("retention.ms", DELETE, None), ("segment.bytes", SET, "2000000"), version=version)
+            config = self.config()
+            assert (config.retention_ms, config.segment_bytes, config.max_message_bytes) == (77, 2_000_000, 88)
+            assert dict(config.overrides) == {"segment.bytes": "2000000", "seaweedmq.format": "batch"}, version
+
+    def test_lists(self) -> None:
+        """
+        Lists get more items, or have some taken from them; where none is set, from the default.
+        """
+        policy = "cleanup.policy"
+        self.alter((policy, APPEND, "compact"))
+        assert self.config().cleanup_policy == ("delete", "compact")
+        self.alter((policy, SUBTRACT, "delete"))
+        assert self.config().cleanup_policy == ("compact",)
+        self.alter((policy, SUBTRACT, "compact"))
+        assert self.config().cleanup_policy == ()
+        throttled = "leader.replication.throttled.replicas"
+        self.alter((throttled, APPEND, "0:1"))
+        self.alter((throttled, APPEND, "1:1,0:1"))
+        assert self.config().overrides[throttled] == "0:1,1:1"
+
+    def test_validate_only(self) -> None:
+        """
+        What would be refused is told, also what goes not with what is set, and nothing is changed.
+        """
+        before = self.serving.broker.view()
+        asked = (
+            _asked("t", ("retention.ms", SET, "6"), kind=TOPIC),
+            _asked("u", ("retention.ms", SET, "6"), kind=TOPIC),
+        )
+        codes = [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        assert self.codes(*asked, validate_only=True) == codes
+        wrong = _asked("t", ("seaweedmq.format", DELETE, None), kind=TOPIC)
+        assert self.codes(wrong, validate_only=True) == [ErrorCode.INVALID_CONFIG]
+        assert self.serving.broker.view() is before
+
+    def test_each_for_itself(self) -> None:
+        """
+        Where one config is refused no other one of its topic is changed, and other topics are.
+        """
+        self.make("u", {})
+        wrong = _asked("t", ("segment.ms", SET, "5"), ("retention.ms", SET, "-2"), kind=TOPIC)
+        right = _asked("u", ("segment.ms", SET, "5"), kind=TOPIC)
+        assert self.codes(wrong, right) == [ErrorCode.INVALID_CONFIG, 0]
+        assert ("segment.ms" in self.config().overrides, self.config("u").segment_ms) == (False, 5)
+
+    def test_configs(self) -> None:
+        """
+        Unknown configs, wrong values and values that do not go together are refused, and what cannot change.
+        """
+        for changes, says in (
+            ([("retention", SET, "1")], "Unknown topic config name: retention"),
+            (
+                [("retention.ms", SET, "long")],
+                "Invalid value long for configuration retention.ms: Not a number of type LONG",
+            ),
+            ([("compression.type", SET, "none")], "Invalid value none for configuration compression.type"),
+            ([("min.compaction.lag.ms", SET, "2"), ("max.compaction.lag.ms", SET, "1")], "> max.compaction.lag.ms"),
+            ([("retention.ms", APPEND, "1")], "Can't APPEND to key retention.ms because its type is not LIST."),
+            ([("nothing", SUBTRACT, "1")], "Can't SUBTRACT to key nothing"),
+            ([("cleanup.policy", APPEND, "foo")], "Invalid value foo for configuration cleanup.policy"),
+            ([("seaweedmq.format", SET, "plain")], "is decided when a topic is made, and cannot change"),
+            ([("seaweedmq.format", DELETE, None)], "is decided when a topic is made, and cannot change"),
+        ):
+            self.assert_topic_refused(ErrorCode.INVALID_CONFIG, says, *changes)
+
+    def test_what_means_nothing(self) -> None:
+        """
+        An unknown operation, a config named twice or without a value are refused.
+        """
+        for changes, says in (
+            ([("retention.ms", 4, "1")], "Unknown operations type 4"),
+            ([("retention.ms", SET, "1"), ("retention.ms", DELETE, None)], "duplicate config keys"),
+            ([("retention.ms", SET, None)], "Null value not supported for : "),
+        ):
+            self.assert_topic_refused(ErrorCode.INVALID_REQUEST, says, *changes)
+
+    def test_same_value_of_what_cannot_change(self) -> None:
+        """
+        To set what is set already is no change.
+        """
+        before = self.serving.broker.view()
+        self.alter(("seaweedmq.format", SET, "batch"))
+        assert self.serving.broker.view() is before
+
+    def test_unknown_topics(self) -> None:
+        """
+        Topics that are not there have no configs.
+        """
+        for name, code, says in (
+            ("u", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'u' does not exist."),
+            ("", ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."),
+            ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION, "'a b' contains one or more characters other than"),
+        ):
+            for changes in ([("retention.ms", SET, "1")], []):
+                self.assert_refused(code, says, _asked(name, *changes, kind=TOPIC))
+
+    def test_internal_topics(self) -> None:
+        """
+        Internal topics have configs as others have.
+        """
+        self.make("__consumer_offsets", {}, internal=True)
+        assert self.codes(_asked("__consumer_offsets", ("max.message.bytes", SET, "7"), kind=TOPIC)) == [0]
+        assert self.config("__consumer_offsets").max_message_bytes == 7
+
+    def test_denied(self) -> None:
+        """
+        Nothing is changed, nor told, of topics that the client may not configure, be they there or not.
+        """
+        authorizer = Denying(lambda operation, kind, name: name != "t")
+        self.serve(authorizer)
+        for name in ("secret", "nowhere"):
+            if name == "secret":
+                self.make(name, {})
+            for validate_only in (True, False):
+                asked = (_asked(name, ("retention.ms", SET, "x"), kind=TOPIC), _asked("t", kind=TOPIC))
+                codes = self.codes(*asked, validate_only=validate_only)
+                assert codes == [ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0]
+        assert {asked[:2] for asked in authorizer.asked} == {(Operation.ALTER_CONFIGS, Resource.TOPIC)}
+
+    def test_more_replicas_than_there_are(self) -> None:
+        """
+        As many replicas in sync as there are nodes is what a topic gets; the operator is told once, when it is set.
+        """
+        events = hear_log(self)
+        self.alter(("min.insync.replicas", SET, "2"), validate_only=True)
+        assert events == []
+        for value in ("2", "1"):
+            self.alter(("min.insync.replicas", SET, "2"), ("retention.ms", SET, value))
+        (told,) = [event for event in events if "what" in event]
+        assert told["what"] == "min.insync.replicas 2 cannot be reached with 1 broker(s) and counts as 1"
+
+    def test_more_replicas_than_there_may_be(self) -> None:
+        """
+        A strict gateway refuses what it cannot keep; what was set before is in nobody's way.
+        """
+        self.serve(replication_factor_policy="strict")
+        self.make("before", {"min.insync.replicas": "2"})
+        change = ("min.insync.replicas", SET, "2")
+        self.assert_topic_refused(ErrorCode.INVALID_CONFIG, "cannot be reached with 1 broker(s)", change)
+        assert self.codes(_asked("before", ("retention.ms", SET, "1"), kind=TOPIC)) == [0]

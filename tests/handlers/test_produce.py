@@ -16,12 +16,14 @@ from kgateway.context import Context
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.records.batch import TimestampType
 from kgateway.records.compression import Codec
+from kgateway.records.record import Record
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import ONE, ZERO, Uuid
 from tests.cluster.clusters import NEAR
 from tests.fetching.rigged import batch, rigged
 from tests.records.sealed import sealed, three
+from tests.records.values import built
 from tests.serving import START_MS, Denying
 
 VERSIONS = range(3, 14)
@@ -88,9 +90,9 @@ class ProduceTestCase(SynchronousTestCase):
 class AppendTests(ProduceTestCase):
     def test_versions(self) -> None:
         """
-        Versions from 3 on are served, and those before are told of too, as Kafka 4 does.
+        All versions are served, and told of.
         """
-        self.assertEqual((VERSIONS, range(14)), (produce.versions, produce.advertised))
+        self.assertEqual((range(14), range(14)), (produce.versions, produce.advertised))
 
     def test_next_may_start(self) -> None:
         """
@@ -292,6 +294,23 @@ class RecordsTests(ProduceTestCase):
             [answer] = self.ask(self.request(batch()[:-1] + b"\1"), version)
             self.assertEqual((ErrorCode.CORRUPT_MESSAGE, -1), (answer.error_code, answer.base_offset), version)
             self.assertEqual("CRC" in (answer.error_message or ""), version >= 8, version)
+
+    def test_refused_records_are_named(self) -> None:
+        """
+        Where single records are to blame, each is named with its place in the batch and the reason, from version 8 on.
+        """
+        self.partitions = self.broker.make("bounded", config=TopicConfig(timestamp_before_max_ms=5))
+        times = (START_MS, START_MS - 6, START_MS, START_MS - 7)
+        data = built([Record(offset, time, b"key", b"value") for offset, time in enumerate(times)])
+        topic_id = self.broker.view().topics["bounded"].id
+        within = f"The timestamp should be within [{START_MS - 5}, {START_MS + 3_600_000}]"
+        for version in VERSIONS:
+            [answer] = self.ask(self.request(data, name="bounded", topic_id=topic_id), version)
+            self.assertEqual(ErrorCode.INVALID_TIMESTAMP, answer.error_code)
+            told = [(row.batch_index, row.batch_index_error_message) for row in answer.record_errors]
+            named = [(n, f"Timestamp {times[n]} of message with offset {n} is out of range. {within}") for n in (1, 3)]
+            self.assertEqual(named if version >= 8 else [], told, version)
+            self.assertEqual("due to invalid timestamp" in (answer.error_message or ""), version >= 8, version)
 
     def test_refused_batch_names_log_start(self) -> None:
         """

@@ -65,6 +65,7 @@ public class Batches {
             JsonNode asked = JSON.readTree(line);
             return JSON.writeValueAsString(switch (asked.get("task").asText()) {
                 case "read" -> read(bytes(asked.get("data")));
+                case "read_set" -> readSet(bytes(asked.get("data")));
                 case "is_valid" -> isValid(bytes(asked.get("data")));
                 case "build" -> build(asked);
                 case "build_empty" -> buildEmpty(asked);
@@ -88,6 +89,23 @@ public class Batches {
             ArrayNode pair = shown.addArray().add(header((DefaultRecordBatch) batch));
             ArrayNode records = pair.addArray();
             for (Record record : batch) {
+                record.ensureValid();
+                records.add(record(record));
+            }
+        }
+        return shown;
+    }
+
+    /** The messages of a set: of each magic, codec, type of timestamps and offset, and the records in it. */
+    private static ArrayNode readSet(byte[] data) {
+        ArrayNode shown = JSON.createArrayNode();
+        for (MutableRecordBatch message : MemoryRecords.readableRecords(ByteBuffer.wrap(data)).batches()) {
+            message.ensureValid();
+            ArrayNode pair = shown.addArray();
+            pair.addArray().add(message.magic()).add(message.compressionType().id).add(message.timestampType().id)
+                .add(message.lastOffset());
+            ArrayNode records = pair.addArray();
+            for (Record record : message) {
                 record.ensureValid();
                 records.add(record(record));
             }
@@ -136,7 +154,8 @@ public class Batches {
 
     private static String build(JsonNode asked) {
         MemoryRecordsBuilder builder = new MemoryRecordsBuilder(
-            new ByteBufferOutputStream(256), RecordBatch.MAGIC_VALUE_V2, compression(asked), timestampType(asked),
+            new ByteBufferOutputStream(256), (byte) asked.path("magic").asInt(RecordBatch.MAGIC_VALUE_V2),
+            compression(asked), timestampType(asked),
             baseOffset(asked), logAppendTime(asked), producerId(asked), producerEpoch(asked), baseSequence(asked),
             isTransactional(asked), false, leaderEpoch(asked), Integer.MAX_VALUE,
             asked.path("delete_horizon_ms").asLong(RecordBatch.NO_TIMESTAMP));

@@ -64,6 +64,12 @@ class Kafka:
     def read(self, data: bytes) -> list[Shown]:
         return [Shown(header, [_record(*row) for row in rows]) for header, rows in self._ask("read", data=data)]
 
+    def read_set(self, data: bytes) -> list[tuple[list[int], list[Record]]]:
+        """
+        The messages of a set: magic, codec, type of timestamps and offset of each, and the records in it.
+        """
+        return [(outside, [_record(*row) for row in rows]) for outside, rows in self._ask("read_set", data=data)]
+
     def opened(self, batch: Batch) -> list[Record]:
         """
         The records of a batch; none where they are not what the header says.
@@ -98,7 +104,13 @@ class Kafka:
         What a leader answers the producer of this batch, and what its log holds then, which was empty: of a
         `leader_epoch`, `base_offset` and `timestamp_type`.
         """
-        code, stored = self._ask("append", data=bytes(batch.data), **leader)
+        return self.append_bytes(bytes(batch.data), **leader)
+
+    def append_bytes(self, data: bytes, **leader: Any) -> tuple[ErrorCode, bytes]:
+        """
+        The same of any bytes, which may be a message set.
+        """
+        code, stored = self._ask("append", data=data, **leader)
         return ErrorCode(code), bytes.fromhex(stored)
 
     def close(self) -> None:

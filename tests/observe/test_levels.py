@@ -162,3 +162,18 @@ def test_twistd_writes_what_the_level_permits(tmp_path: Path) -> None:
         "warn: warn line",
     ]
     assert "Server Shut Down." in shown
+
+
+def test_connections_of_the_http_client_are_told_in_detail_only() -> None:
+    """
+    Twisted's client tells of each connection it opens, as of something that an operator wants to know.
+    """
+    log = Log()
+    levels = LogLevels(log.publisher, "info")
+    levels.start()
+    log.logger = Logger("twisted.web.client._HTTP11ClientFactory", observer=log.publisher)
+    assert log.say() == ["warn", "error", "critical"]
+    levels.set("error")
+    assert log.say() == ["error", "critical"]
+    levels.set("debug")
+    assert log.say() == list(LEVELS)

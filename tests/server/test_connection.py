@@ -19,10 +19,11 @@ from kgateway.cluster.view import Address
 from kgateway.context import Session
 from kgateway.server.budget import RequestMemory
 from kgateway.server.clients import STALL_SECONDS, Clients
-from kgateway.server.connection import STARTED_MAX, TURN_SECONDS, Connection
+from kgateway.server.connection import TURN_SECONDS, Connection
 from kgateway.server.frame_queue import QUEUED_BYTES_MAX
 from kgateway.server.outbox import WRITE_BYTES
 from kgateway.server.pending import HangUp, Pending
+from kgateway.server.unsent import STARTED_MAX
 from kgateway.wire.malformed import Malformed, Place
 
 FRAME_MAX = 100 << 20

@@ -3,6 +3,7 @@ A gateway as objects: what it opens and closes, in which order, and what its lis
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from zope.interface import implementer
 from handlers.api_versions import api_versions
 from kgateway.api import Context, api
 from kgateway.broker.memory import MemoryBroker
-from kgateway.cluster.view import Address
+from kgateway.cluster.view import Address, Node
 from kgateway.config.listeners import Advertised, Listener
 from kgateway.config.settings import Settings
 from kgateway.config.sources import SettingsError
@@ -96,6 +97,12 @@ class Broker(MemoryBroker):
         self._events.append("broker stopped")
         return super().stop()
 
+    def become_part_of(self, *nodes: Node) -> None:
+        """
+        Let these be the nodes of the cluster.
+        """
+        self._show(replace(self._view, nodes=nodes))
+
 
 def listeners(*endpoints: str) -> tuple[Listener, ...]:
     """
@@ -127,6 +134,7 @@ class GatewayTests(SynchronousTestCase):
         A client that comes through a listener.
         """
         connection = self.reactor.factories[listener].buildProtocol(address)
+        assert connection
         transport = Transport(hostAddress=IPv4Address("TCP", "10.0.0.1", 9092))
         transport.protocol = connection
         connection.makeConnection(transport)
@@ -134,6 +142,21 @@ class GatewayTests(SynchronousTestCase):
 
     def stop(self, gateway: Gateway) -> Deferred[None]:
         return Deferred.fromCoroutine(gateway.stop())
+
+    def test_clients_are_sent_away_while_it_is_no_part_of_a_cluster(self) -> None:
+        """
+        Connections are closed, and those that come; later clients are served again.
+        """
+        gateway = self.started()
+        _, transport = self.connect()
+        assert isinstance(gateway.broker, Broker)
+        gateway.broker.become_part_of()
+        self.reactor.advance(0)
+        assert transport.disconnecting
+        assert self.reactor.factories[0].buildProtocol(CLIENT) is None
+        gateway.broker.become_part_of(Node(1))
+        _, transport = self.connect()
+        assert not transport.disconnecting
 
     def test_nothing_is_opened_before_the_start(self) -> None:
         """

@@ -5,12 +5,13 @@ The files beside the segments that tell of producers and leader epochs, so that 
 from contextlib import suppress
 from pathlib import Path
 
-from kgateway.broker.log import producer_snapshots
-from kgateway.broker.log.epochs import EPOCH_FILE, Epochs
+from kgateway.broker import producer_snapshots
+from kgateway.broker.epochs import EPOCH_FILE, Epochs
 from kgateway.broker.log.partition_log import PartitionLog
-from kgateway.broker.log.producer_snapshots import SNAPSHOT
 from kgateway.broker.log.segment import file_name
+from kgateway.broker.producer_snapshots import SNAPSHOT
 from kgateway.broker.producers import ProducerTable
+from kgateway.cluster.partition import EARLIEST_OFFSET
 
 
 class Beside:
@@ -23,6 +24,7 @@ class Beside:
         self._log = log
         self._epochs = epochs
         self._producers = producers
+        self._told = snapshot  # the offset up to which a snapshot tells
         self._newest = self._snapshot_at(snapshot)
         self._stale: list[Path] = []
 
@@ -59,8 +61,11 @@ class Beside:
         """
         The producers and epochs as they are now; where the producers are.
         """
-        path, disk = self._path(self._log.end_offset), self._log.files.disk
-        disk.write(path, producer_snapshots.written(self._producers), sync=False)
+        offset, disk = self._log.end_offset, self._log.files.disk
+        path = self._path(offset)
+        if offset != self._told or offset == EARLIEST_OFFSET:  # one that may be synced is not written again
+            disk.write(path, producer_snapshots.written(self._producers), sync=False)
+            self._told = offset
         disk.write(self._log.folder / EPOCH_FILE, self._epochs.written(), sync=False)
         return path
 

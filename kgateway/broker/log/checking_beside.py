@@ -4,15 +4,16 @@ Checks what lies beside the segments of a partition: leader epochs, producer sna
 
 from pathlib import Path
 
-from kgateway.broker.log import producer_snapshots
+from kgateway.broker import producer_snapshots
+from kgateway.broker.epochs import EPOCH_FILE, Epochs
 from kgateway.broker.log.checking_segment import Reached
-from kgateway.broker.log.epochs import EPOCH_FILE, Epochs
 from kgateway.broker.log.findings import Finding, Steps, Survey
 from kgateway.broker.log.going_on import walk
-from kgateway.broker.log.producer_snapshots import SNAPSHOT
 from kgateway.broker.log.segment import file_name
 from kgateway.broker.log.walking import Damage
+from kgateway.broker.producer_snapshots import SNAPSHOT
 from kgateway.broker.producers import ProducerTable
+from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.records.batch import BatchHeader
 
 _AGAIN = "with the gateway stopped, remove it and all .snapshot files beside it: they are made again from the batches"
@@ -25,10 +26,11 @@ _EITHER = (
 
 class CheckedEpochs:
     """
-    The leader epoch file of a partition, as far as it is whole.
+    The leader epoch file of a partition, as far as it is whole. It tells nothing of what is before the log start; where
+    that is not known, the file has it.
     """
 
-    def __init__(self, survey: Survey, folder: Path) -> None:
+    def __init__(self, survey: Survey, folder: Path, log_start: int | None = None) -> None:
         self._survey = survey
         self._path = folder / EPOCH_FILE
         try:
@@ -40,12 +42,16 @@ class CheckedEpochs:
         self._is_whole = epochs.written() == self._data
         rows = [line.split() for line in epochs.written().decode().splitlines()[2:]]
         self._rows = [(int(epoch), int(start)) for epoch, start in rows]
+        first = self._rows[0][1] if self._rows else EARLIEST_OFFSET
+        self._log_start = first if log_start is None or survey.in_use else log_start
 
     def first(self, header: BatchHeader) -> Finding | None:
         """
         A batch has another leader epoch than the one before it.
         """
         epoch, offset = header.partition_leader_epoch, header.base_offset
+        if offset < self._log_start:
+            return None
         known = [row for row in self._rows if row[1] <= offset]
         told = known[-1][0] if known else -1
         may_be_behind = not self._survey.was_clean and len(known) == len(self._rows) and told < epoch

@@ -9,20 +9,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from kgateway.broker.log.checking_partition import CheckedPartition
-from kgateway.broker.log.checkpoints import SETTLED, SYNCED, Checkpoints, Place
+from kgateway.broker.log.checkpoints import SETTLED, SYNCED, Checkpoints, Offsets, Place, read_offsets
 from kgateway.broker.log.config_file import CONFIGS, ConfigFile
 from kgateway.broker.log.disk import TEMPORARY
 from kgateway.broker.log.findings import Finding, Steps, Survey
 from kgateway.broker.log.folder import CLEAN, this_boot
 from kgateway.broker.log.folder_error import FolderError
 from kgateway.broker.log.folder_meta import EMPTY, META, START, read_meta
+from kgateway.broker.log.kept_offsets import CLEANED_OFFSETS, LOG_STARTS
 from kgateway.broker.log.partition_folder import DELETED, METADATA, STRAY, topic_id_of
 from kgateway.broker.log.producer_ids import PRODUCER_IDS, ProducerIds
 from kgateway.broker.log.start_file import LastEnd, read_start
 from kgateway.broker.log.topic_journal import TOPICS, StoredTopic, TopicJournal
+from kgateway.cluster.partition import EARLIEST_OFFSET
 
 _PARTITION = re.compile(r"(.+)-([0-9]{1,10})")
-_FILES = {META, START, CLEAN, TOPICS, CONFIGS, PRODUCER_IDS, SYNCED, SETTLED} | EMPTY
+_FILES = {META, START, CLEAN, TOPICS, CONFIGS, PRODUCER_IDS, SYNCED, SETTLED, LOG_STARTS, CLEANED_OFFSETS} | EMPTY
 _NONE = b"0\n0\n"  # checkpoints of no partition
 _NOTHING = "nothing has to be done"
 _UNNEEDED = "remove it if nobody needs it"
@@ -41,6 +43,8 @@ class CheckedFolder:
         self._topics: dict[str, StoredTopic] = {}
         self._changes = b""  # of topics, as they stand in the journal
         self._ends: dict[Place, int] = {}
+        self._starts: Offsets = {}
+        self._cleaned: Offsets = {}
 
     def steps(self, only: Collection[str]) -> Steps:
         """
@@ -54,6 +58,10 @@ class CheckedFolder:
         checkpoints = Checkpoints(self._path, survey.disk, trust_settled=True, clean=survey.was_clean)
         for name, offsets in ((SYNCED, checkpoints.synced), (SETTLED, checkpoints.settled)):
             yield from survey.reading(self._path / name, self._checkpoints(name, offsets))
+        if LOG_STARTS in self._names:
+            yield from survey.reading(self._path / LOG_STARTS, self._log_starts())
+        if CLEANED_OFFSETS in self._names:
+            yield from survey.reading(self._path / CLEANED_OFFSETS, self._cleaned_offsets())
         yield from self._others()
         checked = dict[str, CheckedPartition]()
         for name in [name for name in self.partitions if name in only]:
@@ -64,6 +72,8 @@ class CheckedFolder:
             yield from survey.reading(self._path / name, self._belongs(name))
             yield from survey.reading(self._path / name, partition.steps())
             self._ends[_place(name)] = partition.reached.next_offset
+        yield from self._ahead(LOG_STARTS, self._starts)
+        yield from self._ahead(CLEANED_OFFSETS, self._cleaned)
         yield from self._ahead(SYNCED, checkpoints.synced)
         if self._settled_counts():
             yield from self._ahead(SETTLED, checkpoints.settled)
@@ -72,7 +82,8 @@ class CheckedFolder:
     def _partition(self, name: str) -> CheckedPartition:
         topic = self._topics.get(_place(name)[0])
         compacted = topic is not None and "compact" in topic.config.get("cleanup.policy", "")
-        return CheckedPartition(self._survey, self._path / name, may_have_gaps=compacted)
+        log_start = self._starts.get(_place(name), EARLIEST_OFFSET)
+        return CheckedPartition(self._survey, self._path / name, log_start, may_have_gaps=compacted)
 
     def _meta(self) -> Steps:
         self._survey.read(self._path / META)
@@ -126,6 +137,22 @@ class CheckedFolder:
                 what = f"it knows partition {place[0]}-{place[1]} up to offset {offset}, and that has no folder"
                 remedy = "if the topic is not deleted, bring its folder back from a copy"
                 yield Finding(self._path / name, what, remedy, is_fault=self._topic_of(place) is not None)
+
+    def _log_starts(self) -> Steps:
+        self._survey.read(self._path / LOG_STARTS)
+        found = read_offsets(self._path / LOG_STARTS, self._survey.disk)
+        self._starts = found or {}
+        if found is None:
+            remedy = "bring it back from a copy: without it, records that were deleted may be there again"
+            yield Finding(self._path / LOG_STARTS, "it is damaged", remedy)
+
+    def _cleaned_offsets(self) -> Steps:
+        self._survey.read(self._path / CLEANED_OFFSETS)
+        found = read_offsets(self._path / CLEANED_OFFSETS, self._survey.disk)
+        self._cleaned = found or {}
+        if found is None:
+            remedy = f"{_NOTHING}: logs are compacted from their beginning once more"
+            yield Finding(self._path / CLEANED_OFFSETS, "it is damaged", remedy)
 
     def _topic_of(self, place: Place) -> StoredTopic | None:
         topic = self._topics.get(place[0])

@@ -5,17 +5,17 @@ Checks the folder of one partition, whoever wrote it.
 import re
 from pathlib import Path
 
+from kgateway.broker.epochs import EPOCH_FILE
 from kgateway.broker.log.checking_beside import CheckedEpochs, check_end, check_snapshot, check_state
 from kgateway.broker.log.checking_segment import CheckedSegment, Reached
 from kgateway.broker.log.disk import TEMPORARY
-from kgateway.broker.log.epochs import EPOCH_FILE
 from kgateway.broker.log.findings import Finding, Steps, Survey
-from kgateway.broker.log.found_files import numbered, offsets_of
+from kgateway.broker.log.found_files import COMPACTED, left_over, numbered, offsets_of
 from kgateway.broker.log.partition_folder import METADATA
-from kgateway.broker.log.producer_snapshots import SNAPSHOT
 from kgateway.broker.log.segment import LOG, file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.broker.log.state_snapshots import is_state
+from kgateway.broker.producer_snapshots import SNAPSHOT
 from kgateway.cluster.partition import EARLIEST_OFFSET
 
 _ASIDE = re.compile(r"[0-9]{20}\.log\.cut-[0-9]+")
@@ -24,22 +24,29 @@ _ABORTED = re.compile(r"[0-9]{20}\.txnindex")
 
 class CheckedPartition:
     """
-    One partition. Where a log is compacted, or not ours, offsets may be missing between two segments.
+    One partition. Where a log is compacted, or not ours, offsets may be missing between two segments; what is before
+    its start is nobody's any more.
     """
 
-    def __init__(self, survey: Survey, folder: Path, *, may_have_gaps: bool = False) -> None:
+    def __init__(
+        self, survey: Survey, folder: Path, log_start: int | None = None, *, may_have_gaps: bool = False
+    ) -> None:
         self._survey = survey
         self._folder = folder
         self._may_have_gaps = may_have_gaps or not survey.is_ours
         self.reached = Reached(EARLIEST_OFFSET)
+        self._log_start = log_start
         self._names = survey.disk.names(folder)
+        self._left_over = left_over(self._names, log_start or EARLIEST_OFFSET)
+        for name in self._left_over:
+            del self._names[name]
         self.size = sum(self._names.values())
 
     def steps(self) -> Steps:
         """
         Look through all of its files.
         """
-        epochs = CheckedEpochs(self._survey, self._folder)
+        epochs = CheckedEpochs(self._survey, self._folder, self._log_start)
         snapshots = offsets_of(self._names, SNAPSHOT)
         for name in self._names:
             path, found = self._folder / name, numbered(name)
@@ -49,9 +56,17 @@ class CheckedPartition:
                 yield from self._survey.reading(path, check_state(self._survey, path))
             else:
                 yield self._left(path)
+        if self._left_over and not self._survey.in_use:
+            yield self._let_go()
         yield from self._segments(epochs)
         yield from epochs.steps(self.reached)
         yield from check_end(self._folder, snapshots, self.reached)
+
+    def _let_go(self) -> Finding:
+        count = len(self._left_over)
+        what = f"{count} file{' is' if count == 1 else 's are'} left of records that were deleted"
+        remedy = "nothing has to be done: they go when the partition is next opened"
+        return Finding(self._folder, what, remedy, is_fault=False)
 
     def _segments(self, epochs: CheckedEpochs) -> Steps:
         bases = offsets_of(self._names, LOG)
@@ -98,6 +113,12 @@ class CheckedPartition:
                 return None
             remedy = "nothing has to be done: the next start removes it"
             return Finding(path, "a process ended while it wrote it", remedy, is_fault=False)
+        if path.name == COMPACTED:
+            if self._survey.in_use:
+                return None
+            what = "a process ended while compacted segments took the place of others"
+            remedy = "nothing has to be done: the next start does the rest; what else is found here may come of it"
+            return Finding(path, what, remedy, is_fault=False)
         found = numbered(path.name)
         if found and found[1] in (INDEX, TIME_INDEX) and file_name(found[0], LOG) not in self._names:
             what = "it is the index of a segment that is not there"

@@ -7,7 +7,8 @@ and lines of a topic, a partition and an offset.
                                         the process does not touch it. Partitions that were not opened since the
                                         machine was started are not in it.
 
-Both are written every few seconds, and when the gateway stops. They may be behind the truth, never ahead of it.
+Both are written every few seconds, and when the gateway stops. They may be behind the truth, never ahead of it; and
+where one is damaged, that costs only time.
 """
 
 import re
@@ -22,6 +23,7 @@ _VERSION = "0"
 _ROW = re.compile("(.+) ([0-9]{1,10}) ([0-9]{1,19})")  # all others cannot be
 
 Place = tuple[str, int]  # topic, partition
+Offsets = dict[Place, int]
 
 
 class Checkpoints:
@@ -33,8 +35,8 @@ class Checkpoints:
         self.clean = clean  # whether all was synced when the last process ended
         self._folder = folder
         self._disk = disk
-        self.synced = self._read(SYNCED)
-        self.settled = self._read(SETTLED) if trust_settled else {}
+        self.synced = read_offsets(folder / SYNCED, disk) or {}
+        self.settled = (trust_settled and read_offsets(folder / SETTLED, disk)) or {}
         self._gone = set[str]()  # topics of whose partitions the files may still tell
 
     def keep(self, places: Collection[Place]) -> None:
@@ -63,26 +65,32 @@ class Checkpoints:
         """
         Write both files.
         """
-        self._disk.write(self._folder / SYNCED, _written(self.synced), sync=sync)
-        self._disk.write(self._folder / SETTLED, _written(self.settled), sync=sync)
+        self._disk.write(self._folder / SYNCED, written(self.synced), sync=sync)
+        self._disk.write(self._folder / SETTLED, written(self.settled), sync=sync)
         if sync:
             self._gone.clear()
 
-    def _read(self, name: str) -> dict[Place, int]:
-        """
-        What a file tells; nothing where it is damaged, which costs only time.
-        """
-        try:
-            version, count, *rows = self._disk.read(self._folder / name).decode().split("\n")
-        except (FileNotFoundError, ValueError):
-            return {}
-        found = [_ROW.fullmatch(row) for row in rows if row]
-        fields = [row.groups() for row in found if row]
-        if version != _VERSION or count != str(len(found)) or len(fields) != len(found):
-            return {}
-        return {(topic, int(index)): int(offset) for topic, index, offset in fields}
+
+def read_offsets(path: Path, disk: Disk) -> Offsets | None:
+    """
+    What a file of this form tells, and nothing where there is none; `None` where it is damaged.
+    """
+    try:
+        version, count, *rows = disk.read(path).decode().split("\n")
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        return None
+    found = [_ROW.fullmatch(row) for row in rows if row]
+    fields = [row.groups() for row in found if row]
+    if version != _VERSION or count != str(len(found)) or len(fields) != len(found):
+        return None
+    return {(topic, int(index)): int(offset) for topic, index, offset in fields}
 
 
-def _written(offsets: dict[Place, int]) -> bytes:
+def written(offsets: Offsets) -> bytes:
+    """
+    The file that tells this.
+    """
     rows = [f"{topic} {index} {offset}\n" for (topic, index), offset in offsets.items()]
     return f"{_VERSION}\n{len(rows)}\n{''.join(rows)}".encode()

@@ -94,6 +94,16 @@ class Disk(Protocol):
         What is in a folder, with its size.
         """
 
+    def changed_ms(self, path: Path) -> int:
+        """
+        When a file was last written to, by the wall clock.
+        """
+
+    def set_changed_ms(self, path: Path, changed_ms: int) -> None:
+        """
+        Let a file be one that was last written to then.
+        """
+
     def make_folder(self, folder: Path) -> None:
         """
         Make it, and those around it, where it is not there.

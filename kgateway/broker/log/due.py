@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from kgateway.broker.epochs import EPOCH_FILE
 from kgateway.broker.log.disk import Disk, File, NotOpened
-from kgateway.broker.log.epochs import EPOCH_FILE
-from kgateway.broker.log.producer_snapshots import SNAPSHOT
 from kgateway.broker.log.segment import file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
+from kgateway.broker.producer_snapshots import SNAPSHOT
 
 
 class NotTried(Exception):

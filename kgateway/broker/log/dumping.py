@@ -10,22 +10,23 @@ from itertools import islice
 from pathlib import Path
 from struct import Struct
 
+from kgateway.broker.epochs import EPOCH_FILE
 from kgateway.broker.log.checkpoints import SETTLED, SYNCED
 from kgateway.broker.log.config_file import CONFIGS
 from kgateway.broker.log.disk import Disk
-from kgateway.broker.log.epochs import EPOCH_FILE
 from kgateway.broker.log.folder_meta import META, START
 from kgateway.broker.log.found_files import offsets_of
 from kgateway.broker.log.going_on import base_of, header_at, walk
 from kgateway.broker.log.index import OFFSETS, TIMES
+from kgateway.broker.log.kept_offsets import CLEANED_OFFSETS, LOG_STARTS
 from kgateway.broker.log.partition_folder import METADATA
 from kgateway.broker.log.producer_ids import PRODUCER_IDS
-from kgateway.broker.log.producer_snapshots import SNAPSHOT, parsed
-from kgateway.broker.log.segment import LOG, file_name
+from kgateway.broker.log.segment import LET_GO, LOG, file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.broker.log.state_snapshots import STATE
 from kgateway.broker.log.topic_journal import TOPICS
 from kgateway.broker.log.walking import Damage
+from kgateway.broker.producer_snapshots import SNAPSHOT, parsed
 from kgateway.records.batch import Batch, BatchHeader
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record, records
@@ -35,7 +36,8 @@ _BATCH = "{:<17} {:>10} {:>8} {:<6} {:<24} {:>9} {:<16} {:<4} {:>5} {}"
 _HEADINGS = ("OFFSETS", "BYTE", "SIZE", "CODEC", "FROM", "TO", "PRODUCER", "FLAG", "EPOCH", "CRC")
 _SNAPSHOT = "{:>19} {:>5} {:>19} {:>19} {:<24}"
 _SNAPSHOT_HEADINGS = ("PRODUCER", "EPOCH", "SEQUENCES", "OFFSETS", "TIME")
-_TEXTS = {EPOCH_FILE, METADATA, META, START, TOPICS, CONFIGS, PRODUCER_IDS, SYNCED, SETTLED}
+_OFFSETS = {SYNCED, SETTLED, LOG_STARTS, CLEANED_OFFSETS}
+_TEXTS = {EPOCH_FILE, METADATA, META, START, TOPICS, CONFIGS, PRODUCER_IDS} | _OFFSETS
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIME = "-"
 
@@ -64,7 +66,7 @@ def dump(path: Path, disk: Disk, wanted: Wanted) -> Lines:
     The lines of one file.
     """
     for fits, lines in _KINDS:
-        if fits(path.name):
+        if fits(path.name.removesuffix(LET_GO)):
             return lines(path, disk, wanted)
     raise NothingToDump(f"{path} is no file of a log; name a .log, an index, a snapshot or a leader epoch file")
 

@@ -35,17 +35,31 @@ class Flushing:
         So many records were appended.
         """
         self._count += count
-        if self._count >= config.flush_messages:
-            self._now()
-        elif self._next is None and config.flush_ms < LONG_MAX:
-            self._next = self._parts.clock.callLater(config.flush_ms / 1000, self._now)
+        self._sync_in_time(config)
         self._write_early()
+
+    def configured(self, config: TopicConfig) -> None:
+        """
+        What was appended and is not synced is so by this config now.
+        """
+        if self._count:
+            self._wait_no_more()
+            self._sync_in_time(config)
 
     def stop(self) -> None:
         """
         Ask for nothing any more.
         """
         self._count = 0
+        self._wait_no_more()
+
+    def _sync_in_time(self, config: TopicConfig) -> None:
+        if self._count >= config.flush_messages:
+            self._now()
+        elif self._next is None and config.flush_ms < LONG_MAX:
+            self._next = self._parts.clock.callLater(config.flush_ms / 1000, self._now)
+
+    def _wait_no_more(self) -> None:
         if self._next and self._next.active():
             self._next.cancel()
         self._next = None

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from errno import EACCES, EDQUOT, EEXIST, ENOSPC, ENOTDIR, EPERM, EROFS
 from pathlib import Path
 
+from kgateway.broker.unusable import Unusable
+
 OTHER = "name an empty folder or a new one"
 _RIGHTS = "let the user who runs kgateway read and write there"
 _ROOM = "make room on its disk"
@@ -21,7 +23,7 @@ _REMEDIES = {
 }
 
 
-class FolderError(Exception):
+class FolderError(Unusable):
     """
     A folder cannot be used; the message says what is wrong, where, and what to do.
     """

@@ -4,19 +4,21 @@ The files that another process has left in the folder of a partition.
 
 import re
 from collections.abc import Container, Iterable
+from contextlib import closing
 from pathlib import Path
 
-from kgateway.broker.log import producer_snapshots
+from kgateway.broker import producer_snapshots
+from kgateway.broker.epochs import EPOCH_FILE, Epochs
 from kgateway.broker.log.disk import TEMPORARY, Disk
-from kgateway.broker.log.epochs import EPOCH_FILE, Epochs
-from kgateway.broker.log.producer_snapshots import SNAPSHOT
-from kgateway.broker.log.segment import LOG, file_name
+from kgateway.broker.log.segment import CLEANED, LET_GO, LOG, file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
+from kgateway.broker.producer_snapshots import SNAPSHOT
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.cluster.partition import EARLIEST_OFFSET
 
-_SUFFIXES = (LOG, INDEX, TIME_INDEX, SNAPSHOT)
+COMPACTED = "kgateway.compacted"  # decides which compacted segments count (compaction/swapping.py)
+SUFFIXES = (LOG, INDEX, TIME_INDEX, SNAPSHOT)  # of what a segment has
 _NUMBERED = re.compile(r"([0-9]{20})(\.[a-z]+)")
 
 
@@ -25,7 +27,7 @@ def numbered(name: str) -> tuple[int, str] | None:
     The offset and the suffix in the name of a segment's file or a snapshot's; `None` where it is the name of neither.
     """
     found = _NUMBERED.fullmatch(name)
-    is_ours = found and found[2] in _SUFFIXES and int(found[1]) <= LONG_MAX
+    is_ours = found and found[2] in SUFFIXES and int(found[1]) <= LONG_MAX
     return (int(found[1]), found[2]) if found and is_ours else None
 
 
@@ -36,21 +38,44 @@ def offsets_of(names: Iterable[str], suffix: str) -> list[int]:
     return sorted(found[0] for found in map(numbered, names) if found and found[1] == suffix)
 
 
+def left_over(names: Iterable[str], log_start: int) -> list[str]:
+    """
+    Those of a folder's names whose files are wholly before the log start, those that were let go already, and those
+    that compaction has written in vain.
+    """
+    names = list(names)
+    first = max((base for base in offsets_of(names, LOG) if base <= log_start), default=log_start)
+    numbers = {name: found for name in names if (found := numbered(name))}
+    before = [name for name, (offset, suffix) in numbers.items() if suffix != SNAPSHOT and offset < first]
+    return [name for name in names if name.endswith((LET_GO, CLEANED))] + before
+
+
 class FoundFiles:
     """
-    Those of one partition. What is of no use to anybody goes as soon as that is seen.
+    Those of one partition. What is of no use to anybody goes as soon as that is seen; what is before the log start does
+    when there is time, for it may be much.
     """
 
-    def __init__(self, disk: Disk, folder: Path) -> None:
+    def __init__(self, disk: Disk, folder: Path, log_start: int = EARLIEST_OFFSET) -> None:
         self._disk = disk
         self._folder = folder
         self._sizes = disk.names(folder)
+        self.left_over = [folder / name for name in left_over(self._sizes, log_start)]
+        for path in self.left_over:
+            del self._sizes[path.name]
         for name in [name for name in self._sizes if name.endswith(TEMPORARY)]:
             self._remove(name)
         _, *others = self.segments or [EARLIEST_OFFSET]
         for name in [file_name(base, LOG) for base in others]:
             if not self._sizes[name]:  # nothing was written in it yet: the segment before it goes on
                 self._remove(name)
+
+    @property
+    def is_swapping(self) -> bool:
+        """
+        Whether compacted segments were taking the place of others.
+        """
+        return COMPACTED in self._sizes
 
     @property
     def segments(self) -> list[int]:
@@ -87,6 +112,16 @@ class FoundFiles:
                 return offset
             self._remove(path.name)
         return EARLIEST_OFFSET
+
+    def sync_producers(self, offset: int) -> None:
+        """
+        Let the file that tells of the producers at this offset outlast the machine, if there is one.
+        """
+        path = self._folder / file_name(offset, SNAPSHOT)
+        if path.name in self._sizes:
+            with closing(self._disk.open(path)) as file:
+                file.sync()
+            self._disk.sync_folder(self._folder)
 
     def keep_producers(self, newest: int, bases: Container[int]) -> None:
         """

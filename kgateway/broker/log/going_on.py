@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kgateway.broker.log.found_files import numbered
 from kgateway.broker.log.seeking import seek
+from kgateway.broker.log.segment import LET_GO
 from kgateway.broker.log.walking import Damage, Source, scan
 from kgateway.records.batch import HEADER_SIZE, Batch, BatchHeader, read_header
 from kgateway.wire.malformed import Malformed
@@ -59,7 +60,7 @@ def base_of(path: Path) -> int:
     """
     The offset with which the batches of a file begin at the earliest, as its name tells.
     """
-    found = numbered(path.name)
+    found = numbered(path.name.removesuffix(LET_GO))
     return found[0] if found else 0
 
 

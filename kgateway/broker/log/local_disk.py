@@ -131,6 +131,12 @@ class LocalDisk:
                     found[entry.name] = entry.stat(follow_symlinks=False).st_size
         return found
 
+    def changed_ms(self, path: Path) -> int:
+        return path.stat().st_mtime_ns // 1_000_000
+
+    def set_changed_ms(self, path: Path, changed_ms: int) -> None:
+        os.utime(path, ns=(changed_ms * 1_000_000, changed_ms * 1_000_000))
+
     def make_folder(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 

@@ -14,6 +14,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from kgateway.broker.log.checkpoints import Checkpoints
+from kgateway.broker.log.kept_offsets import KeptOffsets
 from kgateway.broker.log.long_opening import LongOpening
 from kgateway.broker.log.looking_through import Work
 from kgateway.broker.log.partition import LogPartition
@@ -46,6 +47,7 @@ class Openings:
         data: Path,
         parts: LogParts,
         checkpoints: Checkpoints,
+        starts: KeptOffsets,
         producer_expiry_ms: int,
         current: Callable[[Uuid], Topic | None],
         save_soon: Callable[[], None],
@@ -56,6 +58,7 @@ class Openings:
         self._data = data
         self._parts = parts
         self._checkpoints = checkpoints
+        self._starts = starts
         self._producer_expiry_ms = producer_expiry_ms
         self._current = current  # the topic as it is by now
         self._save_soon = save_soon  # the checkpoints
@@ -123,6 +126,7 @@ class Openings:
         The partition is there no more; what it was, and when no thread is busy with opening it.
         """
         self._checkpoints.forget((topic.name, index))
+        self._starts.forget((topic.name, index))
         self._refused.pop((topic.id, index), None)
         opening = self._recovering.pop((topic.id, index), None)
         return self.open.pop((topic.id, index), None), opening.end() if opening else succeed(None)
@@ -133,6 +137,7 @@ class Openings:
         synced = checkpoints.synced.get(place, 0)
         known = place in checkpoints.settled
         trust = Trust(synced, checkpoints.settled.get(place, synced), known, known and checkpoints.clean)
+        trust = trust.beginning_at(self._starts.of(place))
         producers = ProducerTable(self._producer_expiry_ms)
         try:
             folder = prepare(self._parts.files.disk, self._data, topic, index)
@@ -171,7 +176,7 @@ class Openings:
             self._log.warn("{fault}", fault=fault)
         now = self._current(topic.id) or topic
         try:
-            partition = LogPartition(now, index, recovered, self._parts, self._note)
+            partition = LogPartition(now, index, recovered, self._parts, self._note, self._starts.put)
         except OSError as error:
             raise self._unreadable(topic, index, error) from None
         if not partition.settled:

@@ -4,11 +4,12 @@ The log of one partition: segments in a row, of which the last is appended to.
 It knows batches and where they are; who may write, what is safe and what readers wait for is the partition's business.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from kgateway.broker.log.index import OFFSETS
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.segment import OFFSETS_MAX, Segment
 from kgateway.records.batch import BatchHeader
@@ -25,6 +26,7 @@ class Limits(NamedTuple):
     segment_bytes: int
     segment_ms: int
     index_interval_bytes: int
+    index_bytes: int = 10 << 20  # of the index of offsets
 
 
 class End(NamedTuple):
@@ -87,6 +89,8 @@ class PartitionLog:
             return True
         if last.next_offset + header.last_offset_delta - last.base_offset > OFFSETS_MAX:
             return True
+        if len(last.indexes.offsets) >= limits.index_bytes // OFFSETS.size:
+            return True
         began = last.first_timestamp
         return began is not None and header.max_timestamp - began > limits.segment_ms and began >= 0
 
@@ -109,6 +113,31 @@ class PartitionLog:
         Write a batch that has its place behind the others. An OSError leaves all as it was.
         """
         self.segments[-1].append(buffers, header, base_offset, limits.index_interval_bytes)
+
+    def let_go(self, offset: int) -> list[Segment]:
+        """
+        Have no segment any more that is wholly before the offset, but for the last one; those that were.
+        """
+        count = max(bisect_right(self._bases, offset) - 1, 0)
+        gone = self.segments[:count]
+        del self.segments[:count], self._bases[:count]
+        return gone
+
+    def replace(self, fresh: Segment) -> list[Segment]:
+        """
+        This full segment takes the place of those that have its offsets; those.
+        """
+        first, end = bisect_left(self._bases, fresh.base_offset), bisect_left(self._bases, fresh.next_offset)
+        gone = self.segments[first:end]
+        self.segments[first:end], self._bases[first:end] = [fresh], [fresh.base_offset]
+        return gone
+
+    def has(self, segment: Segment) -> bool:
+        """
+        Whether it was neither let go nor replaced.
+        """
+        number = bisect_left(self._bases, segment.base_offset)
+        return number < len(self.segments) and self.segments[number] is segment
 
     def truncate(self, offset: int) -> None:
         """

@@ -5,6 +5,7 @@ What the partitions of one data folder share.
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from random import random
 from typing import Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -58,6 +59,12 @@ class LoadedIndexes:
         if len(self._segments) > self._limit:
             oldest, _ = self._segments.popitem(last=False)
             oldest.indexes.let_go()
+
+    def forget(self, segment: Segment) -> None:
+        """
+        Nobody will ask for this one again.
+        """
+        self._segments.pop(segment, None)
 
 
 class Storage:
@@ -114,6 +121,7 @@ class LogParts:
     clock: IReactorTime
     in_thread: InThread
     in_turns: InTurns
+    chance: Callable[[], float] = random  # from 0 to 1
     scratch: Scratch = field(default_factory=lambda: Scratch(PIECE_BYTES))
     loaded: LoadedIndexes = field(default_factory=LoadedIndexes)
     storage: Storage = field(init=False)

@@ -6,6 +6,7 @@ What comes from the disk is checked before it is given out, and so is, once, wha
 batches before a damaged one are given out; who asks for that one is told CORRUPT_MESSAGE.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -20,10 +21,14 @@ from kgateway.broker.log.parts import PIECE_BYTES, LogParts, plain
 from kgateway.broker.log.seeking import seek
 from kgateway.broker.log.segment import Segment
 from kgateway.broker.log.walking import Damaged, EpochAt, NotCached, Piece, Source, check, cut_piece
-from kgateway.records.batch import Batch
+from kgateway.records.batch import HEADER_SIZE, Batch, batches
 from kgateway.wire.errors import ErrorCode, KafkaError
 
+Shown = list[bytes] | Deferred[list[bytes]]
+Again = Callable[[], Shown]
+
 _ANY = (1 << 63) - 1
+_COUNT, _NO_RECORDS = slice(HEADER_SIZE - 4, HEADER_SIZE), bytes(4)  # of the records in a batch
 _SOUGHT = 1 << 20  # bytes that no index leads over, at most
 _READ_MAX = 2 << 20  # at once, where a consumer would take more: what is read waits in memory until it is sent
 
@@ -67,21 +72,41 @@ class Reader:
         self._epoch_at = epoch_at
         self._reported: set[str] = set()
 
-    def read(self, offset: int, limit: End, max_bytes: int, at_least_one: bool) -> list[bytes] | Deferred[list[bytes]]:
+    def read(self, offset: int, limit: End, max_bytes: int, at_least_one: bool) -> Shown:
         """
-        Whole batches, from the one on that has the offset, which is before the limit.
+        Whole batches, from the one on that has the offset, which is before the limit. Not only such without records,
+        which compaction leaves: librdkafka believes then that a record did not fit.
         """
+        while True:
+            data = self._read(offset, limit, max_bytes, at_least_one)
+            if isinstance(data, Deferred):
+                return data.addCallback(self._shown, limit, max_bytes, at_least_one)
+            following = _behind_empty(data)
+            if following is None:
+                return data
+            if following >= limit.offset:
+                return []
+            offset = following
+
+    def _shown(self, data: list[bytes], limit: End, max_bytes: int, at_least_one: bool) -> Shown:
+        following = _behind_empty(data)
+        if following is None:
+            return data
+        return self.read(following, limit, max_bytes, at_least_one) if following < limit.offset else []
+
+    def _read(self, offset: int, limit: End, max_bytes: int, at_least_one: bool) -> Shown:
+        again = partial(self._read, offset, limit, max_bytes, at_least_one)
         segment = self._log.segment_of(offset)
         is_last = segment.base_offset == limit.base_offset
         end, end_offset = (limit.position, limit.offset) if is_last else (segment.size, segment.next_offset)
         span = Span(segment, end, end_offset, offset, max(0, min(max_bytes, _READ_MAX)), at_least_one, self._epoch_at)
         if not segment.indexes.is_loaded:
-            return self._from_disk(span)
+            return self._from_disk(span, again)
         try:
             source = self._parts.scratch.source(self._parts.files.get(segment.path))
             found = _found(source, span, always_check=False)
         except NotCached:
-            return self._from_disk(span)
+            return self._from_disk(span, again)
         except (Damaged, OSError) as error:
             raise self._refusal(span, error) from None
         return self._given(span, found)
@@ -90,10 +115,13 @@ class Reader:
         """
         The indexes of a segment were needed, and are in memory: they stay for as long as there is room.
         """
-        if segment is not self._log.segments[-1]:  # which needs them for appends
+        if segment is not self._log.segments[-1] and self._log.has(segment):  # the last one needs them for appends
             self._parts.loaded.used(segment)
 
-    def _from_disk(self, span: Span) -> Deferred[list[bytes]]:
+    def _from_disk(self, span: Span, again: Again) -> Deferred[list[bytes]]:
+        """
+        `again` is called where compaction has put another in the place of the segment meanwhile.
+        """
         files = self._parts.files
         try:
             file = files.hold(span.segment.path)
@@ -105,9 +133,11 @@ class Reader:
             self.loaded(span.segment)
             return self._given(span, found)
 
-        def failed(failure: Failure) -> Failure:
+        def failed(failure: Failure) -> Failure | list[bytes] | Deferred[list[bytes]]:
             files.let_go(file)
             error = failure.value
+            if not self._log.has(span.segment):
+                return again() if span.offset >= self._log.start_offset else Failure(_let_go(span))
             return Failure(self._refusal(span, error)) if isinstance(error, Damaged | OSError) else failure
 
         return self._parts.in_thread(partial(_found_on_disk, file, span)).addCallbacks(done, failed)
@@ -136,6 +166,29 @@ class Reader:
             self._reported.add(damage)
             self._logger.error("{reason}. `kgateway log check` tells more.", reason=reason)
         return KafkaError(code, reason)
+
+
+def _behind_empty(data: list[bytes]) -> int | None:
+    """
+    The offset behind these batches, if none of them has a record.
+    """
+    if not data or data[0][_COUNT] != _NO_RECORDS:
+        return None
+    following: int | None = None
+    for piece in data:
+        for batch in batches(piece):
+            if batch.header.records_count:
+                return None
+            following = batch.header.last_offset + 1
+    return following
+
+
+def _let_go(span: Span) -> KafkaError:
+    """
+    What is told to who was reading a segment that went meanwhile.
+    """
+    reason = f"offset {span.offset} was let go while it was read"
+    return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
 
 
 def _found_on_disk(file: File, span: Span) -> Found:

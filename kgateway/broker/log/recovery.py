@@ -25,9 +25,11 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+from kgateway.broker import producer_snapshots
+from kgateway.broker.epochs import Epochs
 from kgateway.broker.log.aside import Cut, set_aside
+from kgateway.broker.log.compaction.swapping import finish
 from kgateway.broker.log.due import Doubtful
-from kgateway.broker.log.epochs import Epochs
 from kgateway.broker.log.found_files import FoundFiles
 from kgateway.broker.log.looking_through import LookingThrough, Work
 from kgateway.broker.log.open_files import OpenFiles
@@ -37,6 +39,7 @@ from kgateway.broker.log.segment import LOG, Segment, file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.broker.log.trust import Trust
 from kgateway.broker.log.unsynced import make_last, unsynced
+from kgateway.broker.producer_snapshots import SNAPSHOT
 from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import EARLIEST_OFFSET, NO_EPOCH
@@ -54,6 +57,7 @@ class Recovered:
     """
 
     log: PartitionLog
+    log_start: int
     producers: ProducerTable
     epochs: Epochs
     synced: int  # before this all will outlast the machine
@@ -61,6 +65,7 @@ class Recovered:
     clean: bool  # so will the files beside the segments
     snapshot: int  # the offset of the file that told of the producers, or where there was none, the earliest
     looked_through: range  # the offsets of which no file told the leader epoch
+    left_over: list[Path]  # files that are to be removed
     faults: list[str] = field(default_factory=list)
 
 
@@ -99,14 +104,18 @@ class Recovery:
         """
         Step by step to the log.
         """
-        self._found = FoundFiles(self._files.disk, self._folder)
+        log_start = self._trust.log_start
+        self._found = FoundFiles(self._files.disk, self._folder, log_start)
+        if self._found.is_swapping:
+            yield partial(finish, self._files.disk, self._folder)
+            self._found = FoundFiles(self._files.disk, self._folder, log_start)
         self._epochs_known = self._found.read_epochs(self._epochs) and self._epochs.last < self._leader_epoch
         if not self._epochs_known:
             self._epochs = Epochs()
         self._start = self._found.read_producers(self._producers, self._trust.settled, self._now_ms)
         segments = list[Segment]()
         yield from self._open_all(segments)
-        log = PartitionLog(self._files, self._folder, segments or [self._begin(EARLIEST_OFFSET)])
+        log = PartitionLog(self._files, self._folder, segments or [self._begin(log_start)])
         if log.end_offset < self._trust.known_end:
             yield from self._end_where_it_was(log)
         doubtful = unsynced(log, self._trust.synced)
@@ -115,12 +124,29 @@ class Recovery:
             doubtful = []
         if self._epochs.fall_back(self._leader_epoch - 1):
             self._faults.append(f"{self._folder}: a batch tells of a leader epoch that there never was")
+        log_start = max(log_start, log.start_offset)
         self._epochs.cut(log.end_offset)
+        self._epochs.begin_at(log_start)
+        if log_start and not self._trust.clean:
+            # Nothing else tells of the producers whose batches were let go.
+            yield partial(self._found.sync_producers, self._start)
         self._found.keep_producers(self._start, self._found.segments)
         synced = log.end_offset if self._sync else min(self._trust.synced, log.end_offset)
         clean = self._trust.clean and synced == self._start == log.end_offset
         found = range(self._start if self._epochs_known else EARLIEST_OFFSET, log.end_offset)
-        return Recovered(log, self._producers, self._epochs, synced, doubtful, clean, self._start, found, self._faults)
+        return Recovered(
+            log,
+            log_start,
+            self._producers,
+            self._epochs,
+            synced,
+            doubtful,
+            clean,
+            self._start,
+            found,
+            self._found.left_over,
+            self._faults,
+        )
 
     def _open_all(self, segments: list[Segment]) -> Steps:
         bases = self._found.segments
@@ -154,7 +180,7 @@ class Recovery:
         last.next_offset = known_end
         log.roll()
         last.next_offset = reached
-        yield partial(self._finish, last)
+        yield partial(self._finish, last, known_end)
 
     def _begin(self, base: int) -> Segment:
         segment = Segment(self._files, self._folder, base)
@@ -180,7 +206,7 @@ class Recovery:
         yield from self._look_through(segment, following)
         if following is not None:
             segment.seal()
-            yield partial(self._finish, segment)
+            yield partial(self._finish, segment, following)
 
     def _is_finished(self, base: int, following: int) -> bool:
         """
@@ -194,11 +220,14 @@ class Recovery:
             path = self._folder / file_name(base, LOG)
             self._endings[base] = ending(self._files.disk, path, base, self._found.size(base))
 
-    def _finish(self, segment: Segment) -> None:
+    def _finish(self, segment: Segment, following: int) -> None:
         """
-        The indexes of a full segment are trusted from now on.
+        The indexes of a full segment are trusted from now on, and its producers are known when it is let go.
         """
         segment.indexes.save()
+        if following >= self._start:
+            snapshot = segment.path.with_name(file_name(following, SNAPSHOT))
+            self._files.disk.write(snapshot, producer_snapshots.written(self._producers), sync=True)
         for suffix in (INDEX, TIME_INDEX):
             with closing(self._files.disk.open(segment.path.with_suffix(suffix))) as file:
                 file.sync()
@@ -226,10 +255,14 @@ class Recovery:
     def _note_epoch(self, epoch: int, offset: int) -> None:
         """
         No CRC covers it: one batch may tell anything, but where two tell a smaller epoch, the larger one was not true.
+        Of an epoch that begins behind them they tell nothing; its batches may be in a segment that is not looked at.
         """
-        if epoch >= self._epochs.last:
+        last = self._epochs.last
+        if epoch >= last:
             self._epochs.assign(epoch, offset)
             self._smaller = NO_EPOCH
+        elif self._epochs.at(offset) != last:
+            return
         elif epoch == self._smaller:
             self._epochs.fall_back(epoch)
         else:

@@ -20,8 +20,10 @@ from kgateway.wire.malformed import Malformed
 from kgateway.wire.types import Buffer
 
 LOG = ".log"
+CLEANED = ".cleaned"  # behind that of one which compaction has written, until it takes the place of others
+LET_GO = ".deleted"  # behind the name of a file that nobody finds any more; it is removed later
 OFFSETS_MAX = (1 << 31) - 1  # as far as an index can tell offsets from the base
-_ANY_TIME = (1 << 63) - 1
+ANY_TIME = (1 << 63) - 1
 _NO_TIME = -(1 << 63)
 _PLACES_MAX = 32
 
@@ -258,4 +260,4 @@ def largest_timestamp(header: BatchHeader) -> int:
         return header.max_timestamp
     # Both of these put something else into one of the two.
     is_told_by_broker = header.timestamp_type is TimestampType.LOG_APPEND_TIME or header.has_delete_horizon
-    return header.max_timestamp if is_told_by_broker else _ANY_TIME
+    return header.max_timestamp if is_told_by_broker else ANY_TIME

@@ -4,11 +4,11 @@ let go when memory is wanted.
 """
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from struct import Struct
 
-from kgateway.broker.log.disk import Disk
+from kgateway.broker.log.disk import Disk, File
 from kgateway.broker.log.index import OFFSETS, TIMES, Index
 
 INDEX, TIME_INDEX = ".index", ".timeindex"
@@ -97,19 +97,26 @@ class SegmentIndexes:
         """
         Bring what the files lack into them.
         """
-        # Times first: as far as offsets reach, so do they, wherever a crash or a full disk comes between.
-        for index, suffix in ((self._times, TIME_INDEX), (self._offsets, INDEX)):
-            if index is not None and not index.is_saved:
-                self._save(index, self._log.with_suffix(suffix))
+        rows = ((self._offsets, INDEX), (self._times, TIME_INDEX))
+        due = [(index, suffix) for index, suffix in rows if index is not None and not index.is_saved]
+        with ExitStack() as stack:
+            # The files of offsets are there first, for Kafka's tools read no times without them; what times tell comes
+            # first: as far as offsets reach, so do they, wherever a crash or a full disk comes between.
+            files = [(index, stack.enter_context(closing(self._file(suffix)))) for index, suffix in due]
+            for index, file in reversed(files):
+                _save(index, file)
+
+    def _file(self, suffix: str) -> File:
+        return self._disk.open(self._log.with_suffix(suffix), create=True)
 
     def _read(self, entry: Struct, suffix: str) -> Index:
         return Index(entry, self._disk.read(self._log.with_suffix(suffix)))
 
-    def _save(self, index: Index, path: Path) -> None:
-        with closing(self._disk.open(path, create=True)) as file:
-            if file.size != index.saved:
-                file.truncate(index.saved)
-            missing = index.unsaved()
-            file.append([missing])
-            index.saved += len(missing)
-            index.is_saved = True
+
+def _save(index: Index, file: File) -> None:
+    if file.size != index.saved:
+        file.truncate(index.saved)
+    missing = index.unsaved()
+    file.append([missing])
+    index.saved += len(missing)
+    index.is_saved = True

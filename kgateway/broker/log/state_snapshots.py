@@ -4,22 +4,17 @@ batches one behind the other, with the state after all records before that offse
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 from twisted.internet.defer import Deferred
 
 from kgateway.broker.log.parts import LogParts
-from kgateway.broker.state_log import PIECE_RECORDS, Snapshot
+from kgateway.broker.state_file import is_whole, read_state, write_state
+from kgateway.broker.state_log import Snapshot
 from kgateway.cluster.partition import EARLIEST_OFFSET
-from kgateway.interfaces import KeyValue
-from kgateway.records.batch import batches, crc_holds
-from kgateway.records.builder import BatchBuilder
-from kgateway.records.record import records
-from kgateway.wire.malformed import Malformed
 
 STATE = "kgateway.state-"
 _FILE = re.compile(rf"{re.escape(STATE)}[0-9]{{20}}")
@@ -30,6 +25,13 @@ def is_state(name: str) -> bool:
     Whether a file of this name is one.
     """
     return _FILE.fullmatch(name) is not None
+
+
+def state_offsets(names: Iterable[str]) -> list[int]:
+    """
+    Those of the snapshots among a folder's files.
+    """
+    return [int(name.removeprefix(STATE)) for name in names if is_state(name)]
 
 
 class FileSnapshots:
@@ -52,13 +54,13 @@ class FileSnapshots:
         disk = self._parts.files.disk
         for name in sorted(self._names(), reverse=True):
             data = disk.read(self._folder / name)
-            if _is_whole(data):
-                return Snapshot(int(name.removeprefix(STATE)), _state(data))
+            if is_whole(data):
+                return Snapshot(int(name.removeprefix(STATE)), read_state(data))
         return Snapshot(EARLIEST_OFFSET, [])
 
     async def _save(self, snapshot: Snapshot) -> None:
         written = list[bytes]()
-        await self._parts.in_turns(_write(iter(snapshot.state), written))
+        await self._parts.in_turns(write_state(iter(snapshot.state), written))
         await self._sync_log()  # a snapshot must not know what the log can still lose
         path = self._folder / f"{STATE}{snapshot.offset:020d}"
         await self._parts.in_thread(partial(self._put, path, b"".join(written)))
@@ -72,24 +74,3 @@ class FileSnapshots:
 
     def _names(self) -> list[str]:
         return [name for name in self._parts.files.disk.names(self._folder) if is_state(name)]
-
-
-def _write(state: Iterator[KeyValue], written: list[bytes]) -> Iterator[None]:
-    while piece := list(islice(state, PIECE_RECORDS)):
-        builder = BatchBuilder()
-        for key, value in piece:
-            builder.append(key, value, timestamp=0)
-        written.append(bytes(builder.build()))
-        yield
-
-
-def _is_whole(data: bytes) -> bool:
-    try:
-        return all(crc_holds(batch) for batch in batches(data))
-    except Malformed:
-        return False
-
-
-def _state(data: bytes) -> Iterator[KeyValue]:
-    for batch in batches(data):
-        yield from ((record.key, record.value) for record in records(batch) if record.key is not None)

@@ -114,29 +114,34 @@ class Syncing:
             return
         syncing = self._parts.syncs.do(partial(due.sync, files.disk, [log]))
         syncing.addBoth(self._let_go, log)
-        syncing.addCallbacks(self._done, self._broken, callbackArgs=(end,), errbackArgs=(due,))
+        served, self._waiting = self._waiting, []
+        syncing.addCallbacks(self._done, self._broken, callbackArgs=(end, served), errbackArgs=(due, served))
 
     def _let_go(self, result: T, held: File) -> T:
         self._parts.files.let_go(held)
         return result
 
-    def _done(self, _: object, end: End) -> None:
+    def _done(self, _: object, end: End, served: list[Deferred[None]]) -> None:
         self._running = False
         self._parts.storage.worked(self._what)
         self._synced(end)
         if self._again:
             self.request()
-        else:
-            self._end()
+        for ended in served:
+            ended.callback(None)
 
     def _end(self) -> None:
+        """
+        Let nobody wait for what will not come.
+        """
         waiting, self._waiting = self._waiting, []
         for ended in waiting:
             ended.callback(None)
 
-    def _broken(self, failure: Failure, due: Due) -> None:
+    def _broken(self, failure: Failure, due: Due, served: list[Deferred[None]]) -> None:
         error = failure.value
         assert error
+        self._waiting = served + self._waiting
         if isinstance(error, NotTried) and not self._stopped:
             self._try_again(due, error.error)
         else:

@@ -11,24 +11,31 @@ This runs in a thread, on open files of its own.
 from collections.abc import Iterator, Sequence
 
 from kgateway.broker.log.disk import Disk
-from kgateway.broker.log.partition_log import End
+from kgateway.broker.log.partition_log import End, PartitionLog
 from kgateway.broker.log.segment import Segment, largest_timestamp
 from kgateway.broker.log.walking import Damage, scan
-from kgateway.broker.timestamps import timestamps
+from kgateway.broker.timestamps import records_from
 from kgateway.cluster.partition import Found
 from kgateway.records.batch import NO_TIMESTAMP, Batch
 
 
 class TimeSearch:
     """
-    Looks through segments, oldest first, up to a limit.
+    Looks through segments, oldest first, from an offset on up to a limit.
     """
 
-    def __init__(self, disk: Disk, segments: Sequence[Segment], limit: End) -> None:
+    def __init__(self, disk: Disk, segments: Sequence[Segment], start: int, limit: End) -> None:
         self._disk = disk
         self._segments = [segment for segment in segments if segment.base_offset <= limit.base_offset]
+        self._start = start
         self._limit = limit
         self.searched: list[Segment] = []  # whose indexes are in memory now
+
+    def is_of(self, log: PartitionLog) -> bool:
+        """
+        Whether these are segments of the log still.
+        """
+        return all(map(log.has, self._segments))
 
     def first(self, timestamp: int) -> Found | None:
         """
@@ -38,7 +45,7 @@ class TimeSearch:
             if segment.largest() >= timestamp:
                 self.searched.append(segment)
                 for batch in self._batches(segment, segment.position_of_time(timestamp)):
-                    found = _first_in(batch, timestamp) if largest_timestamp(batch.header) >= timestamp else None
+                    found = self._first_in(batch, timestamp) if largest_timestamp(batch.header) >= timestamp else None
                     if found:
                         return found
         return None
@@ -48,14 +55,14 @@ class TimeSearch:
         The first of the records that have the largest timestamp; none where no record has any.
         """
         claimed = max((segment.largest() for segment in self._segments), default=NO_TIMESTAMP)
-        if claimed <= NO_TIMESTAMP:
+        if claimed <= NO_TIMESTAMP or self._start >= self._limit.offset:
             return None
         found = self.first(claimed)
         return found if found and found.timestamp == claimed else self._largest_of_all()
 
     def _largest_of_all(self) -> Found | None:
         """
-        Somebody's claim was not true, or its record is behind the limit.
+        Somebody's claim was not true, or its record is behind the limit, or gone.
         """
         best: Found | None = None
         for segment in self._segments:
@@ -65,8 +72,8 @@ class TimeSearch:
             for batch in self._batches(segment, 0):
                 least = best.timestamp + 1 if best else 0
                 if largest_timestamp(batch.header) >= least:
-                    most = max(timestamps(batch), default=NO_TIMESTAMP)
-                    best = _first_in(batch, most) if most >= least else best
+                    most = max((time for _, time in records_from(self._start, batch)), default=NO_TIMESTAMP)
+                    best = self._first_in(batch, most) if most >= least else best
         return best
 
     def _batches(self, segment: Segment, position: int) -> Iterator[Batch]:
@@ -74,16 +81,13 @@ class TimeSearch:
         file = self._disk.open(segment.path)
         try:
             for found in scan(file.read, position, end, segment.base_offset):
-                if not isinstance(found, Damage):
+                if not isinstance(found, Damage) and found.header.last_offset >= self._start:
                     yield found
         finally:
             file.close()
 
-
-def _first_in(batch: Batch, timestamp: int) -> Found | None:
-    base_offset, leader_epoch = batch.header.base_offset, batch.header.partition_leader_epoch
-    # A record is where it stands. What it says of its own offset is the producer's word as well.
-    for index, time in enumerate(timestamps(batch)):
-        if time >= timestamp:
-            return Found(base_offset + index, time, leader_epoch)
-    return None
+    def _first_in(self, batch: Batch, timestamp: int) -> Found | None:
+        for offset, time in records_from(self._start, batch):
+            if time >= timestamp:
+                return Found(offset, time, batch.header.partition_leader_epoch)
+        return None

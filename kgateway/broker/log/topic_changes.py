@@ -1,8 +1,8 @@
 """
-Topics come, grow and go: first in the journal, then for everybody to see, and one change of a name after the other.
+Topics come, change and go: first in the journal, then for everybody to see, and one change of a name after the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from kgateway.broker.log.partition_folder import folder_of, put_away, remove_del
 from kgateway.broker.log.parts import LogParts, plain
 from kgateway.broker.log.stored_topics import stored
 from kgateway.broker.log.topic_journal import TopicJournal
-from kgateway.broker.lone import taken
+from kgateway.broker.lone import being_changed
 from kgateway.cluster.view import Topic
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -36,13 +36,13 @@ class TopicChanges:
         self._changing: set[str] = set()
 
     @contextmanager
-    def one_at_a_time(self, name: str) -> Iterator[None]:
+    def one_at_a_time(self, name: str, refusal: Callable[[str], KafkaError] = being_changed) -> Iterator[None]:
         """
-        Whoever comes while a topic of this name comes, grows or goes is told that the name is taken. What the disk
-        refuses meanwhile is a KAFKA_STORAGE_ERROR.
+        Whoever comes while a topic of this name comes, goes or is changed is refused. What the disk refuses meanwhile
+        is a KAFKA_STORAGE_ERROR.
         """
         if name in self._changing:
-            raise taken(name)
+            raise refusal(name)
         self._changing.add(name)
         try:
             yield

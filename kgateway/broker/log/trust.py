@@ -4,6 +4,8 @@ What is known of a log before it is opened.
 
 from typing import NamedTuple
 
+from kgateway.cluster.partition import EARLIEST_OFFSET
+
 
 class Trust(NamedTuple):
     """
@@ -16,6 +18,15 @@ class Trust(NamedTuple):
     settled: int
     process_only: bool
     clean: bool = False
+    log_start: int = EARLIEST_OFFSET
+
+    def beginning_at(self, log_start: int) -> "Trust":
+        """
+        That the log begins there: what is before was synced, and then let go.
+        """
+        return self._replace(
+            synced=max(self.synced, log_start), settled=max(self.settled, log_start), log_start=log_start
+        )
 
     @property
     def known_end(self) -> int:

@@ -44,8 +44,10 @@ def check_epoch(progress: Progress, epoch: int, says_it_owns: Assignment | None)
     Fence a member that is elsewhere than the group thinks. One that is an epoch behind may have missed an answer, if
     it owns nothing that it should not.
     """
+    if progress.may_be_in(epoch):
+        return
     behind = epoch == progress.previous_epoch and says_it_owns is not None and within(says_it_owns, progress.assigned)
-    if epoch > progress.epoch or (epoch < progress.epoch and not behind):
+    if epoch > progress.epoch or not behind:
         reason = f"it is in epoch {epoch} and should be in {progress.epoch}; it is to join again, owning nothing"
         raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, reason)
 

@@ -41,6 +41,15 @@ def overlap(some: Assignment, owned: Owned) -> bool:
     return any(not partitions.isdisjoint(owned.get(topic_id, ())) for topic_id, partitions in some.items())
 
 
+def is_all_of(some: Assignment, owned: Owned) -> bool:
+    """
+    Whether both are the same partitions.
+    """
+    return some.keys() == owned.keys() and all(
+        partitions == owned[topic_id].keys() for topic_id, partitions in some.items()
+    )
+
+
 def within(some: Assignment, owned: Owned) -> bool:
     """
     Whether all of the first are in the second.

@@ -23,6 +23,7 @@ from kgateway.groups.consumer.patterns import MayDescribe, check_pattern
 from kgateway.groups.consumer.planning import Planning
 from kgateway.groups.consumer.reconciliation import Goal, reconcile
 from kgateway.groups.consumer.state import GroupState
+from kgateway.groups.consumer.unwritten import step_of
 from kgateway.groups.rows import Write
 from kgateway.wire.errors import KafkaError
 
@@ -110,9 +111,13 @@ class Changes:
         if progress.reached(epoch) and not resubscribed:
             return
         topics = self.planning.topic_ids(state.profiles[member_id])
+        step = step_of(state, member_id, topics)
+        if step:
+            draft.set_step(member_id, step)
+            return
         goal = Goal(epoch, state.target_of(member_id), topics)
-        step = reconcile(progress, goal, owned, state.is_free_for(member_id), resubscribed=resubscribed)
-        draft.set_progress(member_id, step)
+        after = reconcile(progress, goal, owned, state.is_free_for(member_id), resubscribed=resubscribed)
+        draft.set_progress(member_id, after)
 
     def remove(self, member_ids: Collection[str], answer: A) -> A | Deferred[A]:
         """

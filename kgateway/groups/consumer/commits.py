@@ -7,6 +7,7 @@ A member that has moved on may still commit what it sent in an epoch before, of 
 
 from functools import partial
 
+from kgateway.groups.consumer.member import Progress
 from kgateway.groups.consumer.state import GroupState
 from kgateway.groups.group import NO_GENERATION, NO_MEMBER, PartitionCheck
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -22,7 +23,7 @@ def check_commit(
     anonymous = transactional and epoch == NO_GENERATION and member_id == NO_MEMBER and instance_id is None
     if anonymous or (epoch < 0 and not state.profiles):
         return None
-    current = _epoch_of(state, member_id)
+    current = _progress_of(state, member_id).epoch
     if epoch > current:
         raise _stale(state, member_id, f"the commit is of epoch {epoch}, and it is in {current}")
     return None if epoch == current else partial(_check_partition, state, member_id, epoch)
@@ -55,15 +56,15 @@ def check_fetch(state: GroupState, member_id: str | None, epoch: int) -> None:
     if member_id is None and epoch < 0:
         return
     member_id = member_id or NO_MEMBER
-    current = _epoch_of(state, member_id)
-    if epoch != current:
-        raise _stale(state, member_id, f"it says epoch {epoch}, and is in {current}")
+    progress = _progress_of(state, member_id)
+    if not progress.may_be_in(epoch):
+        raise _stale(state, member_id, f"it says epoch {epoch}, and is in {progress.epoch}")
 
 
-def _epoch_of(state: GroupState, member_id: str) -> int:
+def _progress_of(state: GroupState, member_id: str) -> Progress:
     if member_id not in state.profiles:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"{state.group_id} has no member {member_id!r}")
-    return state.progress_of(member_id).epoch
+    return state.progress_of(member_id)
 
 
 def _stale(state: GroupState, member_id: str, reason: str) -> KafkaError:

@@ -75,6 +75,8 @@ class Draft:
         if before != profile:
             self._add(partial(state.set_profile, member_id, before), profile_row(state.group_id, member_id, profile))
             state.set_profile(member_id, profile)
+            if profile and profile.classic and before and before.classic is None:
+                self._tell_epoch(member_id)
 
     def set_progress(self, member_id: str, progress: Progress | None) -> None:
         state = self.state
@@ -83,6 +85,14 @@ class Draft:
             self._add(partial(state.set_progress, member_id, before), progress_row(state.group_id, member_id, progress))
             state.set_progress(member_id, progress)
 
+    def set_step(self, member_id: str, progress: Progress) -> None:
+        """
+        Let a member that owns what it did be in another epoch, and write nothing of it (unwritten.py).
+        """
+        state = self.state
+        self._undo.append(partial(state.set_step, member_id, state.progress[member_id]))
+        state.set_step(member_id, progress)
+
     def drop_member(self, member_id: str) -> None:
         """
         Forget all of a member, in the order in which Kafka can replay it.
@@ -90,6 +100,19 @@ class Draft:
         self.set_progress(member_id, None)
         self.set_target(member_id, None)
         self.set_profile(member_id, None)
+
+    def take_in(self, later: "Draft") -> None:
+        """
+        Undo with this one what was changed after it, of which there is nothing to be written.
+        """
+        self._undo += later._undo
+
+    def _tell_epoch(self, member_id: str) -> None:
+        """
+        Write in which epoch a member is that will speak the classic protocol: its last step may be unwritten.
+        """
+        if member_id in self.state.progress:
+            self.rows.append(progress_row(self.state.group_id, member_id, self.state.progress[member_id]))
 
     def _add(self, undo: Callable[[], None], row: Row) -> None:
         self._undo.append(undo)

@@ -25,6 +25,7 @@ from kgateway.groups.consumer.draft import Draft
 from kgateway.groups.consumer.member import AWAY, JOINING, LEAVING, Profile
 from kgateway.groups.consumer.patterns import MayDescribe
 from kgateway.groups.consumer.state import GroupState
+from kgateway.groups.consumer.unwritten import catch_up
 from kgateway.groups.group import GroupType, PartitionCheck
 from kgateway.groups.rows import Row, Write
 from kgateway.messages.consumer_group_heartbeat import (
@@ -147,6 +148,7 @@ class ConsumerGroup:
 
     def loaded(self) -> None:
         self._state.sweep()
+        catch_up(self._state)
         self.changes.lifetimes.begin(self.config.session_timeout_ms)
 
     def rows(self) -> Iterator[Row]:
@@ -159,42 +161,49 @@ class ConsumerGroup:
         self, request: ConsumerGroupHeartbeatRequest, client: Client, draft: Draft
     ) -> tuple[Answer, Callable[[], None]]:
         owned = None if request.topic_partitions is None else assignment_of(request.topic_partitions)
-        member_id, replaced = self._admit(request, owned, draft)
+        config = self.config
+        member_id, replaced = self._admit(request, owned, draft, config)
         before = self._state.progress_of(member_id)
         profile = _said(self._state.profiles.get(member_id), request, client)
         resubscribed = self.changes.say(draft, member_id, profile, client.may_describe)
         self.changes.go_on(draft, member_id, owned, resubscribed=resubscribed)
         progress = self._state.progress_of(member_id)
-        answer = _answer(member_id, progress.epoch, self.config.heartbeat_interval_ms)
+        answer = _answer(member_id, progress.epoch, config.heartbeat_interval_ms)
         if _says_all(request) or before.assigned != progress.assigned:
             answer.assignment = _told(progress.assigned)
+        lived = partial(self._has_lived, member_id, config, before is not progress)
         return answer, partial(
-            self._has_lived, member_id, replaced, request.member_epoch == JOINING, before is not progress
-        )
+            self._has_joined, member_id, replaced, lived
+        ) if request.member_epoch == JOINING else lived
 
     def _admit(
-        self, request: ConsumerGroupHeartbeatRequest, owned: Assignment | None, draft: Draft
+        self, request: ConsumerGroupHeartbeatRequest, owned: Assignment | None, draft: Draft, config: GroupConfig
     ) -> tuple[str, str | None]:
         """
         The id of the member, and of the one whose place it takes.
         """
         state = self._state
-        check_room(state, request.member_id, self.config.max_size)
+        check_room(state, request.member_id, config.max_size)
         if request.member_epoch == JOINING:
             member_id = request.member_id or str(Uuid.random())
             return member_id, take_place(draft, member_id, request.instance_id, classic=False)
         member_id = known(state, request.member_id, request.instance_id)
-        check_epoch(state.progress_of(member_id), request.member_epoch, owned)
+        progress, epoch = state.progress_of(member_id), request.member_epoch
+        check_epoch(progress, epoch, owned)
+        if progress.oldest_epoch is not None and progress.may_be_in(epoch):
+            draft.set_step(member_id, progress.heard_in(epoch))
         return member_id, None
 
-    def _has_lived(self, member_id: str, replaced: str | None, joined: bool, moved: bool) -> None:
+    def _has_joined(self, member_id: str, replaced: str | None, lived: Callable[[], None]) -> None:
+        self.changes.note_join(member_id, replaced, "consumer")
+        lived()
+
+    def _has_lived(self, member_id: str, config: GroupConfig, moved: bool) -> None:
         """
         After its heartbeat: a member has until the next one, and to let go what it must.
         """
         lifetimes = self.changes.lifetimes
-        if joined:
-            self.changes.note_join(member_id, replaced, "consumer")
-        lifetimes.has_lived(member_id, self.config.session_timeout_ms)
+        lifetimes.has_lived(member_id, config.session_timeout_ms)
         if moved:
             lifetimes.has_moved(member_id)
 

@@ -58,6 +58,8 @@ class Journal:
         """
         if draft.rows:
             self._begin(draft)
+        elif self._pending:
+            self._pending[-1].draft.take_in(draft)
         if not self._pending:
             return answer
         return self._pending[-1].wait().addCallback(lambda _: answer)

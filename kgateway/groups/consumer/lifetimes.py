@@ -12,6 +12,13 @@ from kgateway.groups.consumer.member import AWAY, MemberState
 from kgateway.groups.consumer.state import GroupState
 
 _RETRY_MS = 1_000  # after which a member is removed that could not be
+# Of whoever misses a deadline, what is logged, before the time.
+_WHAT = {
+    Due.HEARTBEAT: "expired after",
+    Due.REVOCATION: "let no partitions go for",
+    Due.JOIN: "did not join again for",
+    Due.SYNC: "did not ask for its assignment for",
+}
 
 Expel = Callable[[str, str], None]  # a member, and why
 
@@ -32,7 +39,7 @@ class Lifetimes:
         """
         classic = self._state.profiles[member_id].classic
         timeout_ms = classic.session_timeout_ms if classic else session_timeout_ms
-        self._within(Due.HEARTBEAT, member_id, timeout_ms, f"expired after {timeout_ms / 1000:g} s")
+        self._within(Due.HEARTBEAT, member_id, timeout_ms)
 
     def has_moved(self, member_id: str) -> None:
         """
@@ -43,7 +50,7 @@ class Lifetimes:
             self._deadlines.cancel(Due.REVOCATION, member_id)
             return
         timeout_ms = profile.rebalance_timeout_ms
-        self._within(Due.REVOCATION, member_id, timeout_ms, f"let no partitions go for {timeout_ms / 1000:g} s")
+        self._within(Due.REVOCATION, member_id, timeout_ms)
 
     def must_join(self, member_id: str) -> None:
         """
@@ -51,7 +58,7 @@ class Lifetimes:
         """
         if not self._deadlines.has(Due.JOIN, member_id):
             timeout_ms = self._state.profiles[member_id].rebalance_timeout_ms
-            self._within(Due.JOIN, member_id, timeout_ms, f"did not join again for {timeout_ms / 1000:g} s")
+            self._within(Due.JOIN, member_id, timeout_ms)
 
     def must_sync(self, member_id: str) -> None:
         """
@@ -59,7 +66,7 @@ class Lifetimes:
         """
         self._deadlines.cancel(Due.JOIN, member_id)
         timeout_ms = self._state.profiles[member_id].rebalance_timeout_ms
-        self._within(Due.SYNC, member_id, timeout_ms, f"did not ask for its assignment for {timeout_ms / 1000:g} s")
+        self._within(Due.SYNC, member_id, timeout_ms)
 
     def has_synced(self, member_id: str) -> None:
         self._deadlines.cancel(Due.SYNC, member_id)
@@ -77,7 +84,7 @@ class Lifetimes:
         """
         It could not be expelled now.
         """
-        self._within(Due.HEARTBEAT, member_id, _RETRY_MS, reason)
+        self._deadlines.set(Due.HEARTBEAT, member_id, _RETRY_MS, partial(self._expel, member_id, reason))
 
     def begin(self, session_timeout_ms: int) -> None:
         """
@@ -91,5 +98,8 @@ class Lifetimes:
     def stop(self) -> None:
         self._deadlines.stop()
 
-    def _within(self, due: Due, member_id: str, timeout_ms: int, reason: str) -> None:
-        self._deadlines.set(due, member_id, timeout_ms, partial(self._expel, member_id, reason))
+    def _within(self, due: Due, member_id: str, timeout_ms: int) -> None:
+        self._deadlines.set(due, member_id, timeout_ms, partial(self._missed, due, member_id, timeout_ms))
+
+    def _missed(self, due: Due, member_id: str, timeout_ms: int) -> None:
+        self._expel(member_id, f"{_WHAT[due]} {timeout_ms / 1000:g} s")

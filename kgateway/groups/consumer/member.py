@@ -79,12 +79,25 @@ class Progress:
     state: MemberState = MemberState.STABLE
     assigned: Owned = field(default_factory=dict)
     revoking: Owned = field(default_factory=dict)  # owned until the member says that it owns it no more
+    oldest_epoch: int | None = None  # in which it may be as well: it was not heard of since the group was loaded
 
     def reached(self, target_epoch: int) -> bool:
         """
         Whether it has all that it was to have as of this epoch, and nothing else.
         """
         return self.state is MemberState.STABLE and self.epoch == target_epoch
+
+    def may_be_in(self, epoch: int) -> bool:
+        """
+        Whether it is in this epoch, as far as is known.
+        """
+        return epoch == self.epoch or (self.oldest_epoch is not None and self.oldest_epoch <= epoch <= self.epoch)
+
+    def heard_in(self, epoch: int) -> "Progress":
+        """
+        The same of a member that says that it is in this epoch, in which it may be.
+        """
+        return replace(self, epoch=epoch, previous_epoch=epoch, oldest_epoch=None)
 
     @property
     def owned(self) -> Assignment:

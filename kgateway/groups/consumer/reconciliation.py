@@ -79,8 +79,6 @@ class _Step(NamedTuple):
         """
         Towards the target: first all must be let go that is not in it, then what is free is taken.
         """
-        if self._has_target():
-            return self._at(self.goal.epoch, MemberState.STABLE, self.progress.assigned, OWNS_NOTHING)
         kept: dict[Uuid, dict[int, int]] = {}
         revoking: dict[Uuid, dict[int, int]] = {}
         gained: dict[Uuid, dict[int, int]] = {}
@@ -105,15 +103,6 @@ class _Step(NamedTuple):
             kept[topic_id] = kept.get(topic_id, {}) | found
         state = MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE
         return self._at(self.goal.epoch, state, kept, OWNS_NOTHING)
-
-    def _has_target(self) -> bool:
-        """
-        Whether it has all of its target already and nothing else, as most members do in most epochs.
-        """
-        target, topics, assigned = self.goal.target, self.goal.topics, self.progress.assigned
-        return target.keys() == assigned.keys() <= topics and all(
-            partitions == assigned[topic_id].keys() for topic_id, partitions in target.items()
-        )
 
     def _at(self, epoch: int, state: MemberState, assigned: Owned, revoking: Owned) -> Progress:
         return Progress(

@@ -156,6 +156,12 @@ class GroupState:
             self._own(member_id, progress.assigned)
             self._own(member_id, progress.revoking)
 
+    def set_step(self, member_id: str, progress: Progress) -> None:
+        """
+        The member owns what it did, in another epoch; no row says so (unwritten.py).
+        """
+        self.progress[member_id] = progress
+
     def replay(self, row: Row) -> None:
         """
         What this row says is so now.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kgateway.broker.log import producer_snapshots
-from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker import producer_snapshots
+from kgateway.broker.epochs import EPOCH_FILE
 from kgateway.broker.log.looking_through import Work
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import Limits

@@ -148,6 +148,13 @@ class LossyDisk:
         self.chance.shuffle(found)  # a folder has no order
         return {name: _FOLDER_SIZE if isinstance(node, Folder) else len(node.visible) for name, node in found}
 
+    def changed_ms(self, path: Path) -> int:
+        self.do("changed_ms", lambda: self._names.place(path))
+        return 0  # nobody sets its clock
+
+    def set_changed_ms(self, path: Path, changed_ms: int) -> None:
+        self.do("set_changed_ms", lambda: self._names.place(path))
+
     def make_folder(self, folder: Path) -> None:
         def effect() -> None:
             for path in (*reversed(folder.parents[:-1]), folder):

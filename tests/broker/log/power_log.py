@@ -78,18 +78,59 @@ class ExpectedLog:
     One partition.
     """
 
-    def __init__(self, name: str, *, fsync: bool) -> None:
+    def __init__(self, name: str, *, fsync: bool, expires: bool = False) -> None:
         self.name = name
         self.fsync = fsync
+        self._synced_from = 0  # what can be read from here on is synced, while it is so
+        self.expires = expires  # whether records may go by themselves
+        self.start = 0
+        self._may_begin = 0
         self.tip = self._root = Sent(_EMPTY, None, 0, -1, was_read=True)
+        self._gone = self._root  # the last batch that is wholly before the start
         self.epoch = -1
         self._read: dict[tuple[int, int], bytes] = {}  # epoch and offset: what readers had there
+
+    def configured(self, *, fsync: bool, expires: bool) -> None:
+        """
+        The topic has another config. What can be read already stays what it is.
+        """
+        if fsync and not self.fsync:
+            self._synced_from = self.tip.end
+        self.fsync, self.expires = fsync, self.expires or expires
 
     def path(self) -> list[Sent]:
         """
         The log, from its first batch on.
         """
         return list(self._back())[::-1]
+
+    def kept(self) -> list[Sent]:
+        """
+        The part of it that readers have; of the first batch the beginning may be gone.
+        """
+        return [sent for sent in self.path() if sent.end > self.start]
+
+    def asked_to_begin(self, offset: int) -> None:
+        """
+        Somebody wants all before the offset to go.
+        """
+        self._may_begin = max(self._may_begin, offset)
+
+    def begins(self, offset: int) -> None:
+        """
+        The broker says that the log begins there. It will never begin earlier again, and what was before had been
+        synced, so nothing but what is behind can ever be lost.
+        """
+        if offset < self.start:
+            raise Broken(f"{self.name} begins at {offset}, and has begun at {self.start}")
+        if offset > (self.tip.end if self.expires else self._may_begin):
+            raise Broken(f"{self.name} begins at {offset}, which nobody wanted")
+        self.start = offset
+        for sent in self.path():
+            if sent.base_offset < offset:
+                sent.outlasts = Outlasts.MACHINE
+            if sent.end <= offset:
+                self._gone = sent
 
     def in_log(self, producer_id: int) -> list[Sent]:
         """
@@ -161,7 +202,8 @@ class ExpectedLog:
                 if sent.was_read:
                     return
                 sent.was_read = True
-                sent.outlasts = max(sent.outlasts, Outlasts.MACHINE if self.fsync else Outlasts.PROCESS)
+                synced = self.fsync and sent.base_offset >= self._synced_from
+                sent.outlasts = max(sent.outlasts, Outlasts.MACHINE if synced else Outlasts.PROCESS)
                 self._note_read(sent)
 
     def _note_read(self, sent: Sent) -> None:
@@ -184,7 +226,7 @@ class ExpectedLog:
         """
         This is what the log has after the end of the process, or of the machine: it must be what it may be.
         """
-        last = self._root
+        last = self._gone
         for batch in batches:
             last = self._following(last, batch)
         before, self.tip = self.path(), last
@@ -199,9 +241,12 @@ class ExpectedLog:
 
     def same(self, batches: list[Batch]) -> None:
         """
-        This is what the log has, as far as the high watermark, while its process lives.
+        This is what the log has, as far as the high watermark, while its process lives; it may have begun earlier when
+        the first of these was read.
         """
-        for sent, batch in zip(self.path(), batches, strict=False):
+        first = batches[0].header.base_offset if batches else 0
+        there = [sent for sent in self.path() if sent.base_offset >= first]
+        for sent, batch in zip(there, batches, strict=False):
             if sent is not self._following(sent.behind or self._root, batch):
                 raise Broken(f"{self.name} has not {sent}, which it had")
 
@@ -229,9 +274,9 @@ class ExpectedLog:
         """
         What a search for this time must find.
         """
-        for sent in self.path():
+        for sent in self.kept():
             if sent.header.max_timestamp >= timestamp:
-                return Found(sent.base_offset, sent.header.max_timestamp, sent.epoch)
+                return Found(max(sent.base_offset, self.start), sent.header.max_timestamp, sent.epoch)
         return None
 
     def epoch_end(self, epoch: int) -> EpochEnd:

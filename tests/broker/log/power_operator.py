@@ -1,5 +1,5 @@
 """
-The operator: creates topics, lets them grow, deletes them, and gives ids to producers.
+The operator: creates topics, lets them grow, sets other configs for them, deletes them, and gives ids to producers.
 """
 
 from collections.abc import Callable
@@ -10,11 +10,12 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_resource import topic as resource
 from kgateway.cluster.view import NewTopic, Topic
 from kgateway.interfaces import IBroker
 from tests.broker.log.power_clients import Batches, Clients, Judge, Producer
 from tests.broker.log.power_log import ExpectedLog
-from tests.broker.log.power_topics import ExpectedCluster, ExpectedTopic
+from tests.broker.log.power_topics import ExpectedCluster, ExpectedTopic, expires
 
 Configure = Callable[[dict[str, str]], TopicConfig]
 
@@ -44,18 +45,18 @@ class Operator:
         if topic is None:
             self._create(broker, name)
         elif topic.is_usable and topic.id:
-            self._chance.choice((self._give_producer, self._give_producer, self._grow, self._delete))(broker, topic)
+            changes = [] if topic.is_configured else [self._grow, self._delete, self._alter]
+            self._chance.choice([self._give_producer, self._give_producer, *changes])(broker, topic)
 
     def _create(self, broker: IBroker, name: str) -> None:
-        overrides, fsync = self._overrides(), self._chance.random() < 0.5
-        if fsync:
-            overrides["kgateway.acks.fsync"] = "true"
+        overrides = self._overrides()
         config, count = self._configure(overrides), self._chance.randint(1, 3)
 
         def clients(index: int) -> Clients:
-            return Clients(ExpectedLog(f"{name}-{index}", fsync=fsync), self._batches, self._judge)
+            log = ExpectedLog(f"{name}-{index}", fsync=config.acks_fsync, expires=expires(config))
+            return Clients(log, self._batches, self._judge)
 
-        topic = self._cluster.topics[name] = ExpectedTopic(name, config, {count}, clients, is_changing=True)
+        topic = self._cluster.topics[name] = ExpectedTopic(name, [config], {count}, clients, is_changing=True)
 
         def created(found: Topic) -> None:
             topic.confirmed(found)
@@ -71,7 +72,19 @@ class Operator:
             overrides["flush.messages"] = str(self._chance.choice((1, 5)))
         if self._chance.random() < 0.1:
             overrides["flush.ms"] = "500"
+        if self._chance.random() < 0.5:
+            overrides["file.delete.delay.ms"] = str(self._chance.choice((0, 1000)))
+        if self._chance.random() < 0.5:
+            overrides["kgateway.acks.fsync"] = "true"
+        if self._chance.random() < 0.3:
+            overrides |= self._retention()
         return overrides
+
+    def _retention(self) -> dict[str, str]:
+        return {
+            "retention.ms": str(self._chance.choice((-1, 0, 500, 60_000))),
+            "retention.bytes": str(self._chance.choice((-1, 0, 2000, 6000))),
+        }
 
     def _grow(self, broker: IBroker, topic: ExpectedTopic) -> None:
         count = len(topic.clients) + 1
@@ -85,6 +98,25 @@ class Operator:
         assert topic.id
         self._judge.tell(f"let {topic.name} grow to {count}")
         self._ask(topic.name, broker.add_partitions(topic.id, count), grown)
+
+    def _alter(self, broker: IBroker, topic: ExpectedTopic) -> None:
+        """
+        Batches are sent and read meanwhile.
+        """
+        overrides = self._overrides()
+        config = self._configure(overrides)
+        topic.configs.append(config)
+        topic.is_configured = True
+        for clients in topic.clients:
+            clients.log.expires |= expires(config)
+
+        def altered(_: None) -> None:
+            topic.is_configured = False
+            topic.configs = [config]
+            topic.check(broker.view().topics[topic.name])
+
+        self._judge.tell(f"let {topic.name} have {overrides}")
+        self._ask(topic.name, broker.change_config(resource(topic.name), lambda _: overrides), altered)
 
     def _delete(self, broker: IBroker, topic: ExpectedTopic) -> None:
         topic.is_changing = topic.may_be_missing = True

@@ -83,13 +83,22 @@ class Readers:
 
     def read_all(self, partition: IPartition) -> list[Batch]:
         """
-        All batches of a partition as far as its high watermark, without a gap.
+        All batches of a partition as far as its high watermark, without a gap. Who is overtaken by the log start begins
+        again.
         """
         found, offset = list[Batch](), partition.log_start
         while offset < partition.high_watermark:
-            more = self.read(partition, offset)
+            try:
+                more = self.read(partition, offset)
+            except KafkaError as error:
+                if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE or offset >= partition.log_start:
+                    raise
+                found, offset = [], partition.log_start
+                continue
             if not more:
                 raise Broken(f"at {offset} is nothing, and the high watermark is {partition.high_watermark}")
+            if not found and more[0].header.base_offset < offset <= more[0].header.last_offset:
+                offset = more[0].header.base_offset  # of which a part is gone
             for batch in more:
                 if batch.header.base_offset != offset:
                     raise Broken(f"at {offset} is batch {batch.header.base_offset}-{batch.header.last_offset}")
@@ -112,7 +121,9 @@ class Readers:
         All that a partition has when it was opened after such an end.
         """
         log = clients.log
+        log.begins(partition.log_start)
         found = self.read_all(partition)
+        log.begins(partition.log_start)
         log.found(found, ended)
         if not log.tip.end == partition.high_watermark == partition.log_end:
             raise Broken(f"{log.name} ends at {log.tip.end}, {partition.high_watermark} or {partition.log_end}")
@@ -136,11 +147,14 @@ class Readers:
         """
         One offset, one time and one epoch are found by the indexes.
         """
-        path, log = clients.log.path(), clients.log
+        self._probe_start(partition)
+        log = clients.log
+        log.begins(partition.log_start)
+        path = log.kept()
         if not path:
             return
         sent = self._chance.choice(path)
-        offset = self._chance.randrange(sent.base_offset, sent.end)
+        offset = self._chance.randrange(max(sent.base_offset, log.start), sent.end)
         first = self.read(partition, offset)[0].header
         if first.base_offset != sent.base_offset:
             raise Broken(f"{log.name}: asked for {offset} it gives {first.base_offset}, not {sent}")
@@ -151,3 +165,18 @@ class Readers:
         if partition.epoch_end(sent.epoch) != log.epoch_end(sent.epoch):
             told = partition.epoch_end(sent.epoch)
             raise Broken(f"{log.name}: epoch {sent.epoch} ends at {told}, not {log.epoch_end(sent.epoch)}")
+
+    def _probe_start(self, partition: IPartition) -> None:
+        """
+        Nobody reads what is before the log start.
+        """
+        before = partition.log_start - 1
+        if before < 0:
+            return
+        try:
+            self.read(partition, before)
+        except KafkaError as error:
+            if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+        else:
+            raise Broken(f"offset {before} was read, and the log begins at {partition.log_start}")

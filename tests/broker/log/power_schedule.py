@@ -15,6 +15,7 @@ from kgateway.interfaces import IBroker, IPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.log.lossy_disk import PowerLoss
 from tests.broker.log.power_clients import Batches, Clients
+from tests.broker.log.power_deletions import Deletions
 from tests.broker.log.power_log import Outlasts
 from tests.broker.log.power_machine import Machine
 from tests.broker.log.power_operator import Configure, Operator
@@ -41,6 +42,7 @@ class Schedule:
         self.cluster = ExpectedCluster()
         self._make = make
         self._operator = Operator(self.chance, self.cluster, self, configure, Batches(self.chance, self.machine.now_ms))
+        self._deletions = Deletions(self.chance, self)
         self._broken: list[BaseException | None] = []
         self._ended = Outlasts.NOTHING  # what batches had to outlast since they were last compared
         self._fails = self.chance.random() < 0.3  # whether operations of the disk fail
@@ -135,7 +137,7 @@ class Schedule:
         self.machine.end(power=power)
         self._has_failed = False
         for topic in self.cluster.topics.values():
-            topic.is_changing = False
+            topic.is_changing = topic.is_configured = False
 
     def _stop(self) -> None:
         self.machine.interrupt = lambda: None  # the listeners are closed by now
@@ -156,7 +158,7 @@ class Schedule:
         """
         try:
             self.trace.append("meanwhile")
-            self.chance.choice((self._send, self._send, self.machine.tell, self._tick, self._change))()
+            self.chance.choice((self._send, self._send, self.machine.tell, self._tick, self._change, self._let_go))()
         except Exception as error:
             self._broken.append(error)
 
@@ -170,6 +172,7 @@ class Schedule:
             self._tick: 6,
             self._change: 5,
             self._look: 3,
+            self._let_go: 3,
             self._break: 2 if self._fails else 0,
         }
         [step] = self.chance.choices([*steps], [*steps.values()])
@@ -186,6 +189,7 @@ class Schedule:
             for index, clients in enumerate(topic.clients if topic.is_usable else ()):
                 partition = self._partition(topic, index)
                 if partition and not partition.lost:
+                    clients.log.begins(partition.log_start)
                     clients.log.readable(partition.high_watermark)
                     clients.log.epoch_is(partition.leader_epoch)
 
@@ -237,6 +241,11 @@ class Schedule:
                 self._readers.look(*chosen)
             except KafkaError as error:
                 self.excuse(error)
+
+    def _let_go(self) -> None:
+        chosen = self._any()
+        if chosen:
+            self.trace.append(self._deletions.make(*chosen))
 
     def _break(self) -> None:
         name, number = self.chance.choice(_FAILING), self.chance.randint(1, 6)

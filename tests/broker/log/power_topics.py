@@ -14,6 +14,13 @@ from tests.broker.log.power_clients import Clients
 from tests.broker.log.power_log import Broken
 
 
+def expires(config: TopicConfig) -> bool:
+    """
+    Whether records may go by themselves.
+    """
+    return bool({"retention.ms", "retention.bytes"} & config.overrides.keys())
+
+
 @dataclass(eq=False)
 class ExpectedTopic:
     """
@@ -21,12 +28,13 @@ class ExpectedTopic:
     """
 
     name: str
-    config: TopicConfig
+    configs: list[TopicConfig]  # it has one of these
     counts: set[int]  # of partitions; one of these
     new_clients: Callable[[int], Clients]
     id: Uuid | None = None
     may_be_missing: bool = True
     is_changing: bool = False  # an answer is awaited
+    is_configured: bool = False  # of a change of its config alone: it can be used meanwhile
     clients: list[Clients] = field(default_factory=list)
 
     @property
@@ -49,13 +57,15 @@ class ExpectedTopic:
         """
         if self.id is not None and topic.id != self.id:
             raise Broken(f"topic {self.name} has become another one")
-        if topic.config.overrides != self.config.overrides:
-            raise Broken(f"topic {self.name} has {topic.config.overrides}, and had {self.config.overrides}")
+        if topic.config not in self.configs:
+            raise Broken(f"topic {self.name} has {topic.config.overrides}, and should have one of {self.configs}")
         if len(topic.partitions) not in self.counts:
             raise Broken(f"topic {self.name} has {len(topic.partitions)} partitions, not {self.counts}")
-        self.id, self.counts = topic.id, {len(topic.partitions)}
+        self.id, self.counts, self.configs = topic.id, {len(topic.partitions)}, [topic.config]
         for index in range(len(self.clients), len(topic.partitions)):
             self.clients.append(self.new_clients(index))
+        for clients in self.clients:
+            clients.log.configured(fsync=topic.config.acks_fsync, expires=expires(topic.config))
 
 
 @dataclass(eq=False)

@@ -105,7 +105,7 @@ def test_a_damaged_file_is_refused(damage: Callable[[bytes], bytes], world: LogW
     with pytest.raises(FolderError) as error:
         world.start()
     assert str(error.value) == (
-        f"{path} is damaged; bring it back from a copy, or remove it: nothing is set for any group then, "
+        f"{path} is damaged; bring it back from a copy, or remove it: nothing is set for any group or broker then, "
         "and the gateway's settings hold for all"
     )
     assert (world.path / CLEAN).exists()

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from kgateway.broker.log.segment import file_name
+from kgateway.cluster.config_resource import Change
 from kgateway.cluster.partition import Origin
-from tests.broker.behaviour import batch, result
+from tests.broker.altering import T, setting, without
+from tests.broker.behaviour import appended, batch, result
 from tests.broker.log.log_world import LogWorld
 
 SIZE = len(batch().data)
@@ -84,3 +86,28 @@ def test_a_deleted_topic_is_flushed_no_more(world: LogWorld) -> None:
     world.clock.advance(2)
     assert world.disk.count("open", LOG) == world.disk.count("sync", LOG) == 0
     assert not partition.offline
+
+
+def test_another_config_holds_for_what_is_there(world: LogWorld) -> None:
+    """
+    What was written and is not synced is synced when the topic now says so: by count, by time, or no more.
+    """
+    partition = world.log_partition(flush_ms=60_000)
+
+    def syncs_after(change: Change, seconds: float) -> int:
+        appended(partition, batch())
+        before = world.disk.count("sync", LOG)
+        result(world.broker.change_config(T, change))
+        world.clock.advance(seconds)
+        return world.disk.count("sync", LOG) - before
+
+    assert syncs_after(setting(flush_ms=500), 0.4) == 0
+    assert syncs_after(setting(flush_ms=400), 0.4) == 1
+    assert syncs_after(without("flush.ms"), 61) == 0
+    assert syncs_after(setting(flush_messages=2), 0) == 1
+    assert syncs_after(setting(flush_messages=3), 0) == 0
+    assert syncs_after(setting(flush_messages=2), 0) == 1
+    before = world.disk.count("sync", LOG)
+    result(world.broker.change_config(T, setting(flush_ms=1)))
+    world.clock.advance(1)
+    assert world.disk.count("sync", LOG) == before, "all is synced"

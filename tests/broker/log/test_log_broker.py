@@ -8,7 +8,10 @@ from itertools import count
 import pytest
 
 from kgateway.interfaces import IBroker
+from tests.broker.administering import Administering
+from tests.broker.altering import Altering
 from tests.broker.behaviour import Behaviour, Make
+from tests.broker.deletions import LettingGo
 from tests.broker.log.making import log_broker
 
 
@@ -25,7 +28,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     return made
 
 
-class TestLog(Behaviour):
+class TestLog(Behaviour, LettingGo, Altering, Administering):
     """
     What every broker does.
     """

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgateway.broker.log import producer_snapshots
-from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker import producer_snapshots
+from kgateway.broker.epochs import EPOCH_FILE
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.partition_log import Limits
 from kgateway.broker.log.parts import LoadedIndexes
@@ -170,7 +170,7 @@ class Compared:
     def compare_times(self) -> None:
         found = [found for written in self.expected for found in written.found]
         times = {time for each in found for time in (each.timestamp, each.timestamp + 1)}
-        search = TimeSearch(self.disk, self.log.segments, self.log.end)
+        search = TimeSearch(self.disk, self.log.segments, 0, self.log.end)
         for time in times:
             assert search.first(time) == next((each for each in found if each.timestamp >= time), None), time
         largest = max((each.timestamp for each in found), default=-1)

@@ -208,4 +208,4 @@ def test_searches_by_time_let_go_of_indexes(tmp_path: Path) -> None:
         found = result(partition.find_time(START_MS + number))
         assert found
         assert found.offset == number
-    assert [segment.indexes.is_loaded for segment in partition._log.segments] == [False] * 3 + [True] * 3
+    assert [segment.indexes.is_loaded for segment in partition.log.segments] == [False] * 3 + [True] * 3

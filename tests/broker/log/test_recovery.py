@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kgateway.broker.log import looking_through, producer_snapshots
-from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker import producer_snapshots
+from kgateway.broker.epochs import EPOCH_FILE
+from kgateway.broker.log import looking_through
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.segment import file_name
 from kgateway.broker.log.trust import Trust
@@ -86,7 +87,7 @@ def test_what_came_after_the_last_settling_is_looked_through(left: Left) -> None
 def test_newer_snapshots_are_not_believed(left: Left) -> None:
     """
     A snapshot behind what is settled may be from a crash in the middle of settling: it is removed, and an older one
-    counts. So it is with one that is damaged; without any, all batches tell.
+    counts. So it is with one that is damaged; without any, all batches tell, and those between segments are made again.
     """
     settled = left.settle()
     left.append(sequenced(12))
@@ -98,10 +99,15 @@ def test_newer_snapshots_are_not_believed(left: Left) -> None:
         found = left.open(after_process(settled))
         assert found.snapshot == offset
         left.change(20, file_name(offset, ".snapshot"))
+    left.change(20, file_name(10, ".snapshot"))  # which was made again
     found = left.open(after_process(settled))
     assert found.snapshot == 0
-    assert not list(left.folder.glob("*.snapshot"))
+    assert {path.name for path in left.folder.glob("*.snapshot")} == {
+        file_name(5, ".snapshot"),
+        file_name(10, ".snapshot"),
+    }
     assert len(found.producers.producers[7].window) == 5
+    assert left.open(after_process(settled)).snapshot == 10
 
 
 def test_first_timestamp_is_known_again(left: Left) -> None:
@@ -164,6 +170,18 @@ def test_epochs_are_made_up_where_their_file_is_damaged(left: Left) -> None:
         (left.folder / EPOCH_FILE).unlink() if data is None else (left.folder / EPOCH_FILE).write_bytes(data)
         found = left.open(after_process(settled))
         assert found.epochs.written() == b"0\n5\n0 0\n1 4\n2 8\n3 12\n4 13\n"
+
+
+@pytest.mark.parametrize("base", [0, 5])
+def test_epochs_stay_where_an_index_is_damaged(base: int, left: Left) -> None:
+    """
+    Where an old segment is looked through again, and those behind it are not, its batches tell nothing of these.
+    """
+    settled = left.settle()
+    left.change(0, file_name(base, ".timeindex"))
+    found = left.open(Trust(settled, settled, process_only=True))
+    assert len(found.faults) == 1
+    assert found.epochs.written() == b"0\n3\n0 0\n1 4\n2 8\n"
 
 
 def test_epochs_end_with_the_log(left: Left) -> None:
@@ -275,3 +293,21 @@ def test_the_ends_of_many_segments_are_looked_at_in_a_thread(count: int, left: L
         left.append(sequenced(left.opened.log.end_offset))
     works = [work for work in left.recovery(after_process(left.settle())) if work]
     assert len(works) == (count > 8)
+
+
+def test_segments_before_the_start_are_left_out(left: Left) -> None:
+    """
+    What is wholly before the log start is no part of the log, and neither are indexes and files that were let go; they
+    are to be removed.
+    """
+    settled = left.settle()
+    (left.folder / nth(5)).rename(left.folder / f"{nth(5)}.deleted")
+    found = left.open(after_process(settled).beginning_at(11))
+    assert (found.log_start, [segment.base_offset for segment in found.log.segments]) == (11, [10])
+    gone = {nth(0), f"{nth(5)}.deleted"} | {
+        file_name(base, f".{kind}index") for base in (0, 5) for kind in ("", "time")
+    }
+    assert {path.name for path in found.left_over} == gone
+    (left.folder / nth(0)).unlink()
+    found = left.open(after_process(settled).beginning_at(9))
+    assert (found.log_start, [segment.base_offset for segment in found.log.segments]) == (10, [10])

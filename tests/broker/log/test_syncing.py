@@ -9,7 +9,7 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel, capturedLogs
 
-from kgateway.broker.log.epochs import EPOCH_FILE
+from kgateway.broker.epochs import EPOCH_FILE
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.segment import file_name
 from kgateway.cluster.partition import Appended, Found, Isolation, Origin
@@ -336,3 +336,18 @@ def test_readers_come_as_far_as_is_safe(segment_bytes: int, world: LogWorld) -> 
     while world.threads:
         world.threads.work()
     assert (result(found), result(largest)) == (None, Found(0, START_MS, 0))
+
+
+def test_who_waits_while_others_write(world: LogWorld, partition: LogPartition) -> None:
+    """
+    Who wants all synced that is there waits for one whole sync, however much is written meanwhile.
+    """
+    add(partition)
+    waiting = partition.sync()
+    add(partition)
+    world.threads.work()
+    assert not waiting.called
+    add(partition)
+    world.threads.work()
+    assert waiting.called
+    assert len(world.threads) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from kgateway.broker.log.epochs import Epochs
+from kgateway.broker.epochs import Epochs
 from kgateway.cluster.partition import Found
 from kgateway.records.batch import Batch
 from kgateway.records.record import records

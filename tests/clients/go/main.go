@@ -295,6 +295,7 @@ var tasks = map[string]func(context.Context, task) (any, error){
 	"delete_topic":   administering(deleteTopic),
 	"add_partitions": administering(addPartitions),
 	"config":         administering(config),
+	"administer":     administering(administer),
 }
 
 func answer(line []byte) any {

@@ -135,14 +135,14 @@ class Chaos(GroupAtWork):
             self.until(lambda: self._has_heard(client), "a group of those who live", 2 * PATIENCE_S)
             self.report.settled_s.append(self.until(lambda: self._is_settled(client), "stable", _SESSION_S))
 
-    def settle_again(self) -> None:
+    def settle_again(self, sessions: int = 1) -> None:
         """
-        The server has come back: within a session timeout the group is as it was, and all its members commit.
+        The server has come back: within so many session timeouts the group is as it was, and all its members commit.
         """
-        began = monotonic()
+        began, patience_s = monotonic(), sessions * _SESSION_S
         with Client(self._port) as client:
-            self.until(lambda: self._has_heard(client) and self._is_settled(client), "stable", _SESSION_S)
-        self.commit_further(_SESSION_S - (monotonic() - began))
+            self.until(lambda: self._has_heard(client) and self._is_settled(client), "stable", patience_s)
+        self.commit_further(patience_s - (monotonic() - began))
         self.report.settled_s.append(monotonic() - began)
 
     def _act(self) -> None:

@@ -52,6 +52,7 @@ class Member:
         self.refusals: list[Refused] = []
         self.failures: list[str] = []
         self.rebalances = 0
+        self.committed_after = 0  # how many of them, last
         self.is_at_work = False  # it has processed something, and is still to commit that
         self.has_ended = self.is_leaving = self.is_frozen = self.was_killed = False
         self._tell = tell or (lambda event: None)
@@ -194,6 +195,7 @@ class Member:
             case Committed():
                 self.is_at_work = False
                 self.committed.update(event.offsets)
+                self.committed_after = self.rebalances
             case Refused():
                 self.is_at_work = False
                 self.refusals.append(event)

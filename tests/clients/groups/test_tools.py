@@ -322,7 +322,7 @@ class TestConfigs:
         What cannot be set is refused, in words.
         """
         for wrong, says in (
-            ("consumer.session.timeout.ms=5", "must be at least 45000"),
+            ("consumer.session.timeout.ms=5", "must be greater than or equal to group.consumer.min.session.timeout.ms"),
             ("share.session.timeout.ms=50000", "share groups, and these are not served here"),
             ("consumer.mood=fair", "Unknown group config name: consumer.mood"),
         ):

@@ -1,0 +1,3 @@
+"""
+kgateway before a SeaweedMQ cluster, beside the gateway that SeaweedFS itself has, before the same one.
+"""

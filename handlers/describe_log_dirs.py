@@ -1,0 +1,78 @@
+"""
+DescribeLogDirs: where this gateway keeps partitions, how large they are, and how much room there is.
+
+ - v1: over quota, the answer comes before the delay (KIP-219)
+ - v2: flexible
+ - v3: a top-level error_code (KIP-784)
+ - v4: total_bytes and usable_bytes (KIP-827)
+ - v5: is_cordoned (KIP-1066)
+
+There is one place. Partitions are never behind themselves, and never on their way from one place to another.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from kgateway.api import Context, Operation, Resource, api
+from kgateway.cluster.log_dir import Measured
+from kgateway.cluster.view import Topic
+from kgateway.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kgateway.wire.errors import ErrorCode
+
+Found = DescribeLogDirsResponse.Result.Topic
+
+
+@api(
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    versions="1-5",
+    needs=Operation.DESCRIBE.on(Resource.CLUSTER),
+)
+async def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
+    context.demand(Operation.DESCRIBE, Resource.CLUSTER)
+    wanted = list(_wanted(request.topics, context))
+    places = [(topic.id, index) for topic, indexes in wanted for index in indexes]
+    measured = await context.broker.measure(places)
+    return DescribeLogDirsResponse(
+        throttle_time_ms=0,
+        error_code=ErrorCode.NONE,
+        results=[
+            DescribeLogDirsResponse.Result(
+                error_code=ErrorCode.NONE,
+                log_dir=context.broker.log_dir,
+                topics=[found for topic, _ in wanted if (found := _found(topic, measured)).partitions],
+                total_bytes=measured.total_bytes,
+                usable_bytes=measured.usable_bytes,
+            )
+        ],
+    )
+
+
+def _wanted(
+    asked: Sequence[DescribeLogDirsRequest.Topic] | None, context: Context
+) -> Iterator[tuple[Topic, Sequence[int]]]:
+    """
+    The partitions that are asked for, as far as there are any such; without a list, all.
+    """
+    topics = context.broker.view().topics
+    if asked is None:
+        yield from ((topic, range(len(topic.partitions))) for topic in topics.values())
+    for named in asked or ():
+        topic = topics.get(named.topic)
+        if topic:
+            yield topic, [index for index in named.partitions if 0 <= index < len(topic.partitions)]
+
+
+def _found(topic: Topic, measured: Measured) -> Found:
+    return Found(
+        name=topic.name,
+        partitions=[
+            Found.Partition(
+                partition_index=index,
+                partition_size=measured.sizes[topic.id, index],
+                offset_lag=0,
+                is_future_key=False,
+            )
+            for index in range(len(topic.partitions))
+            if (topic.id, index) in measured.sizes
+        ],
+    )

@@ -1,0 +1,23 @@
+"""
+DescribeQuorum: the state of the quorum that keeps Kafka's metadata log. It is refused, for there is no such log:
+gateways keep topics, configs and groups in ways of their own, without elections, voters or offsets to tell of.
+
+ - v1: last_fetch_timestamp, last_caught_up_timestamp (KIP-836)
+ - v2: error_message, replica_directory_id, nodes (KIP-853)
+"""
+
+from kgateway.api import Context, Operation, Resource, api
+from kgateway.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+
+@api(
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    versions="0-2",
+    needs=Operation.DESCRIBE.on(Resource.CLUSTER),
+)
+def describe_quorum(request: DescribeQuorumRequest, context: Context) -> DescribeQuorumResponse:
+    context.demand(Operation.DESCRIBE, Resource.CLUSTER)
+    reason = f"there is no metadata quorum: kgateway keeps the cluster's metadata ({context.broker.description})"
+    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{reason}, and no controllers that vote")

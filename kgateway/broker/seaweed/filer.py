@@ -1,0 +1,223 @@
+"""
+A filer: the entries of its folders. A small file has its bytes in its entry.
+
+Nothing is ever to be created below a file: the filer would make a folder of that.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+
+from kgateway.broker.seaweed.addresses import ServerAddress
+from kgateway.broker.seaweed.filer_files import FilerFiles
+from kgateway.broker.seaweed.grpc.method import Method
+from kgateway.broker.seaweed.grpc.status import RpcError, Status
+from kgateway.broker.seaweed.guarded import GuardedChannel
+from kgateway.broker.seaweed.paths import parted
+from kgateway.broker.seaweed.protos.filer_pb2 import (
+    CreateEntryRequest,
+    CreateEntryResponse,
+    DeleteEntryRequest,
+    DeleteEntryResponse,
+    Entry,
+    FilerError,
+    FuseAttributes,
+    ListEntriesRequest,
+    ListEntriesResponse,
+    LookupDirectoryEntryRequest,
+    LookupDirectoryEntryResponse,
+    UpdateEntryRequest,
+    UpdateEntryResponse,
+    WriteCondition,
+)
+from kgateway.broker.seaweed.refused import FilerRefused
+from kgateway.broker.seaweed.retrying import Retrying
+from kgateway.broker.seaweed.streamed import streamed
+from kgateway.broker.seaweed.volumes import Volumes
+
+T = TypeVar("T")
+
+PAGE = 1_000  # entries; a filer that is told no limit has one of its own, and does not say so
+
+_LOOK_UP = Method(
+    "/filer_pb.SeaweedFiler/LookupDirectoryEntry", LookupDirectoryEntryRequest, LookupDirectoryEntryResponse
+)
+_LIST = Method("/filer_pb.SeaweedFiler/ListEntries", ListEntriesRequest, ListEntriesResponse)
+_CREATE = Method("/filer_pb.SeaweedFiler/CreateEntry", CreateEntryRequest, CreateEntryResponse)
+_UPDATE = Method("/filer_pb.SeaweedFiler/UpdateEntry", UpdateEntryRequest, UpdateEntryResponse)
+_DELETE = Method("/filer_pb.SeaweedFiler/DeleteEntry", DeleteEntryRequest, DeleteEntryResponse)
+
+_ANSWER_S = 10.0
+_ALL_S = 30.0  # with all attempts
+_NOT_THERE = "no entry is found in filer store"
+_EXISTS = (FilerError.ENTRY_ALREADY_EXISTS, FilerError.PRECONDITION_FAILED)
+# `o_excl` would not do: it overwrites where the look-up of what is there fails.
+_IF_ABSENT = WriteCondition(clauses=[WriteCondition.Clause(kind=WriteCondition.IF_NOT_EXISTS)])
+_MODE = 0o644
+
+
+class Filer:
+    """
+    One filer. What cannot be done twice is tried once: its failure says nothing of whether it was done.
+    """
+
+    def __init__(
+        self,
+        address: ServerAddress,
+        channel: GuardedChannel,
+        files: FilerFiles,
+        volumes: Volumes,
+        retrying: Retrying,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        self.address = address
+        self.channel = channel
+        self.files = files
+        self.volumes = volumes
+        self._retrying = retrying
+        self._now_s = now_s
+
+    @property
+    def is_out(self) -> bool:
+        """
+        Whether it has not answered for long, nor since.
+        """
+        return self.channel.is_out
+
+    def entry(self, path: str, timeout_s: float = _ALL_S) -> Deferred[Entry | None]:
+        """
+        What is there, if anything.
+        """
+        return self._repeated(lambda seconds: self._entry(path, seconds), timeout_s)
+
+    def now_ns(self) -> Deferred[int]:
+        """
+        The time by the filer's clock: all that it has done before has an earlier one in its feed.
+        """
+        return self._repeated(self._now_ns)
+
+    def entries(self, directory: str, prefix: str = "", after: str = "", limit: int = PAGE) -> Deferred[list[Entry]]:
+        """
+        So many of the entries of a folder, in the order of their names, that come after this name.
+        """
+        request = ListEntriesRequest(directory=directory, prefix=prefix, start_from_file_name=after, limit=limit)
+        return self._repeated(lambda seconds: self._entries(request, seconds))
+
+    def all_entries(self, directory: str, prefix: str = "") -> Deferred[list[Entry]]:
+        """
+        All entries of a folder, in the order of their names.
+        """
+        return Deferred.fromCoroutine(self._all_entries(directory, prefix))
+
+    def create(self, path: str, entry: Entry, *, only_if_absent: bool, timeout_s: float = _ANSWER_S) -> Deferred[bool]:
+        """
+        Make this what is there; whether it was made so. Tried once.
+        """
+        return Deferred.fromCoroutine(self._create(path, entry, only_if_absent, timeout_s))
+
+    def update(self, path: str, entry: Entry, expected: Mapping[str, bytes] | None = None) -> Deferred[bool]:
+        """
+        Replace what is there, if it has the extended attributes that are expected; whether it had them. Tried once.
+        """
+        return Deferred.fromCoroutine(self._update(path, entry, expected))
+
+    def write(self, path: str, content: bytes) -> Deferred[None]:
+        """
+        Make this the bytes of a small file, whether there is one or not.
+        """
+        entry = self.small_file(content)
+        return self._repeated(lambda seconds: self._create(path, entry, False, seconds)).addCallback(lambda _: None)
+
+    def delete(self, path: str, *, recursive: bool = False, data: bool = True) -> Deferred[None]:
+        """
+        Take away what is there, if anything, and its bytes.
+        """
+        return self._repeated(lambda seconds: self._delete(path, recursive, data, seconds))
+
+    def small_file(self, content: bytes, extended: Mapping[str, bytes] | None = None) -> Entry:
+        """
+        An entry that has the bytes of its file in itself.
+        """
+        now = int(self._now_s())
+        # Without its size the filer would serve an empty file by HTTP.
+        attributes = FuseAttributes(file_size=len(content), file_mode=_MODE, mtime=now, crtime=now)
+        return Entry(content=content, attributes=attributes, extended=extended)
+
+    def _repeated(self, attempt: Callable[[float], Awaitable[T]], timeout_s: float = _ALL_S) -> Deferred[T]:
+        return self._retrying.run(lambda seconds: attempt(min(seconds, _ANSWER_S)), timeout_s)
+
+    async def _entry(self, path: str, seconds: float) -> Entry | None:
+        directory, name = parted(path)
+        request = LookupDirectoryEntryRequest(directory=directory, name=name)
+        try:
+            found = await self.channel.call(_LOOK_UP, request, seconds)
+        except RpcError as error:
+            if error.status is Status.UNKNOWN and _NOT_THERE in error.message:
+                return None
+            raise _of(path, error) from error
+        return found.entry
+
+    async def _now_ns(self, seconds: float) -> int:
+        found = await self.channel.call(_LOOK_UP, LookupDirectoryEntryRequest(directory="/"), seconds)
+        return found.log_ts_ns
+
+    async def _entries(self, request: ListEntriesRequest, seconds: float) -> list[Entry]:
+        try:
+            found = await streamed(self.channel, _LIST, request, seconds)
+        except RpcError as error:
+            raise _of(request.directory, error) from error
+        return [each.entry for each in found]
+
+    async def _all_entries(self, directory: str, prefix: str) -> list[Entry]:
+        found = page = await self.entries(directory, prefix)
+        while len(page) == PAGE:
+            page = await self.entries(directory, prefix, page[-1].name)
+            found += page
+        return found
+
+    async def _create(self, path: str, entry: Entry, only_if_absent: bool, seconds: float) -> bool:
+        directory, name = parted(path)
+        request = CreateEntryRequest(directory=directory, entry=entry, condition=_IF_ABSENT if only_if_absent else None)
+        request.entry.name = name
+        try:
+            answer = await self.channel.call(_CREATE, request, seconds)
+        except RpcError as error:
+            raise _of(path, error) from error
+        if only_if_absent and answer.error_code in _EXISTS:
+            return False
+        if answer.error:
+            raise FilerRefused(path, answer.error)
+        return True
+
+    async def _update(self, path: str, entry: Entry, expected: Mapping[str, bytes] | None) -> bool:
+        directory, name = parted(path)
+        request = UpdateEntryRequest(directory=directory, entry=entry, expected_extended=expected)
+        request.entry.name = name
+        try:
+            await self.channel.call(_UPDATE, request, _ANSWER_S)
+        except RpcError as error:
+            if error.status is Status.FAILED_PRECONDITION:
+                return False
+            raise _of(path, error) from error
+        return True
+
+    async def _delete(self, path: str, recursive: bool, data: bool, seconds: float) -> None:
+        directory, name = parted(path)
+        request = DeleteEntryRequest(directory=directory, name=name, is_recursive=recursive, is_delete_data=data)
+        try:
+            answer = await self.channel.call(_DELETE, request, seconds)
+        except RpcError as error:
+            raise _of(path, error) from error
+        if answer.error:
+            raise FilerRefused(path, answer.error)
+
+
+def _of(path: str, error: RpcError) -> Exception:
+    """
+    What a call said, with what it was about. Of a code of its own the filer has only this one.
+    """
+    if error.status is Status.UNKNOWN:
+        return FilerRefused(path, error.message)
+    return RpcError(error.status, f"{path}: {error.message}")

@@ -1,0 +1,3 @@
+"""
+The broker whose topics are those of a SeaweedMQ cluster.
+"""

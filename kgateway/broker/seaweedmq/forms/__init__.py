@@ -1,0 +1,3 @@
+"""
+How Kafka's records become messages of SeaweedMQ, and messages become records: one module for each form.
+"""

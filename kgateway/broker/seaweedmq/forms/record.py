@@ -1,0 +1,250 @@
+"""
+The form `record`: a message is a record, with columns that SeaweedMQ's own tools read, and nothing is lost.
+
+    key                     bytes; absent where it is null. The message has the same key
+    value                   bytes; absent where it is null, which makes the record a tombstone
+    _kafka_offset           int64
+    _kafka_partition        int32
+    _kafka_timestamp        int64, milliseconds
+    _kafka_timestamp_type   string, only with LogAppendTime
+    _kafka_headers          list of records of a key and a value, both bytes; the value is absent where it is null
+    _kafka_producer         bytes, only of idempotent producers:
+                              8  producer id
+                              2  producer epoch
+                              4  base sequence of the batch
+                              4  which of its records this is
+                              4  how many it has
+
+The batch of an idempotent producer is a batch again when it is read, unless it is too large. Messages that others wrote
+into the topic have no `_kafka_` columns: their columns are read as JSON text, any other bytes as they are, and their
+offset goes on counting from that of the last one of ours.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from struct import Struct
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from kgateway.broker.seaweed.protos.schema_pb2 import (
+    BYTES,
+    INT32,
+    INT64,
+    STRING,
+    Field,
+    ListType,
+    RecordType,
+    RecordValue,
+    ScalarType,
+    Type,
+    Value,
+)
+from kgateway.broker.seaweedmq.forms.columns import columns_of, json_of
+from kgateway.broker.seaweedmq.forms.form import Form, LeftOut, Message, Placed, Report, only_repeated, repeated
+from kgateway.broker.seaweedmq.forms.opened import opened
+from kgateway.broker.seaweedmq.forms.runs import Runs, Sequence
+from kgateway.broker.seaweedmq.log_entries import Entry
+from kgateway.records.batch import Batch, BatchHeader, TimestampType
+from kgateway.records.record import Header
+from kgateway.wire.malformed import Malformed, Place
+from kgateway.wire.types import Buffer
+
+_KEY, _VALUE = "key", "value"
+_OFFSET, _PARTITION = "_kafka_offset", "_kafka_partition"
+_TIMESTAMP, _TIMESTAMP_TYPE = "_kafka_timestamp", "_kafka_timestamp_type"
+_HEADERS, _PRODUCER = "_kafka_headers", "_kafka_producer"
+_LOG_APPEND_TIME = "LogAppendTime"
+_SEQUENCE = Struct(">qhiii")
+_MILLISECOND_NS = 1_000_000
+
+
+class _Row(NamedTuple):
+    offset: int | None  # `None` where another has written the message
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+    by_append: bool = False
+    sequence: Sequence | None = None
+
+
+class RecordForm(Form):
+    """
+    One message for each record.
+    """
+
+    name = "record"
+
+    def record_type(self) -> RecordType:
+        note = [_scalar(0, _KEY, BYTES), _scalar(1, _VALUE, BYTES)]
+        headers = ListType(element_type=Type(record_type=RecordType(fields=note)))
+        return RecordType(
+            fields=[
+                *note,
+                _scalar(2, _OFFSET, INT64),
+                _scalar(3, _PARTITION, INT32),
+                _scalar(4, _TIMESTAMP, INT64),
+                _scalar(5, _TIMESTAMP_TYPE, STRING),
+                Field(name=_HEADERS, field_index=6, type=Type(list_type=headers)),
+                _scalar(7, _PRODUCER, BYTES),
+            ]
+        )
+
+    def encode(self, batch: Batch, base_offset: int, partition: int) -> list[Message]:
+        header = batch.header
+        by_append = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+        found = opened(batch)
+        messages = []
+        for index, record in enumerate(found):
+            columns = RecordValue()
+            fields = columns.fields
+            if record.key is not None:
+                fields[_KEY].bytes_value = record.key
+            if record.value is not None:
+                fields[_VALUE].bytes_value = record.value
+            fields[_OFFSET].int64_value = base_offset + index
+            fields[_PARTITION].int32_value = partition
+            fields[_TIMESTAMP].int64_value = record.timestamp
+            if by_append:
+                fields[_TIMESTAMP_TYPE].string_value = _LOG_APPEND_TIME
+            if record.headers:
+                _write_headers(fields[_HEADERS], record.headers)
+            if header.producer_id >= 0:
+                sequence = header.producer_id, header.producer_epoch, header.base_sequence, index, len(found)
+                fields[_PRODUCER].bytes_value = _SEQUENCE.pack(*sequence)
+            messages.append(Message(record.key or b"", columns.SerializeToString()))
+        return messages
+
+    def walk(
+        self, entries: Iterable[Entry], shift: int = 0, end: int = 0, report: Report = only_repeated
+    ) -> Iterator[Placed]:
+        for entry, offset, row in _new(entries, shift, end, report):
+            yield Placed(offset, 1, entry.offset, entry.ts_ns, row.timestamp, _ended(offset, row))
+
+    def decode(
+        self, entries: Iterable[Entry], shift: int = 0, end: int = 0, report: Report = only_repeated
+    ) -> list[Buffer]:
+        runs = Runs()
+        for _, offset, row in _new(entries, shift, end, report):
+            _, timestamp, key, value, headers, by_append, sequence = row
+            runs.add(offset, timestamp, key, value, headers, by_append=by_append, sequence=sequence)
+        return runs.finish()
+
+    def shift_behind(self, entries: list[Entry], shift: int) -> int:
+        """
+        The last message of ours says it, where there is one.
+        """
+        for entry in reversed(entries):
+            columns = _columns(entry)
+            if columns:
+                return columns[_OFFSET].int64_value - entry.offset
+        return shift
+
+
+def _new(entries: Iterable[Entry], shift: int, end: int, report: Report) -> Iterator[tuple[Entry, int, _Row]]:
+    for entry in entries:
+        try:
+            row = _read(entry)
+        except Malformed as failure:
+            report(LeftOut(entry.offset, f"the value is no record of ours: {failure}"))
+            continue
+        offset = row.offset
+        if offset is None:
+            offset = entry.offset + shift
+        else:
+            shift = offset - entry.offset
+        if offset < end:
+            report(repeated(entry, offset, end))
+            continue
+        yield entry, offset, row
+        end = offset + 1
+
+
+def _scalar(index: int, name: str, kind: ScalarType) -> Field:
+    return Field(name=name, field_index=index, type=Type(scalar_type=kind))
+
+
+def _write_headers(column: Value, headers: Iterable[Header]) -> None:
+    values = column.list_value.values
+    for header in headers:
+        fields = values.add().record_value.fields
+        fields[_KEY].bytes_value = header.key.encode(errors="surrogateescape")
+        if header.value is not None:
+            fields[_VALUE].bytes_value = header.value
+
+
+def _columns(entry: Entry) -> Mapping[str, Value]:
+    """
+    The columns of one of our messages; none where another has written it.
+    """
+    try:
+        fields = RecordValue.FromString(entry.value).fields
+    except DecodeError:
+        return {}
+    return fields if _OFFSET in fields else {}
+
+
+def _read(entry: Entry) -> _Row:
+    fields = _columns(entry)
+    if not fields:
+        return _foreign(entry)
+    return _Row(
+        fields[_OFFSET].int64_value,
+        fields[_TIMESTAMP].int64_value,
+        fields[_KEY].bytes_value if _KEY in fields else None,
+        fields[_VALUE].bytes_value if _VALUE in fields else None,
+        _read_headers(fields[_HEADERS]) if _HEADERS in fields else (),
+        _TIMESTAMP_TYPE in fields,
+        _read_sequence(fields[_PRODUCER].bytes_value) if _PRODUCER in fields else None,
+    )
+
+
+def _read_headers(column: Value) -> tuple[Header, ...]:
+    notes = [item.record_value.fields for item in column.list_value.values]
+    return tuple(
+        Header(
+            note[_KEY].bytes_value.decode(errors="surrogateescape"),
+            note[_VALUE].bytes_value if _VALUE in note else None,
+        )
+        for note in notes
+    )
+
+
+def _read_sequence(data: bytes) -> Sequence:
+    if len(data) != _SEQUENCE.size:
+        reason = f"{len(data)} bytes, not {_SEQUENCE.size}"
+        raise Malformed(Place("RecordValue", 0, _PRODUCER), 0, reason)
+    return Sequence(*_SEQUENCE.unpack(data))
+
+
+def _foreign(entry: Entry) -> _Row:
+    key = _readable(entry.key) if entry.key else None
+    return _Row(None, entry.ts_ns // _MILLISECOND_NS, key, _readable(entry.value))
+
+
+def _readable(data: bytes) -> bytes:
+    columns = columns_of(data)
+    return json_of(columns) if columns else data
+
+
+def _ended(offset: int, row: _Row) -> BatchHeader | None:
+    """
+    The batch of an idempotent producer that ends with this record.
+    """
+    sequence = row.sequence
+    if sequence is None or sequence.number != sequence.records - 1:
+        return None
+    return BatchHeader(
+        base_offset=offset - sequence.number,
+        batch_length=0,
+        partition_leader_epoch=-1,
+        crc=0,
+        attributes=0,
+        last_offset_delta=sequence.number,
+        base_timestamp=row.timestamp,
+        max_timestamp=row.timestamp,
+        producer_id=sequence.producer_id,
+        producer_epoch=sequence.producer_epoch,
+        base_sequence=sequence.base_sequence,
+        records_count=sequence.records,
+    )

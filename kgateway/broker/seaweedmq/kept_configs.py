@@ -1,0 +1,48 @@
+"""
+What was set for groups and other resources, as a file in the filer.
+"""
+
+from kgateway.broker import config_lines
+from kgateway.broker.config_changes import NotKept
+from kgateway.broker.seaweed.grpc.status import RpcError
+from kgateway.broker.seaweed.refused import FilerRefused
+from kgateway.broker.seaweed.seaweed import Seaweed
+from kgateway.cluster.config_resource import AllOverrides
+
+_NAME = "configs"
+
+
+class KeptConfigs:
+    """
+    Those of one namespace.
+    """
+
+    def __init__(self, seaweed: Seaweed, folder: str) -> None:
+        self._seaweed = seaweed
+        self._path = f"{folder}/{_NAME}"
+
+    async def read(self) -> AllOverrides:
+        """
+        What is set; FilerRefused where the file cannot be read.
+        """
+        entry = await (await self._seaweed.filer()).entry(self._path)
+        if entry is None:
+            return {}
+        try:
+            return config_lines.read(entry.content)
+        except config_lines.Damaged:
+            raise FilerRefused(
+                self._path, "is damaged; remove it, and nothing is set for any group or broker"
+            ) from None
+        except config_lines.Unknown as line:
+            problem = f"has {line}, which this kgateway does not know; start a newer one"
+            raise FilerRefused(self._path, problem) from None
+
+    async def keep(self, overrides: AllOverrides) -> None:
+        """
+        Let these take the place of the others.
+        """
+        try:
+            await (await self._seaweed.filer()).write(self._path, config_lines.written(overrides))
+        except (RpcError, FilerRefused) as error:
+            raise NotKept(str(error)) from None

@@ -1,0 +1,165 @@
+"""
+Makes partitions of what there is of them in the cluster, and tells them what the filer says of their files.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from twisted.internet.task import deferLater
+
+from kgateway.broker.seaweed.protos.filer_pb2 import Entry
+from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
+from kgateway.broker.seaweed.protos.schema_pb2 import Partition
+from kgateway.broker.seaweedmq.beside import Beside
+from kgateway.broker.seaweedmq.decoded_files import DecodedFiles
+from kgateway.broker.seaweedmq.folders import folders_of
+from kgateway.broker.seaweedmq.history import History
+from kgateway.broker.seaweedmq.layout import RING_SIZE
+from kgateway.broker.seaweedmq.link import Link
+from kgateway.broker.seaweedmq.looking import FLUSHED_S
+from kgateway.broker.seaweedmq.opened import Opened, fresh, opened
+from kgateway.broker.seaweedmq.partition import Limits, SeaweedMQPartition
+from kgateway.broker.seaweedmq.partition_ledger import PartitionLedger
+from kgateway.broker.seaweedmq.site import Site
+from kgateway.broker.seaweedmq.topics import Stored, Topics
+from kgateway.cluster.partition import EARLIEST_OFFSET
+from kgateway.cluster.view import Topic
+from kgateway.wire.uuids import Uuid
+
+_DECODED_BYTES = 24 << 20  # of files that were read, for all partitions
+_TAILS_BYTES = 40 << 20  # of what was published lately, for all partitions
+_TAIL_BYTES_MIN = 1 << 16
+_LOOK_S = 0.1
+_HELD_BYTES = 256 << 20  # that are in no file, for all partitions
+_HELD_BYTES_MIN = 4 << 20
+
+
+class Ledgers(Protocol):
+    """
+    Whoever keeps them.
+    """
+
+    def of(self, topic_id: Uuid, link: Link) -> PartitionLedger:
+        """
+        The ledger of a partition that is being opened.
+        """
+
+
+class Making:
+    """
+    For one gateway.
+    """
+
+    def __init__(
+        self, site: Site, topics: Topics, demand_ownership: Callable[[], None], ledgers: Ledgers | None = None
+    ) -> None:
+        self._site = site
+        self._topics = topics
+        self._demand_ownership = demand_ownership
+        self._ledgers = ledgers  # where they are kept
+        self._decoded = DecodedFiles(_DECODED_BYTES)
+        self._by_folder: dict[str, SeaweedMQPartition] = {}
+
+    def fresh(self, topic: Topic, stored: Stored, index: int) -> SeaweedMQPartition:
+        """
+        A partition that was made just now.
+        """
+        link = self._link(stored, index)
+        epoch = topic.partitions[index].leader_epoch
+        return self._made(topic, index, link, fresh(link, epoch, self._site.producer_expiry_ms))
+
+    async def existing(self, topic: Topic, stored: Stored, index: int) -> SeaweedMQPartition:
+        """
+        A partition that may have records.
+        """
+        link, epoch = self._link(stored, index), topic.partitions[index].leader_epoch
+        expiry_ms, now_ms = self._site.producer_expiry_ms, self._site.now_ms()
+        found = await opened(link, epoch, expiry_ms, now_ms)
+        return self._made(topic, index, link, found)
+
+    async def end(self, stored: Stored, index: int) -> int:
+        """
+        Where a partition ended that SeaweedMQ has not any more, once what its broker had in memory is in files.
+        """
+        generation, history = stored.kept.generations[-1], self.history(stored, index)
+        part = generation.stretches[index].part
+        messaging, clock = self._topics.messaging, self._site.reactor
+        leader = (await messaging.assignments(stored.name))[0].leader_broker
+        gone = Partition(
+            ring_size=RING_SIZE,
+            range_start=part.start,
+            range_stop=part.stop,
+            unix_time_ns=generation.unix_time_ns,
+        )
+        last = await messaging.next_offset(stored.name, BrokerPartitionAssignment(partition=gone, leader_broker=leader))
+        deadline = clock.seconds() + FLUSHED_S
+        while True:
+            await history.refresh()
+            end = await history.end(EARLIEST_OFFSET)
+            if end.next_message >= last or clock.seconds() >= deadline:
+                return end.offset
+            await deferLater(clock, _LOOK_S)
+
+    def history(self, stored: Stored, index: int) -> History:
+        """
+        What a partition has in files.
+        """
+        folders = folders_of(stored.kept, stored.name, index, self._topics.namespace)
+        return History(self._site.seaweed, folders, stored.kept.form, self._decoded, self._site.reactor)
+
+    def regrown(self, partition: SeaweedMQPartition, stored: Stored) -> None:
+        """
+        SeaweedMQ has made the partition anew.
+        """
+        self._forget(partition)
+        folders = folders_of(stored.kept, stored.name, partition.index, self._topics.namespace)
+        partition.move(folders)
+        self._by_folder[folders[-1].path] = partition
+
+    def _forget(self, partition: SeaweedMQPartition) -> None:
+        """
+        The partition is not ours any more.
+        """
+        for folder in [folder for folder, known in self._by_folder.items() if known is partition]:
+            del self._by_folder[folder]
+
+    def forget(self, topic: Topic) -> None:
+        """
+        The topic is there no more.
+        """
+        self._by_folder = {folder: each for folder, each in self._by_folder.items() if each.topic.id != topic.id}
+
+    def grown(self, folder: str, entry: Entry) -> None:
+        """
+        A file in a folder has grown.
+        """
+        partition = self._by_folder.get(folder)
+        if partition:
+            partition.grown(entry)
+
+    def _link(self, stored: Stored, index: int) -> Link:
+        link = Link(
+            stored.name,
+            index,
+            self.history(stored, index),
+            stored.kept.form,
+            self._site.seaweed,
+            self._topics.messaging,
+            self._site.reactor,
+            self._site.client,
+            self._demand_ownership,
+            Beside(self._site.seaweed, f"{self._topics.folder(stored.name)}/.kgateway/{index}"),
+            stored.kept.found,
+        )
+        return link._replace(ledger=self._ledgers.of(stored.kept.id, link)) if self._ledgers else link
+
+    def _made(self, topic: Topic, index: int, link: Link, found: Opened) -> SeaweedMQPartition:
+        partition = SeaweedMQPartition(topic, index, self._site.now_ms, found, link, self._limits)
+        self._by_folder[link.history.folders[-1].path] = partition
+        if link.ledger:
+            link.ledger.open(found.start, found.end)
+        return partition
+
+    def _limits(self) -> Limits:
+        count = max(len(self._by_folder), 1)
+        return Limits(max(_TAILS_BYTES // count, _TAIL_BYTES_MIN), max(_HELD_BYTES // count, _HELD_BYTES_MIN))

@@ -1,0 +1,153 @@
+"""
+The brokers of a SeaweedMQ cluster: topics, who leads their partitions, and streams to publish by.
+"""
+
+from collections.abc import Callable, Sequence
+
+from kgateway.broker.seaweed.grpc.method import Method, RequestT, ResponseT
+from kgateway.broker.seaweed.grpc.status import RpcError, Status
+from kgateway.broker.seaweed.grpc.stream import Stream
+from kgateway.broker.seaweed.protos import messaging_pb2 as mq
+from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
+from kgateway.broker.seaweed.protos.schema_pb2 import RecordType, Topic
+from kgateway.broker.seaweed.seaweed import Seaweed
+from kgateway.broker.seaweedmq import calls
+from kgateway.broker.seaweedmq.publisher import Publisher
+
+CALL_S = 10.0
+PATIENCE_S = 10.0  # with brokers that were started again, which for some seconds do not know whom to ask
+_DROPPED_S = 1.0  # ten times what it takes, however seldom brokers flush
+_COUNTS = range(1, 2521)  # slots of a ring, of which each partition needs one
+
+
+class Messaging:
+    """
+    Asks any broker for what all of them know, and the leader of a partition for what is in it.
+    """
+
+    def __init__(self, seaweed: Seaweed, namespace: str) -> None:
+        self._seaweed = seaweed
+        self._namespace = namespace
+
+    def topic(self, name: str) -> Topic:
+        """
+        How SeaweedMQ calls a topic of Kafka's.
+        """
+        return Topic(namespace=self._namespace, name=name)
+
+    async def configure(
+        self, name: str, partition_count: int, record_type: RecordType | None, key_columns: Sequence[str] = ()
+    ) -> Sequence[BrokerPartitionAssignment]:
+        """
+        Make the topic, or give it another number of partitions: all of them are new then.
+        """
+        if partition_count not in _COUNTS:  # a broker that is asked for none ends
+            raise ValueError(f"a topic has 1 to 2520 partitions, not {partition_count}")
+        request = mq.ConfigureTopicRequest(
+            topic=self.topic(name),
+            partition_count=partition_count,
+            message_record_type=record_type,
+            key_columns=key_columns,
+        )
+        answer = await self._seaweed.retrying.run(lambda _: self._ask(calls.CONFIGURE, request), PATIENCE_S)
+        return _by_range(answer.broker_partition_assignments)
+
+    async def assignments(self, name: str) -> Sequence[BrokerPartitionAssignment]:
+        """
+        The partitions of a topic in their order, with their leaders; UNAVAILABLE while one has none.
+
+        This asks what no broker keeps in a cache: to look a leader up too early after a broker has come back would let
+        that broker refuse the partition for half a minute.
+        """
+        return await self._seaweed.retrying.run(lambda _: self._assignments(name), PATIENCE_S)
+
+    async def _assignments(self, name: str) -> Sequence[BrokerPartitionAssignment]:
+        request = mq.GetTopicConfigurationRequest(topic=self.topic(name))
+        found = await self._ask(calls.CONFIGURATION, request)
+        if not all(each.leader_broker for each in found.broker_partition_assignments):
+            raise RpcError(Status.UNAVAILABLE, f"not every partition of {name} has a leader yet")
+        return _by_range(found.broker_partition_assignments)
+
+    async def next_offset(self, name: str, assignment: BrokerPartitionAssignment) -> int:
+        """
+        The offset that the next message of a partition gets.
+        """
+        request = mq.GetPartitionRangeInfoRequest(topic=self.topic(name), partition=assignment.partition)
+        channel = self._seaweed.channel(assignment.leader_broker)
+        found = await channel.call(calls.RANGE, request, CALL_S)
+        if found.error:
+            raise RpcError(Status.UNAVAILABLE, found.error)
+        return int(found.offset_range.high_water_mark)
+
+    async def publishers(self, name: str) -> Sequence[mq.TopicPublisher]:
+        """
+        Who publishes to a topic now.
+        """
+        found = await self._ask(calls.PUBLISHERS, mq.GetTopicPublishersRequest(topic=self.topic(name)))
+        return found.publishers
+
+    async def fetch(self, name: str, assignment: BrokerPartitionAssignment, message: int) -> Sequence[mq.DataMessage]:
+        """
+        This message of a partition that is published to, and some of those behind it.
+        """
+        request = mq.FetchMessageRequest(
+            topic=self.topic(name), partition=assignment.partition, start_offset=message, max_messages=1
+        )
+        channel = self._seaweed.channel(assignment.leader_broker)
+        return (await channel.call(calls.FETCH, request, CALL_S)).messages
+
+    async def has_publisher(self, name: str, assignment: BrokerPartitionAssignment) -> bool:
+        """
+        Whether the leader of a partition has a stream of anybody's that publishes to it.
+        """
+        request = mq.GetTopicPublishersRequest(topic=self.topic(name))
+        found = await self._seaweed.channel(assignment.leader_broker).call(calls.PUBLISHERS, request, CALL_S)
+        return any(each.partition == assignment.partition for each in found.publishers)
+
+    async def publish(
+        self, name: str, assignment: BrokerPartitionAssignment, publisher: Publisher, client: str
+    ) -> None:
+        """
+        Open the publisher on a partition.
+        """
+        channel = self._seaweed.channel(assignment.leader_broker)
+
+        def open_stream(received: Callable[[bytes], None], ended: Callable[[RpcError | None], None]) -> Stream:
+            return channel.open(calls.PUBLISH, received, ended)
+
+        await publisher.open(open_stream, self.topic(name), assignment.partition, client)
+
+    async def drop(self, name: str, assignments: Sequence[BrokerPartitionAssignment]) -> None:
+        """
+        Let the brokers have none of these partitions in memory any more.
+        """
+        for leader in {each.leader_broker for each in assignments if each.leader_broker}:
+            theirs = [
+                BrokerPartitionAssignment(partition=each.partition, leader_broker=leader)
+                for each in assignments
+                if each.leader_broker == leader
+            ]
+            request = mq.AssignTopicPartitionsRequest(
+                topic=self.topic(name), broker_partition_assignments=theirs, is_draining=True
+            )
+            await self._seaweed.channel(leader).call(calls.ASSIGN, request, CALL_S)
+        # They answer before they have done it, and would publish to what they drop if the topic were there again.
+        await self._seaweed.retrying.wait(_DROPPED_S)
+
+    async def _ask(self, method: Method[RequestT, ResponseT], request: RequestT) -> ResponseT:
+        """
+        Ask the brokers, one after the other, until one answers.
+        """
+        error = RpcError(Status.UNAVAILABLE, "the masters know of no broker of SeaweedMQ")
+        for address in await self._seaweed.brokers():
+            try:
+                return await self._seaweed.channel(address).call(method, request, CALL_S)
+            except RpcError as failed:
+                if failed.status not in (Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED):
+                    raise
+                error = failed
+        raise error
+
+
+def _by_range(assignments: Sequence[BrokerPartitionAssignment]) -> Sequence[BrokerPartitionAssignment]:
+    return sorted(assignments, key=lambda each: each.partition.range_start)

@@ -1,0 +1,303 @@
+"""
+What the gateway has that owns the topics of a cluster, for as long as it does: the topics as they are kept, their
+partitions, and what is told of them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from types import MappingProxyType
+
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from kgateway.broker.patience import end_of
+from kgateway.broker.seaweed.chain_partition import ChainPartition
+from kgateway.broker.seaweedmq.exported_offsets import ExportingStateLog
+from kgateway.broker.seaweedmq.forms.by_name import FORMS
+from kgateway.broker.seaweedmq.kept_topic import FORMAT
+from kgateway.broker.seaweedmq.openings import Openings, Partition
+from kgateway.broker.seaweedmq.partition import SeaweedMQPartition
+from kgateway.broker.seaweedmq.parts import Parts
+from kgateway.broker.seaweedmq.topics import Stored
+from kgateway.broker.state_log import STATE_TOPICS, StateLog
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.view import NewTopic, Topic
+from kgateway.security.permissions import Resource
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.uuids import Uuid
+
+_AS_PRODUCED = "producer"  # a compression.type
+_OPENED_AT_ONCE = 8  # partitions
+_MADE_ANEW = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "SeaweedMQ has made the partitions of the topic anew")
+
+
+class Owned:
+    """
+    Under one epoch.
+    """
+
+    _log = Logger()
+
+    def __init__(self, parts: Parts, epoch: int, topic_defaults: Mapping[str, str]) -> None:
+        self.epoch = epoch
+        self.openings = Openings(self._open)
+        self._parts = parts
+        self._topic_defaults = topic_defaults
+        self._stored: dict[Uuid, Stored] = {}
+        self._state_logs: dict[tuple[Uuid, int], StateLog] = {}
+        self._new_states: dict[Uuid, Deferred[None]] = {}  # internal topics that were made here: when they are kept
+        self._followed: dict[Uuid, Deferred[None]] = {}  # topics that somebody else has changed just now
+
+    async def load(self) -> list[Stored]:
+        """
+        All topics there are.
+        """
+        found = [*await self._parts.topics.all(), *await self._parts.states.all()]
+        for number, stored in enumerate(found):
+            if not stored.kept.internal and await self._parts.topics.is_made_anew(stored):
+                found[number] = await self._taken_over(stored)
+        self._stored = {each.kept.id: each for each in found}
+        await self._parts.ledgers.load(self._stored)
+        return found
+
+    def open_all(self, topics: Iterable[Topic]) -> Deferred[None]:
+        """
+        Open the partitions of these topics, a few at a time; fires when all were tried.
+        """
+        places = iter([(topic, index) for topic in topics for index in range(len(topic.partitions))])
+        work = [Deferred.fromCoroutine(self._open_each(places)) for _ in range(_OPENED_AT_ONCE)]
+        return gatherResults(work).addCallback(lambda _: None)
+
+    async def _open_each(self, places: Iterator[tuple[Topic, int]]) -> None:
+        for topic, index in places:
+            with suppress(KafkaError):  # the log has the reason
+                await self.openings.opened(topic, index)
+
+    async def names(self) -> list[str]:
+        """
+        What there is a folder of in the cluster, as for a topic.
+        """
+        return await self._parts.topics.names()
+
+    async def is_there(self, topic: Topic) -> bool:
+        """
+        Whether the cluster has the topic still, and not another one in its place.
+        """
+        seen = await self._parts.topics.seen(topic.name)
+        return seen is not None and seen.stored.kept.id == topic.id
+
+    def look_again(self) -> None:
+        """
+        Files may have grown, and nobody has told.
+        """
+        for partition in self._served():
+            partition.look_again()
+
+    def _served(self) -> list[SeaweedMQPartition]:
+        return [each for each in self.openings.open.values() if isinstance(each, SeaweedMQPartition)]
+
+    async def find(self, name: str) -> Stored | None:
+        """
+        A topic that somebody else has made just now; `None` where it is known already.
+        """
+        if any(each.name == name for each in self._stored.values()):
+            return None
+        stored = await self._parts.topics.find(name)
+        if stored is None or any(each.name == name for each in self._stored.values()):
+            return None
+        self._stored[stored.kept.id] = stored
+        return stored
+
+    async def is_made_anew(self, topic: Topic) -> bool:
+        """
+        Whether somebody else has given the topic another number of partitions.
+        """
+        stored = self._stored.get(topic.id)
+        return stored is not None and await self._parts.topics.is_made_anew(stored)
+
+    async def follow(self, topic: Topic) -> Stored:
+        """
+        Take over what somebody else has made of the topic.
+        """
+        stored = self._stored[topic.id]
+        followed = self._followed[topic.id] = Deferred()
+        self.openings.forget(topic, _MADE_ANEW)
+        try:
+            taken = self._stored[topic.id] = await self._taken_over(stored)
+        finally:
+            del self._followed[topic.id]
+            followed.callback(None)
+        return taken
+
+    async def _taken_over(self, stored: Stored) -> Stored:
+        indexes = range(stored.kept.partition_count)
+        ends = [Deferred.fromCoroutine(self._parts.making.end(stored, index)) for index in indexes]
+        return await self._parts.topics.take_over(stored, await gatherResults(ends, consumeErrors=True))
+
+    def config(self, stored: Stored) -> TopicConfig:
+        """
+        What is set for a topic.
+        """
+        return TopicConfig.of(stored.kept.configs, self._topic_defaults)
+
+    def with_form(self, config: TopicConfig) -> TopicConfig:
+        """
+        The config with the form among what is set, and what the form needs: it is that of the messages for good,
+        whatever holds later.
+        """
+        form, overrides = FORMS[config.seaweedmq_format], config.overrides
+        compression = overrides.get("compression.type", _AS_PRODUCED)
+        if not form.batched and compression not in (_AS_PRODUCED, "uncompressed"):
+            reason = f"a topic of the form {form.name} keeps single records: compression.type can only be producer"
+            raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
+        for name, value in form.needs.items():
+            if overrides.get(name, value) != value:
+                reason = f"a topic of the form {form.name} has {name}={value}, not {overrides[name]}"
+                raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
+        overrides = {**form.needs, **overrides, FORMAT: form.name}
+        if form.needs:
+            return TopicConfig.of(overrides, self._topic_defaults)
+        return replace(config, overrides=MappingProxyType(overrides))
+
+    def add_state_topic(self, topic: Topic) -> None:
+        """
+        An internal topic, at once; what is written to it waits until it is kept.
+        """
+        stored = self._stored[topic.id] = self._parts.states.stored(topic)
+        kept = self._new_states[topic.id] = Deferred.fromCoroutine(self._parts.states.keep(stored))
+        for index in range(len(topic.partitions)):
+            ready: Deferred[None] = Deferred()
+            kept.addBoth(_pass_on, ready)
+            self.openings.add(self._parts.states.fresh(topic, index, ready))
+        kept.addErrback(lambda failure: self._log.failure("{topic} is not kept", failure, topic=topic.name))
+
+    def state_log(self, partition: ChainPartition) -> StateLog:
+        """
+        The partition as the log of a coordinator.
+        """
+        key = partition.topic.id, partition.index
+        found = self._state_logs.get(key)
+        if found is None or found.is_lost:
+            kept = partition, self._parts.states.snapshots(partition), partition.now_ms
+            is_of_groups = partition.topic.name == STATE_TOPICS[Resource.GROUP]
+            found = ExportingStateLog(*kept, self._parts.offsets) if is_of_groups else StateLog(*kept)
+            self._state_logs[key] = found
+        return found
+
+    async def create(self, topic: Topic, new: NewTopic) -> None:
+        """
+        Make a topic in the cluster.
+        """
+        stored = self._stored[topic.id] = await self._parts.topics.create(topic.id, new, topic.config.overrides)
+        for index in range(len(topic.partitions)):
+            self.openings.add(self._parts.making.fresh(topic, stored, index))
+
+    async def grow(self, topic: Topic, grown: Topic) -> None:
+        """
+        Give a topic its new partitions in the cluster. What is produced meanwhile is published afterwards.
+        """
+        before = [await self._opened(topic, index) for index in range(len(topic.partitions))]
+        ends = [await partition.pause() for partition in before]
+        stored = self._stored[topic.id]
+        try:
+            stored = self._stored[topic.id] = await self._parts.topics.grow(stored, len(grown.partitions), ends)
+        finally:
+            for partition in before:
+                self._parts.making.regrown(partition, stored)
+        for partition in before:
+            partition.become(grown)
+        for index in range(len(before), len(grown.partitions)):
+            self.openings.add(self._parts.making.fresh(grown, stored, index))
+
+    async def configure(self, topic: Topic) -> TopicConfig:
+        """
+        Keep the config that the topic has now, and let its partitions have it; what it is with its form.
+        """
+        self._parts.demand_ownership()
+        is_state = topic.name in STATE_TOPICS.values()
+        config = topic.config if is_state else self.with_form(topic.config)
+        if topic.id in self._new_states:
+            await end_of(self._new_states.pop(topic.id))  # its file is being written
+        stored = self._stored[topic.id]
+        if config.overrides == stored.kept.configs:
+            return config
+        stored = stored._replace(kept=replace(stored.kept, configs=config.overrides))
+        await (self._parts.states if is_state else self._parts.topics).keep(stored)
+        self._stored[topic.id] = stored
+        for partition in self.openings.of(topic):
+            partition.become(replace(partition.topic, config=config))
+        return config
+
+    async def delete(self, topic: Topic) -> None:
+        """
+        Remove a topic from the cluster.
+        """
+        self.forget(topic)
+        if topic.name in STATE_TOPICS.values():
+            await self._parts.states.delete(topic.name)
+        else:
+            await self._parts.topics.delete(topic.name)
+
+    def forget(self, topic: Topic) -> None:
+        """
+        The topic is there no more.
+        """
+        for index in range(len(topic.partitions)):
+            self._state_logs.pop((topic.id, index), None)
+        self.openings.forget(topic)
+        self._parts.ledgers.forget(topic.id)
+        self._parts.making.forget(topic)
+        self._stored.pop(topic.id, None)
+
+    def lose(self, why: KafkaError) -> None:
+        """
+        None of it is ours any more.
+        """
+        self._state_logs.clear()
+        self.openings.lose(why)
+        self._parts.ledgers.lose(why)
+
+    async def settle(self) -> None:
+        """
+        See to it that all that was produced is in files, and that the next start has little to look at.
+        """
+        settling = [Deferred.fromCoroutine(self._settle(each)).addErrback(self._unsettled) for each in self._served()]
+        await gatherResults(settling)
+        await self._parts.ledgers.settle()
+
+    async def _settle(self, partition: SeaweedMQPartition) -> None:
+        if partition.has_grown:
+            await partition.pause()
+            await partition.save()
+
+    def _unsettled(self, failure: Failure) -> None:
+        self._log.warn("not all that was produced is known to be in files: {error}", error=failure.getErrorMessage())
+
+    async def _opened(self, topic: Topic, index: int) -> SeaweedMQPartition:
+        opened = await self.openings.opened(topic, index)
+        assert isinstance(opened, SeaweedMQPartition)
+        return opened
+
+    async def _open(self, topic: Topic, index: int) -> Partition:
+        if topic.id in self._followed:
+            await end_of(self._followed[topic.id])
+        stored = self._stored[topic.id]
+        partition = await self._existing(topic, stored, index)
+        if self._stored.get(topic.id, stored) is not stored:  # it was changed meanwhile
+            partition.become(replace(topic, config=self.config(self._stored[topic.id])))
+        return partition
+
+    async def _existing(self, topic: Topic, stored: Stored, index: int) -> Partition:
+        if topic.name in STATE_TOPICS.values():
+            return await self._parts.states.existing(topic, index)
+        return await self._parts.making.existing(topic, stored, index)
+
+
+def _pass_on(outcome: Failure | None, ready: Deferred[None]) -> Failure | None:
+    if isinstance(outcome, Failure):
+        ready.errback(outcome.value)
+    else:
+        ready.callback(None)
+    return outcome

@@ -1,0 +1,104 @@
+"""
+Owns the topics of a cluster as long as that can be: from the start, and again when another gateway had them.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from kgateway.broker.patience import end_of
+from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.seaweed.lock import Lock
+from kgateway.broker.seaweedmq.in_kafkas_words import CLUSTERS_ERRORS
+from kgateway.broker.seaweedmq.owner import LOCK_S, Owner, Ownership
+from kgateway.broker.seaweedmq.parts import Parts, parts
+from kgateway.broker.seaweedmq.site import Site
+
+_AGAIN_S = 1.0
+
+
+class Owning:
+    """
+    Calls `begin` when the topics are ours, and `end` when they are ours no more, or `begin` has failed.
+    """
+
+    _log = Logger()
+    _owner: Owner
+    _filer: Filer  # which decides all chains
+
+    def __init__(
+        self, site: Site, begin: Callable[[Ownership, Parts], Awaitable[None]], end: Callable[[], None]
+    ) -> None:
+        self._site = site
+        self._begin = begin
+        self._end = end
+        self._trying: Deferred[None] | None = None  # as it was tried last
+        self._is_open = False
+
+    def start(self) -> Deferred[None]:
+        """
+        Fires when the topics are ours, and `begin` is done.
+        """
+        self._trying = Deferred.fromCoroutine(self._start())
+        return self._trying
+
+    async def try_no_more(self) -> bool:
+        """
+        Take nothing any more; whether it has begun at all.
+        """
+        has_begun, self._is_open = self._is_open, False
+        if self._trying and not self._trying.called:
+            over = end_of(self._trying)
+            self._trying.cancel()
+            await over
+        return has_begun
+
+    async def give_back(self) -> None:
+        """
+        Let another gateway own the topics.
+        """
+        self._end()
+        await self._owner.give_back()
+
+    async def _start(self) -> None:
+        site = self._site
+        self._filer = await site.seaweed.filer()
+        lock = Lock(site.seaweed, f"kgateway-{site.namespace}", site.client, LOCK_S)
+        owners = site.shared_chain(self._filer, "owners")
+        self._owner = Owner(lock, owners, site.client, site.reactor, self._lose)
+        try:
+            await self._own()
+        except BaseException:
+            await self.give_back()
+            raise
+        self._is_open = True
+
+    async def _own(self) -> None:
+        ownership = await self._owner.take()
+        await self._begin(ownership, parts(self._site, self._filer, ownership, self._owner.demand))
+
+    def _lose(self) -> None:
+        """
+        Another gateway owns the topics; this one waits until that is gone.
+        """
+        self._end()
+        self._trying = Deferred.fromCoroutine(self._own_again())
+        self._trying.addErrback(self._not_owned)
+
+    async def _own_again(self) -> None:
+        while self._is_open:
+            try:
+                await self._own()
+            except CLUSTERS_ERRORS as error:
+                self._end()
+                self._log.warn("the topics of the cluster cannot be had yet: {error}", error=error)
+                await deferLater(self._site.reactor, _AGAIN_S)
+            else:
+                break
+
+    def _not_owned(self, failure: Failure) -> None:
+        if self._is_open:
+            self._log.failure("the topics of the cluster cannot be had again; restart the gateway", failure)

@@ -1,0 +1,262 @@
+"""
+A partition whose log is one of SeaweedMQ's.
+
+What is appended gets its offsets here, is held in memory, and is published. It can be read once the broker has answered
+for it; in a topic whose `seaweedmq.acks` is `flushed`, once it is in the files of the filer. It is held until it is in
+files, whatever clients wait for, so that it can be published again when the broker is killed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from kgateway.broker.awaited import Awaited
+from kgateway.broker.seaweed.protos.filer_pb2 import Entry
+from kgateway.broker.seaweedmq.filed import FiledPartition
+from kgateway.broker.seaweedmq.flushes import AT_ONCE_S, SOON_S, Flushes
+from kgateway.broker.seaweedmq.folders import Folder
+from kgateway.broker.seaweedmq.history import End
+from kgateway.broker.seaweedmq.in_flight import Shifted
+from kgateway.broker.seaweedmq.link import Link
+from kgateway.broker.seaweedmq.opened import Opened
+from kgateway.broker.seaweedmq.publisher import message
+from kgateway.broker.seaweedmq.publishing import Outgoing, Publishing
+from kgateway.broker.tail import Tail
+from kgateway.cluster.partition import EpochEnd
+from kgateway.cluster.view import Topic
+from kgateway.interfaces import IPartition
+from kgateway.records.batch import Batch, placed, read_batch
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+
+class Limits(NamedTuple):
+    """
+    How much of a partition is in memory.
+    """
+
+    tail_bytes: int  # of what is in files
+    held_bytes: int  # of what is not
+
+
+@implementer(IPartition)
+class SeaweedMQPartition(FiledPartition):
+    """
+    A partition that this gateway alone appends to.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        topic: Topic,
+        index: int,
+        now_ms: Callable[[], int],
+        opened: Opened,
+        link: Link,
+        limits: Callable[[], Limits],
+    ) -> None:
+        super().__init__(topic, index, now_ms, opened, link)
+        self._limits = limits
+        self._epochs = opened.epochs
+        self._opened_end = self.log_end
+        self._stored, self._safe = self.log_end, self.log_end  # offsets before which all is in memory, in files
+        self._shown = self.log_start  # before which all could be read, whatever the topic waits for now
+        self._unstored, self._unsafe = Awaited(), Awaited()
+        self._publishing = Publishing(link, opened.end, self._held, self._look, self._shifted)
+        self._flushes = Flushes(
+            link.history, opened.start, link.clock, self._flushed, self._ended, self._is_in_files, self._patience_s
+        )
+
+    @property
+    def high_watermark(self) -> int:
+        return max(self._safe, self._shown) if self._waits_for_files else self._stored
+
+    @property
+    def _waits_for_files(self) -> bool:
+        return self.topic.config.seaweedmq_acks == "flushed"
+
+    @property
+    def has_grown(self) -> bool:
+        """
+        Whether anything was appended since it was opened.
+        """
+        return self.log_end > self._opened_end
+
+    def become(self, topic: Topic) -> None:
+        """
+        The topic has another config, or more partitions. What could be read still can.
+        """
+        before = self._shown = self.high_watermark
+        super().become(topic)
+        self._tell(before)
+
+    def grown(self, entry: Entry) -> None:
+        """
+        A file of the partition has grown.
+        """
+        self._flushes.grown(entry)
+
+    def look_again(self) -> None:
+        """
+        Files may have grown, and nobody has told.
+        """
+        self._flushes.look_again()
+
+    async def pause(self) -> int:
+        """
+        Publish nothing for now; Kafka's offset at which the files end then.
+        """
+        return (await self._publishing.pause()).offset
+
+    def move(self, folders: Sequence[Folder]) -> None:
+        """
+        Go on in the last of these folders: SeaweedMQ has made the partition anew.
+        """
+        self._link.history.folders = list(folders)
+        if self._ledger:
+            self._ledger.moved()
+        self._publishing.resume()
+
+    def shrink(self) -> None:
+        """
+        Keep in memory no more of what is in files than the limits say.
+        """
+        self._tail.shrink(self._limits().tail_bytes, keep_from=self._safe)
+
+    async def save(self) -> None:
+        """
+        Keep what it knows and its files do not tell cheaply: who has written what.
+        """
+        await self._link.beside.keep_producers(self._producers, self._stored)
+
+    def lose(self, why: KafkaError) -> None:
+        super().lose(why)
+        self._publishing.close()
+        self._flushes.stop()
+        if self._ledger:
+            self._ledger.close()
+        self._unstored.fail(why)
+        self._unsafe.fail(why)
+        self._tail = Tail(self.log_end)
+
+    def epoch_end(self, leader_epoch: int) -> EpochEnd | None:
+        self._check_owned()
+        return self._epochs.end(leader_epoch, self.log_end)
+
+    def _keep(self, batch: Batch) -> None:
+        self._link.demand_ownership()
+        self._form.check(self.topic.config)
+        if self.log_end > self._safe and self._tail.size > self._limits().held_bytes:
+            reason = f"{self._tail.size} bytes of {self.topic.name}-{self.index} wait for SeaweedMQ; try again"
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, reason)
+        base_offset = self.log_end
+        data = b"".join(placed(batch, base_offset, self.leader_epoch))
+        outgoing = self._outgoing(read_batch(data))
+        self.log_end = outgoing.end
+        self._tail.add(data, base_offset, outgoing.end)
+        self._publishing.publish(outgoing)
+        self._flushes.published()
+
+    def _moved(self) -> None:
+        """
+        Nobody can read the batch yet.
+        """
+
+    def _when_stored(self, offset: int) -> Deferred[None] | None:
+        return None if offset <= self._stored else self._unstored.wait(offset)
+
+    def _when_safe(self, offset: int) -> Deferred[None] | None:
+        return None if offset <= self.high_watermark else self._unsafe.wait(offset)
+
+    def _outgoing(self, batch: Batch) -> Outgoing:
+        header = batch.header
+        encoded = self._form.encode(batch, header.base_offset, self.index)
+        messages = [message(key, value) for key, value in encoded]
+        return Outgoing(header.base_offset, header.last_offset + 1, messages, self._now_ms(), header.max_timestamp)
+
+    def _held(self, offset: int) -> Iterator[Outgoing]:
+        """
+        What was appended from this offset on, which may be amid a batch.
+        """
+        for data in self._tail.from_offset(offset) if offset < self._tail.end else ():
+            outgoing = self._outgoing(read_batch(data))
+            there = max(offset - outgoing.base_offset, 0) if len(outgoing.messages) > 1 else 0
+            yield outgoing._replace(messages=outgoing.messages[there:])
+
+    def _look(self) -> None:
+        """
+        See how far the messages have come, and tell who waits for it.
+        """
+        before, in_flight = self.high_watermark, self._publishing.in_flight
+        self._stored = max(self._stored, in_flight.acked)
+        if in_flight.flushed > self._safe:
+            self._safe = in_flight.flushed
+            self.shrink()
+            if self._ledger:
+                self._ledger.grown()
+        self._unstored.reached(self._stored)
+        self._tell(before)
+
+    def _tell(self, before: int) -> None:
+        """
+        The high watermark may have moved.
+        """
+        self._unsafe.reached(self.high_watermark)
+        if self.high_watermark > before:
+            self._waiters.wake()
+
+    def _flushed(self, next_message: int) -> None:
+        """
+        All messages before this one are in files.
+        """
+        in_flight = self._publishing.in_flight
+        if in_flight.in_files(next_message):
+            self._look()
+        if in_flight.is_empty and next_message > in_flight.next_message:
+            Deferred.fromCoroutine(self._follow()).addErrback(self._not_followed)
+
+    def _ended(self, end: End) -> None:
+        """
+        The files end there. Kafka's offset says what of ours is in them, however a broker has counted.
+        """
+        in_flight = self._publishing.in_flight
+        if in_flight.in_files_to(end.offset):
+            self._look()
+        if in_flight.is_empty and end.offset > self.log_end:
+            Deferred.fromCoroutine(self._follow()).addErrback(self._not_followed)
+
+    async def _follow(self) -> None:
+        """
+        Take over what others have published, as far as it is in files.
+        """
+        await self._link.history.refresh()
+        end = await self._link.history.end(self.log_start)
+        if self.lost or end.offset <= self.log_end or not self._publishing.follow(end):
+            return
+        self.log_end = self._stored = self._safe = end.offset
+        self._tail = Tail(end.offset)
+        if self._ledger:
+            self._ledger.catch_up()
+        self._waiters.wake()
+
+    def _not_followed(self, failure: Failure) -> None:
+        reason = failure.getErrorMessage()
+        self._log.info("{topic} is not followed just now: {reason}", topic=self.topic.name, reason=reason)
+
+    def _is_in_files(self) -> bool:
+        return self._safe >= self.log_end or self.lost is not None
+
+    def _patience_s(self) -> float:
+        return AT_ONCE_S if self._waits_for_files else SOON_S
+
+    def _shifted(self, error: Shifted) -> None:
+        """
+        The offsets in the log are not those that were given out.
+        """
+        reason = f"{self.topic.name}-{self.index}: {error}; it is opened anew"
+        self._log.error("{reason}", reason=reason)
+        self.lose(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, reason))

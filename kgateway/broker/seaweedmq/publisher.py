@@ -1,0 +1,152 @@
+"""
+Publishes to one partition of SeaweedMQ, in order, without waiting for one message before the next.
+
+The broker answers each message with its offset, in the order they came; so answers are counted. When the stream breaks,
+nobody can tell from it which of the unanswered messages have come: whoever owns this looks into the log, and goes on
+with a new publisher.
+"""
+
+from collections.abc import Callable, Sequence
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+
+from kgateway.broker.seaweed.grpc.status import RpcError, Status
+from kgateway.broker.seaweed.grpc.stream import Stream
+from kgateway.broker.seaweed.protos.messaging_pb2 import PublishMessageRequest, PublishMessageResponse
+from kgateway.broker.seaweed.protos.schema_pb2 import Partition, Topic
+from kgateway.wire.types import Buffer
+
+HELLO_S = 15.0
+_DATA, _KEY, _VALUE = b"\x12", b"\x0a", b"\x12"  # the tags of data in a request, and of its fields
+
+OpenStream = Callable[[Callable[[bytes], None], Callable[[RpcError | None], None]], Stream]
+
+
+class Publisher:
+    """
+    One stream to the broker that leads the partition.
+    """
+
+    def __init__(
+        self, acked: Callable[[int, int], None], broken: Callable[["Publisher", RpcError], None], clock: IReactorTime
+    ) -> None:
+        self._acked = acked  # told how many messages were answered at once, and the offset of the last of them
+        self._broken = broken
+        self._clock = clock
+        self._stream: Stream | None = None
+        self._hello: Deferred[None] | None = Deferred()
+        self._late: IDelayedCall | None = None
+        self._answers, self._last_offset = 0, -1
+        self._telling: IDelayedCall | None = None
+
+    def open(self, open_stream: OpenStream, topic: Topic, partition: Partition, name: str) -> Deferred[None]:
+        """
+        Ask for the partition; fires when the broker takes messages.
+        """
+        hello = self._hello
+        assert hello is not None, "a publisher is opened once"
+        self._late = self._clock.callLater(HELLO_S, self._too_late)
+        stream = self._stream = open_stream(self._received, self._ended)
+        init = PublishMessageRequest.InitMessage(topic=topic, partition=partition, publisher_name=name)
+        stream.send([PublishMessageRequest(init=init).SerializeToString()])
+        return hello
+
+    def send(self, messages: Sequence[bytes]) -> None:
+        """
+        Publish messages, made by `message`.
+        """
+        if self._stream:
+            self._stream.send(messages)
+
+    def finish(self) -> None:
+        """
+        Say that nothing more comes; the broker answers what it has, and then ends the stream.
+        """
+        if self._stream:
+            self._stream.finish()
+
+    def close(self) -> None:
+        """
+        End it at once, and tell nobody.
+        """
+        self._broken = lambda _publisher, _error: None
+        if self._stream:
+            self._stream.cancel()
+        self._end(RpcError(Status.CANCELLED, "the publisher was closed"))
+
+    def _received(self, data: bytes) -> None:
+        answer = PublishMessageResponse.FromString(data)
+        if answer.error_code or answer.error:
+            self._refused(answer)
+        elif self._hello:
+            self._greeted()
+        else:
+            self._answers += 1
+            self._last_offset = answer.assigned_offset
+            if self._telling is None:  # all that have come by then are told at once
+                self._telling = self._clock.callLater(0, self._tell)
+
+    def _greeted(self) -> None:
+        hello, self._hello = self._hello, None
+        self._not_late()
+        if hello:
+            hello.callback(None)
+
+    def _tell(self) -> None:
+        self._telling = None
+        answers, self._answers = self._answers, 0
+        if answers:
+            self._acked(answers, self._last_offset)
+
+    def _refused(self, answer: PublishMessageResponse) -> None:
+        self._end(RpcError(Status.FAILED_PRECONDITION, f"{answer.error} (code {answer.error_code})"))
+
+    def _too_late(self) -> None:
+        self._late = None
+        if self._stream:
+            self._stream.cancel()
+        self._end(RpcError(Status.DEADLINE_EXCEEDED, f"no answer to the opening of the stream within {HELLO_S} s"))
+
+    def _ended(self, error: RpcError | None) -> None:
+        self._end(error or RpcError(Status.UNAVAILABLE, "the broker has ended the stream"))
+
+    def _end(self, error: RpcError) -> None:
+        if self._stream is None and self._hello is None:
+            return
+        self._stream = None
+        self._not_late()
+        if self._telling:
+            self._telling.cancel()
+        self._tell()
+        hello, self._hello = self._hello, None
+        if hello:
+            hello.errback(error)
+        else:
+            self._broken(self, error)
+
+    def _not_late(self) -> None:
+        if self._late:
+            self._late.cancel()
+            self._late = None
+
+
+def message(key: bytes, value: Buffer) -> bytes:
+    """
+    A request to publish a message, as it goes over the wire.
+    """
+    parts: list[Buffer] = []
+    if key:
+        parts += (_KEY, _varint(len(key)), key)
+    if value:
+        parts += (_VALUE, _varint(len(value)), value)
+    return b"".join((_DATA, _varint(sum(map(len, parts))), *parts))
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)

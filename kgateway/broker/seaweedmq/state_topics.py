@@ -1,0 +1,99 @@
+"""
+The internal topics in which coordinators keep their state. They are no topics of SeaweedMQ's, whose answers promise too
+little for them: each partition is chains of objects in the filer.
+
+    /topics/kafka/.meta/kgateway/state/TOPIC/kgateway.json      what a topic keeps (kept_topic.py)
+    /topics/kafka/.meta/kgateway/state/TOPIC/INDEX/EPOCH/       a chain
+    /topics/kafka/.meta/kgateway/state/TOPIC/INDEX/snapshot-OFFSET
+"""
+
+from functools import partial
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Cooperator
+
+from kgateway.broker.seaweed.chain import Chain
+from kgateway.broker.seaweed.chain_partition import ChainPartition
+from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.seaweed.filer_snapshots import FilerSnapshots
+from kgateway.broker.seaweedmq.kept_topic import Generation, KeptTopic, Stretch, read_kept_topic
+from kgateway.broker.seaweedmq.layout import ring_ranges
+from kgateway.broker.seaweedmq.site import Site
+from kgateway.broker.seaweedmq.topics import KEPT, Stored
+from kgateway.cluster.view import Topic
+
+
+class StateTopics:
+    """
+    Those of one namespace.
+    """
+
+    def __init__(self, site: Site, filer: Filer) -> None:
+        self._site = site
+        self._filer = filer  # which decides all chains
+        self._folder = f"{site.folder}/state"
+        self._in_turns = Cooperator(scheduler=partial(site.reactor.callLater, 0))
+
+    async def all(self) -> list[Stored]:
+        """
+        Those there are.
+        """
+        found: list[Stored] = []
+        for folder in await self._filer.all_entries(self._folder):
+            entry = await self._filer.entry(f"{self._folder}/{folder.name}/{KEPT}")
+            found += [Stored(folder.name, read_kept_topic(entry.content))] if entry else []
+        return found
+
+    def stored(self, topic: Topic) -> Stored:
+        """
+        What is kept of a topic.
+        """
+        stretches = tuple(Stretch(part, 0, 0) for part in ring_ranges(len(topic.partitions)))
+        kept = KeptTopic(topic.id, (Generation(0, stretches),), topic.config.overrides, internal=True)
+        return Stored(topic.name, kept)
+
+    async def keep(self, stored: Stored) -> None:
+        """
+        Write that a topic is there.
+        """
+        await self._filer.write(f"{self._folder}/{stored.name}/{KEPT}", stored.kept.written())
+
+    async def delete(self, name: str) -> None:
+        """
+        Remove a topic with all there is in it.
+        """
+        await self._filer.delete(f"{self._folder}/{name}", recursive=True)
+
+    def fresh(self, topic: Topic, index: int, ready: Deferred[None]) -> ChainPartition:
+        """
+        A partition of a topic that is made just now; nothing is written to it before that is `ready`.
+        """
+        chain = self._chain(topic, index, topic.partitions[index].leader_epoch)
+        return ChainPartition(topic, index, self._site.now_ms, chain, self._site.reactor, ready)
+
+    async def existing(self, topic: Topic, index: int) -> ChainPartition:
+        """
+        A partition, once all who had it before can write to it no more.
+        """
+        epoch = topic.partitions[index].leader_epoch
+        chain = self._chain(topic, index, epoch)
+        partition = ChainPartition(topic, index, self._site.now_ms, chain, self._site.reactor)
+        partition.begin_at((await self.snapshots(partition).load()).offset)
+        for entry in await self._filer.all_entries(self._path(topic, index)):
+            if entry.is_directory and int(entry.name) < epoch:
+                before = self._chain(topic, index, int(entry.name))
+                await before.end(str(epoch).encode(), partial(partition.take, before))
+        return partition
+
+    def snapshots(self, partition: ChainPartition) -> FilerSnapshots:
+        """
+        Where the snapshots of a partition are.
+        """
+        path = self._path(partition.topic, partition.index)
+        return FilerSnapshots(self._site.seaweed, path, self._in_turns, partition.forget)
+
+    def _chain(self, topic: Topic, index: int, epoch: int) -> Chain:
+        return Chain(self._filer, f"{self._path(topic, index)}/{epoch:010d}", self._site.seaweed.retrying)
+
+    def _path(self, topic: Topic, index: int) -> str:
+        return f"{self._folder}/{topic.name}/{index}"

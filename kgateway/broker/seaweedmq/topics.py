@@ -1,0 +1,212 @@
+"""
+The topics of a SeaweedMQ cluster: their partitions as SeaweedMQ has them, and what of Kafka's it has no place for, in a
+file of ours beside.
+
+    /topics/kafka/TOPIC/topic.conf        SeaweedMQ's
+    /topics/kafka/TOPIC/kgateway.json     ours (kept_topic.py)
+    /topics/kafka/.meta/kgateway/         what is of no topic: owners, configs of groups, states of coordinators
+
+A topic without a file of ours was made by others. It is shown as what it is, and gets its file when it is first seen.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.logger import Logger
+
+from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
+from kgateway.broker.seaweed.seaweed import Seaweed
+from kgateway.broker.seaweedmq.forms.by_name import FORMS
+from kgateway.broker.seaweedmq.forms.form import Form
+from kgateway.broker.seaweedmq.kept_topic import FORMAT, Generation, KeptTopic, Stretch, read_kept_topic
+from kgateway.broker.seaweedmq.layout import TOPIC_CONF, Range, may_be_topic, ring_ranges, topic_folder
+from kgateway.broker.seaweedmq.messaging import Messaging
+from kgateway.broker.seaweedmq.topic_conf import generation_of, ranges_of, read_topic_conf
+from kgateway.cluster.view import NewTopic
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.malformed import Malformed
+from kgateway.wire.uuids import Uuid
+
+KEPT = "kgateway.json"
+
+
+class Stored(NamedTuple):
+    """
+    A topic of the cluster.
+    """
+
+    name: str
+    kept: KeptTopic
+
+
+class Seen(NamedTuple):
+    """
+    A topic that is there, and whether a file of ours is beside it.
+    """
+
+    stored: Stored
+    is_kept: bool
+
+
+class Topics:
+    """
+    Those of one namespace.
+    """
+
+    _log = Logger()
+
+    def __init__(self, seaweed: Seaweed, namespace: str) -> None:
+        self._seaweed = seaweed
+        self.messaging = Messaging(seaweed, namespace)
+        self.namespace = namespace
+
+    def folder(self, name: str) -> str:
+        """
+        Where a topic is.
+        """
+        return topic_folder(name, self.namespace)
+
+    async def all(self) -> list[Stored]:
+        """
+        The topics there are; those that cannot be told are named in the log, and left alone.
+        """
+        found: list[Stored] = []
+        for name in await self.names():
+            try:
+                stored = await self.find(name)
+            except Malformed as error:
+                self._log.error("topic {name} is left alone: {error}", name=name, error=error)
+            else:
+                found += [stored] if stored else []
+        return found
+
+    async def names(self) -> list[str]:
+        """
+        What there is a folder of, as for a topic.
+        """
+        entries = await (await self._seaweed.filer()).all_entries(f"/topics/{self.namespace}")
+        return [entry.name for entry in entries if entry.is_directory and may_be_topic(entry.name)]
+
+    async def find(self, name: str) -> Stored | None:
+        """
+        A topic; `None` where there is none. One that others made gets its file.
+        """
+        seen = await self.seen(name)
+        if seen is None or seen.is_kept:
+            return seen and seen.stored
+        filer, stored = await self._seaweed.filer(), seen.stored
+        path, entry = f"{self.folder(name)}/{KEPT}", filer.small_file(stored.kept.written())
+        if not await filer.create(path, entry, only_if_absent=True):
+            return await self.find(name)  # somebody has seen it at the same time
+        self._log.info("topic {name} was made by others; it is served as {form}", name=name, form=stored.kept.form.name)
+        return stored
+
+    async def seen(self, name: str) -> Seen | None:
+        """
+        A topic as it is there, and nothing is changed; `None` where there is none.
+        """
+        filer = await self._seaweed.filer()
+        kept = await filer.entry(f"{self.folder(name)}/{KEPT}")
+        conf = await filer.entry(f"{self.folder(name)}/{TOPIC_CONF}")
+        if conf is None:
+            return None
+        told = read_topic_conf(conf.content)
+        if kept:
+            return Seen(Stored(name, read_kept_topic(kept.content)), True)
+        # What has columns is read as records, be they written by others.
+        form = "record" if told.HasField("message_record_type") else "plain"
+        stretches = tuple(Stretch(part, 0, 0) for part in ranges_of(told))
+        configs = {**FORMS[form].needs, FORMAT: form}
+        kept_topic = KeptTopic(Uuid.random(), (Generation(generation_of(told), stretches),), configs, found=True)
+        return Seen(Stored(name, kept_topic), False)
+
+    async def is_there(self, name: str) -> bool:
+        """
+        Whether there is a topic of this name.
+        """
+        return await (await self._seaweed.filer()).entry(f"{self.folder(name)}/{TOPIC_CONF}") is not None
+
+    async def create(self, topic_id: Uuid, new: NewTopic, configs: Mapping[str, str]) -> Stored:
+        """
+        Make a topic.
+        """
+        if await self.is_there(new.name):
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic {new.name} already")
+        assignments = await self._configure(new.name, new.partition_count, FORMS[configs[FORMAT]])
+        kept = KeptTopic(topic_id, (), configs, new.internal)
+        stored = Stored(new.name, await self._generation(new.name, kept, assignments, []))
+        await self.keep(stored)
+        return stored
+
+    async def grow(self, stored: Stored, partition_count: int, ends: Sequence[int]) -> Stored:
+        """
+        Give a topic more partitions: SeaweedMQ makes all of them anew, and each goes on where the one before ended.
+        """
+        assignments = await self._configure(stored.name, partition_count, stored.kept.form)
+        grown = Stored(stored.name, await self._generation(stored.name, stored.kept, assignments, ends))
+        await self.keep(grown)
+        return grown
+
+    async def is_made_anew(self, stored: Stored) -> bool:
+        """
+        Whether somebody else has given the topic another number of partitions.
+        """
+        conf = await (await self._seaweed.filer()).entry(f"{self.folder(stored.name)}/{TOPIC_CONF}")
+        known = {generation.unix_time_ns for generation in stored.kept.generations}
+        return conf is not None and generation_of(read_topic_conf(conf.content)) not in known
+
+    async def take_over(self, stored: Stored, ends: Sequence[int]) -> Stored:
+        """
+        Keep that somebody else has; each partition goes on where the one before ended.
+        """
+        assignments = await self.messaging.assignments(stored.name)
+        known = {stretch.part for generation in stored.kept.generations for stretch in generation.stretches}
+        parts = [_range(each) for each in assignments]
+        # A broker that had a partition of this range goes on counting.
+        firsts = [
+            await self.messaging.next_offset(stored.name, each) if part in known else 0
+            for part, each in zip(parts, assignments, strict=True)
+        ]
+        kept = stored.kept.grown(assignments[0].partition.unix_time_ns, parts, ends, firsts)
+        grown = Stored(stored.name, kept)
+        await self.keep(grown)
+        self._log.warn(
+            "topic {name} had {before} partitions, and has {count} now: somebody else has changed it",
+            name=stored.name,
+            before=stored.kept.partition_count,
+            count=kept.partition_count,
+        )
+        return grown
+
+    async def keep(self, stored: Stored) -> None:
+        """
+        Write our file of a topic.
+        """
+        await (await self._seaweed.filer()).write(f"{self.folder(stored.name)}/{KEPT}", stored.kept.written())
+
+    async def delete(self, name: str) -> None:
+        """
+        Remove a topic with all there is in it.
+        """
+        await self.messaging.drop(name, await self.messaging.assignments(name))
+        await (await self._seaweed.filer()).delete(self.folder(name), recursive=True)
+
+    async def _configure(self, name: str, count: int, form: Form) -> Sequence[BrokerPartitionAssignment]:
+        ring_ranges(count)  # refuses a number that no ring has room for
+        return await self.messaging.configure(name, count, form.record_type())
+
+    async def _generation(
+        self, name: str, kept: KeptTopic, assignments: Sequence[BrokerPartitionAssignment], ends: Sequence[int]
+    ) -> KeptTopic:
+        """
+        What is kept once SeaweedMQ has these partitions. A broker that had a topic of this name goes on counting.
+        """
+        asked = [Deferred.fromCoroutine(self.messaging.next_offset(name, assignment)) for assignment in assignments]
+        firsts = await gatherResults(asked, consumeErrors=True)
+        parts = [_range(each) for each in assignments]
+        return kept.grown(assignments[0].partition.unix_time_ns, parts, ends, firsts)
+
+
+def _range(assignment: BrokerPartitionAssignment) -> Range:
+    return Range(assignment.partition.range_start, assignment.partition.range_stop)

@@ -1,0 +1,58 @@
+"""
+The configs of topics as people read them, written from their table.
+"""
+
+from kgateway.cluster.config_rows import Row
+from kgateway.cluster.config_table import TOPIC_CONFIGS
+
+_PAGE = """# Configs of topics
+
+Written by `kgateway topic-configs --markdown` from the table of configs; a test keeps this page and the table together.
+
+Every config that a topic of Kafka 4.3 has is known. It is set when a topic is made, or later:
+
+```
+kgateway configs set topic orders retention.ms=86400000
+```
+
+[tools.md](tools.md) tells more of that. Where a topic does not set a config, the broker's behind it holds
+([compatibility.md](compatibility.md) says how those are set), or the default. What is set has its effect at once.
+Configs that change nothing here are taken all the same, so that tools and programs written for Kafka work; the last
+column says why they change nothing. What would be a false promise is refused.
+
+So it is with the embedded log. The broker in memory has no segments and no files, keeps records as long as retention
+says, and compacts nothing; SeaweedMQ has files of its own ([seaweedmq.md](seaweedmq.md)), and compacts nothing either.
+
+"""
+
+
+def as_text() -> str:
+    """
+    The configs and their defaults for a terminal; those without effect are marked.
+    """
+    return "\n".join(f"{row.name:<40} {row.default}{' (no effect)' * bool(row.without_effect)}" for row in _rows())
+
+
+def as_markdown() -> str:
+    """
+    The page for the documentation.
+    """
+    lines = ["| Config | Default | What it is | The broker's behind it | Effect |", "|---|---|---|---|---|"]
+    return _PAGE + "\n".join([*lines, *map(_line, _rows())])
+
+
+def _rows() -> list[Row]:
+    return list(TOPIC_CONFIGS.values())
+
+
+def _line(row: Row) -> str:
+    cells = [f"`{row.name}`", f"`{row.default}`" if row.default else "none", row.meaning]
+    return f"| {' | '.join([*cells, f'`{row.synonym}`' if row.synonym else 'none', _effect(row)])} |"
+
+
+def _effect(row: Row) -> str:
+    if row.only:
+        return f"none: {row.without_effect}; only `{row.only}` is taken"
+    if row.without_effect:
+        return f"none: {row.without_effect}"
+    return "yes; decided when the topic is made" if row.is_fixed else "yes"

@@ -1,0 +1,35 @@
+"""
+The arguments of a command, each taken out when it has been looked at.
+"""
+
+from typing import Any
+
+from kgateway.control.protocol import CommandError
+
+
+def text(given: dict[str, Any], name: str) -> str | None:
+    """
+    A text that may be there.
+    """
+    value = given.pop(name, None)
+    if value is not None and not isinstance(value, str):
+        raise CommandError(f"{name} is a text, and not {value!r}")
+    return value
+
+
+def number(given: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
+    """
+    A number within bounds.
+    """
+    value = given.pop(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise CommandError(f"{name} is a number from {low} to {high}, and not {value!r}")
+    return value
+
+
+def no_more(given: dict[str, Any]) -> None:
+    """
+    Refuse what nobody has taken.
+    """
+    if given:
+        raise CommandError(f"the command takes no {', '.join(sorted(given))}")

@@ -1,0 +1,86 @@
+"""
+What is left of a batch when records are taken out of it: the same append of the same producer, with the same offsets,
+at the same place.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+
+from kgateway.records.batch import (
+    CODEC_BITS,
+    DELETE_HORIZON_BIT,
+    HEADER_SIZE,
+    NO_TIMESTAMP,
+    Batch,
+    BatchHeader,
+    TimestampType,
+    written,
+)
+from kgateway.records.compression import compress
+from kgateway.records.entries import Entry, timestamp_at
+from kgateway.records.payload import malformed
+from kgateway.wire.varints import write_varint, write_varlong
+
+
+def thinned(header: BatchHeader, data: bytes, kept: Sequence[Entry], horizon_ms: int | None = None) -> Batch:
+    """
+    The batch with these of its records, out of its payload; with the delete horizon, if it gets one now (KIP-534).
+    Malformed where a timestamp cannot be: of those nobody has asked before.
+    """
+    left, base = copy(header), header.base_timestamp
+    try:
+        parts = [_record(data, entry, base, horizon_ms) for entry in kept]
+        if header.timestamp_type is TimestampType.CREATE_TIME:
+            left.max_timestamp = max(base + timestamp_at(data, start)[0] for start, *_ in kept)
+        if horizon_ms is not None:
+            left.attributes |= DELETE_HORIZON_BIT
+            left.base_timestamp = horizon_ms
+        left.records_count = len(kept)
+        return written(left, compress(header.codec, b"".join(parts)))
+    except ValueError as wrong:
+        raise malformed("records", HEADER_SIZE, f"a timestamp cannot be: {wrong}") from None
+
+
+def emptied(header: BatchHeader) -> Batch:
+    """
+    The batch without any record: it still tells of its producer, and how far its offsets and sequence numbers went.
+    """
+    left = copy(header)
+    left.attributes &= ~(CODEC_BITS | DELETE_HORIZON_BIT)
+    left.base_timestamp = header.max_timestamp
+    left.records_count = 0
+    return written(left, b"")
+
+
+def hole(base_offset: int, last_offset: int, leader_epoch: int) -> Batch:
+    """
+    A batch that stands for these offsets, of which nothing is left.
+    """
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=0,
+        partition_leader_epoch=leader_epoch,
+        crc=0,
+        attributes=0,
+        last_offset_delta=last_offset - base_offset,
+        base_timestamp=NO_TIMESTAMP,
+        max_timestamp=NO_TIMESTAMP,
+        records_count=0,
+    )
+    return written(header, b"")
+
+
+def _record(data: bytes, entry: Entry, base_timestamp: int, horizon_ms: int | None) -> bytes:
+    """
+    The record as it is, or with its timestamp counted from the horizon.
+    """
+    start, end, *_ = entry
+    if horizon_ms is None:
+        return data[start:end]
+    delta, time_start, time_end = timestamp_at(data, start)
+    body = bytearray(data[time_start - 1 : time_start])  # the attributes
+    write_varlong(body, base_timestamp + delta - horizon_ms)
+    body += data[time_end:end]
+    record = bytearray()
+    write_varint(record, len(body))
+    return bytes(record + body)

@@ -1,0 +1,158 @@
+"""
+The options of the source, with the names and meanings that they have in Spark's own Kafka source.
+
+One table has them all. A name that is not in it is refused, with those that are like it: an option that is misspelt
+would otherwise be without effect, and nobody would know.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from kgateway.client.address import Address
+from kgateway.spark.failures import WrongOption
+
+T = TypeVar("T")
+
+READ, STREAM, WRITE = "a batch query", "a streaming query", "a writer"
+_BOTH = {READ, STREAM}
+_OF_SPARK = {"checkpointlocation", "path", "queryname"}  # what Spark itself may add
+_SECURITY = "kafka.security.protocol"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """
+    A name, and who knows it.
+    """
+
+    name: str
+    uses: frozenset[str]
+
+
+def _options(uses: set[str], *names: str) -> dict[str, Option]:
+    return {name.lower(): Option(name, frozenset(uses)) for name in names}
+
+
+OPTIONS = {
+    **_options(_BOTH, "subscribe", "subscribePattern", "assign"),
+    **_options(_BOTH, "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"),
+    **_options(_BOTH, "startingOffsetsByTimestampStrategy"),
+    **_options({READ}, "endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"),
+    **_options({STREAM}, "maxOffsetsPerTrigger"),
+    **_options(_BOTH, "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "includeHeaders"),
+    **_options(_BOTH, "kafka.isolation.level", "kafka.fetch.max.bytes", "kafkaConsumer.pollTimeoutMs"),
+    **_options(_BOTH, "kgateway.log.folder"),
+    **_options(_BOTH, "key.format", "key.schema", "value.format", "value.schema"),
+    **_options({WRITE}, "topic", "kafka.compression.type", "kafka.acks"),
+    **_options({READ, STREAM, WRITE}, "kafka.bootstrap.servers", "kafka.request.timeout.ms", _SECURITY),
+}
+_ELSEWHERE = {
+    "minoffsetspertrigger": "PySpark gives a source one limit; use maxOffsetsPerTrigger",
+    "maxtriggerdelay": "it goes with minOffsetsPerTrigger, which is not to be had; use a trigger of the query",
+    "groupidprefix": "this source reads without a consumer group",
+    "kafka.group.id": "this source reads without a consumer group; offsets are in the checkpoint",
+    "kafka.auto.offset.reset": "say where to begin by startingOffsets",
+    "kafka.enable.auto.commit": "offsets are in the checkpoint",
+    "kafka.key.deserializer": "keys are bytes; use key.format, or cast them",
+    "kafka.value.deserializer": "values are bytes; use value.format, or cast them",
+    "kafka.key.serializer": "keys are texts or bytes",
+    "kafka.value.serializer": "values are texts or bytes",
+}
+
+
+class Options:
+    """
+    The options of one use, checked.
+    """
+
+    def __init__(self, given: Mapping[str, str], use: str) -> None:
+        self._given = {name.lower(): value for name, value in given.items() if name.lower() not in _OF_SPARK}
+        for name in self._given:
+            _check_known(name, use)
+        if given.get("path"):
+            raise WrongOption(f"load() and save() take no path here: name topics by options, not {given['path']!r}")
+        security = self.text(_SECURITY)
+        if security and security.upper() != "PLAINTEXT":
+            raise WrongOption(f"{_SECURITY} is {security}: this source has neither TLS nor a login yet, only PLAINTEXT")
+
+    def has(self, name: str) -> bool:
+        """
+        Whether it is given.
+        """
+        return name.lower() in self._given
+
+    def text(self, name: str, default: str = "") -> str:
+        """
+        As it is given.
+        """
+        return self._given.get(name.lower(), default).strip()
+
+    def parsed(self, name: str, parse: Callable[[str], T], wanted: str) -> T:
+        """
+        What is given, understood; the error says what was wanted.
+        """
+        text = self.text(name)
+        try:
+            return parse(text)
+        except WrongOption:
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise WrongOption(f"{name} is {text!r}; it has to be {wanted}") from error
+
+    def number(self, name: str, default: int, least: int = 1) -> int:
+        """
+        A whole number.
+        """
+
+        def parse(text: str) -> int:
+            number = int(text)
+            if number < least:
+                raise ValueError(number)
+            return number
+
+        return self.parsed(name, parse, f"a whole number from {least} on") if self.has(name) else default
+
+    def flag(self, name: str, default: bool) -> bool:
+        """
+        True or false.
+        """
+        values = {"true": True, "false": False}
+        return self.parsed(name, lambda text: values[text.lower()], "true or false") if self.has(name) else default
+
+    def choice(self, name: str, choices: Mapping[str, Any], default: str) -> Any:
+        """
+        One of some words, and what it stands for.
+        """
+        return self.parsed(name, lambda text: choices[text.lower() or default], f"one of {', '.join(choices)}")
+
+    def addresses(self) -> tuple[Address, ...]:
+        """
+        The servers that are named.
+        """
+
+        def parse(text: str) -> tuple[Address, ...]:
+            return tuple(Address.parse(one) for one in text.split(",") if one.strip())
+
+        return self.parsed("kafka.bootstrap.servers", parse, "HOST:PORT, or some of them with commas between")
+
+
+def _check_known(name: str, use: str) -> None:
+    option = OPTIONS.get(name)
+    if option is None:
+        if name in _ELSEWHERE:
+            raise WrongOption(f"there is no option {name} here: {_ELSEWHERE[name]}")
+        near = [one.name for key, one in OPTIONS.items() if key.endswith(f".{name}")]
+        near = near or [OPTIONS[one].name for one in get_close_matches(name, OPTIONS)]
+        advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known(use))}"
+        raise WrongOption(f"there is no option {name}: {advice}")
+    if use not in option.uses:
+        raise WrongOption(f"{option.name} is no option of {use}, but of {' and '.join(sorted(option.uses))}")
+
+
+def known(use: str) -> list[str]:
+    """
+    All options of a use.
+    """
+    return [option.name for option in OPTIONS.values() if use in option.uses]

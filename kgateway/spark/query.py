@@ -1,0 +1,112 @@
+"""
+What a query reads, as its options say: where, which topics, which columns, and how it is cut into tasks.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgateway.client.offsets import Extent, Partition
+from kgateway.spark.columns import kafka_columns
+from kgateway.spark.failures import DataLost, WrongOption
+from kgateway.spark.formats import decoders_of
+from kgateway.spark.options import Options
+from kgateway.spark.patience import Servers
+from kgateway.spark.place import Place
+from kgateway.spark.planning import split, within
+from kgateway.spark.ranges import OffsetRange
+from kgateway.spark.reading import Wanted
+from kgateway.spark.topics import Topics, topics_of
+
+_log = logging.getLogger(__name__)
+
+_ISOLATION = {"read_uncommitted": False, "read_committed": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """
+    All of it but where it begins and ends.
+    """
+
+    place: Place
+    topics: Topics
+    wanted: Wanted
+    min_partitions: int
+    max_records: int  # of a task; 0: as many as there are
+
+    def ranges(
+        self, starts: Mapping[Partition, int], ends: Mapping[Partition, int], extents: Mapping[Partition, Extent]
+    ) -> list[OffsetRange]:
+        """
+        What tasks are to read. DataLost where not all of it is there, unless the query goes on then.
+        """
+        found = []
+        for partition in sorted(ends):
+            there, lost = within(OffsetRange(partition, starts[partition], ends[partition]), extents[partition])
+            if lost:
+                self.tell(lost)
+            found.append(there)
+        return split(found, self.min_partitions, self.max_records)
+
+    def tell(self, lost: str) -> None:
+        """
+        Something is not there that was to be read.
+        """
+        if self.wanted.fail_on_data_loss:
+            raise DataLost(lost)
+        _log.warning("%s", lost)
+
+
+def query_of(options: Options, columns: Iterable[str] | None = None) -> Query:
+    """
+    What the options say, of these columns.
+    """
+    return Query(
+        place=place_of(options),
+        topics=topics_of(options),
+        wanted=wanted_of(options, columns),
+        min_partitions=options.number("minPartitions", 0, least=0),
+        max_records=options.number("maxRecordsPerPartition", 0),
+    )
+
+
+def wanted_of(options: Options, columns: Iterable[str] | None = None) -> Wanted:
+    """
+    The columns of a query; all, unless some are named.
+    """
+    names = kafka_columns(with_headers=options.flag("includeHeaders", False))
+    return Wanted(
+        names=tuple(names if columns is None else columns),
+        fail_on_data_loss=options.flag("failOnDataLoss", True),
+        decoders=decoders_of(options),
+    )
+
+
+def place_of(options: Options) -> Place:
+    """
+    Where the logs are.
+    """
+    folder = Path(options.text("kgateway.log.folder")) if options.has("kgateway.log.folder") else None
+    has_servers = options.has("kafka.bootstrap.servers")
+    if not has_servers and folder is None:
+        raise WrongOption(
+            "say where the topics are: kafka.bootstrap.servers names servers, "
+            "kgateway.log.folder the data folder of one on this machine"
+        )
+    return Place(servers_of(options) if has_servers else None, folder)
+
+
+def servers_of(options: Options) -> Servers:
+    """
+    The servers that are named, and how they are asked.
+    """
+    default = Servers(options.addresses())
+    return Servers(
+        bootstrap=default.bootstrap,
+        committed_only=options.choice("kafka.isolation.level", _ISOLATION, "read_uncommitted"),
+        answer_s=options.number("kafka.request.timeout.ms", int(default.answer_s * 1_000)) / 1_000,
+        patience_s=options.number("kafkaConsumer.pollTimeoutMs", int(default.patience_s * 1_000)) / 1_000,
+        fetch_bytes=options.number("kafka.fetch.max.bytes", default.fetch_bytes),
+    )

@@ -1,0 +1,7 @@
+"""
+The name by which Spark finds the data source `kgateway` by itself: it looks into all modules called `pyspark_...`.
+"""
+
+from kgateway.spark.source import KGateway as DefaultSource
+
+__all__ = ["DefaultSource"]

@@ -1,0 +1,9 @@
+"""
+What tests of brokers share.
+"""
+
+from tests.broker.seaweed.cluster import cluster as cluster
+from tests.broker.seaweed.cluster import filer as filer
+from tests.broker.seaweed.cluster import folder as folder
+from tests.broker.seaweed.cluster import mended as mended
+from tests.broker.seaweed.cluster import seaweed as seaweed

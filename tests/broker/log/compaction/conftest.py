@@ -1,0 +1,27 @@
+"""
+Worlds and logs for these tests, of which no file stays open.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.broker.log.compaction.jobs import Jobs
+from tests.broker.log.compaction.worlds import Compacted
+from tests.broker.log.noted_disk import NotedDisk
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Compacted]:
+    found = Compacted(tmp_path, offsets_partitions=1)
+    yield found
+    for file in list(found.disk.opened):
+        file.close()
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[Jobs]:
+    found = Jobs(tmp_path / "t-0", NotedDisk())
+    yield found
+    found.files.close_all()

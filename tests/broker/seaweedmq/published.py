@@ -1,0 +1,112 @@
+"""
+Topics of a real cluster, published to by gRPC's own client, and read as the files that SeaweedMQ made of them.
+"""
+
+from collections.abc import Iterable, Iterator
+from urllib.request import urlopen
+from uuid import uuid4
+
+import grpc
+from google.protobuf.message import Message as Protobuf
+
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.protos.filer_pb2 import Entry as FilerEntry
+from kgateway.broker.seaweed.protos.filer_pb2 import ListEntriesRequest, ListEntriesResponse
+from kgateway.broker.seaweed.protos.messaging_pb2 import (
+    ConfigureTopicRequest,
+    ConfigureTopicResponse,
+    DataMessage,
+    PublishMessageRequest,
+    PublishMessageResponse,
+)
+from kgateway.broker.seaweed.protos.schema_pb2 import RecordType, Topic
+from kgateway.broker.seaweedmq.forms.form import Message
+from kgateway.broker.seaweedmq.layout import NAMESPACE, is_log_file, partition_folder, topic_folder
+from kgateway.broker.seaweedmq.topic_conf import generation_of, ranges_of
+
+_SECONDS = 30.0
+
+
+class Published:
+    """
+    A topic of one partition: a new one, or the one of this name.
+    """
+
+    def __init__(
+        self,
+        cluster: DevCluster,
+        record_type: RecordType | None = None,
+        name: str | None = None,
+        namespace: str = NAMESPACE,
+    ) -> None:
+        self.name = name or uuid4().hex
+        self._cluster = cluster
+        self._topic = Topic(namespace=namespace, name=self.name)
+        request = ConfigureTopicRequest(topic=self._topic, partition_count=1, message_record_type=record_type)
+        with grpc.insecure_channel(cluster.broker_address) as channel:
+            ask = _unary(channel, "/messaging_pb.SeaweedMessaging/ConfigureTopic", ConfigureTopicResponse)
+            self.conf: ConfigureTopicResponse = ask(request, timeout=_SECONDS)
+        self.folder = partition_folder(self.name, generation_of(self.conf), ranges_of(self.conf)[0], namespace)
+
+    def publish(self, messages: Iterable[Message]) -> list[int]:
+        """
+        Publish messages and end the stream, upon which the broker flushes; the offsets that they got.
+        """
+        with grpc.insecure_channel(self._cluster.broker_address) as channel:
+            stream = channel.stream_stream(
+                "/messaging_pb.SeaweedMessaging/PublishMessage",
+                request_serializer=_bytes,
+                response_deserializer=PublishMessageResponse.FromString,
+            )
+            _hello, *answers = stream(self._requests(messages), timeout=_SECONDS)
+            return [answer.assigned_offset for answer in answers]
+
+    def _requests(self, messages: Iterable[Message]) -> Iterator[PublishMessageRequest]:
+        partition = self.conf.broker_partition_assignments[0].partition
+        init = PublishMessageRequest.InitMessage(topic=self._topic, partition=partition, publisher_name="test")
+        yield PublishMessageRequest(init=init)
+        for key, value in messages:
+            yield PublishMessageRequest(data=DataMessage(key=key, value=bytes(value)))
+
+    def entries(self, folder: str) -> list[FilerEntry]:
+        """
+        What the filer has in a folder.
+        """
+        host, port = self._cluster.filer.split(":")
+        with grpc.insecure_channel(f"{host}:{int(port) + 10_000}") as channel:
+            listed = channel.unary_stream(
+                "/filer_pb.SeaweedFiler/ListEntries",
+                request_serializer=_bytes,
+                response_deserializer=ListEntriesResponse.FromString,
+            )(ListEntriesRequest(directory=folder, limit=1000), timeout=_SECONDS)
+            return [found.entry for found in listed]
+
+    def topic_conf(self) -> bytes:
+        """
+        The file topic.conf.
+        """
+        (content,) = (entry.content for entry in self.entries(topic_folder(self.name)) if entry.name == "topic.conf")
+        return content
+
+    def log(self) -> bytes:
+        """
+        The bytes of all log files.
+        """
+        names = sorted(entry.name for entry in self.entries(self.folder) if is_log_file(entry.name))
+        return b"".join(self.read(name) for name in names)
+
+    def read(self, name: str) -> bytes:
+        """
+        The bytes of a file of the partition.
+        """
+        with urlopen(f"http://{self._cluster.filer}{self.folder}/{name}", timeout=_SECONDS) as answer:
+            data: bytes = answer.read()
+        return data
+
+
+def _unary(channel: grpc.Channel, path: str, response: type[Protobuf]) -> grpc.UnaryUnaryMultiCallable:
+    return channel.unary_unary(path, request_serializer=_bytes, response_deserializer=response.FromString)
+
+
+def _bytes(request: Protobuf) -> bytes:
+    return request.SerializeToString()

@@ -1,0 +1,90 @@
+"""
+The form batch.
+"""
+
+import pytest
+
+from kgateway.broker.seaweedmq.forms.batch import BatchForm
+from kgateway.broker.seaweedmq.forms.form import LeftOut
+from kgateway.broker.seaweedmq.log_entries import Entry
+from kgateway.records.compression import Codec
+from kgateway.wire.malformed import Malformed
+from tests.broker.seaweedmq.drawn import NOW_NS, logged
+from tests.records.values import JAVA_BATCHES, SAMPLE, batch_of, with_header
+
+FORM = BatchForm()
+
+
+def entry(value: bytes, offset: int = 0) -> Entry:
+    """
+    A message with this value.
+    """
+    return Entry(offset, NOW_NS, b"", value)
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_batches_are_kept_byte_for_byte(codec: Codec) -> None:
+    """
+    Whatever a producer wrote, and the epoch the broker wrote, with an empty key.
+    """
+    batch = batch_of(
+        SAMPLE, codec=codec, base_offset=77, leader_epoch=5, producer_id=9, producer_epoch=1, base_sequence=3
+    )
+    (message,) = FORM.encode(batch, 77, 0)
+    assert message.key == b""
+    assert FORM.decode(logged([message])) == [batch.data]
+    assert FORM.decode([entry(JAVA_BATCHES[codec])]) == [JAVA_BATCHES[codec]]
+
+
+def test_a_batch_that_begins_before_the_end_came_before() -> None:
+    """
+    Also where it goes on behind it.
+    """
+    four = batch_of(SAMPLE, base_offset=10).data.tobytes()
+    late = batch_of(SAMPLE, base_offset=12).data.tobytes()
+    assert FORM.decode([entry(four), entry(late, 1)]) == [four]
+
+
+WHOLE = batch_of(SAMPLE, base_offset=10).data.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"", "0 bytes are left, a header takes 61"),
+        (b"hello", "5 bytes are left"),
+        (WHOLE[:-1], "declared"),
+        (WHOLE + b"x", "1 bytes are left over"),
+        (WHOLE[:-1] + b"\xff", "the CRC is not that of the bytes"),
+        (with_header(batch_of(SAMPLE), base_offset=1).data.tobytes()[:16] + b"\1" + WHOLE[17:], "magic 1, not 2"),
+    ],
+)
+def test_what_is_no_batch_is_reported(value: bytes, reason: str) -> None:
+    """
+    By the offset of the message, with what is wrong; the others are read on.
+    """
+    reported: list[LeftOut] = []
+    assert FORM.decode([entry(value, 41), entry(WHOLE, 42)], report=reported.append) == [WHOLE]
+    assert [(left.offset, left.is_repeated) for left in reported] == [(41, False)]
+    assert reason in reported[0].reason
+
+
+def test_what_is_no_batch_stops_who_asks_for_no_report() -> None:
+    """
+    Nothing is left out in silence.
+    """
+    with pytest.raises(Malformed, match="byte 41: the value is no batch of Kafka's"):
+        FORM.decode([entry(b"hello", 41)])
+    with pytest.raises(Malformed):
+        FORM.placed(entry(b"hello", 41))
+
+
+def test_a_message_tells_of_its_batch() -> None:
+    """
+    Its offsets, its largest timestamp, and, where the producer is idempotent, its header.
+    """
+    placed = FORM.placed(entry(WHOLE, 3))
+    assert (placed.offset, placed.span, placed.message, placed.max_timestamp) == (10, 4, 3, 5_000)
+    assert placed.batch is None
+    numbered = batch_of(SAMPLE, base_offset=10, producer_id=0, producer_epoch=1, base_sequence=3)
+    assert FORM.placed(entry(numbered.data.tobytes())).batch == numbered.header

@@ -1,0 +1,365 @@
+"""
+What a partition has in files that grow, vanish, or are replaced: in those of a real filer.
+"""
+
+import time
+from dataclasses import dataclass
+
+import pytest
+from twisted.internet.defer import Deferred, gatherResults
+
+from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.seaweed.filer_files import NotThere
+from kgateway.broker.seaweed.seaweed import Seaweed
+from kgateway.broker.seaweedmq import log_files, range_reading
+from kgateway.broker.seaweedmq.decoded_files import DecodedFiles
+from kgateway.broker.seaweedmq.folders import Folder
+from kgateway.broker.seaweedmq.forms.by_name import FORMS
+from kgateway.broker.seaweedmq.history import History
+from kgateway.broker.seaweedmq.layout import SECOND_NS, Range, log_name
+from kgateway.broker.seaweedmq.log_entries import Entry
+from kgateway.records.batch import batches, read_batch
+from kgateway.records.record import Record, records
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.malformed import Malformed
+from tests.broker.seaweed.cluster import done
+from tests.broker.seaweed.running import pause, reactor, wait
+from tests.broker.seaweedmq.drawn import NOW_NS, framed
+from tests.records.values import batch_of
+
+_RANGE = 5_000
+
+
+@pytest.fixture
+def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Files of many ranges, without many bytes.
+    """
+    monkeypatch.setattr(log_files, "_BATCHES_BYTES", _RANGE)
+    monkeypatch.setattr(log_files, "_RECORDS_BYTES", _RANGE)
+    monkeypatch.setattr(log_files, "_LAST_BYTES", _RANGE)
+    monkeypatch.setattr(range_reading, "_PIECE_BYTES", 1_000)
+
+
+@dataclass
+class Partition:
+    """
+    Files of it, which a test writes as a broker does, and its history.
+    """
+
+    filer: Filer
+    history: History
+    folder: str
+    form: str = "batch"
+    end: int = 0
+
+    def messages(self, count: int, size: int = 900) -> bytes:
+        """
+        Batches of one record, that come next.
+        """
+        found = []
+        for offset in range(self.end, self.end + count):
+            batch = batch_of([Record(offset, 5, b"k", b"%d:" % offset + bytes(size))], base_offset=offset)
+            (message,) = FORMS[self.form].encode(batch, offset, 0)
+            found.append(Entry(offset, NOW_NS + offset, message.key, bytes(message.value)))
+        self.end += count
+        return framed(found)
+
+    def write(self, number: int, *chunks: bytes) -> str:
+        """
+        A file of these chunks, or more of them for one that is there.
+        """
+        path = f"{self.folder}/{log_name((1_800_000_000 + number) * SECOND_NS)}"
+        entry = wait(self.filer.entry(path)) or self.filer.small_file(b"")
+        for data in chunks:
+            chunk = wait(self.filer.volumes.upload(path, data)).chunk
+            chunk.offset = entry.attributes.file_size
+            entry.chunks.append(chunk)
+            entry.attributes.file_size += len(data)
+        wait(self.filer.create(path, entry, only_if_absent=False))
+        return path
+
+    def read_all(self, offset: int, max_bytes: int = 2_000) -> list[int]:
+        """
+        The offsets of all records from one on, read one fetch after another.
+        """
+        found: list[int] = []
+        while offset < self.end:
+            data = done(self.history.read(offset, max_bytes, True, self.end))
+            came = [record for piece in data for batch in batches(piece) for record in records(batch)]
+            assert came
+            assert all((record.value or b"").startswith(b"%d:" % record.offset) for record in came)
+            found += [record.offset for record in came if record.offset >= offset]
+            offset = found[-1] + 1
+        return found
+
+    def noted(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+        """
+        Which bytes are read from now on.
+        """
+        found: list[tuple[int, int]] = []
+        read = self.history._files._read
+
+        def noting(file, start, stop):  # type: ignore[no-untyped-def]
+            found.append((start, stop))
+            return read(file, start, stop)
+
+        monkeypatch.setattr(self.history._files, "_read", noting)
+        return found
+
+
+@pytest.fixture(params=["batch", "record"])
+def partition(
+    request: pytest.FixtureRequest, small_ranges: None, seaweed: Seaweed, filer: Filer, folder: str
+) -> Partition:
+    form = request.param
+    place = Folder(folder, 0, 0, 0, Range(0, 2520))
+    return Partition(filer, History(seaweed, [place], FORMS[form], DecodedFiles(30_000), reactor), folder, form)
+
+
+def test_files_of_many_ranges_are_read_from_any_offset(partition: Partition) -> None:
+    """
+    Each record once, and by several at the same time.
+    """
+    for number in range(3):
+        partition.write(number, partition.messages(20), partition.messages(9, 9_000), partition.messages(1, 0))
+    for offset in (0, 17, 25, 29, 30, 58, 89, 0):
+        assert partition.read_all(offset) == list(range(offset, 90)), offset
+    reads = [partition.history.read(offset, 1, True, 90) for offset in range(90)]
+    found = done(_all(reads))
+    assert [_holds(data, offset) for offset, data in enumerate(found)] == [True] * 90
+
+
+async def _all(reads):  # type: ignore[no-untyped-def]
+    return await gatherResults([Deferred.fromCoroutine(read) for read in reads])
+
+
+def _holds(data, offset):  # type: ignore[no-untyped-def]
+    header = read_batch(data[0]).header
+    return header.base_offset <= offset <= header.last_offset
+
+
+def test_the_end_is_found_in_the_last_chunk(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    And then in what has been added to it. As long as nothing is, nothing is read.
+    """
+    chunks = [partition.messages(20), partition.messages(7), partition.messages(4, 9_000)]
+    path = partition.write(1, *chunks)
+    done(partition.history.refresh())
+    reads = partition.noted(monkeypatch)
+    end = done(partition.history.end(0))
+    assert end == (31, 31, (path, 0), 0)
+    last = len(chunks[0] + chunks[1])
+    assert all(start >= last or start == 0 for start, _ in reads)  # at 0 is the first message
+    reads.clear()
+    assert done(partition.history.end(0)) == end
+    assert reads == []
+    more = partition.messages(2)
+    partition.write(1, more)
+    done(partition.history.refresh())
+    end = done(partition.history.end(0))
+    assert end == (33, 33, (path, 0), 0)
+    assert reads == [(last + len(chunks[2]), last + len(chunks[2] + more))]
+
+
+def test_the_end_is_found_where_chunks_begin_anywhere(partition: Partition) -> None:
+    """
+    As they do in a file that somebody has copied.
+    """
+    data = partition.messages(30, 2_000)
+    partition.write(1, *(data[start : start + 7_001] for start in range(0, len(data), 7_001)))
+    done(partition.history.refresh())
+    assert done(partition.history.end(0)).offset == 30
+
+
+def test_a_file_that_grows_is_read_on(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    What was read of it is not read again.
+    """
+    partition.write(1, partition.messages(10))
+    assert partition.read_all(0) == list(range(10))
+    data = partition.messages(3)
+    partition.write(1, data)
+    reads = partition.noted(monkeypatch)
+    assert partition.read_all(10) == [10, 11, 12]
+    assert {stop - start for start, stop in reads} == {len(data)}
+
+
+def test_a_file_that_was_replaced_is_read_anew(partition: Partition) -> None:
+    """
+    Whatever its size is.
+    """
+    path = partition.write(1, partition.messages(12))
+    assert partition.read_all(0) == list(range(12))
+    for count, size in ((12, 900), (30, 900), (3, 10)):
+        wait(partition.filer.delete(path))
+        first = partition.end
+        partition.write(1, partition.messages(count, size))
+        done(partition.history.refresh())
+        assert done(partition.history.start()) == first
+        assert done(partition.history.end(0)).offset == first + count
+        assert partition.read_all(first) == list(range(first, first + count))
+
+
+def test_what_vanishes_is_found_missing(partition: Partition) -> None:
+    """
+    An offset that has gone is refused; all that follows is read; and where the log begins is known.
+    """
+    paths = [partition.write(number, partition.messages(30)) for number in range(3)]
+    done(partition.history.refresh())
+    wait(partition.filer.delete(paths[0]))
+    with pytest.raises(KafkaError) as failure:
+        done(partition.history.read(4, 2_000, True, partition.end))
+    assert failure.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert partition.read_all(30) == list(range(30, 90))
+    assert done(partition.history.start()) == 30
+    wait(partition.filer.delete(paths[1]))
+    done(partition.history.refresh())
+    assert done(partition.history.start()) == 60
+    wait(partition.filer.delete(paths[2]))
+    assert done(partition.history.end(77)).offset == 77
+    assert done(partition.history.start()) is None
+
+
+def test_the_first_file_may_vanish_before_it_is_looked_at(partition: Partition) -> None:
+    path, _ = [partition.write(number, partition.messages(30)) for number in range(2)]
+    done(partition.history.refresh())
+    wait(partition.filer.delete(path))
+    assert done(partition.history.start()) == 30
+
+
+def test_messages_go_on_behind_a_file_that_vanishes(partition: Partition) -> None:
+    paths = [partition.write(number, partition.messages(30)) for number in range(3)]
+
+    async def offsets() -> list[int]:
+        found: list[int] = []
+        async for _, piece in partition.history.messages(0):
+            if not found:
+                await partition.filer.delete(paths[1])
+            found += [entry.offset for entry in piece]
+        return found
+
+    done(partition.history.refresh())
+    assert done(offsets()) == [*range(30), *range(60, 90)]
+
+
+def test_files_that_are_deleted_are_forgotten(partition: Partition) -> None:
+    """
+    Their names, sizes, times and first offsets were there to be asked for.
+    """
+    data = [partition.messages(count) for count in (30, 30, 40)]
+    paths = [partition.write(number, each) for number, each in enumerate(data)]
+    done(partition.history.refresh())
+    history, sizes = partition.history, list(map(len, data))
+    assert [file.path for file in history.files] == paths
+    assert [done(history.first(file)) for file in history.files] == [0, 30, 60]
+    assert all(abs(time.time() - file.changed_s) < 60 for file in history.files)
+    assert history.sizes == sizes
+    partition.read_all(0)
+    wait(partition.filer.delete(paths[0]))
+    done(history.refresh())
+    assert [file.path for file in history.files] == paths[1:]
+    assert done(history.start()) == 30
+    assert set(history._ranges._marks) == set(paths[1:])
+
+
+def test_a_file_that_is_shorter_than_it_was_listed_is_not_there(partition: Partition) -> None:
+    path = partition.write(1, partition.messages(12))
+    done(partition.history.refresh())
+    (file,) = partition.history.files
+    wait(partition.filer.files.put(path, b"12345"))
+    with pytest.raises(NotThere, match="was listed with"):
+        done(partition.history._files.range_at(file, 0))
+
+
+def test_what_is_whole_before_damage_is_read(partition: Partition) -> None:
+    """
+    A range before it, not the one that has it.
+    """
+    partition.write(1, partition.messages(20), b"\0\0\0\7abc")
+    partition.end = 21
+    with pytest.raises(Malformed):
+        partition.read_all(0)
+    assert done(partition.history.read(0, 2_000, True, 21))
+
+
+def test_what_comes_next_is_on_its_way_before_it_is_asked_for(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The next range of the file, or the first of the next file; but not for who wants no more than this one has.
+    """
+    first = partition.messages(12)
+    partition.write(1, first)
+    partition.write(2, partition.messages(12))
+    done(partition.history.refresh())
+    reads = partition.noted(monkeypatch)
+    done(partition.history.read(0, 100_000, True, 3))
+    pause(0.2)
+    assert [start for start, _ in reads if start] == []
+    reads.clear()
+    done(partition.history.read(0, 100_000, True, partition.end))
+    pause(0.2)
+    ((start, _),) = reads
+    assert 0 < start < len(first)
+    before = len(reads)
+    end = read_batch(done(partition.history.read(10, 100_000, True, partition.end))[-1]).header.last_offset
+    assert end < 12
+    while end < 11:
+        end = read_batch(done(partition.history.read(end + 1, 100_000, True, partition.end))[-1]).header.last_offset
+    pause(0.2)
+    assert (0, _RANGE) in reads[before:]
+
+
+@pytest.mark.parametrize(("count", "again"), [(10, 4), (3, 1)])
+def test_what_is_repeated_is_left_out(partition: Partition, count: int, again: int) -> None:
+    """
+    In the same range and in the next one.
+    """
+    data = partition.messages(count)
+    partition.end = again
+    partition.write(1, data, partition.messages(9))
+    end = partition.end
+    offset, found = 0, list[int]()
+    while offset < end:
+        pieces = done(partition.history.read(offset, 100_000, True, end))
+        headers = [each.header for data in pieces for each in batches(data)]
+        found += [number for each in headers for number in range(each.base_offset, each.last_offset + 1)]
+        offset = found[-1] + 1
+    assert found == list(range(end))
+
+
+def test_a_file_that_was_read_need_not_be_read_from_its_beginning(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition.write(1, partition.messages(60))
+    partition.read_all(0)
+    reads = partition.noted(monkeypatch)
+    assert _holds(done(partition.history.read(30, 1, True, 31)), 30)
+    assert len(reads) == 1
+
+
+def test_offsets_of_others_go_on_in_another_range(
+    seaweed: Seaweed, filer: Filer, folder: str, small_ranges: None
+) -> None:
+    """
+    From the last one of ours, wherever that was.
+    """
+    history = History(
+        seaweed, [Folder(folder, 0, 0, 0, Range(0, 2520))], FORMS["record"], DecodedFiles(30_000), reactor
+    )
+    (ours,) = FORMS["record"].encode(batch_of([Record(100, 5, b"k", b"v")], base_offset=100), 100, 0)
+    others = [Entry(number, NOW_NS + number, b"", b"x" * 900) for number in range(1, 20)]
+    data = framed([Entry(0, NOW_NS, ours.key, bytes(ours.value)), *others])
+    Partition(filer, history, folder, "record").write(1, data)
+    offset = 100
+    while offset < 120:
+        found = [each.header for data in done(history.read(offset, 1, True, 120)) for each in batches(data)]
+        assert found[0].base_offset == offset or found[0].base_offset < offset <= found[0].last_offset
+        offset = found[-1].last_offset + 1
+    assert offset == 120
+
+    async def shifts() -> set[int]:
+        return {folder.shift async for folder, piece in history.messages(0) if piece[0].offset}
+
+    assert done(shifts()) == {100}

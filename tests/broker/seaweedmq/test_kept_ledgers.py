@@ -1,0 +1,196 @@
+"""
+Ledgers are kept in the cluster, come back, and are made again from the log files where they are not as those are.
+"""
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.seaweed.seaweed import Seaweed
+from kgateway.broker.seaweedmq.kept_ledgers import KeptLedgers
+from kgateway.broker.seaweedmq.layout import Range
+from kgateway.broker.seaweedmq.ledger import EARLIEST, LATEST
+from kgateway.broker.seaweedmq.messaging import Messaging
+from kgateway.broker.seaweedmq.publisher import Publisher, message
+from tests.broker import behaviour
+from tests.broker.behaviour import result
+from tests.broker.seaweed.cluster import done
+from tests.broker.seaweed.running import pause, reactor, wait
+from tests.broker.seaweedmq.ledger_world import World, filled, rows, topic
+
+AHEAD = "offsets 4 to 7 are in files and not in what is kept of the ledger yet"
+FORMS = pytest.mark.parametrize("form", ["batch", "record", "plain"])
+
+
+@pytest.fixture
+def world(cluster: DevCluster, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(behaviour, "patience", wait)
+    return World(cluster, seaweed)
+
+
+@FORMS
+def test_what_was_published_is_kept_at_the_end(form: str, world: World) -> None:
+    """
+    Each batch, or each run of records, is a row, and the ledger agrees with the files.
+    """
+    with world.running() as broker:
+        filled(broker, topic(broker, form), 3)
+    kept = world.kept()
+    assert kept
+    assert rows(kept) == ([(0, 0, 2), (2, 1, 2), (4, 2, 2)] if form == "batch" else [(0, 0, 6)])
+    assert world.findings() == []
+
+
+@FORMS
+def test_a_ledger_goes_on_after_a_restart(form: str, world: World) -> None:
+    """
+    A gateway that comes later adds its rows to those before.
+    """
+    for _ in range(3):
+        with world.running() as broker:
+            filled(broker, broker.view().topics.get("t") or topic(broker, form), 2)
+    kept = world.kept()
+    assert kept
+    assert kept.end == 12
+    assert [kept.at(offset).message for offset in (0, 5, 11)] == ([0, 2, 5] if form == "batch" else [0, 5, 11])  # type: ignore[union-attr]
+    assert world.findings() == []
+
+
+@FORMS
+def test_rows_are_kept_while_a_gateway_runs(form: str, world: World) -> None:
+    """
+    Some seconds after they were published they are there, if another gateway had to take over.
+    """
+    with world.running() as broker:
+        filled(broker, topic(broker, form), 2)
+        for _ in range(30):
+            pause(1)
+            if (kept := world.kept()) and kept.end == 4:
+                break
+        assert kept
+        assert kept.end == 4
+        assert world.findings() == []
+
+
+@FORMS
+def test_what_was_not_kept_is_read_from_the_files(form: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A gateway that ends without warning keeps nothing; the next one finds the rows in the log.
+    """
+    with world.running() as broker:
+        filled(broker, made := topic(broker, form), 2)
+    with world.running() as broker:
+        filled(broker, made, 2)
+        nothing_is_kept(monkeypatch)
+    (found,) = world.findings()
+    assert (found.is_fault, found.reason) == (False, AHEAD)
+    monkeypatch.undo()
+    monkeypatch.setattr(behaviour, "patience", wait)
+    with world.running():
+        pause(0.5)
+    kept = world.kept()
+    assert kept
+    assert kept.end == 8
+    assert world.findings() == []
+
+
+def test_a_ledger_that_is_gone_is_made_again(world: World, filer: Filer) -> None:
+    """
+    All files of the partition are read then, and all of it is kept.
+    """
+    with world.running() as broker:
+        filled(broker, topic(broker, "batch"), 3)
+    wait(filer.delete(f"/topics/{world.namespace}-system", recursive=True))
+    assert world.kept() is None
+    with world.running():
+        pause(0.5)
+    kept = world.kept()
+    assert kept
+    assert rows(kept) == [(0, 0, 2), (2, 1, 2), (4, 2, 2)]
+    assert world.findings() == []
+
+
+@FORMS
+def test_a_topic_that_has_grown_has_sections(form: str, world: World) -> None:
+    """
+    Messages are counted anew in each generation of partitions, and offsets go on.
+    """
+    with world.running() as broker:
+        made = topic(broker, form)
+        filled(broker, made, 2)
+        result(broker.add_partitions(made.id, 2))
+        filled(broker, made, 2)
+        filled(broker, made, 1, index=1)
+    kept = world.kept()
+    assert kept
+    assert [section.first_row for section in kept.sections] == [0, 2 if form == "batch" else 1]
+    first, last = kept.at(EARLIEST), kept.at(LATEST)
+    assert first
+    assert last
+    assert (first.offset, first.message, last.offset) == (0, 0, 7)
+    assert (last.message, last.section.part) == (1 if form == "batch" else 3, Range(0, 1260))
+    other = world.kept(index=1)
+    assert other
+    assert rows(other) == [(0, 0, 2)]
+    assert world.findings() == []
+
+
+def test_what_others_publish_is_in_the_ledger(world: World, seaweed: Seaweed) -> None:
+    """
+    It is read from the files in which it came.
+    """
+    with world.running() as broker:
+        made = topic(broker, "plain")
+        filled(broker, made, 1)
+    publish_beside(seaweed, world.namespace, 3)
+    with world.running():
+        pause(0.5)
+    kept = world.kept()
+    assert kept
+    assert kept.end == 5
+    assert world.findings() == []
+
+
+def test_topics_that_are_deleted_are_forgotten(world: World) -> None:
+    """
+    What comes under their name has a ledger of its own.
+    """
+    with world.running() as broker:
+        made = topic(broker, "batch")
+        filled(broker, made, 3)
+        result(broker.delete_topic(made.id))
+        made = topic(broker, "batch")
+        filled(broker, made, 1)
+    kept = world.kept()
+    assert kept
+    assert (kept.start, kept.end) == (0, 2)
+    assert world.findings() == []
+
+
+def nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    From now on, as when a gateway is killed.
+    """
+
+    async def settle(ledgers: KeptLedgers) -> None:
+        pass
+
+    monkeypatch.setattr(KeptLedgers, "settle", settle)
+
+
+def publish_beside(seaweed: Seaweed, namespace: str, count: int) -> None:
+    """
+    Somebody else publishes so many messages to the topic, and goes.
+    """
+    messaging, ended = Messaging(seaweed, namespace), Deferred[None]()
+    publisher = Publisher(lambda *_: None, lambda *_: ended.callback(None), reactor)
+
+    async def publish() -> None:
+        (assignment,) = await messaging.assignments("t")
+        await messaging.publish("t", assignment, publisher, "somebody")
+        publisher.send([message(b"key", b"value")] * count)
+        publisher.finish()
+        await ended
+
+    done(publish())

@@ -1,0 +1,322 @@
+"""
+The ledger of a partition.
+"""
+
+from bisect import bisect_left
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgateway.broker.seaweedmq.forms.by_name import FORMS
+from kgateway.broker.seaweedmq.forms.form import LeftOut
+from kgateway.broker.seaweedmq.layout import Range
+from kgateway.broker.seaweedmq.ledger import EARLIEST, LATEST, Ledger, Section
+from kgateway.broker.seaweedmq.ledger_rows import Row
+from kgateway.broker.seaweedmq.log_entries import Entry
+from kgateway.records.batch import NO_TIMESTAMP
+from kgateway.records.record import Record
+from tests.broker.seaweedmq.drawn import NOW_NS, logged
+from tests.broker.seaweedmq.ledgers import PARTS, Model, models
+from tests.records.values import batch_of
+
+PART = Range(0, 2520)
+S = 1_000_000_000
+
+
+def rows(ledger: Ledger) -> list[Row]:
+    """
+    All there are.
+    """
+    return [row for _, row in ledger.rows.numbered()]
+
+
+@given(models(), st.data())
+def test_each_offset_is_found(model: Model, data: st.DataObject) -> None:
+    """
+    Kafka's offset leads to its message, or to the next one there is; the message leads back.
+    """
+    ledger = model.ledger
+    if data.draw(st.booleans()):
+        model.drop_before(data.draw(st.integers(0, ledger.end)))
+    there = sorted(model.where)
+    for offset in range(ledger.end + 2):
+        wanted = next(iter(there[bisect_left(there, offset) :][:1]), None)
+        found = ledger.at(offset)
+        if wanted is None:
+            assert found is None
+            continue
+        assert found is not None
+        generation, base, message, ts_ns, _ = model.where[wanted]
+        section = (found.section.unix_time_ns, found.section.part)
+        assert (found.offset, found.batch_offset, found.message, *section) == (
+            wanted,
+            base,
+            message,
+            generation,
+            PARTS[generation],
+        )
+        assert ts_ns - S < found.ts_ns <= ts_ns
+        back = ledger.of_message(message, found.section)
+        assert back is not None
+        assert back.batch_offset == base
+
+
+@given(models())
+def test_the_ends_are_known(model: Model) -> None:
+    """
+    Earliest and latest are -2 and -1, as in ListOffsets.
+    """
+    ledger = model.ledger
+    first, last = ledger.at(EARLIEST), ledger.at(LATEST)
+    assert (first and first.offset) == min(model.where, default=None)
+    assert (last and last.offset) == max(model.where, default=None)
+    assert ledger.end == max(model.where, default=-1) + 1
+
+
+@given(models())
+def test_messages_that_are_not_there_are_not_found(model: Model) -> None:
+    """
+    In the last section, or in the one that is named.
+    """
+    ledger = model.ledger
+    for section in ledger.sections:
+        there = {where[2] for where in model.where.values() if where[0] == section.unix_time_ns}
+        last = max(there, default=0) + 2
+        assert {message for message in range(-1, last) if ledger.of_message(message, section)} == there
+    assert ledger.of_message(0) == ledger.of_message(0, ledger.sections[-1])
+
+
+@given(models(), st.integers(-2, 52), st.data())
+def test_a_timestamp_leads_to_its_row(model: Model, timestamp: int, data: st.DataObject) -> None:
+    """
+    The first record with it, or with a later one, is in the row that is found, and none is before.
+    """
+    ledger = model.ledger
+    if data.draw(st.booleans()):
+        ledger.drop_before(data.draw(st.integers(0, ledger.end)))
+    fitting = [row for row in rows(ledger) if row.max_timestamp >= timestamp]
+    found = ledger.from_time(timestamp)
+    assert (found and found.offset) == (max(fitting[0].kafka, ledger.start) if fitting else None)
+
+
+@given(st.integers(0, 2000), st.integers(0, 2000), st.integers(0, 2000), st.integers(0, 2001))
+def test_timestamps_are_found_among_many_rows(count: int, dropped: int, cut: int, timestamp: int) -> None:
+    """
+    Also when rows were dropped at the front, cut off at the end, and added anew.
+    """
+    ledger = Ledger(True, 0, PART)
+    for number in range(count):
+        ledger.append(number, number, number, 1, (number * 7) % 2000)
+    ledger.drop_before(min(dropped, count))
+    ledger.cut(max(count - cut, 0))
+    ledger.append(ledger.end, count, count, 1, 1000)
+    wanted = next((row.kafka for row in rows(ledger) if row.max_timestamp >= timestamp), None)
+    found = ledger.from_time(timestamp)
+    assert (found and found.offset) == wanted
+
+
+@given(models(), st.integers(0, 60), st.integers(0, 60))
+def test_the_newest_of_some_records_is_known(model: Model, start: int, stop: int) -> None:
+    """
+    It is no older than any of them, and none beside their rows is as old; it is not known where not all of them are.
+    """
+    ledger = model.ledger
+    found = ledger.newest_between(start, stop)
+    if not ledger.start <= start < stop <= ledger.end:
+        assert found is None
+        return
+    touched = [row.max_timestamp for row in rows(ledger) if row.kafka < stop and row.end > start]
+    assert found == max(touched, default=NO_TIMESTAMP)
+
+
+@given(models(), st.integers(0, 10 * S))
+def test_a_time_of_publishing_leads_to_its_row(model: Model, ts_ns: int) -> None:
+    """
+    All that was published at this time or later is in the row that is found, or behind it.
+    """
+    found = model.ledger.from_publishing(ts_ns)
+    later = [offset for offset, where in model.where.items() if where[3] >= ts_ns]
+    assert bool(found) == bool(model.where)
+    assert not found or not later or found.offset <= min(later)
+    assert not found or found.ts_ns <= ts_ns or found.offset == min(model.where)
+
+
+def test_records_that_follow_one_another_are_one_row() -> None:
+    """
+    Until there are a thousand, or a second has gone by, or an offset is left out.
+    """
+    ledger = Ledger(False, 0, PART)
+    for number in range(1500):
+        ledger.append(number, number + 5, number, max_timestamp=number)
+    assert rows(ledger) == [Row(0, 5, 0, 999, 1000), Row(1000, 1005, 1000, 1499, 500)]
+    ledger.append(1500, 1505, 1000 + S)
+    ledger.append(1501, 1507, 1001 + S)
+    ledger.append(1503, 1508, 1002 + S)
+    ledger.begin(9, PARTS[1])
+    ledger.append(1504, 1509, 1003 + S)
+    assert [row.kafka for row in rows(ledger)[2:]] == [1500, 1501, 1503, 1504]
+
+
+def test_each_batch_is_a_row() -> None:
+    """
+    A message that is a batch takes as many of Kafka's offsets as it has records.
+    """
+    ledger = Ledger(True, 0, PART)
+    ledger.append(0, 0, 1, 10, 5)
+    ledger.append(10, 1, 2, 3, 4)
+    assert rows(ledger) == [Row(0, 0, 1, 5, 10), Row(10, 1, 2, 4, 3)]
+
+
+def test_rows_may_still_change_or_not() -> None:
+    """
+    The last run may take more messages; a batch takes no more.
+    """
+    for batched, settled in ((True, 1), (False, 0)):
+        ledger = Ledger(batched, 0, PART)
+        assert ledger.settled == 0
+        ledger.append(0, 0, 1)
+        assert ledger.settled == settled
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_an_offset_cannot_come_again(batched: bool) -> None:
+    """
+    Whoever appends knows the end.
+    """
+    ledger = Ledger(batched, 0, PART)
+    ledger.append(5, 0, 1, 2)
+    with pytest.raises(ValueError, match="offset 6 comes behind 6"):
+        ledger.append(6, 1, 2)
+
+
+@given(models(), st.data())
+def test_rows_keep_their_numbers(model: Model, data: st.DataObject) -> None:
+    """
+    Whatever is dropped before them, and whatever is forgotten behind.
+    """
+    ledger = model.ledger
+    before = dict(ledger.rows.numbered())
+    sections = {number: ledger.section_of(number) for number in before}
+    ledger.drop_before(data.draw(st.integers(0, ledger.end)))
+    end_row = data.draw(st.integers(0, ledger.rows.end))
+    ledger.cut(end_row)
+    kept = dict(ledger.rows.numbered())
+    assert kept == {number: row for number, row in before.items() if row.end > ledger.start and number < end_row}
+    assert {number: ledger.section_of(number)[1:] for number in kept} == {
+        number: sections[number][1:] for number in kept
+    }
+    assert len(ledger.sections) <= max(len(set(sections.values())), 1) + 1
+
+
+def test_a_ledger_from_which_all_was_dropped_goes_on() -> None:
+    """
+    At the offset where it ended.
+    """
+    ledger = Ledger(True, 0, PART)
+    ledger.append(0, 0, 1, 10)
+    ledger.drop_before(10)
+    assert (ledger.start, ledger.end, len(ledger.rows), ledger.rows.end) == (10, 10, 0, 1)
+    assert ledger.at(0) is None
+    assert ledger.from_publishing(0) is None
+    ledger.append(10, 1, 2)
+    assert [number for number, _ in ledger.rows.numbered()] == [1]
+    assert ledger.start == 10
+
+
+def test_sections_go_with_their_rows() -> None:
+    """
+    At the front and at the end; what was left goes on, and one that comes again is a new one.
+    """
+    ledger = Ledger(True, 1, PARTS[0])
+    for generation in (1, 2, 3):
+        ledger.begin(generation, PARTS[0])
+        for _ in range(2):
+            ledger.append(ledger.end, 0, 1, 10)
+    ledger.drop_before(20)
+    assert ledger.sections == [Section(2, 2, PARTS[0]), Section(4, 3, PARTS[0])]
+    assert ledger.rows.first == 2
+    ledger.cut(5)
+    assert len(ledger.sections) == 2
+    ledger.cut(4)
+    assert ledger.sections == [Section(2, 2, PARTS[0])]
+    ledger.append(40, 2, 2, 10)
+    assert ledger.section_of(4) == Section(2, 2, PARTS[0])
+    ledger.drop_before(50)
+    assert (ledger.rows.first, len(ledger.rows)) == (5, 0)
+
+
+def test_what_is_dropped_does_not_come_back() -> None:
+    """
+    The start only moves on.
+    """
+    ledger = Ledger(True, 0, PART)
+    ledger.append(0, 0, 1, 10)
+    ledger.drop_before(5)
+    ledger.drop_before(3)
+    assert ledger.start == 5
+    found = ledger.at(EARLIEST)
+    assert found
+    assert (found.offset, found.batch_offset) == (5, 0)
+    assert ledger.from_publishing(0) == ledger.from_time(-1) == found
+
+
+def test_a_generation_that_goes_on_is_no_new_section() -> None:
+    """
+    And one in which nothing was published is none at all.
+    """
+    ledger = Ledger(True, 1, PARTS[0])
+    ledger.begin(1, PARTS[0])
+    ledger.append(0, 0, 1)
+    ledger.begin(1, PARTS[0])
+    ledger.append(1, 1, 2)
+    ledger.begin(2, PARTS[1])
+    ledger.begin(3, PARTS[2])
+    assert ledger.sections == [Section(0, 1, PARTS[0]), Section(2, 3, PARTS[2])]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_it_is_made_again_from_the_log(name: str) -> None:
+    """
+    In every form, the same as the one that was kept while the messages were published; what comes twice counts once.
+    """
+    form = FORMS[name]
+    kept, again = (Ledger(form.batched, 1, PART) for _ in range(2))
+    log: list[Entry] = []
+    for base, size in ((0, 3), (3, 1), (4, 5)):
+        batch = batch_of(
+            [Record(n, 90 + n, b"k", b"v") for n in range(size)], base_offset=base, log_append_time_ms=90 + base
+        )
+        message = len(log)
+        found = logged(form.encode(batch, base, 0), message, NOW_NS + base)
+        stamp = NOW_NS // 1_000_000 if name == "plain" else 90 + base
+        kept.append(base, message, found[0].ts_ns, size, stamp)
+        log += found
+    reported: list[LeftOut] = []
+    again.extend([*log, *log[-1:]], form, report=reported.append)
+    assert rows(again) == rows(kept)
+    assert [left.offset for left in reported] == [log[-1].offset]
+
+
+def test_it_takes_up_where_it_ended() -> None:
+    """
+    What it has of the log already is left out.
+    """
+    form = FORMS["plain"]
+    batch = batch_of([Record(n, 5, b"k", b"v") for n in range(6)])
+    log = logged(form.encode(batch, 0, 0))
+    ledger = Ledger(False, 1, PART)
+    ledger.extend(log[:4], form)
+    ledger.extend(log, form)
+    assert (ledger.end, len(ledger.rows)) == (6, 1)
+    shifted = Ledger(False, 1, PART)
+    shifted.extend(log, form, shift=100)
+    assert [row.kafka for row in rows(shifted)] == [100]
+
+
+def test_a_row_takes_36_bytes() -> None:
+    """
+    In four columns of 64 bits, and one of 32.
+    """
+    ledger = Ledger(True, 1, PART)
+    assert sum(column.itemsize for column in ledger.rows.columns) == 36

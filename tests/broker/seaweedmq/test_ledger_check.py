@@ -1,0 +1,113 @@
+"""
+Ledgers held against what logs have.
+"""
+
+import pytest
+
+from kgateway.broker.seaweedmq.forms.form import Placed
+from kgateway.broker.seaweedmq.layout import SECOND_NS, Range
+from kgateway.broker.seaweedmq.ledger import Ledger
+from kgateway.broker.seaweedmq.ledger_check import LedgerCheck
+
+HERE = 5, Range(0, 2520)
+NOON = 1_800_000_000 * SECOND_NS
+
+
+def batches() -> Ledger:
+    """
+    Three batches, of two records each.
+    """
+    ledger = Ledger(True, *HERE)
+    for number in range(3):
+        ledger.append(2 * number, number, NOON, 2)
+    return ledger
+
+
+def run() -> Ledger:
+    """
+    Six records in one row.
+    """
+    ledger = Ledger(False, *HERE)
+    ledger.append(0, 0, NOON, 6)
+    return ledger
+
+
+def log(batched: bool, count: int = 6) -> list[Placed]:
+    """
+    A log of so many records.
+    """
+    step = 2 if batched else 1
+    return [Placed(offset, step, offset // step, NOON + offset, 0) for offset in range(0, count, step)]
+
+
+def found(ledger: Ledger, placed: list[Placed], generation: tuple[int, Range] = HERE) -> tuple[list[str], int]:
+    """
+    What is wrong, and how many offsets the log has more.
+    """
+    check = LedgerCheck(ledger)
+    faults = [fault for each in placed for fault in check.show(each, generation)]
+    return [f"{fault.kind.value}: {fault.reason}" for fault in (*faults, *check.rest())], check.ahead
+
+
+@pytest.mark.parametrize("make", [batches, run])
+def test_nothing_is_wrong_with_what_agrees(make: type) -> None:
+    """
+    What is behind the last row is counted, and no fault.
+    """
+    ledger = make()
+    assert found(ledger, log(ledger.batched, 10)) == ([], 4)
+
+
+@pytest.mark.parametrize("make", [batches, run])
+def test_what_does_not_count_any_more_is_not_looked_at(make: type) -> None:
+    """
+    Before the start of the log.
+    """
+    ledger = make()
+    ledger.drop_before(2)
+    assert found(ledger, log(ledger.batched)) == ([], 0)
+    assert found(ledger, log(ledger.batched)[-2 if ledger.batched else -4 :]) == ([], 0)
+
+
+def test_another_message_is_a_fault_of_sequence() -> None:
+    """
+    Also one of another generation.
+    """
+    placed = log(True)
+    placed[1] = placed[1]._replace(message=7)
+    assert found(batches(), placed)[0] == ["sequence: row 1 has offset 2 in message 1, and the log in message 7"]
+    placed = log(False)
+    placed[4] = placed[4]._replace(message=9)
+    assert found(run(), placed)[0] == ["sequence: row 0 has offset 4 in message 4, and the log in message 9"]
+    reasons, _ = found(run(), log(False, 1) + log(False)[1:], (6, HERE[1]))
+    assert reasons[0] == "sequence: row 0 has offset 0 in another generation than the log"
+
+
+def test_a_time_after_the_publishing_is_a_fault_of_time() -> None:
+    """
+    Clocks of two machines may differ by less than a second.
+    """
+    placed = [each._replace(ts_ns=NOON - SECOND_NS + 1) for each in log(True)]
+    assert found(batches(), placed)[0] == []
+    placed[2] = placed[2]._replace(ts_ns=NOON - SECOND_NS)
+    (reason,) = found(batches(), placed)[0]
+    assert reason.startswith(f"time: row 2 has the time {NOON}, and offset 4 was published at {NOON - SECOND_NS}")
+
+
+def test_offsets_without_a_row_are_a_fault_of_coverage() -> None:
+    ledger = batches()
+    gap = Ledger(True, *HERE)
+    for number in (0, 2):
+        row = ledger.rows.at(number)
+        gap.append(row.kafka, row.message, row.ts_ns, row.span)
+    assert found(gap, log(True))[0] == ["coverage: offset 2 is in message 1 of the log, and in no row"]
+
+
+@pytest.mark.parametrize("make", [batches, run])
+def test_rows_without_messages_are_a_fault_of_coverage(make: type) -> None:
+    ledger = make()
+    placed = log(ledger.batched)
+    del placed[1]
+    (reason,) = found(ledger, placed)[0]
+    told = "row 1 has offsets 2 to 3, and the log has 0 of them" if ledger.batched else "row 0 has offsets 0 to 5"
+    assert reason.startswith(f"coverage: {told}")

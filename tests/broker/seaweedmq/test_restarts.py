@@ -1,0 +1,201 @@
+"""
+A gateway ends, and another one finds all of it in the cluster.
+"""
+
+import pytest
+from twisted.internet.defer import CancelledError
+
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_resource import group
+from kgateway.cluster.partition import EpochEnd
+from kgateway.cluster.view import NewTopic
+from kgateway.records.record import records
+from kgateway.security.permissions import Resource
+from kgateway.wire.errors import ErrorCode
+from tests.broker.behaviour import (
+    appended,
+    batch,
+    fetched,
+    noted,
+    offsets,
+    refusal,
+    result,
+    sequenced,
+    stored,
+)
+from tests.broker.seaweed.running import pause
+from tests.broker.seaweedmq.starting import Start, running
+
+WAITS_S = 1.5  # longer than a gateway that waits takes to ask again
+
+FORMS = pytest.mark.parametrize("form", ["batch", "record", "plain"])
+
+
+def config(form: str) -> TopicConfig:
+    """
+    What a topic of this form has.
+    """
+    texts = {"seaweedmq.format": form}
+    if form == "plain":
+        texts["message.timestamp.type"] = "LogAppendTime"
+    return TopicConfig.of(texts)
+
+
+@FORMS
+def test_records_are_there_again(form: str, start: Start) -> None:
+    """
+    Topics, their configs and ids, and all records at their offsets; what comes goes on behind them.
+    """
+    with running(start) as broker:
+        before = result(broker.create_topic(NewTopic("t", 2, config(form))))
+        for count in (2, 3, 1):
+            appended(broker.partition(before.id, 1), batch(count))
+    with running(start) as broker:
+        after = broker.view().topics["t"]
+        assert (after.id, len(after.partitions), after.config) == (before.id, 2, before.config)
+        assert broker.view().cluster_id
+        partition = broker.partition(after.id, 1)
+        assert (partition.log_start, partition.log_end, partition.high_watermark) == (0, 6, 6)
+        read = stored(fetched(partition, 0))
+        found = [(each.header.base_offset + at, r.key, r.value) for each in read for at, r in enumerate(records(each))]
+        assert found == [(offset, b"key", b"value") for offset in range(6)]
+        assert appended(partition, batch()).base_offset == 6
+        assert broker.partition(after.id, 0).log_end == 0
+    with running(start) as broker:
+        assert broker.partition(before.id, 1).log_end == 7
+
+
+@FORMS
+def test_reads_begin_anywhere(form: str, start: Start) -> None:
+    """
+    Out of files, too, a read begins with the batch that has the offset.
+    """
+    with running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("t", 1, config(form))))
+        for count in (2, 3, 1):
+            appended(broker.partition(topic.id, 0), batch(count))
+    with running(start) as broker:
+        partition = broker.partition(topic.id, 0)
+        for offset in range(6):
+            found = stored(fetched(partition, offset, max_bytes=0, at_least_one=True))
+            assert len(found) == 1
+            assert found[0].header.base_offset <= offset <= found[0].header.last_offset
+        assert offsets(fetched(partition, 6)) == []
+        assert refusal(lambda: fetched(partition, 7)).code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_each_start_is_an_epoch(start: Start) -> None:
+    """
+    Epochs grow, and it is known for good where each has ended.
+    """
+    epochs = []
+    for _ in range(3):
+        with running(start) as broker:
+            topics = broker.view().topics
+            topic = topics.get("t") or result(broker.create_topic(NewTopic("t", 1, config("batch"))))
+            partition = broker.partition(topic.id, 0)
+            epochs.append(partition.leader_epoch)
+            appended(partition, batch(2))
+            assert partition.epoch_end(epochs[0]) == EpochEnd(epochs[0], 2)
+            assert partition.epoch_end(epochs[-1]) == EpochEnd(epochs[-1], 2 * len(epochs))
+    assert epochs == sorted(set(epochs))
+
+
+@pytest.mark.parametrize("form", ["batch", "record"])
+def test_producers_are_remembered(form: str, start: Start) -> None:
+    """
+    What a producer sends again after a restart is there once, and it goes on with its sequence.
+    """
+    with running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("t", 1, config(form))))
+        for sequence in (0, 2):
+            appended(broker.partition(topic.id, 0), sequenced(sequence, 2))
+    with running(start) as broker:
+        partition = broker.partition(topic.id, 0)
+        assert [appended(partition, sequenced(sequence, 2)).base_offset for sequence in (0, 2, 4)] == [0, 2, 4]
+        assert partition.log_end == 6
+
+
+def test_groups_and_configs_are_there_again(start: Start) -> None:
+    """
+    The state of coordinators comes back, from a snapshot and what was written after it, and so do configs.
+    """
+    with running(start) as broker:
+        log = broker.coordinator(Resource.GROUP, "g")
+        noted(log, [(b"a", b"1"), (b"b", b"2")])
+        result(log.snapshot(iter([(b"a", b"1"), (b"b", b"2")])))
+        noted(log, [(b"c", b"3")])
+        result(broker.change_config(group("g"), lambda _: {"consumer.session.timeout.ms": "50000"}))
+    for value in (b"4", b"5"):
+        with running(start) as broker:
+            log = broker.coordinator(Resource.GROUP, "g")
+            found = dict(pair for piece in result(log.replay()) for pair in piece)
+            assert found == {b"a": b"1", b"b": b"2", b"c": b"3"} | ({b"d": b"4"} if value == b"5" else {})
+            assert broker.view().overrides_of(group("g")) == {"consumer.session.timeout.ms": "50000"}
+            noted(log, [(b"d", value)])
+
+
+def test_producer_ids_are_given_once(start: Start) -> None:
+    given_out = []
+    for _ in range(2):
+        with running(start) as broker:
+            given_out += [result(broker.new_producer_id()) for _ in range(3)]
+    assert len(set(given_out)) == 6
+
+
+@FORMS
+def test_topics_that_have_grown_are_read_from_their_beginning(form: str, start: Start) -> None:
+    """
+    What was there before a topic got more partitions stays, at its offsets, and so after a restart.
+    """
+    with running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("t", 1, config(form))))
+        appended(broker.partition(topic.id, 0), batch(3))
+        result(broker.add_partitions(topic.id, 3))
+        assert appended(broker.partition(topic.id, 0), batch(2)).base_offset == 3
+        assert appended(broker.partition(topic.id, 2), batch()).base_offset == 0
+    with running(start) as broker:
+        assert len(broker.view().topics["t"].partitions) == 3
+        partition = broker.partition(topic.id, 0)
+        read = stored(fetched(partition, 0)) + stored(fetched(partition, 3))
+        found = {each.header.base_offset + at for each in read for at in range(each.header.records_count)}
+        assert (found, partition.log_end) == ({0, 1, 2, 3, 4}, 5)
+        assert broker.partition(topic.id, 2).log_end == 1
+
+
+def test_the_second_gateway_waits(start: Start) -> None:
+    """
+    As long as one gateway owns the topics another one does not start to serve them; then it does, in a later epoch.
+    """
+    with running(start) as first:
+        topic = result(first.create_topic(NewTopic("t", 1, config("batch"))))
+        appended(first.partition(topic.id, 0), batch())
+        second = start()
+        begun = second.start()
+        for _ in range(20):
+            appended(first.partition(topic.id, 0), batch())
+        assert not begun.called
+        epoch = first.partition(topic.id, 0).leader_epoch
+    result(begun)
+    partition = second.partition(topic.id, 0)
+    assert partition.leader_epoch > epoch
+    assert partition.log_end == 21
+    result(second.stop())
+
+
+def test_who_waits_can_be_stopped(start: Start) -> None:
+    """
+    A gateway that is stopped while another one owns the topics asks for them no more, nor does it when that is gone.
+    """
+    with running(start) as first:
+        second = start()
+        begun = second.start()
+        pause(WAITS_S)
+        assert not begun.called
+        result(second.stop())
+        with pytest.raises(CancelledError):
+            result(begun)
+        epoch = result(first.create_topic(NewTopic("t", 1, config("batch")))).partitions[0].leader_epoch
+    pause(WAITS_S)
+    with running(start) as third:
+        assert third.view().topics["t"].partitions[0].leader_epoch == epoch + 1

@@ -1,0 +1,136 @@
+"""
+Messages are ordinary files: with all of it down they are copied, and read again on a cluster that never saw them.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import grpc
+import pytest
+
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.protos.filer_pb2 import CreateEntryRequest, CreateEntryResponse, Entry, FuseAttributes
+from kgateway.broker.seaweedmq.forms.by_name import FORMS
+from kgateway.broker.seaweedmq.layout import is_log_file, topic_folder
+from kgateway.records.record import Header, Record
+from kgateway.testing.kafka import Kafka
+from tests.broker.seaweedmq.weed_files import files
+from tests.clients.client import Sending
+from tests.clients.confluent_client import Confluent
+
+_SECONDS = 30
+_PARTITIONS = 2
+_BYTES = {"Content-Type": "application/octet-stream"}
+_IDEMPOTENT = Sending(idempotent=True)
+_HEADERS = (Header("h", b"1"), Header("none", None))
+
+
+def rows(form: str, first: int, count: int) -> list[Record]:
+    """
+    Records that stand at these offsets, with all that the form has a place for.
+    """
+    if form == "plain":
+        return [Record(number, -1, b"k%d" % number, b"v%d" % number) for number in range(first, first + count)]
+    return [
+        Record(number, 1_700_000_000_000 + number, b"k%d" % number, b"v%d" % number if number % 3 else None, _HEADERS)
+        for number in range(first, first + count)
+    ]
+
+
+def fill(client: Confluent, form: str) -> None:
+    """
+    A topic of the form, that was grown, and whose records came in several batches.
+    """
+    client.create_topic(form, 1, {"seaweedmq.format": form})
+    client.send(form, rows(form, 0, 30), 0, _IDEMPOTENT)
+    client.add_partitions(form, _PARTITIONS)
+    client.send(form, rows(form, 30, 30), 0, _IDEMPOTENT)
+    client.send(form, rows(form, 0, 10), 1, _IDEMPOTENT)
+
+
+def found(client: Confluent, form: str, partition: int, count: int) -> list[Record]:
+    """
+    So many records of a partition from the first on; without their times where those are not the producer's.
+    """
+    with client.reader(form) as reader:
+        reader.assign({partition: 0})
+        records = [record for _, record in reader.take(count)]
+    return [record._replace(timestamp=-1) for record in records] if form == "plain" else records
+
+
+def copy(cluster: DevCluster, folder: str, to: Path) -> None:
+    """
+    Copy all files below a folder of the filer, names and bytes, into a folder of this machine.
+    """
+    for path in files(cluster, folder):
+        copied = to / path.removeprefix("/")
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        with urlopen(f"http://{cluster.filer}{path}", timeout=_SECONDS) as answer:
+            copied.write_bytes(answer.read())
+
+
+def restore(cluster: DevCluster, folder: Path) -> None:
+    """
+    Put all files of a folder of this machine into the filer. SeaweedMQ finds the bytes of a file that is no log file
+    only where they are inside its entry.
+    """
+    host, port = cluster.filer.split(":")
+    with grpc.insecure_channel(f"{host}:{int(port) + 10_000}") as channel:
+        create = channel.unary_unary(
+            "/filer_pb.SeaweedFiler/CreateEntry",
+            request_serializer=CreateEntryRequest.SerializeToString,
+            response_deserializer=CreateEntryResponse.FromString,
+        )
+        for path in folder.rglob("*"):
+            place, data = f"/{path.relative_to(folder)}", path.read_bytes() if path.is_file() else b""
+            if is_log_file(path.name):
+                request = Request(f"http://{cluster.filer}{place}", data, _BYTES, method="PUT")
+                with urlopen(request, timeout=_SECONDS) as answer:
+                    answer.read()
+            elif path.is_file():
+                attributes = FuseAttributes(file_size=len(data), file_mode=0o644)
+                entry = Entry(name=path.name, content=data, attributes=attributes)
+                directory, _, _ = place.rpartition("/")
+                assert not create(CreateEntryRequest(directory=directory, entry=entry), timeout=_SECONDS).error
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """
+    A gateway before a cluster with topics of each form, which were made on another cluster that is gone.
+    """
+    backup = tmp_path_factory.mktemp("backup")
+    with ExitStack() as running:
+        first = DevCluster(tmp_path_factory.mktemp("first"))
+        running.callback(first.kill)
+        first.start()
+        with Kafka("--broker", f"seaweedmq:{','.join(first.masters)}") as kafka:
+            for form in FORMS:
+                fill(Confluent(kafka.bootstrap), form)
+        first.broker.kill()
+        for form in FORMS:
+            copy(first, topic_folder(form), backup)
+    with ExitStack() as running:
+        second = DevCluster(tmp_path_factory.mktemp("second"))
+        running.callback(second.kill)
+        second.start()
+        restore(second, backup)
+        with Kafka("--broker", f"seaweedmq:{','.join(second.masters)}") as kafka:
+            yield kafka
+            assert "Traceback" not in kafka.log, kafka.log
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_topic_is_restored(kafka: Kafka, form: str) -> None:
+    """
+    Every record at its offset with all that was in it, and the topic goes on behind the last one.
+    """
+    client = Confluent(kafka.bootstrap)
+    assert client.topics()[form] == _PARTITIONS
+    assert client.config(form)["seaweedmq.format"] == form
+    assert found(client, form, 0, 60) == rows(form, 0, 60)
+    assert found(client, form, 1, 10) == rows(form, 0, 10)
+    assert client.send(form, rows(form, 60, 5), 0, _IDEMPOTENT) == [60, 61, 62, 63, 64]
+    assert found(client, form, 0, 65) == rows(form, 0, 65)

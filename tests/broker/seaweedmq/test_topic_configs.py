@@ -1,0 +1,341 @@
+"""
+Configs of topics change before a real cluster, which keeps them.
+"""
+
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from kgateway.broker.seaweed.refused import FilerRefused
+from kgateway.broker.seaweed.seaweed import Seaweed
+from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
+from kgateway.broker.seaweedmq.flushes import Flushes
+from kgateway.broker.seaweedmq.making import Making
+from kgateway.broker.seaweedmq.owner import Owner
+from kgateway.broker.seaweedmq.partition import SeaweedMQPartition
+from kgateway.broker.seaweedmq.topics import Stored, Topics
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_resource import Change, topic
+from kgateway.cluster.partition import Origin
+from kgateway.cluster.view import NewTopic, Topic
+from kgateway.records.compression import Codec
+from kgateway.security.permissions import Resource
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.broker.altering import T, setting, without
+from tests.broker.behaviour import appended, batch, fetched, noted, offsets, refusal, result
+from tests.broker.seaweed.running import pause, until, wait
+from tests.broker.seaweedmq.starting import Start, running
+from tests.broker.seaweedmq.test_restarts import FORMS, config
+
+BATCHES = TopicConfig.of({"seaweedmq.format": "batch"})
+STATE = "__consumer_offsets"
+BUSY = "REQUEST_TIMED_OUT: topic t is being changed by another request; try again"
+
+
+def made(broker: SeaweedMQBroker, config: TopicConfig = BATCHES) -> Topic:
+    return result(broker.create_topic(NewTopic("t", 1, config)))
+
+
+def alter(broker: SeaweedMQBroker, change: Change, name: str = "t") -> TopicConfig:
+    result(broker.change_config(topic(name), change))
+    return broker.view().topics[name].config
+
+
+def opened(broker: SeaweedMQBroker) -> SeaweedMQPartition:
+    """
+    The partition of the topic, when it is open.
+    """
+
+    def is_open() -> bool:
+        with suppress(KafkaError):
+            return broker.partition(broker.view().topics["t"].id, 0).lost is None
+        return False
+
+    until(is_open)
+    found = broker.partition(broker.view().topics["t"].id, 0)
+    assert isinstance(found, SeaweedMQPartition)
+    return found
+
+
+class Gate:
+    """
+    Stands before a method: whoever comes waits there.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
+        self.is_closed = False
+        self.waiting: list[Deferred[None]] = []
+        real = getattr(owner, name)
+
+        async def gated(*arguments: Any) -> Any:
+            if self.is_closed:
+                self.waiting.append(Deferred())
+                await self.waiting[-1]
+            return await real(*arguments)
+
+        monkeypatch.setattr(owner, name, gated)
+
+    def open(self) -> None:
+        self.is_closed = False
+        for waiting in self.waiting:
+            waiting.callback(None)
+
+
+@FORMS
+def test_they_are_there_again(form: str, start: Start) -> None:
+    """
+    The topic has what was set last, and its messages the form that they had.
+    """
+    with running(start) as broker:
+        before = made(broker, config(form))
+        appended(broker.partition(before.id, 0), batch(2))
+        alter(broker, setting(retention_ms=77, segment_ms=88))
+        after = alter(broker, without("segment.ms"))
+        assert after.overrides == {**before.config.overrides, "retention.ms": "77"}
+    with running(start) as broker:
+        again = broker.view().topics["t"]
+        assert (again.id, again.config) == (before.id, after)
+        partition = opened(broker)
+        assert partition.topic == again
+        assert appended(partition, batch()).base_offset == 2
+
+
+def test_what_the_form_needs(start: Start) -> None:
+    """
+    It stays as it is, and so does the form.
+    """
+    with running(start) as broker:
+        before = made(broker, config("plain")).config
+        for values, says in (
+            ({"message_timestamp_type": "CreateTime"}, "a topic of the form plain has message.timestamp.type"),
+            ({"seaweedmq_format": "batch"}, "seaweedmq.format is decided when a topic is made, and cannot change"),
+        ):
+            error = refusal(partial(broker.change_config, T, setting(**values)))
+            assert error.code is ErrorCode.INVALID_CONFIG
+            assert says in str(error.message)
+        assert alter(broker, without("message.timestamp.type")) == before
+
+
+def test_compression(start: Start) -> None:
+    """
+    Only topics whose messages are batches have a compression of their own; that of single records would be none.
+    """
+    with running(start) as broker:
+        made(broker, config("record"))
+        assert alter(broker, setting(compression_type="uncompressed")).codec is Codec.NONE
+        error = refusal(partial(broker.change_config, T, setting(compression_type="gzip")))
+        assert error.code is ErrorCode.INVALID_CONFIG
+        assert "a topic of the form record keeps single records" in str(error.message)
+
+
+def test_compression_of_batches(start: Start) -> None:
+    """
+    A topic whose messages are batches has any.
+    """
+    with running(start) as broker:
+        made(broker)
+        assert alter(broker, setting(compression_type="gzip")).codec is Codec.GZIP
+
+
+def test_nothing_is_written_for_nothing(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The file of a topic is written anew once for a change, and never where all stays as it is.
+    """
+    kept, keep = list[Stored](), Topics.keep
+
+    async def noting(self: Topics, stored: Stored) -> None:
+        kept.append(stored)
+        await keep(self, stored)
+
+    with running(start) as broker:
+        made(broker, config("plain"))
+        monkeypatch.setattr(Topics, "keep", noting)
+        for change in (setting(retention_ms=77), setting(retention_ms=77), without("message.timestamp.type")):
+            alter(broker, change)
+        assert [stored.kept.configs.get("retention.ms") for stored in kept] == ["77"]
+
+
+def test_what_the_cluster_refuses(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The topic stays as it was.
+    """
+
+    async def refuse(self: Topics, stored: Stored) -> None:
+        raise FilerRefused("a path", "no room")
+
+    with running(start) as broker:
+        made(broker)
+        before = broker.view()
+        with monkeypatch.context() as patched:
+            patched.setattr(Topics, "keep", refuse)
+            error = refusal(lambda: broker.change_config(T, setting(retention_ms=77)))
+        assert error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert "no room" in str(error.message)
+        assert broker.view() is before
+        assert alter(broker, setting(segment_ms=88)).overrides == {**BATCHES.overrides, "segment.ms": "88"}
+
+
+def test_only_the_owner_changes_them(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A gateway that may not own the topics any more leaves the files of its heir alone.
+    """
+    lost = list[KafkaError]()
+
+    def demand(self: Owner) -> None:
+        if lost:
+            raise lost[0]
+
+    monkeypatch.setattr(Owner, "demand", demand)
+    with running(start) as broker:
+        made(broker)
+        lost.append(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another gateway has them"))
+        assert refusal(lambda: broker.change_config(T, setting(retention_ms=77))) is lost[0]
+        lost.clear()
+    with running(start) as broker:
+        assert broker.view().topics["t"].config == BATCHES
+
+
+def test_one_change_at_a_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A topic does not grow nor go while its config changes, and keeps its config while it grows or goes; the next change
+    of its config waits.
+    """
+    gate = Gate(monkeypatch, Topics, "keep")
+    with running(start) as broker:
+        before = made(broker)
+        gate.is_closed = True
+        first = broker.change_config(T, setting(retention_ms=77))
+        second = broker.change_config(T, setting(segment_ms=88))
+        until(lambda: gate.waiting)
+        for refused in (lambda: broker.add_partitions(before.id, 2), lambda: broker.delete_topic(before.id)):
+            assert str(refusal(refused)) == BUSY
+        assert broker.view().topics["t"] == before
+        gate.open()
+        assert [result(first), result(second)] == [None, None]
+        grown = broker.add_partitions(before.id, 2)
+        assert str(refusal(lambda: broker.change_config(T, setting(retention_ms=78)))) == BUSY
+        result(grown)
+        after = broker.view().topics["t"]
+        gone = broker.delete_topic(before.id)
+        error = refusal(lambda: broker.change_config(T, setting(retention_ms=78)))
+        assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        result(gone)
+        assert (after.config.retention_ms, after.config.segment_ms, len(after.partitions)) == (77, 88, 2)
+        assert broker.view().topics == {}
+
+
+def test_a_stop_waits(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    No file is written any more when another gateway may own the topics.
+    """
+    gate = Gate(monkeypatch, Topics, "keep")
+    with running(start) as broker:
+        made(broker)
+        gate.is_closed = True
+        change = broker.change_config(T, setting(retention_ms=77))
+        until(lambda: gate.waiting)
+        stopped = broker.stop()
+        pause(0.5)
+        assert not stopped.called
+        gate.open()
+        result(stopped)
+        result(change)
+    with running(start) as broker:
+        assert broker.view().topics["t"].config.retention_ms == 77
+
+
+def test_while_others_let_the_topic_grow(
+    start: Start, seaweed: Seaweed, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    What is set is kept when what others have done is taken over; a change that comes meanwhile is refused.
+    """
+    gate = Gate(monkeypatch, Topics, "take_over")
+    with running(start) as broker:
+        made(broker)
+        alter(broker, setting(retention_ms=77))
+        gate.is_closed = True
+        wait(Deferred.fromCoroutine(Topics(seaweed, namespace).messaging.configure("t", 2, None)))
+        until(lambda: gate.waiting)
+        assert str(refusal(lambda: broker.change_config(T, setting(retention_ms=78)))) == BUSY
+        gate.open()
+        until(lambda: len(broker.view().topics["t"].partitions) == 2)
+        assert alter(broker, setting(segment_ms=88)).retention_ms == 77
+    with running(start) as broker:
+        again = broker.view().topics["t"]
+        assert (again.config.retention_ms, again.config.segment_ms, len(again.partitions)) == (77, 88, 2)
+
+
+def test_topics_that_others_have_made(start: Start, seaweed: Seaweed, namespace: str) -> None:
+    """
+    They get configs as ours do, and stay theirs.
+    """
+    with running(start) as broker:
+        wait(Deferred.fromCoroutine(Topics(seaweed, namespace).messaging.configure("t", 1, None)))
+        until(lambda: "t" in broker.view().topics)
+        before = broker.view().topics["t"].config
+        after = alter(broker, setting(retention_ms=77))
+        assert after.overrides == {**before.overrides, "retention.ms": "77"}
+    with running(start) as broker:
+        assert broker.view().topics["t"].config == after
+        seen = result(Deferred.fromCoroutine(Topics(seaweed, namespace).seen("t")))
+        assert seen
+        assert seen.stored.kept.found
+
+
+def test_internal_topics(start: Start) -> None:
+    """
+    Theirs are kept, too, also when they are changed before they are kept for the first time.
+    """
+    with running(start) as broker:
+        log = broker.coordinator(Resource.GROUP, "g")
+        assert alter(broker, setting(segment_ms=88), STATE).segment_ms == 88
+        noted(log, [(b"a", b"1")])
+    with running(start) as broker:
+        found = broker.view().topics[STATE]
+        assert (dict(found.config.overrides), found.internal) == ({"segment.ms": "88"}, True)
+        assert broker.coordinator(Resource.GROUP, "g")
+
+
+def test_a_partition_that_is_opened_meanwhile(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    It has the config that the topic has then.
+    """
+    gate = Gate(monkeypatch, Making, "existing")
+    with running(start) as broker:
+        made(broker)
+        opened(broker).lose(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "to be opened anew"))
+        gate.is_closed = True
+        refusal(lambda: broker.partition(broker.view().topics["t"].id, 0))
+        alter(broker, setting(max_message_bytes=10))
+        gate.open()
+        assert opened(broker).topic == broker.view().topics["t"]
+
+
+def test_what_producers_wait_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    What is appended is safe when the topic says so now; what could be read still can, and who waits for files waits no
+    more where files are not waited for.
+    """
+    with running(start) as broker:
+        made(broker)
+        partition = opened(broker)
+        appended(partition, batch())
+        with monkeypatch.context() as patched:
+            for news in ("grown", "_look_in"):  # of files
+                patched.setattr(Flushes, news, lambda *_: None)
+            alter(broker, setting(seaweedmq_acks="flushed"))
+            assert (partition.high_watermark, offsets(fetched(partition, 0))) == (1, [0])
+            waiting = partition.append(batch(), Origin.CLIENT)
+            assert waiting.stored
+            assert waiting.safe
+            result(waiting.stored)
+            assert (partition.high_watermark, waiting.safe.called) == (1, False)
+            heard = list[int]()
+            partition.watch(lambda: heard.append(partition.high_watermark))
+            alter(broker, without("seaweedmq.acks"))
+            assert waiting.safe.called
+            assert (heard, offsets(fetched(partition, 0))) == ([2], [0, 1])

@@ -1,0 +1,108 @@
+"""
+The newest batches of a log, against a list of them.
+"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgateway.broker.tail import Tail
+
+PLENTY = 1 << 20
+
+
+def filled(*sizes: int, start: int = 0) -> Tail:
+    """
+    A tail of batches that have as many bytes as offsets, each of a byte of its own.
+    """
+    tail = Tail(start)
+    for number, size in enumerate(sizes):
+        tail.add(bytes([number]) * size, tail.end, tail.end + size)
+    return tail
+
+
+def read(tail: Tail, offset: int, max_bytes: int = PLENTY, *, stop: int = PLENTY, one: bool = False) -> list[int]:
+    batches, size = tail.read(offset, max_bytes, one, stop)
+    assert size == sum(map(len, batches))
+    return [batch[0] for batch in batches]
+
+
+def test_reads_begin_with_the_batch_of_the_offset() -> None:
+    tail = filled(2, 3, 1, start=10)
+    assert [read(tail, offset) for offset in range(10, 17)] == [
+        [0, 1, 2],
+        [0, 1, 2],
+        [1, 2],
+        [1, 2],
+        [1, 2],
+        [2],
+        [2],
+    ]
+
+
+def test_reads_stop_where_they_must() -> None:
+    """
+    Nothing is given that begins at the stop or later, be it the only one.
+    """
+    tail = filled(2, 3, 1)
+    assert [read(tail, 0, stop=stop) for stop in (0, 1, 2, 5, 6)] == [[], [0], [0], [0, 1], [0, 1, 2]]
+    assert read(tail, 5, one=True, stop=5) == []
+
+
+def test_what_is_cut_is_gone() -> None:
+    """
+    A batch goes when none of its offsets is needed.
+    """
+    tail = filled(2, 3, 1)
+    tail.cut(1)
+    assert (tail.start, tail.size) == (0, 6)
+    tail.cut(4)
+    assert (tail.start, tail.size, read(tail, 0)) == (2, 4, [1, 2])
+    tail.cut(6)
+    assert (tail.start, tail.end, tail.size, read(tail, 6)) == (6, 6, 0, [])
+    tail.add(b"\x09", 6, 7)
+    assert (tail.start, read(tail, 6)) == (6, [9])
+
+
+def test_shrinking_keeps_what_is_needed() -> None:
+    """
+    The oldest go first, as many as must; what is needed stays, however large it is.
+    """
+    tail = filled(2, 3, 1)
+    tail.shrink(4, keep_from=PLENTY)
+    assert (tail.start, tail.size) == (2, 4)
+    tail.shrink(0, keep_from=5)
+    assert (tail.start, tail.size) == (5, 1)
+    tail.shrink(0, keep_from=5)
+    assert tail.start == 5
+
+
+@given(
+    st.lists(st.integers(1, 5) | st.tuples(st.just("cut"), st.integers(0, 99)), max_size=400),
+    st.integers(0, 200),
+    st.integers(0, 30),
+    st.booleans(),
+)
+def test_tail_is_a_list(steps: list[int | tuple[str, int]], offset: int, max_bytes: int, one: bool) -> None:
+    """
+    Whatever was added and cut, a read gives what a list would.
+    """
+    tail, model = Tail(0), list[tuple[int, int]]()
+    for step in steps:
+        if isinstance(step, int):
+            model.append((tail.end, tail.end + step))
+            tail.add(bytes(step), tail.end, tail.end + step)
+        else:
+            tail.cut(step[1])
+            model = [place for place in model if place[1] > step[1]]
+    assert tail.start == (model[0][0] if model else tail.end)
+    assert tail.size == sum(end - base for base, end in model) == sum(map(len, tail.batches))
+    found, left = list[int](), max_bytes
+    for base, end in model:
+        if end <= offset:
+            continue
+        left -= end - base
+        if left < 0 and (found or not one):
+            break
+        found.append(end - base)
+    if offset < tail.end:
+        assert [len(batch) for batch in tail.read(offset, max_bytes, one, PLENTY)[0]] == found

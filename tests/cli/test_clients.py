@@ -1,0 +1,223 @@
+"""
+`kgateway clients` with a gateway that runs.
+"""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from kgateway.control.connections import LIMIT_MAX
+from kgateway.testing.kafka import Kafka
+from tests.cli.tools import Tool, new_topic
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    """
+    Without a wait before groups.
+    """
+    with Kafka("--broker", "memory:", "--group-initial-rebalance-delay-ms", "0") as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="module")
+def tool(kafka: Kafka) -> Tool:
+    """
+    Which asks it.
+    """
+    return Tool(kafka.bootstrap, kafka.control_socket)
+
+
+@pytest.fixture(scope="module")
+def topic(tool: Tool) -> str:
+    """
+    A topic.
+    """
+    return new_topic(tool)
+
+
+@pytest.fixture(scope="module")
+def producer(tool: Tool, topic: str) -> Producer:
+    """
+    It has sent a record of a hundred thousand bytes.
+    """
+    producer = Producer(
+        {"bootstrap.servers": tool.bootstrap, "client.id": "billing-1", "topic.metadata.refresh.interval.ms": -1}
+    )
+    producer.produce(topic, bytes(100_000))
+    producer.flush()
+    return producer
+
+
+@pytest.fixture(scope="module")
+def consumer(tool: Tool, topic: str, producer: Producer) -> Iterator[Consumer]:
+    """
+    It has read it, and waits for more.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": tool.bootstrap,
+            "client.id": "report-1",
+            "group.id": "report",
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 60_000,
+        }
+    )
+    consumer.subscribe([topic])
+    while not consumer.poll(1):
+        pass
+    yield consumer
+    consumer.close()
+
+
+def test_who_is_connected(tool: Tool, kafka: Kafka, producer: Producer, consumer: Consumer) -> None:
+    """
+    A line for each connection.
+    """
+    heading, *lines = tool("clients", "--sort", "in").lines
+    assert heading.split() == [
+        "CLIENT",
+        "SOFTWARE",
+        "ADDRESS",
+        "LISTENER",
+        "SINCE",
+        "REQUESTS",
+        "IN",
+        "OUT",
+        "WAITS",
+        "FOR",
+    ]
+    cells = lines[0].split()
+    assert cells[:2] == ["billing-1", "confluent-kafka-python"]
+    assert cells[4] == "plaintext"
+    assert (float(cells[7]) > 97, cells[8]) == (True, "KiB")
+    assert lines[0].endswith("  a request")
+
+
+def test_for_programs(tool: Tool, producer: Producer, consumer: Consumer) -> None:
+    """
+    With all that is known.
+    """
+    told = tool("clients", "--client", "billing-*", "--sort", "in", "--json").json
+    assert (told["connected"], told["fitting"]) >= (told["fitting"], len(told["clients"]))
+    largest = told["clients"][0]
+    assert largest["bytes_in"] > 100_000
+    assert largest["requests"] >= 2
+    assert largest["bytes_out"] > 0
+    assert largest["principal"] == "User:ANONYMOUS"
+    host, _, port = largest["address"].rpartition(":")
+    assert (host, port.isdecimal()) == ("127.0.0.1", True)
+    now_ms = time.time() * 1000
+    assert now_ms - 120_000 < largest["since_ms"] <= now_ms
+    assert {client["client_id"] for client in told["clients"]} == {"billing-1"}
+
+
+def test_what_is_not_known(tool: Tool, kafka: Kafka) -> None:
+    """
+    Of a client that tells nothing of itself is null for programs, and a dash for people.
+    """
+    with socket.create_connection(("127.0.0.1", kafka.port)) as silent:
+        address = "{}:{}".format(*silent.getsockname())
+        only: tuple[str, ...] = ("clients", "--client", address)
+        while not (found := tool(*only, "--json").json["clients"]):
+            pass  # it is accepted soon
+        assert [found[0][name] for name in ("client_id", "software", "software_version")] == [None] * 3
+        assert tool(*only).lines[1].split()[:3] == ["-", "-", address]
+
+
+def test_the_example_of_software_fits_real_clients(tool: Tool, producer: Producer) -> None:
+    """
+    As they call themselves: the first that the help names is that of this client in Python.
+    """
+    told = " ".join(tool("clients", "--help").lines)
+    pattern, _, name = told.partition("with this software, such as '")[2].split("'")[:3]
+    assert (pattern, name) == ("confluent-kafka-*", "librdkafka")
+    found = tool("clients", "--software", pattern, "--client", "billing-1", "--json").json["clients"]
+    assert {client["software"] for client in found} == {"confluent-kafka-python"}
+
+
+def test_what_they_wait_for(tool: Tool, producer: Producer, consumer: Consumer) -> None:
+    """
+    A long poll is one for Fetch.
+    """
+    waiting: set[str] = set()
+    while "the answer to Fetch" not in waiting:  # it asks again as soon as it has what it asked for
+        told = tool("clients", "--client", "report-*", "--json").json
+        waiting = {client["waits_for"] for client in told["clients"]}
+    assert waiting <= {"the answer to Fetch", "a request", "the answer to Heartbeat"}
+
+
+@pytest.mark.parametrize(
+    ("options", "fits"),
+    [
+        (["--client", "report-?"], {"report-1"}),
+        (["--client", "127.0.0.1:*"], {"billing-1", "report-1"}),
+        (["--software", "confluent*"], {"billing-1", "report-1"}),
+        (["--listener", "plain*", "--client", "b*"], {"billing-1"}),
+    ],
+)
+def test_some_of_them(tool: Tool, producer: Producer, consumer: Consumer, options: list[str], fits: set[str]) -> None:
+    """
+    By patterns, all of which must fit.
+    """
+    told = tool("clients", *options, "--json").json["clients"]
+    assert {client["client_id"] for client in told} - {"rdkafka"} == fits
+
+
+def test_none_of_them(tool: Tool, producer: Producer) -> None:
+    """
+    Which is told.
+    """
+    assert tool("clients", "--listener", "other").lines[0].startswith("none of the ")
+
+
+def test_no_more_than_so_many(tool: Tool, producer: Producer, consumer: Consumer) -> None:
+    """
+    How many are left is told.
+    """
+    heading, line, left = tool("clients", "--client", "*-1", "--limit", 1).lines
+    assert heading.startswith("CLIENT")
+    assert line.startswith("billing-1")
+    assert left.startswith("and ")
+    assert left.endswith(" more: see --limit")
+
+
+def test_sorted(tool: Tool, producer: Producer, consumer: Consumer) -> None:
+    """
+    The largest first.
+    """
+    for sort, field in (("requests", "requests"), ("in", "bytes_in"), ("out", "bytes_out"), ("idle", "idle_s")):
+        told = [client[field] for client in tool("clients", "--sort", sort, "--json").json["clients"]]
+        assert told == sorted(told, reverse=True)
+    told = [client["since_ms"] for client in tool("clients", "--sort", "since", "--json").json["clients"]]
+    assert told == sorted(told)
+
+
+def test_nobody_is_connected() -> None:
+    """
+    Which is told.
+    """
+    with Kafka("--broker", "memory:") as kafka:
+        assert Tool(kafka.bootstrap, kafka.control_socket)("clients").lines == ["nobody is connected"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--sort", "age"], 2, "argument --sort: invalid choice: 'age'"),
+        (["--limit", "x"], 2, "argument --limit: 'x' is no whole number from 1 on"),
+        (["--limit", "0"], 2, "argument --limit: '0' is no whole number from 1 on"),
+        (["--limit", str(LIMIT_MAX + 1)], 2, f"argument --limit: no more than {LIMIT_MAX} are told of at once"),
+        (["--control-socket", "/nowhere"], 1, "no gateway answers at /nowhere: is it running in another folder?"),
+    ],
+)
+def test_mistakes_in_the_command(tool: Tool, options: list[str], code: int, says: str) -> None:
+    """
+    Are told in a line.
+    """
+    ended = tool("clients", *options)
+    assert ended.code == code
+    assert says in ended.err.splitlines()[-1]

@@ -1,0 +1,222 @@
+"""
+`kgateway configs` with a gateway that runs.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kgateway.testing.kafka import Kafka
+from tests.cli.tools import Tool, new_topic
+
+
+@pytest.fixture(scope="module")
+def tool() -> Iterator[Tool]:
+    """
+    One gateway for all tests.
+    """
+    with Kafka("--broker", "memory:") as kafka:
+        yield Tool(kafka.bootstrap, kafka.control_socket)
+
+
+@pytest.fixture
+def topic(tool: Tool) -> str:
+    """
+    With a config of its own.
+    """
+    return new_topic(tool, retention_ms="1000")
+
+
+def is_set(tool: Tool, topic: str) -> dict[str, str]:
+    """
+    What is set for it.
+    """
+    told = tool("configs", "describe", "topic", topic, "--json").json
+    return {config["config"]: config["value"] for config in told["configs"]}
+
+
+def test_describe(tool: Tool, topic: str) -> None:
+    """
+    What was set, with its source and its default.
+    """
+    heading, line = tool("configs", "describe", "topic", topic).lines
+    assert heading.split() == ["CONFIG", "VALUE", "SOURCE", "DEFAULT"]
+    assert line.split() == ["retention.ms", "1000", "topic", "604800000"]
+
+
+def test_describe_all(tool: Tool, topic: str) -> None:
+    """
+    Also what nobody has set.
+    """
+    rows = {line.split()[0]: line.split()[1:] for line in tool("configs", "describe", "topic", topic, "--all").lines}
+    assert rows["cleanup.policy"] == ["delete", "default", "delete"]
+    assert rows["retention.ms"] == ["1000", "topic", "604800000"]
+
+
+def test_describe_nothing(tool: Tool) -> None:
+    """
+    How to see more is told.
+    """
+    topic = new_topic(tool)
+    [line] = tool("configs", "describe", "topic", topic).lines
+    assert line.startswith(f"nothing is set for topic {topic}: --all shows the ")
+
+
+def test_describe_for_programs(tool: Tool, topic: str) -> None:
+    """
+    With all that is known.
+    """
+    told = tool("configs", "describe", "topic", topic, "--json").json
+    assert (told["kind"], told["name"]) == ("topic", topic)
+    [config] = told["configs"]
+    config.pop("documentation")
+    assert config == {
+        "config": "retention.ms",
+        "value": "1000",
+        "source": "topic",
+        "default": "604800000",
+        "read_only": False,
+        "sensitive": False,
+    }
+
+
+def test_describe_a_broker(tool: Tool) -> None:
+    """
+    It is asked itself; one that is not there is told with those that are.
+    """
+    rows = [line.split()[0] for line in tool("configs", "describe", "broker", 1, "--all").lines]
+    assert "num.partitions" in rows
+    assert tool("configs", "describe", "broker", 7).err == (
+        "kgateway configs describe: BROKER_NOT_AVAILABLE: there is no broker 7; there are: 1\n"
+    )
+
+
+def test_a_group(tool: Tool) -> None:
+    """
+    Has configs before it is there.
+    """
+    group, session = ("group", "billing"), "consumer.session.timeout.ms"
+    assert tool("configs", "set", *group, f"{session}=60000").lines == [f"group billing: {session}=60000 set"]
+    assert tool("configs", "describe", *group).lines[1].split() == [session, "60000", "group", "45000"]
+    assert tool("configs", "unset", *group, session).lines == [f"group billing: {session} unset"]
+    assert tool("configs", "describe", *group).lines[0].startswith("nothing is set for group billing")
+
+
+def test_set_and_unset(tool: Tool, topic: str) -> None:
+    """
+    Several at once.
+    """
+    told = tool("configs", "set", "topic", topic, "retention.ms=5", "max.message.bytes=99999").lines
+    assert told == [f"topic {topic}: retention.ms=5 set", f"topic {topic}: max.message.bytes=99999 set"]
+    assert is_set(tool, topic) == {"retention.ms": "5", "max.message.bytes": "99999"}
+    assert tool("configs", "unset", "topic", topic, "retention.ms").lines == [f"topic {topic}: retention.ms unset"]
+    assert is_set(tool, topic) == {"max.message.bytes": "99999"}
+
+
+def test_append_and_subtract(tool: Tool, topic: str) -> None:
+    """
+    Of what is a list.
+    """
+    told = tool("configs", "append", "topic", topic, "cleanup.policy=compact").lines
+    assert told == [f"topic {topic}: cleanup.policy=compact appended"]
+    assert is_set(tool, topic)["cleanup.policy"] == "delete,compact"
+    told = tool("configs", "subtract", "topic", topic, "cleanup.policy=delete").lines
+    assert told == [f"topic {topic}: cleanup.policy=delete subtracted"]
+    assert is_set(tool, topic)["cleanup.policy"] == "compact"
+
+
+@pytest.mark.parametrize(
+    ("given", "done"),
+    [
+        (["set", "retention.ms=5"], "retention.ms=5 would be set"),
+        (["append", "cleanup.policy=compact"], "cleanup.policy=compact would be appended"),
+        (["unset", "retention.ms"], "retention.ms would be unset"),
+    ],
+)
+def test_a_dry_run(tool: Tool, topic: str, given: list[str], done: str) -> None:
+    """
+    Changes nothing.
+    """
+    how, *values = given
+    assert tool("configs", how, "topic", topic, *values, "--dry-run").lines == [f"topic {topic}: {done}"]
+    told = tool("configs", how, "topic", topic, *values, "--dry-run", "--json").json
+    names = [value.partition("=")[0] for value in values]
+    assert told == {"kind": "topic", "name": topic, "changed": False, "configs": names}
+    assert is_set(tool, topic) == {"retention.ms": "1000"}
+
+
+@pytest.mark.parametrize("dry_run", [[], ["--dry-run"]])
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("retention.mss=5", "did you mean retention.ms?; nothing is changed"),
+        ("retention.ms=soon", "; nothing is changed"),
+        ("segment.bytes=-7", "; nothing is changed"),
+    ],
+)
+def test_what_is_refused(tool: Tool, topic: str, value: str, says: str, dry_run: list[str]) -> None:
+    """
+    With all that was to be changed with it, and the near name is told.
+    """
+    ended = tool("configs", "set", "topic", topic, "max.message.bytes=99999", value, *dry_run)
+    assert (ended.code, ended.out) == (1, b"")
+    [line] = ended.err.splitlines()
+    assert line.startswith("kgateway configs set: INVALID_CONFIG: ")
+    assert line.endswith(says)
+    assert is_set(tool, topic) == {"retention.ms": "1000"}
+
+
+def test_unset_of_what_there_is_not(tool: Tool, topic: str) -> None:
+    """
+    Changes nothing of what is named with it, and the near name is told.
+    """
+    for name, says in (("retenton.ms", "; did you mean retention.ms?"), ("x", "")):
+        ended = tool("configs", "unset", "topic", topic, "retention.ms", name)
+        assert (ended.code, ended.out) == (1, b"")
+        assert ended.err == f"kgateway configs unset: topic {topic} has no config {name}{says}; nothing is changed\n"
+    assert is_set(tool, topic) == {"retention.ms": "1000"}
+
+
+def test_diff(tool: Tool, topic: str) -> None:
+    """
+    What differs, by name.
+    """
+    other = new_topic(tool, cleanup_policy="compact")
+    heading, *rows = [line.split() for line in tool("configs", "diff", topic, other).lines]
+    assert heading == ["CONFIG", topic, other]
+    assert rows == [["cleanup.policy", "delete", "compact"], ["retention.ms", "1000", "604800000"]]
+    told = tool("configs", "diff", topic, other, "--json").json
+    assert told["topics"] == [topic, other]
+    assert told["configs"][0] == {"config": "cleanup.policy", "values": ["delete", "compact"]}
+    assert tool("configs", "diff", topic, topic).lines == [f"{topic} and {topic} have the same configs"]
+
+
+def test_a_topic_that_is_not_there(tool: Tool, topic: str) -> None:
+    """
+    Is told with near ones, whatever is to be done to it.
+    """
+    for given in (["describe", "topic"], ["set", "topic"], ["unset", "topic"], ["diff", topic]):
+        values = {"set": ["retention.ms=1"], "unset": ["retention.ms"]}.get(given[0], [])
+        ended = tool("configs", *given, f"{topic}x", *values)
+        assert ended.code == 1
+        assert ended.err.startswith(f"kgateway configs {given[0]}: there is no topic {topic}x; did you mean {topic}")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["describe", "user", "a"], "argument KIND: invalid choice: 'user'"),
+        (["set", "topic", "a", "b"], "argument CONFIG=VALUE: 'b' is not NAME=VALUE"),
+        (["set", "topic", "a", "b=1", "c=2", "b=1"], "configs set: error: b is given twice: which value is meant?"),
+        (["append", "topic", "a", "b=1", "b=2"], "b is given twice: which value is meant?"),
+        (["subtract", "topic", "a", "b=1", "b=2"], "b is given twice: which value is meant?"),
+        (["set", "topic", "a"], "the following arguments are required: CONFIG=VALUE"),
+    ],
+)
+def test_mistakes_in_the_command(tool: Tool, given: list[str], says: str) -> None:
+    """
+    Are told before anybody is asked.
+    """
+    ended = tool("configs", *given)
+    assert ended.code == 2
+    assert says in ended.err.splitlines()[-1]

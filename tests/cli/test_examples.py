@@ -1,0 +1,83 @@
+"""
+The examples at the ends of helps.
+"""
+
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kgateway.cli.main import _parser
+from kgateway.testing.kafka import Kafka
+from tests.cli.shell import Shell
+
+COMMANDS = ("clients", "topics", "configs", "produce", "consume", "groups")
+LAST = ("kgateway groups delete", "kgateway topics delete", "kgateway topics create")
+
+
+def leaves(parser: ArgumentParser) -> Iterator[ArgumentParser]:
+    """
+    The commands below one, or itself.
+    """
+    below = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
+    if not below:
+        yield parser
+    for action in below:
+        for command in action.choices.values():
+            yield from leaves(command)
+
+
+def of(command: str) -> list[ArgumentParser]:
+    """
+    A command and its subcommands.
+    """
+    parser = _parser([command])
+    [action] = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
+    return [*leaves(action.choices[command])]
+
+
+ALL = {leaf.prog: leaf for command in COMMANDS for leaf in of(command)}
+
+
+def example(parser: ArgumentParser) -> str:
+    """
+    The line to run, as the help shows it.
+    """
+    heading, line = parser.format_help().splitlines()[-2:]
+    assert heading == "example:"
+    return line.removeprefix("  $ ")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """
+    Before a gateway with what examples speak of: topics with records in all partitions, and a group that has read.
+    """
+    with Kafka("--broker", "memory:", "--group-initial-rebalance-delay-ms", "0") as kafka:
+        shell = Shell(kafka, tmp_path)
+        code, told = shell.run(
+            "kgateway topics create orders billing --partitions 4"
+            "&& for p in 0 1 2 3; do seq 20 | kgateway produce orders --partition $p -q || exit 1; done"
+            "&& kgateway consume orders --group billing -n 5 -q"
+        )
+        assert code == 0, told
+        yield shell
+
+
+def test_all_subcommands_have_one() -> None:
+    """
+    That begins with their name, or pipes something into them.
+    """
+    assert len(ALL) == 1 + 7 + 6 + 1 + 1 + 4
+    for name, parser in ALL.items():
+        assert example(parser).rpartition("| ")[2].startswith(name), name
+
+
+def test_they_work(shell: Shell) -> None:
+    """
+    As they stand there; those that delete come last, and then what is made anew.
+    """
+    for name in [*(name for name in ALL if name not in LAST), *LAST]:
+        code, told = shell.run(example(ALL[name]))
+        assert code == 0, f"{name}: {told}"

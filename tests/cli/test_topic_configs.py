@@ -1,0 +1,34 @@
+"""
+The configs of topics as people read them.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kgateway.cli.topic_configs import as_markdown, as_text
+from kgateway.cluster.config_rows import Row
+from kgateway.cluster.config_table import TOPIC_CONFIGS
+
+PAGE = Path(__file__).parents[2] / "docs" / "topic-configs.md"
+ROWS = pytest.mark.parametrize("row", TOPIC_CONFIGS.values(), ids=TOPIC_CONFIGS)
+
+
+def test_the_page_is_what_the_table_says() -> None:
+    """
+    docs/topic-configs.md is the output of `kgateway topic-configs --markdown`.
+    """
+    assert as_markdown() + "\n" == PAGE.read_text()
+
+
+@ROWS
+def test_each_config_has_a_line(row: Row) -> None:
+    """
+    With its default, and with the reason where it has no effect.
+    """
+    (line,) = [line for line in as_markdown().splitlines() if line.startswith(f"| `{row.name}` |")]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[1:3] == [f"`{row.default}`" if row.default else "none", row.meaning]
+    assert row.without_effect in cells[4] if row.without_effect else cells[4].startswith("yes")
+    (shown,) = [line for line in as_text().splitlines() if line.startswith(f"{row.name} ")]
+    assert ("no effect" in shown) == bool(row.without_effect)

@@ -1,0 +1,354 @@
+"""
+`kgateway topics` with a gateway that runs.
+"""
+
+import os
+import pty
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from kgateway.testing.kafka import Kafka
+from tests.cli.tools import NO_RETENTION, Ended, Tool, new_topic
+
+
+@pytest.fixture(scope="module")
+def tool() -> Iterator[Tool]:
+    """
+    One gateway for all tests.
+    """
+    with Kafka("--broker", "memory:", *NO_RETENTION) as kafka:
+        yield Tool(kafka.bootstrap, kafka.control_socket)
+
+
+@pytest.fixture
+def topic(tool: Tool) -> str:
+    """
+    Of two partitions, with two records in the first and three in the second.
+    """
+    name = new_topic(tool, partitions=2)
+    tool("produce", name, "--partition", 0, text="a\nb\n")
+    lines = [f'{{"value": "{number}", "timestamp": {1000 * number}, "partition": 1}}\n' for number in range(3)]
+    tool("produce", name, "--json", text="".join(lines))
+    return name
+
+
+def refused(ended: Ended) -> str:
+    """
+    The reason, in one line, of what was not done.
+    """
+    assert ended.code == 1, ended
+    [line] = ended.err.splitlines()
+    return re.sub(r"^kgateway topics [\w-]+: ", "", line)
+
+
+def starts(tool: Tool, topic: str) -> list[int]:
+    """
+    Where each partition begins.
+    """
+    [described] = tool("topics", "describe", topic, "--json").json["topics"]
+    return [part["start"] for part in described["partitions"]]
+
+
+def test_list(tool: Tool, topic: str) -> None:
+    """
+    A table, of all or of some.
+    """
+    heading, line = tool("topics", "list", topic).lines
+    assert heading.split() == ["TOPIC", "PARTITIONS", "REPLICAS", "RECORDS", *heading.split()[4:]]
+    assert line.split()[:4] == [topic, "2", "1", "5"]
+    assert line.split()[-1] == "delete"
+    listed = [line.split()[0] for line in tool("topics", "list").lines[1:]]
+    assert topic in listed
+    assert listed == sorted(listed)
+
+
+def test_list_for_programs(tool: Tool, topic: str) -> None:
+    """
+    With all that is known.
+    """
+    [told] = tool("topics", "list", topic, "--json").json["topics"]
+    told.pop("bytes")  # not every server and broker tells
+    assert told == {
+        "topic": topic,
+        "partitions": 2,
+        "replicas": 1,
+        "records": 5,
+        "cleanup_policy": "delete",
+        "internal": False,
+    }
+
+
+def test_list_internal_ones(tool: Tool, topic: str) -> None:
+    """
+    When they are asked for.
+    """
+    tool("consume", topic, "--group", "any", "-n", 1)
+    assert "__consumer_offsets" not in tool("topics", "list").out.decode()
+    assert "__consumer_offsets" in tool("topics", "list", "--internal").out.decode()
+    assert "__consumer_offsets" in tool("topics", "list", "__consumer_offsets").out.decode()
+
+
+def test_list_nothing() -> None:
+    """
+    A gateway without topics says so.
+    """
+    with Kafka("--broker", "memory:") as kafka:
+        tool = Tool(kafka.bootstrap)
+        assert tool("topics", "list").lines == ["there are no topics"]
+        assert tool("topics", "list", "--json").json == {"topics": []}
+
+
+def test_describe(tool: Tool, topic: str) -> None:
+    """
+    Its partitions, and what was set.
+    """
+    tool("configs", "set", "topic", topic, "retention.ms=86400000")
+    summary, config, empty, heading, *rows = tool("topics", "describe", topic).lines
+    assert summary.startswith(f"{topic}: 2 partitions, 1 replica, 5 records")
+    assert (config, empty) == ("  retention.ms=86400000", "")
+    assert heading.split() == ["PARTITION", "LEADER", "EPOCH", "START", "END", "RECORDS", "REPLICAS", "IN", "SYNC"]
+    cells = [row.split() for row in rows]
+    assert [[*row[:2], *row[3:]] for row in cells] == [
+        ["0", "1", "0", "2", "2", "1", "1"],
+        ["1", "1", "0", "3", "3", "1", "1"],
+    ]
+
+
+def test_describe_for_programs(tool: Tool, topic: str) -> None:
+    """
+    With all that is known.
+    """
+    [told] = tool("topics", "describe", topic, "--json").json["topics"]
+    assert (told["topic"], told["replicas"], told["records"], told["configs"]) == (topic, 1, 5, {})
+    assert len(told["id"]) == 22
+    ends = [(part["partition"], part["leader"], part["start"], part["end"]) for part in told["partitions"]]
+    assert ends == [(0, 1, 0, 2), (1, 1, 0, 3)]
+    assert [(part["replicas"], part["in_sync"]) for part in told["partitions"]] == [([1], [1])] * 2
+
+
+def test_describe_several(tool: Tool) -> None:
+    """
+    With a line between; those that are not there are told with near ones.
+    """
+    one, two = new_topic(tool), new_topic(tool)
+    out = tool("topics", "describe", one, two).out.decode()
+    assert f"\n\n{two}: 1 partition, 1 replica, 0 records" in out
+    told = refused(tool("topics", "describe", one, f"{two}x"))
+    assert told.startswith(f"there is no topic {two}x; did you mean {two}")
+
+
+def test_create(tool: Tool) -> None:
+    """
+    As it is asked for; what is not said the server chooses.
+    """
+    options = (
+        "--partitions",
+        3,
+        "--replicas",
+        1,
+        "--config",
+        "retention.ms=1000",
+        "--config",
+        "cleanup.policy=compact",
+    )
+    assert tool("topics", "create", "made-a", "made-b", *options).lines == ["made-a: created", "made-b: created"]
+    [told] = tool("topics", "describe", "made-b", "--json").json["topics"]
+    assert len(told["partitions"]) == 3
+    assert told["configs"] == {"cleanup.policy": "compact", "retention.ms": "1000"}
+    tool("topics", "create", "made-c")
+    [told] = tool("topics", "describe", "made-c", "--json").json["topics"]
+    assert (len(told["partitions"]), told["configs"]) == (4, {})
+
+
+def test_create_what_cannot_be(tool: Tool, topic: str) -> None:
+    """
+    Is refused with the server's reason; the others are made.
+    """
+    ended = tool("topics", "create", topic, "a b", "made-d")
+    assert ended.lines == ["made-d: created"]
+    assert refused(ended).startswith(f"{topic} is not created: TOPIC_ALREADY_EXISTS")
+    assert "; a b is not created: INVALID_TOPIC_EXCEPTION" in ended.err
+    ended = tool("topics", "create", topic, "made-e", "--json")
+    assert [(told["topic"], told["created"]) for told in ended.json["topics"]] == [(topic, False), ("made-e", True)]
+    assert "retention.mss" in refused(tool("topics", "create", "made-f", "--config", "retention.mss=1"))
+
+
+def test_alter(tool: Tool, topic: str) -> None:
+    """
+    There are more partitions then, and never fewer.
+    """
+    assert tool("topics", "alter", topic, "--partitions", 5).lines == [f"{topic}: altered to 5 partitions"]
+    assert starts(tool, topic) == [0] * 5
+    told = refused(tool("topics", "alter", topic, "--partitions", 4))
+    assert told.startswith(f"{topic} is not altered to 4 partitions: INVALID_PARTITIONS")
+    told = refused(tool("topics", "alter", f"{topic}x", "--partitions", 4))
+    assert told.startswith(f"there is no topic {topic}x; did you mean {topic}")
+
+
+def test_delete(tool: Tool, topic: str) -> None:
+    """
+    Several at once, by pattern too.
+    """
+    tool("topics", "create", f"{topic}-a", f"{topic}-b")
+    assert tool("topics", "delete", topic, "--yes").lines == [f"{topic}: deleted"]
+    ended = tool("topics", "delete", f"{topic}-*", "--yes", "--json")
+    told = [{"topic": f"{topic}-{one}", "deleted": True, "problem": None} for one in "ab"]
+    assert ended.json == {"topics": told}
+    assert refused(tool("topics", "delete", f"{topic}-*", "--yes")) == f"no topic fits {topic}-*"
+
+
+def test_delete_what_is_not_there(tool: Tool, topic: str) -> None:
+    """
+    Is refused before anything is deleted.
+    """
+    told = refused(tool("topics", "delete", topic, f"{topic}x", "--yes"))
+    assert told.startswith(f"there is no topic {topic}x; did you mean {topic}")
+    assert tool("topics", "list", topic).code == 0
+
+
+@pytest.mark.parametrize(
+    "command", [["delete"], ["delete-records", "--before", "1"], ["purge"]], ids=lambda command: command[0]
+)
+def test_without_a_terminal_nobody_is_asked(tool: Tool, topic: str, command: list[str]) -> None:
+    """
+    So nothing is done without --yes.
+    """
+    told = refused(tool("topics", *command, topic))
+    assert told.startswith("this would delete ")
+    assert told.endswith(": say --yes, for there is no terminal to ask at; nothing is done")
+    assert starts(tool, topic) == [0, 0]
+
+
+@pytest.mark.parametrize(("says", "deletes"), [("y", True), ("YES", True), ("n", False), ("", False), ("yet", False)])
+def test_at_a_terminal_one_is_asked(tool: Tool, topic: str, says: str, deletes: bool) -> None:
+    """
+    And only yes is yes.
+    """
+    main, other = pty.openpty()
+    os.write(main, says.encode() + b"\n")
+    with tool.start("topics", "delete", topic, stdin=other) as process:
+        assert process.stderr
+        told = process.stderr.read().decode()
+        assert process.wait(30) == (0 if deletes else 1)
+    os.close(main)
+    os.close(other)
+    assert told.startswith(f"delete {topic} with 5 records? [y/N] ")
+    assert ("nothing is done" in told) == (not deletes)
+    assert (tool("topics", "list", topic).code == 0) == (not deletes)
+
+
+def test_a_pattern_is_deleted_only_by_who_is_sure(tool: Tool) -> None:
+    """
+    It is a mistake otherwise, and how to see what fits is told.
+    """
+    ended = tool("topics", "delete", "order*")
+    assert ended.code == 2
+    seen = "`kgateway topics list 'order*'` shows which topics fit"
+    assert ended.err.splitlines()[-1].endswith(f"order* is a pattern: say --yes to delete all that fits; {seen}")
+
+
+@pytest.mark.parametrize(
+    ("which", "before", "begin"),
+    [
+        ("", "1", [1, 1]),
+        (":0", "1", [1, 0]),
+        (":1", "1970-01-01T00:00:01Z", [0, 1]),
+        (":1", "1970-01-01T00:00:01.001Z", [0, 2]),
+        (":0,1", "2999-01-01", [2, 3]),
+        ("", "end", [2, 3]),
+        ("", "-1", [1, 2]),
+        ("", "beginning", [0, 0]),
+    ],
+)
+def test_delete_records(tool: Tool, topic: str, which: str, before: str, begin: list[int]) -> None:
+    """
+    Up to a place in each partition that is named.
+    """
+    ended = tool("topics", "delete-records", f"{topic}{which}", "--before", before, "--yes")
+    assert ended.code == 0
+    assert starts(tool, topic) == begin
+    rows = {int(row.split()[1]): [int(cell) for cell in row.split()[2:]] for row in ended.lines[1:]}
+    assert rows == {index: [begin[index], begin[index], 2 + index] for index in rows}
+    assert rows.keys() == ({int(index) for index in which[1:].split(",")} if which else {0, 1})
+
+
+def test_delete_records_for_programs(tool: Tool, topic: str) -> None:
+    """
+    With all that is known.
+    """
+    told = tool("topics", "delete-records", f"{topic}:1", "--before", 2, "--yes", "--json").json
+    one = {"topic": topic, "partition": 1, "deleted": 2, "start": 2, "end": 3, "problem": None}
+    assert told == {"partitions": [one]}
+
+
+def test_delete_records_that_are_not_there(tool: Tool, topic: str) -> None:
+    """
+    Is refused before anything is deleted.
+    """
+    delete = ("topics", "delete-records", "--yes", "--before")
+    told = refused(tool(*delete, 3, topic))
+    assert told == f"{topic}-0 ends at 2: nothing beyond the end can be deleted; nothing is done"
+    told = refused(tool(*delete, 1, f"{topic}:0,7"))
+    assert told == f"there is no partition {topic}-7: {topic} has 2; nothing is done"
+    assert starts(tool, topic) == [0, 0]
+
+
+def test_records_of_a_compacted_topic_are_not_deleted(tool: Tool) -> None:
+    """
+    The server refuses it, and what to do about it is told.
+    """
+    topic = new_topic(tool, cleanup_policy="compact")
+    tool("produce", topic, "--key", "a", "--partition", 0, text="1\n")
+    told = refused(tool("topics", "purge", topic, "--yes"))
+    assert told.startswith(f"{topic}-0: POLICY_VIOLATION")
+
+
+def test_purge(tool: Tool, topic: str) -> None:
+    """
+    The topic is empty, and goes on where it was.
+    """
+    assert tool("topics", "purge", topic, "--yes").code == 0
+    assert starts(tool, topic) == [2, 3]
+    tool("produce", topic, "--partition", 0, text="c")
+    assert tool("consume", topic, "-f", "%o %s\n").lines == ["2 c"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["create", "a", "--partitions", "0"], "argument --partitions: '0' is no whole number from 1 on"),
+        (["create", "a", "--config", "b"], "argument --config: 'b' is not NAME=VALUE"),
+        (["create", "a", "--config", "b=1", "--config", "b=2"], "b is given twice: which value is meant?"),
+        (["alter", "a"], "the following arguments are required: --partitions"),
+        (["delete-records", "a:x", "--before", "1"], "'a:x' is not TOPIC or TOPIC:N,N"),
+        (["delete-records", "a", "--before", "x"], "argument --before: 'x' is none of them: beginning, end"),
+        (["list", "--timeout", "0"], "argument --timeout: '0' is no number of seconds above 0, up to 86400"),
+        ([], "the following arguments are required: WHAT"),
+    ],
+)
+def test_mistakes_in_the_command(tool: Tool, given: list[str], says: str) -> None:
+    """
+    Are told before anybody is asked.
+    """
+    ended = tool("topics", *given)
+    assert ended.code == 2
+    assert says in ended.err.splitlines()[-1]
+
+
+def test_without_a_server_it_says_what_to_do() -> None:
+    """
+    At the end of the reason, of each of the commands.
+    """
+    tool = Tool("127.0.0.1:1")
+    advice = "name a server with --bootstrap HOST:PORT or in $KGATEWAY_BOOTSTRAP"
+    for command, called in (
+        (["topics", "list"], "topics list"),
+        (["configs", "describe", "topic", "a"], "configs describe"),
+        (["produce", "a"], "produce"),
+        (["consume", "a"], "consume"),
+    ):
+        ended = tool(*command)
+        assert (ended.code, ended.out) == (1, b"")
+        assert ended.err == f"kgateway {called}: nobody listens at 127.0.0.1:1; {advice}\n"

@@ -1,0 +1,128 @@
+"""
+A gateway before a cluster, as a process of its own: it is killed, paused and started again, and keeps its port.
+"""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from time import monotonic, sleep
+
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.messages.create_topics import CreateTopicsRequest
+from kgateway.testing.kafka import Kafka
+from kgateway.wire.errors import ErrorCode
+from tests.faults.client import Client
+from tests.faults.killing import free_port
+
+_CREATE_VERSION = 7
+_LINES_SHOWN = 30
+_PATIENCE_S = 60
+_PAUSE_S = 0.2
+
+
+class Gateway:
+    """
+    What `kgateway serve --broker seaweedmq:MASTER:PORT` runs.
+    """
+
+    def __init__(self, cluster: DevCluster, folder: Path, name: str = "gateway") -> None:
+        self.name = name
+        self.port = free_port()
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self.is_running = False
+        home = self._home = folder / name
+        home.mkdir()
+        options = ("--listen", f"tcp:{self.port}:interface=127.0.0.1", "--broker", f"seaweedmq:{cluster.masters[0]}")
+        self._kafka = Kafka(*options, folder=home, patience_s=_PATIENCE_S)
+
+    @property
+    def log(self) -> str:
+        """
+        What all its lives have written to their log.
+        """
+        return self._kafka.log
+
+    def tracebacks(self) -> list[str]:
+        """
+        Those in its log, each with the lines around it.
+        """
+        lines = self.log.splitlines()
+        places = [number for number, line in enumerate(lines) if "Traceback" in line]
+        return ["\n".join(lines[max(number - 2, 0) : number + _LINES_SHOWN]) for number in places]
+
+    def start(self) -> float:
+        """
+        Start, and wait until clients can connect; the seconds that took.
+        """
+        began = monotonic()
+        self._kafka.start()
+        self.is_running = True
+        return monotonic() - began
+
+    def stop(self) -> None:
+        """
+        End in good order.
+        """
+        self._kafka.stop()
+        self.is_running = False
+
+    def kill(self) -> None:
+        """
+        Now.
+        """
+        if self.is_running:
+            self.is_running = False
+            self._kafka.kill()
+
+    def pause(self) -> None:
+        """
+        Let it sleep: its connections stay, and nothing is answered.
+        """
+        os.kill(self._kafka.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """
+        Let it go on after a pause.
+        """
+        os.kill(self._kafka.pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        """
+        In good order, so that the next one need not wait, whatever it is doing.
+        """
+        if self.is_running:
+            (self._home / "gateway.log").write_text(self.log)
+            self.resume()
+            try:
+                self.stop()
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def create(self, name: str, partitions: int, acks: str, form: str) -> None:
+        """
+        Make a topic.
+        """
+        configs = {"seaweedmq.acks": acks, "seaweedmq.format": form}
+        if form == "plain":
+            configs["message.timestamp.type"] = "LogAppendTime"  # no other times have a place there
+        asked = CreateTopicsRequest.Topic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            assignments=[],
+            configs=[CreateTopicsRequest.Topic.Config(name=key, value=value) for key, value in configs.items()],
+        )
+        with Client(self.port, patience_s=_PATIENCE_S) as client:
+            code = _created(client, asked)
+            deadline = monotonic() + _PATIENCE_S
+            while code == ErrorCode.REQUEST_TIMED_OUT and monotonic() < deadline:
+                sleep(_PAUSE_S)  # a broker that was started just now makes no topics yet, or it has and did not say so
+                code = _created(client, asked)
+                code = ErrorCode.NONE if code == ErrorCode.TOPIC_ALREADY_EXISTS else code
+        assert code == ErrorCode.NONE, f"topic {name}: {code.name}"
+
+
+def _created(client: Client, asked: CreateTopicsRequest.Topic) -> ErrorCode:
+    [told] = client.ask(CreateTopicsRequest(topics=[asked]), _CREATE_VERSION).topics
+    return ErrorCode(told.error_code)

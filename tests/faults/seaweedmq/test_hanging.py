@@ -1,0 +1,107 @@
+"""
+A call to the cluster hangs: a fetch is answered all the same, for every partition, about when it is due.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+from uuid import uuid4
+
+import pytest
+
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.messages.fetch import FetchRequest, FetchResponse
+from kgateway.wire.errors import ErrorCode
+from tests.faults.client import FETCH_VERSION, Client
+from tests.faults.ledger import Place
+from tests.faults.seaweedmq.asking import all_values, produce_until_taken, values_of
+from tests.faults.seaweedmq.gateway import Gateway
+
+_WAIT_MS = 500
+_BYTES = 1 << 20
+_A_LITTLE_S = 1.0  # on a machine that is busy
+_OLD = [b"old %d" % number for number in range(10)]
+
+Answer = FetchResponse.Response.Partition
+
+
+@pytest.fixture
+def gateway(cluster: DevCluster, tmp_path: Path) -> Iterator[Gateway]:
+    found = Gateway(cluster, tmp_path)
+    found.start()
+    try:
+        yield found
+    finally:
+        cluster.mend()
+        found.end()
+
+
+@pytest.fixture
+def topic(gateway: Gateway) -> str:
+    """
+    One with records in partition 0 that are in files alone, and with some in partition 1 that the gateway has.
+    """
+    name = f"hanging-{uuid4().hex[:8]}"
+    gateway.create(name, 2, "held", "batch")
+    with Client(gateway.port) as client:
+        produce_until_taken(client, (name, 0), *_OLD)
+    gateway.stop()
+    gateway.start()
+    with Client(gateway.port) as client:
+        produce_until_taken(client, (name, 1), b"new")
+    return name
+
+
+def fetched(client: Client, *places: Place) -> dict[int, Answer]:
+    """
+    The answers to a fetch from the beginnings of these partitions, which must come in time.
+    """
+    wanted = [_wanted(index) for _, index in places]
+    topics = [FetchRequest.Topic(topic=places[0][0], partitions=wanted)]
+    request = FetchRequest(max_wait_ms=_WAIT_MS, min_bytes=1, max_bytes=_BYTES, topics=topics)
+    began = monotonic()
+    answer = client.ask(request, FETCH_VERSION)
+    assert monotonic() - began < _WAIT_MS / 1_000 + _A_LITTLE_S
+    found = {told.partition_index: told for told in answer.responses[0].partitions}
+    assert all(told.error_code == ErrorCode.NONE for told in found.values())
+    return found
+
+
+def _wanted(index: int) -> FetchRequest.Topic.Partition:
+    return FetchRequest.Topic.Partition(partition=index, fetch_offset=0, partition_max_bytes=_BYTES)
+
+
+def test_a_fetch_of_what_only_files_have_is_answered_when_the_filer_hangs(
+    cluster: DevCluster, gateway: Gateway, topic: str
+) -> None:
+    """
+    Without records. When the filer answers again, they come.
+    """
+    place = topic, 0
+    with Client(gateway.port) as client:
+        cluster.server.pause()
+        told = fetched(client, place)[0]
+        assert (told.high_watermark, values_of(told)) == (len(_OLD), [])
+        assert fetched(client, place)[0].high_watermark == len(_OLD)
+    cluster.server.resume()
+    assert all_values(gateway, place) == _OLD
+
+
+def test_other_partitions_are_read_meanwhile(cluster: DevCluster, gateway: Gateway, topic: str) -> None:
+    """
+    What the gateway has itself comes, beside a partition that cannot be read.
+    """
+    with Client(gateway.port) as client:
+        cluster.server.pause()
+        told = fetched(client, (topic, 0), (topic, 1))
+        assert [values_of(told[index]) for index in (0, 1)] == [[], [b"new"]]
+
+
+def test_a_broker_that_hangs_is_no_matter_to_who_reads(cluster: DevCluster, gateway: Gateway, topic: str) -> None:
+    """
+    Files are read from the filer, what is new is here.
+    """
+    with Client(gateway.port) as client:
+        cluster.broker.pause()
+        for place, values in (((topic, 0), _OLD), ((topic, 1), [b"new"])):
+            assert values_of(fetched(client, place)[place[1]]) == values

@@ -1,0 +1,68 @@
+"""
+Somebody else publishes to a partition while a gateway does: the offsets that SeaweedMQ gives are not those foreseen.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweedmq.forms.by_name import FORMS
+from kgateway.broker.seaweedmq.forms.form import Message
+from tests.broker.seaweedmq.published import Published
+from tests.faults.client import FETCH_VERSION, Client, fetch_request
+from tests.faults.seaweedmq.asking import all_values, produce_until_taken
+from tests.faults.seaweedmq.gateway import Gateway
+
+
+@pytest.fixture
+def gateway(cluster: DevCluster, tmp_path: Path) -> Iterator[Gateway]:
+    found = Gateway(cluster, tmp_path)
+    found.start()
+    try:
+        yield found
+    finally:
+        found.end()
+
+
+def made(gateway: Gateway, form: str) -> str:
+    """
+    The name of a new topic of one partition.
+    """
+    name = f"intruded-{form}-{uuid4().hex[:8]}"
+    gateway.create(name, 1, "held", form)
+    return name
+
+
+def test_batches_that_come_again_are_there_once(cluster: DevCluster, gateway: Gateway) -> None:
+    """
+    As if by a stream that broke, and whose messages came late. What is produced then has the next offset.
+    """
+    place = made(gateway, "batch"), 0
+    with Client(gateway.port) as client:
+        produce_until_taken(client, place, b"a", b"b")
+        [told] = client.ask(fetch_request(place[0]), FETCH_VERSION).responses[0].partitions
+        Published(cluster, name=place[0]).publish([Message(b"", bytes(told.records))])
+        produce_until_taken(client, place, b"c")
+        produce_until_taken(client, place, b"d")
+    assert all_values(gateway, place) == [b"a", b"b", b"c", b"d"]
+    gateway.stop()
+    gateway.start()
+    assert all_values(gateway, place) == [b"a", b"b", b"c", b"d"]
+
+
+@pytest.mark.parametrize("form", ["record", "plain"])
+def test_records_of_others_and_ours_are_all_there(cluster: DevCluster, gateway: Gateway, form: str) -> None:
+    """
+    What was foreseen for ours is theirs, so who produces is told to come again; what was acknowledged before stays.
+    """
+    place = made(gateway, form), 0
+    with Client(gateway.port) as client:
+        produce_until_taken(client, place, b"a")
+        Published(cluster, FORMS[form].record_type(), place[0]).publish([Message(b"", b"theirs")])
+        produce_until_taken(client, place, b"b")
+    found = all_values(gateway, place)
+    assert found[:2] == [b"a", b"theirs"]
+    assert set(found[2:]) == {b"b"}  # once, or what was refused is there, too

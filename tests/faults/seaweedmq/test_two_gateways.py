@@ -1,0 +1,203 @@
+"""
+Two gateways before one cluster: one owns the topics, the other waits and takes over.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
+
+import pytest
+from confluent_kafka import Producer
+
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweedmq.owner import LOCK_S
+from kgateway.messages.produce import ProduceRequest
+from tests.faults.client import PRODUCE_VERSION, Client, batch_of, produce_request, produced
+from tests.faults.ledger import Place
+from tests.faults.seaweedmq.asking import NOT_YET, all_values, produce, produce_until_taken
+from tests.faults.seaweedmq.gateway import Gateway
+
+_PAUSE_S = 0.05
+_SLOW_S = 2.0
+_TAKE_OVER_S = 15.0  # the lock of the first runs for 6 s, and a file is written each second; on a machine that is busy
+
+
+class Pair:
+    """
+    The gateway that owns the topics, and one that was started beside it.
+    """
+
+    def __init__(self, cluster: DevCluster, folder: Path, topic: str) -> None:
+        self.first, self.second = Gateway(cluster, folder, "first"), Gateway(cluster, folder, "second")
+        self.place = topic, 0
+        self.first.start()
+        self.first.create(topic, 1, "held", "batch")
+        self._starting = Thread(target=self.second.start)
+        self._starting.start()
+        deadline = monotonic() + _TAKE_OVER_S
+        while "takes over when it is gone" not in self.second.log and monotonic() < deadline:
+            sleep(_PAUSE_S)
+
+    def wait_for_second(self) -> float:
+        """
+        Wait until it serves; the seconds that took.
+        """
+        began = monotonic()
+        self._starting.join(_TAKE_OVER_S)
+        assert self.second.is_running, f"the second gateway does not serve after {_TAKE_OVER_S} s:\n{self.second.log}"
+        return monotonic() - began
+
+    def end(self) -> None:
+        """
+        Leave nothing behind.
+        """
+        self.first.end()
+        self._starting.join()
+        self.second.end()
+
+
+@pytest.fixture
+def pair(cluster: DevCluster, tmp_path: Path) -> Iterator[Pair]:
+    found = Pair(cluster, tmp_path, f"two-{monotonic():.0f}")
+    try:
+        yield found
+    finally:
+        found.end()
+
+
+def test_the_second_waits_and_takes_over_when_the_first_is_killed(pair: Pair) -> None:
+    """
+    With all that was acknowledged, also what no file had.
+    """
+    with Client(pair.first.port) as client:
+        for number in range(50):
+            produce_until_taken(client, pair.place, b"first %d" % number)
+    assert not pair.second.is_running
+    pair.first.kill()
+    pair.wait_for_second()
+    with Client(pair.second.port) as client:
+        produce_until_taken(client, pair.place, b"second")
+    assert all_values(pair.second, pair.place) == [*(b"first %d" % number for number in range(50)), b"second"]
+
+
+def test_the_second_takes_over_at_once_when_the_first_ends_in_good_order(pair: Pair) -> None:
+    """
+    It need not wait until the lock has run out.
+    """
+    with Client(pair.first.port) as client:
+        produce_until_taken(client, pair.place, b"first")
+    pair.first.stop()
+    assert pair.wait_for_second() < 5
+    assert all_values(pair.second, pair.place) == [b"first"]
+
+
+def until_sent_away(client: Client, place: Place) -> None:
+    """
+    Nothing is taken, and soon the connection is closed: clients are to go elsewhere.
+    """
+    deadline = monotonic() + _TAKE_OVER_S
+    while (code := code_of(client, place)) is not None and monotonic() < deadline:
+        assert code == NOT_YET
+    assert code is None, "it may stay"
+
+
+def code_of(client: Client, place: Place) -> int | None:
+    """
+    What is answered to a record; nothing where the connection is closed.
+    """
+    try:
+        return produce(client, place, b"after")
+    except (AssertionError, ConnectionError):
+        return None
+
+
+def until_served(gateway: Gateway, place: Place) -> None:
+    """
+    Wait until clients are not sent away any more.
+    """
+    deadline, code = monotonic() + _TAKE_OVER_S, None
+    while code is None and monotonic() < deadline:
+        with Client(gateway.port) as client:
+            code = code_of(client, (f"no-{place[0]}", 0))
+
+
+def produce_with_both(pair: Pair) -> None:
+    """
+    A client that knows both addresses finds the gateway that serves.
+    """
+    bootstrap = f"{pair.first.bootstrap},{pair.second.bootstrap}"
+    producer = Producer({"bootstrap.servers": bootstrap, "message.timeout.ms": 20_000})
+    producer.produce(pair.place[0], b"by both", partition=0)
+    assert producer.flush(20) == 0
+
+
+def test_who_was_asleep_stops_serving(pair: Pair) -> None:
+    """
+    The second takes over from a gateway that sleeps. That one takes nothing more when it wakes up, and is no obstacle:
+    what both have acknowledged is there, once.
+    """
+    with Client(pair.first.port) as client:
+        for number in range(50):
+            produce_until_taken(client, pair.place, b"first %d" % number)
+        pair.first.pause()
+        requests = [produce_request(pair.place[0], batch_of(b"late %d" % number)) for number in range(20)]
+        late = [client.send(request, PRODUCE_VERSION) for request in requests]
+        pair.wait_for_second()
+        with Client(pair.second.port) as other:
+            produce_until_taken(other, pair.place, b"second")
+        pair.first.resume()
+        codes = {produced(client.answer(ProduceRequest, PRODUCE_VERSION, each)).error_code for each in late}
+        assert codes == {NOT_YET}
+        until_sent_away(client, pair.place)
+        with Client(pair.first.port) as again:
+            assert code_of(again, pair.place) is None
+        produce_with_both(pair)
+        with Client(pair.second.port) as other:
+            produce_until_taken(other, pair.place, b"second, too")
+    expected = [*(b"first %d" % number for number in range(50)), b"second", b"by both", b"second, too"]
+    assert all_values(pair.second, pair.place) == expected
+    pair.second.stop()
+    until_served(pair.first, pair.place)
+    with Client(pair.first.port) as client:  # and it takes over again
+        produce_until_taken(client, pair.place, b"first again")
+    assert all_values(pair.first, pair.place) == [*expected, b"first again"]
+
+
+def test_who_was_asleep_finds_out_that_another_one_came_and_went(pair: Pair) -> None:
+    """
+    The lock is free again when it wakes up; what the other one has taken meanwhile is there all the same.
+    """
+    with Client(pair.first.port) as client:
+        produce_until_taken(client, pair.place, b"first")
+        pair.first.pause()
+        pair.wait_for_second()
+        with Client(pair.second.port) as other:
+            produce_until_taken(other, pair.place, b"second")
+        pair.second.stop()
+        pair.first.resume()
+        until_sent_away(client, pair.place)
+    until_served(pair.first, pair.place)
+    with Client(pair.first.port) as client:
+        produce_until_taken(client, pair.place, b"first again")
+    assert pair.first.log.count("this gateway owns the topics") == 2
+    assert all_values(pair.first, pair.place) == [b"first", b"second", b"first again"]
+
+
+def test_a_filer_that_forgets_who_owns_the_topics_changes_no_owner(cluster: DevCluster, pair: Pair) -> None:
+    """
+    It has its locks in memory. After a start the second gateway gives the first one time to ask for its lock.
+    """
+    with Client(pair.first.port) as client:
+        produce_until_taken(client, pair.place, b"before")
+        pair.first.pause()  # it is slow to ask
+        cluster.server.kill()
+        cluster.start_server()
+        sleep(_SLOW_S)
+        pair.first.resume()
+        produce_until_taken(client, pair.place, b"after")
+        sleep(LOCK_S + 1)  # as long as the second one waits at most
+        produce_until_taken(client, pair.place, b"later")
+    assert not pair.second.is_running
+    assert pair.first.log.count("this gateway owns the topics") == 1
+    assert all_values(pair.first, pair.place) == [b"before", b"after", b"later"]

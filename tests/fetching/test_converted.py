@@ -1,0 +1,273 @@
+"""
+Fetch, for clients that do not know all of today's records.
+"""
+
+from typing import Any
+
+from kgateway.cluster.config import TopicConfig
+from kgateway.messages.fetch import FetchRequest
+from kgateway.records.batch import read_batch
+from kgateway.records.builder import BatchBuilder
+from kgateway.records.compression import Codec
+from kgateway.records.downgraded import TOO_LARGE
+from kgateway.records.record import Record
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.fetching.rigged import RiggedPartition, batch
+from tests.handlers.test_fetch import PLENTY, Answer, FetchTestCase, data
+from tests.records.old_sets import read_by_judge
+
+OLD = range(4)
+MUST_FIT = range(3)
+
+
+class ConvertedTestCase(FetchTestCase):
+    def one(self, request: FetchRequest, version: int = 18) -> Answer:
+        return self.all(request, version)[0]
+
+    def all(self, request: FetchRequest, version: int) -> list[Answer]:
+        """
+        The answers for all partitions, once what is found is converted.
+        """
+        result = self.start(request, version)
+        self.serving.clock.advance(0)
+        [topic] = self.successResultOf(result).responses
+        return topic.partitions
+
+    def found(self, *offsets: int, version: int, **more: Any) -> list[Record]:
+        return read_by_judge(data(self.one(self.request(*offsets, **more), version)))
+
+    def mark(self, partition: RiggedPartition) -> None:
+        """
+        Append a marker of a transaction, which a client does not send.
+        """
+        builder = BatchBuilder(is_control=True)
+        builder.append(b"\0\0\0\1", b"\0\0\0\0\0\0", timestamp=1)
+        partition._keep(read_batch(builder.build()))
+
+
+class MessageSetTests(ConvertedTestCase):
+    def test_magics(self) -> None:
+        """
+        Clients before v4 get message sets: of magic 1 from v2 on, with timestamps.
+        """
+        self.partitions[0].put(batch(b"a", count=2), batch(b"b"))
+        for version in OLD:
+            answer = self.one(self.request(0), version)
+            self.assertEqual((ErrorCode.NONE, 3), (answer.error_code, answer.high_watermark), version)
+            self.assertEqual(version >= 2, data(answer)[16], version)
+            found = read_by_judge(data(answer))
+            self.assertEqual([(0, b"a"), (1, b"a"), (2, b"b")], [(one.offset, one.value) for one in found], version)
+            self.assertEqual(version >= 2, found[0].timestamp > 0, version)
+
+    def test_from_an_offset(self) -> None:
+        """
+        A fetch inside a batch that is not compressed begins with its offset.
+        """
+        self.partitions[0].put(batch(count=9))
+        for version in OLD:
+            self.assertEqual([7, 8], [record.offset for record in self.found(7, version=version)], version)
+
+    def test_newer_clients_get_batches(self) -> None:
+        """
+        From v4 on a client gets what is stored, at once.
+        """
+        self.partitions[0].put(batch(b"a"))
+        [topic] = self.successResultOf(self.start(self.request(0), 4)).responses
+        self.assertEqual(batch(b"a")[16:], data(topic.partitions[0])[16:])
+
+    def test_cold_reads(self) -> None:
+        """
+        What had to be waited for is converted too.
+        """
+        self.partitions[0].put(batch(b"a"))
+        self.partitions[0].cold = True
+        result = self.start(self.request(0), 3)
+        self.assertNoResult(result)
+        self.partitions[0].arrive()
+        self.serving.clock.advance(0)
+        [topic] = self.successResultOf(result).responses
+        self.assertEqual([b"a"], [record.value for record in read_by_judge(data(topic.partitions[0]))])
+
+    def test_waiting(self) -> None:
+        """
+        A client that waits gets what comes.
+        """
+        for version in OLD:
+            result = self.start(self.request(version), version)
+            self.serving.clock.advance(0.1)
+            self.assertNoResult(result)
+            self.partitions[0].put(batch(b"%d" % version))
+            self.serving.clock.advance(0)
+            [topic] = self.successResultOf(result).responses
+            values = [record.value for record in read_by_judge(data(topic.partitions[0]))]
+            self.assertEqual([b"%d" % version], values, version)
+
+    def test_several_partitions(self) -> None:
+        """
+        Each partition has its own answer, and one that cannot be read leaves the others.
+        """
+        self.partitions[1].put(batch(b"b"))
+        for version in OLD:
+            empty, filled, missing = self.all(self.request(0, 0, 0), version)
+            self.assertEqual((b"", [b"b"]), (data(empty), [one.value for one in read_by_judge(data(filled))]), version)
+            self.assertEqual(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing.error_code, version)
+
+    def test_storage_error(self) -> None:
+        """
+        A failure of the disk while more is read is told as it is told to old clients.
+        """
+        self.mark(self.partitions[0])
+        self.partitions[0].put(batch(b"a"))
+        read = self.partitions[0].read
+
+        def failing(offset: int, *rest: Any) -> Any:
+            if offset:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no")
+            return read(offset, 1, *rest[1:])
+
+        self.partitions[0].read = failing  # type: ignore[method-assign, assignment]
+        answer = self.one(self.request(0), 3)
+        self.assertEqual(ErrorCode.NOT_LEADER_OR_FOLLOWER, answer.error_code)
+
+
+class FittingTests(ConvertedTestCase):
+    def test_what_does_not_fit(self) -> None:
+        """
+        Before v3 a batch that is larger than what the client asks for is not sent, but the beginning of a message; from
+        v3 on it is sent.
+        """
+        self.partitions[0].put(batch(b"x" * 500))
+        for version in MUST_FIT:
+            for size in (1, 12, 100):
+                answer = self.one(self.request(0, partition_max_bytes=size), version)
+                self.assertEqual((ErrorCode.NONE, TOO_LARGE[:size]), (answer.error_code, data(answer)), version)
+        self.assertEqual(1, len(self.found(0, version=3, partition_max_bytes=1)))
+
+    def test_each_that_does_not_fit(self) -> None:
+        """
+        Before v3 that is told of every partition for which it is so.
+        """
+        self.partitions[0].put(batch(b"x"))
+        self.partitions[1].put(batch(b"x" * 500))
+        for version in MUST_FIT:
+            first, second = self.all(self.request(0, 0, partition_max_bytes=200), version)
+            self.assertEqual((1, TOO_LARGE), (len(read_by_judge(data(first))), data(second)), version)
+
+    def test_no_room_at_all(self) -> None:
+        """
+        Who asks for no bytes gets none.
+        """
+        self.partitions[0].put(batch())
+        for version in MUST_FIT:
+            self.assertEqual(b"", data(self.one(self.request(0, partition_max_bytes=0, max_wait_ms=0), version)))
+
+    def test_no_room_left(self) -> None:
+        """
+        Where other partitions have taken what the gateway gives at once, nobody is told that a batch is too large.
+        """
+        self.serve(fetch_max_bytes=1_024)
+        self.partitions[0].put(batch(b"x" * 300))
+        self.partitions[1].put(batch(b"x" * 500))
+        for version in MUST_FIT:
+            first, second = self.all(self.request(0, 0, partition_max_bytes=600), version)
+            self.assertEqual(1, len(read_by_judge(data(first))), version)
+            self.assertEqual(b"", data(second), version)
+
+    def test_at_the_end(self) -> None:
+        """
+        At the end of the log there is nothing that does not fit.
+        """
+        self.partitions[0].put(batch())
+        for version in OLD:
+            answer = self.one(self.request(1, partition_max_bytes=1, max_wait_ms=0), version)
+            self.assertEqual(b"", data(answer), version)
+
+    def test_no_more_than_asked_for(self) -> None:
+        """
+        What a batch grows to does not count for more than was asked for: the client gets the rest in its next fetch.
+        """
+        self.partitions[0].put(batch(b"", count=100))
+        stored = len(self.partitions[0].read(0, PLENTY, 0, True).batches[0])  # type: ignore[arg-type, union-attr]
+        for version in OLD:
+            answer = self.one(self.request(0, partition_max_bytes=stored), version)
+            self.assertLessEqual(len(data(answer)), stored, version)
+            count = len(read_by_judge(data(answer)))
+            self.assertTrue(1 < count < 100, version)
+            self.assertEqual(count, self.found(count, version=version)[0].offset, version)
+
+    def test_no_more_than_is_good_for_others(self) -> None:
+        """
+        However much is asked for, no more than some megabytes are converted at once, or one batch.
+        """
+        for _ in range(6):
+            self.partitions[0].put(batch(b"x" * 1_000_000))
+        for version in OLD:
+            self.assertEqual(4, len(self.found(0, version=version, partition_max_bytes=50 << 20)), version)
+        self.assertEqual({4 << 20}, {max_bytes for _, max_bytes, *_ in self.partitions[0].reads})
+        [partition] = self.broker.make("large", config=TopicConfig(max_message_bytes=20 << 20))
+        partition.put(batch(b"x" * (6 << 20)))
+        for version in OLD:
+            answer = self.one(self.request(0, name="large", partition_max_bytes=50 << 20), version)
+            self.assertEqual(1, len(read_by_judge(data(answer))), version)
+
+
+class UselessTests(ConvertedTestCase):
+    def test_markers_are_read_over(self) -> None:
+        """
+        Behind markers of transactions the client finds what comes next, also where a fetch brings nothing but those.
+        """
+        for _ in range(3):
+            self.mark(self.partitions[0])
+        self.partitions[0].put(batch(b"a"))
+        for version in OLD:
+            for size in (100, PLENTY):
+                found = self.found(0, version=version, partition_max_bytes=size)
+                self.assertEqual([(3, b"a")], [(one.offset, one.value) for one in found], version)
+
+    def test_nothing_but_markers(self) -> None:
+        """
+        At the end of the log the client waits on, and is told of no error.
+        """
+        self.mark(self.partitions[0])
+        for version in OLD:
+            result = self.start(self.request(0), version)
+            self.serving.clock.advance(0.1)
+            self.assertNoResult(result)
+            self.serving.clock.advance(0.4)
+            [topic] = self.successResultOf(result).responses
+            [answer] = topic.partitions
+            self.assertEqual((ErrorCode.NONE, b""), (answer.error_code, data(answer)), version)
+
+    def test_who_went_costs_nothing(self) -> None:
+        """
+        For a client that has gone nothing more is converted.
+        """
+        self.partitions[0].put(*[batch(b"a") for _ in range(3)])
+        self.start(self.request(0), 3)
+        self.serving.session.connected = False
+        self.serving.clock.advance(0)
+        self.assertEqual(1, len(self.partitions[0].reads))
+
+
+class ZstdTests(ConvertedTestCase):
+    def test_batches(self) -> None:
+        """
+        A batch in zstd is refused to clients before v4, once it is the next one; what stands before it is read.
+        """
+        self.partitions[0].put(batch(b"a"), batch(b"b" * 50, codec=Codec.ZSTD))
+        for version in OLD:
+            self.assertEqual([b"a"], [record.value for record in self.found(0, version=version)], version)
+            answer = self.one(self.request(1), version)
+            self.assertEqual(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, answer.error_code, version)
+
+    def test_topics(self) -> None:
+        """
+        Clients before v10 read nothing of a topic whose compression.type is zstd; others do.
+        """
+        [partition] = self.broker.make("packed", config=TopicConfig.of({"compression.type": "zstd"}))
+        partition.put(batch())
+        for version in range(19):
+            topic_id = partition.topic.id
+            answer = self.one(self.request(0, name="packed", topic_id=topic_id), version)
+            expected = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if version < 10 else ErrorCode.NONE
+            self.assertEqual(expected, answer.error_code, version)

@@ -1,0 +1,202 @@
+"""
+DeleteRecords.
+"""
+
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail
+from twisted.trial.unittest import SynchronousTestCase
+
+from handlers.delete_records import delete_records
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.partition import Origin
+from kgateway.cluster.view import NewTopic
+from kgateway.interfaces import IPartition
+from kgateway.messages.delete_records import DeleteRecordsRequest
+from kgateway.security.permissions import Operation, Resource
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.broker.behaviour import batch
+from tests.serving import Denying, Serving
+
+VERSIONS = range(3)
+Topic = DeleteRecordsRequest.Topic
+Told = tuple[str, int, int, int]
+
+
+class DeleteRecordsTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.serving = Serving()
+        self.make("orders")
+
+    def make(self, name: str, internal: bool = False, **config: Any) -> None:
+        """
+        A topic of two partitions with five records each.
+        """
+        broker = self.serving.broker
+        topic = self.successResultOf(broker.create_topic(NewTopic(name, 2, TopicConfig(**config), internal)))
+        for index in range(2):
+            broker.partition(topic.id, index).append(batch(5), Origin.COORDINATOR)
+
+    def partition(self, name: str, index: int) -> IPartition:
+        return self.serving.broker.partition(self.serving.broker.view().topics[name].id, index)
+
+    def begin(self, *asked: tuple[str, dict[int, int]], timeout_ms: int = 1000, version: int = 2) -> Deferred[Any]:
+        topics = [
+            Topic(name=name, partitions=[Topic.Partition(partition_index=n, offset=at) for n, at in offsets.items()])
+            for name, offsets in asked
+        ]
+        return self.serving.ask(delete_records, DeleteRecordsRequest(topics=topics, timeout_ms=timeout_ms), version)
+
+    def told(self, answer: Deferred[Any]) -> list[Told]:
+        topics = self.successResultOf(answer).topics
+        return [
+            (topic.name, one.partition_index, one.low_watermark, one.error_code)
+            for topic in topics
+            for one in topic.partitions
+        ]
+
+    def ask(self, *asked: tuple[str, dict[int, int]], version: int = 2) -> list[Told]:
+        return self.told(self.begin(*asked, version=version))
+
+    def refused(self, name: str, offset: int = 1, index: int = 0) -> ErrorCode:
+        """
+        With which error; that nothing is gone, and the reason is remembered.
+        """
+        [(told_name, told_index, low, code)] = self.ask((name, {index: offset}))
+        assert (told_name, told_index, low) == (name, index, -1)
+        [refusal] = self.serving.context.refusals or []
+        assert refusal.subject == f"{name}-{index}"
+        assert refusal.error.message
+        return ErrorCode(code)
+
+    def test_versions(self) -> None:
+        """
+        Records go in every version, each partition for itself.
+        """
+        assert delete_records.versions == VERSIONS
+        for version in VERSIONS:
+            self.make(f"v{version}")
+            told = self.ask((f"v{version}", {1: 3, 0: 1}), ("orders", {0: version}), version=version)
+            assert told == [(f"v{version}", 1, 3, 0), (f"v{version}", 0, 1, 0), ("orders", 0, version, 0)], version
+            assert self.partition(f"v{version}", 1).log_start == 3
+
+    def test_all_of_it(self) -> None:
+        """
+        -1 stands for the high watermark.
+        """
+        assert self.ask(("orders", {0: -1})) == [("orders", 0, 5, 0)]
+        assert (self.partition("orders", 0).log_start, self.partition("orders", 1).log_start) == (5, 0)
+
+    def test_what_is_gone_already(self) -> None:
+        """
+        Who wants less to go than has gone is told where the log begins.
+        """
+        self.ask(("orders", {0: 4}))
+        assert self.ask(("orders", {0: 2})) == [("orders", 0, 4, 0)]
+
+    def test_partitions_named_twice(self) -> None:
+        """
+        The last offset counts, and there is one answer, also where the topic is named again.
+        """
+        twice = Topic.Partition(partition_index=0, offset=4)
+        request = DeleteRecordsRequest(
+            topics=[
+                Topic(name="orders", partitions=[twice, Topic.Partition(partition_index=0, offset=3)]),
+                Topic(name="nothing", partitions=[]),
+                Topic(name="orders", partitions=[Topic.Partition(partition_index=1, offset=1)]),
+                Topic(name="orders", partitions=[Topic.Partition(partition_index=0, offset=2)]),
+            ],
+            timeout_ms=1000,
+        )
+        answer = self.serving.ask(delete_records, request, 2)
+        assert self.told(answer) == [("orders", 0, 2, 0), ("orders", 1, 1, 0)]
+        answer = self.serving.ask(delete_records, request, 2)
+        assert [topic.name for topic in self.successResultOf(answer).topics] == ["orders"]
+
+    def test_refusals(self) -> None:
+        """
+        What cannot be is refused by Kafka's code, and nothing goes.
+        """
+        self.make("internal", internal=True)
+        self.make("compacted", cleanup_policy=("compact",))
+        self.make("both", cleanup_policy=("compact", "delete"))
+        for offset in (-2, 6):
+            assert self.refused("orders", offset) is ErrorCode.OFFSET_OUT_OF_RANGE
+        assert self.refused("missing") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for index in (-1, 2):
+            assert self.refused("orders", index=index) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert self.refused("internal") is ErrorCode.INVALID_TOPIC_EXCEPTION
+        assert self.refused("compacted", 99) is ErrorCode.POLICY_VIOLATION
+        assert self.ask(("both", {0: 1})) == [("both", 0, 1, 0)]
+        for name in ("orders", "internal", "compacted"):
+            assert self.partition(name, 0).log_start == 0, name
+
+    def test_one_does_not_hinder_others(self) -> None:
+        """
+        An error of one partition, be it a bug, is that of no other.
+        """
+
+        def bug(offset: int) -> Deferred[int]:
+            return fail(ValueError("a bug"))
+
+        self.patch(self.partition("orders", 1), "delete_before", bug)
+        told = self.ask(("orders", {1: 1, 2: 1, 0: 1}))
+        assert told == [
+            ("orders", 1, -1, ErrorCode.UNKNOWN_SERVER_ERROR),
+            ("orders", 2, -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ("orders", 0, 1, 0),
+        ]
+        assert len(self.flushLoggedErrors(ValueError)) == 1
+
+    def test_errors_of_the_broker(self) -> None:
+        """
+        What the broker says is passed on.
+        """
+        for code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR):
+            self.patch(
+                self.partition("orders", 0),
+                "delete_before",
+                lambda offset, code=code: fail(KafkaError(code, "as the broker says")),
+            )
+            assert self.refused("orders") is code
+
+    def test_all_begin_at_once(self) -> None:
+        """
+        No partition waits for another.
+        """
+        asked = list[int]()
+
+        def never(offset: int) -> Deferred[int]:
+            asked.append(offset)
+            return Deferred()
+
+        for index in range(2):
+            self.patch(self.partition("orders", index), "delete_before", never)
+        self.begin(("orders", {0: 3, 1: 4}))
+        assert asked == [3, 4]
+
+    def test_timeout(self) -> None:
+        """
+        Who has waited long enough is told so for what is not done; it is done all the same.
+        """
+        late = Deferred[int]()
+        self.patch(self.partition("orders", 0), "delete_before", lambda offset: late)
+        answer = self.begin(("orders", {0: 3, 1: 4}), timeout_ms=500)
+        self.assertNoResult(answer)
+        self.serving.clock.advance(0.5)
+        assert self.told(answer) == [("orders", 0, -1, ErrorCode.REQUEST_TIMED_OUT), ("orders", 1, 4, 0)]
+        assert not late.called
+        late.callback(3)
+
+    def test_who_may_not(self) -> None:
+        """
+        Who may not delete in a topic is told no more of it than of one that is not there.
+        """
+        delete = (Operation.DELETE, Resource.TOPIC, "orders")
+        self.serving = Serving(Denying(lambda *asked: asked == delete or asked[2] == "missing"))
+        self.make("orders")
+        self.make("others")
+        denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert self.refused("orders") is self.refused("missing") is self.refused("orders", index=9) is denied
+        assert self.ask(("others", {0: 1})) == [("others", 0, 1, 0)]
+        assert self.partition("orders", 0).log_start == 0

@@ -1,0 +1,102 @@
+"""
+DescribeProducers.
+"""
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from handlers.describe_producers import describe_producers
+from kgateway.cluster.partition import Origin
+from kgateway.cluster.view import NewTopic
+from kgateway.interfaces import IPartition
+from kgateway.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from kgateway.records.batch import Batch
+from kgateway.security.permissions import Operation, Resource
+from kgateway.wire.errors import ErrorCode
+from tests.broker.behaviour import START_MS, batch
+from tests.serving import Denying, Serving
+
+Topic = DescribeProducersRequest.Topic
+Answer = DescribeProducersResponse.Topic.Partition
+
+
+class DescribeProducersTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.serve(Serving())
+
+    def serve(self, serving: Serving) -> None:
+        self.serving = serving
+        self.topic = self.successResultOf(serving.broker.create_topic(NewTopic("orders", 2)))
+
+    def append(self, made: Batch, origin: Origin = Origin.CLIENT) -> None:
+        partition: IPartition = self.serving.broker.partition(self.topic.id, 0)
+        partition.append(made, origin)
+
+    def ask(self, *asked: tuple[str, list[int]]) -> list[tuple[str, Answer]]:
+        request = DescribeProducersRequest(topics=[Topic(name=name, partition_indexes=found) for name, found in asked])
+        answer = self.successResultOf(self.serving.ask(describe_producers, request, 0))
+        return [(topic.name, partition) for topic in answer.topics for partition in topic.partitions]
+
+    def producers(self, index: int = 0) -> list[tuple[int, int, int, int]]:
+        [(_, partition)] = self.ask(("orders", [index]))
+        assert (partition.error_code, partition.error_message, partition.partition_index) == (0, None, index)
+        for active in partition.active_producers:
+            assert (active.coordinator_epoch, active.current_txn_start_offset) == (-1, -1)
+        return [
+            (active.producer_id, active.producer_epoch, active.last_sequence, active.last_timestamp)
+            for active in partition.active_producers
+        ]
+
+    def test_idempotent(self) -> None:
+        """
+        Each producer is told with its epoch, the sequence number of its last record, and its time; those without an id
+        are not.
+        """
+        self.append(batch(3))
+        self.append(batch(3, producer_id=7, producer_epoch=2, base_sequence=0))
+        self.append(batch(2, producer_id=7, producer_epoch=2, base_sequence=3))
+        self.append(batch(1, producer_id=9, producer_epoch=0, base_sequence=5))
+        assert self.producers() == [(7, 2, 4, START_MS), (9, 0, 5, START_MS)]
+        assert self.producers(1) == []
+
+    def test_without_sequence(self) -> None:
+        """
+        Of a producer for whom a coordinator has written, and nobody else, there is no last number.
+        """
+        self.append(batch(1, producer_id=7, producer_epoch=2), Origin.COORDINATOR)
+        assert self.producers() == [(7, 2, -1, -1)]
+
+    def test_silent(self) -> None:
+        """
+        Who was silent for too long is told of no more, though nothing was written since.
+        """
+        self.append(batch(1, producer_id=7, producer_epoch=0, base_sequence=0))
+        expiry_s = self.serving.broker.partition(self.topic.id, 0).producers().expiry_ms / 1000
+        self.serving.clock.advance(expiry_s - 1)
+        self.append(batch(1, producer_id=8, producer_epoch=0, base_sequence=0))
+        assert [found[0] for found in self.producers()] == [7, 8]
+        self.serving.clock.advance(1)
+        assert [found[0] for found in self.producers()] == [8]
+
+    def test_unknown(self) -> None:
+        """
+        What is not there has no producers, and others are told all the same.
+        """
+        found = self.ask(("orders", [7, 0, -1]), ("x", [0]), ("a b", [0]))
+        told = [(name, one.partition_index, one.error_code) for name, one in found]
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert told == [
+            ("orders", 7, unknown),
+            ("orders", 0, 0),
+            ("orders", -1, unknown),
+            ("x", 0, unknown),
+            ("a b", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ]
+
+    def test_denied(self) -> None:
+        """
+        Who may not read a topic is told nothing of it, be it there or not.
+        """
+        need = (Operation.READ, Resource.TOPIC)
+        self.serve(Serving(Denying(lambda operation, resource, _: (operation, resource) == need)))
+        for _, partition in self.ask(("orders", [0]), ("x", [0])):
+            assert (partition.error_code, partition.active_producers) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])

@@ -1,0 +1,112 @@
+"""
+JSON to typed columns.
+"""
+
+import json
+import pickle
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from kgateway.spark.json_values import json_decoder
+
+SCHEMA = StructType(
+    [
+        StructField("id", LongType()),
+        StructField("price", DoubleType()),
+        StructField("who", StringType()),
+        StructField("paid", BooleanType()),
+        StructField("at", TimestampType()),
+        StructField(
+            "lines", ArrayType(StructType([StructField("sku", StringType()), StructField("n", IntegerType())]))
+        ),
+    ]
+)
+_LINE = st.fixed_dictionaries({"sku": st.none() | st.text(max_size=9), "n": st.none() | st.integers(-9, 9)})
+_ROWS = st.fixed_dictionaries(
+    {
+        "id": st.none() | st.integers(-(1 << 63), (1 << 63) - 1),
+        "price": st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        "who": st.none() | st.text(max_size=20),
+        "paid": st.none() | st.booleans(),
+        "at": st.none(),
+        "lines": st.none() | st.lists(_LINE, max_size=2),
+    }
+)
+
+
+def decoded(*values: bytes | None) -> list[Any]:
+    """
+    What comes out of these values.
+    """
+    column = json_decoder(SCHEMA.json()).decode(pa.array(values, pa.binary()))
+    rows: list[Any] = column.to_pylist()
+    return rows
+
+
+@given(st.lists(st.none() | _ROWS, max_size=6), st.sampled_from([None, 2]))
+def test_columns_are_what_was_written(rows: list[Any], indent: int | None) -> None:
+    """
+    Objects come out as they went in, on one line or many, and values that are null stay null.
+    """
+    values = [None if row is None else json.dumps(row, indent=indent).encode() for row in rows]
+    assert decoded(*values) == rows
+
+
+def test_fields_of_other_schemas() -> None:
+    """
+    A field that the schema does not name is passed over, one that an object lacks is null; order does not matter.
+    """
+    [row] = decoded(b'{"new": {"x": [1]}, "who": "me", "id": 3}')
+    assert row == {"id": 3, "price": None, "who": "me", "paid": None, "at": None, "lines": None}
+
+
+def test_null_is_an_object_without_fields() -> None:
+    """
+    JSON's null has null in all columns, whatever stands beside it.
+    """
+    nothing = dict.fromkeys(SCHEMA.fieldNames())
+    assert decoded(b"null", b"{}") == [nothing, nothing]
+    with pytest.raises(ValueError, match="'x'"):
+        decoded(b"null", b'{"id": "x"}')
+
+
+def test_timestamps_are_texts() -> None:
+    """
+    A timestamp is written as ISO 8601 has it.
+    """
+    [row] = decoded(b'{"at": "2026-11-22T12:00:00Z"}')
+    assert row["at"] == datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{", b"[1]", b"3", b'{"id": "x"}', b'{"id": 1}{"id": 2}', b"\xff"])
+def test_damage_is_told(damaged: bytes) -> None:
+    """
+    A value that is no object of the schema is named, wherever it stands in the column.
+    """
+    for values in ([b"{}", damaged], [damaged, b"{}"], [damaged]):
+        with pytest.raises(ValueError, match="is no JSON of the schema"):
+            decoded(*values)
+
+
+def test_it_goes_to_tasks() -> None:
+    """
+    A decoder can be pickled, and decodes the same there.
+    """
+    decoder = pickle.loads(pickle.dumps(json_decoder(SCHEMA.json())))
+    assert decoder.decode(pa.array([b'{"id": 3}'])).to_pylist()[0]["id"] == 3
