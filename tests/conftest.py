@@ -23,6 +23,14 @@ settings.load_profile("default")
 _MANY_FILES = 256  # of the 1,024 that `select` can tell of
 
 
+def pytest_collection_finish() -> None:
+    """
+    Modules and tests stay to the end: looking through them each time that cycles are looked for takes half a second.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_runtest_teardown() -> None:
     """
     A log that a test leaves open is closed when Python finds it in its cycle, which it may do very seldom.
