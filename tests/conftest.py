@@ -21,22 +21,36 @@ settings.load_profile("default")
 
 
 _MANY_FILES = 256  # of the 1,024 that `select` can tell of
+_KEPT_FILES = pytest.StashKey[int]()  # those that stay open whatever is looked for
 
 
 def pytest_collection_finish() -> None:
     """
     Modules and tests stay to the end: looking through them each time that cycles are looked for takes half a second.
     """
+    _find_cycles()
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """
+    A log that a test leaves open is closed when Python finds it in its cycle, which it may do very seldom.
+    """
+    kept = item.config.stash.get(_KEPT_FILES, 0)
+    if _open_files() > kept + _MANY_FILES:
+        _find_cycles()
+        item.config.stash[_KEPT_FILES] = _open_files()
+
+
+def _find_cycles() -> None:
+    """
+    What is not in one is not looked through again.
+    """
     gc.collect()
     gc.freeze()
 
 
-def pytest_runtest_teardown() -> None:
-    """
-    A log that a test leaves open is closed when Python finds it in its cycle, which it may do very seldom.
-    """
-    if len(os.listdir("/proc/self/fd")) > _MANY_FILES:
-        gc.collect()
+def _open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ What a query reads, as its options say: where, which topics, which columns, and 
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from kgateway.client.offsets import Extent, Partition
 from kgateway.spark.columns import kafka_columns
@@ -17,6 +17,8 @@ from kgateway.spark.place import Place
 from kgateway.spark.planning import split, within
 from kgateway.spark.ranges import OffsetRange
 from kgateway.spark.reading import Wanted
+from kgateway.spark.remote_access import Access
+from kgateway.spark.remote_paths import is_url, url_path
 from kgateway.spark.topics import Topics, topics_of
 
 _log = logging.getLogger(__name__)
@@ -88,14 +90,45 @@ def place_of(options: Options) -> Place:
     """
     Where the logs are.
     """
-    folder = Path(options.text("kgateway.log.folder")) if options.has("kgateway.log.folder") else None
+    folder = folder_of(options) if options.has("kgateway.log.folder") else None
     has_servers = options.has("kafka.bootstrap.servers")
     if not has_servers and folder is None:
         raise WrongOption(
             "say where the topics are: kafka.bootstrap.servers names servers, "
             "kgateway.log.folder the data folder of one on this machine"
         )
-    return Place(servers_of(options) if has_servers else None, folder)
+    return Place(servers_of(options) if has_servers else None, folder, access_of(options))
+
+
+def folder_of(options: Options) -> PurePath:
+    """
+    The folder that is named, of this machine or behind HTTP.
+    """
+
+    def parse(text: str) -> PurePath:
+        if is_url(text):
+            return url_path(text)
+        if "://" in text:
+            raise ValueError(text)
+        return Path(text)
+
+    return options.parsed("kgateway.log.folder", parse, "a folder of this machine, or http://HOST:PORT/PATH")
+
+
+def access_of(options: Options) -> Access:
+    """
+    How servers behind HTTP are asked.
+    """
+    default = Access()
+    access = Access(
+        answer_s=options.number("kafka.request.timeout.ms", int(default.answer_s * 1_000)) / 1_000,
+        patience_s=options.number("kafkaConsumer.pollTimeoutMs", int(default.patience_s * 1_000)) / 1_000,
+        authorization=options.text("kgateway.http.authorization"),
+        security_file=options.text("kgateway.seaweed.security"),
+    )
+    if access.security_file:
+        access.check()
+    return access
 
 
 def servers_of(options: Options) -> Servers:
