@@ -1,18 +1,24 @@
 """
-How fast Spark reads topics: `python -m bench.spark`, with the extra `spark` and Java 17.
+How fast Spark reads topics: `tox -e bench-spark`.
 
 `count(*), sum(length(value)), max(offset)` over all columns of a topic in two partitions, on `local[2]`, warm: once
 over Kafka's protocol, with the gateway on the same two processors, and once from the files of its log. Then the same
 with a schema of two columns, and into Parquet. `--records 100=4000000` measures larger topics. On a machine that does
-other things, the processor time says more than the time. The last column compares with Spark's own source, once.
+other things, the processor time says more than the time.
+
+Spark's own Kafka source reads the same records first, from an Apache Kafka and from the gateway, and the last column
+compares with the former. It is in a Spark and a Python of its own, that SPARKS_OWN_PYTHON and SPARKS_OWN_JARS name.
 """
 
 import argparse
+import json
 import os
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -22,6 +28,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stubs pass it on unnamed
 
+from bench.kafka.servers import Apache
 from bench.pairing import provenance
 from bench.records import TEXT
 from kgateway.testing.kafka import Kafka
@@ -32,16 +39,15 @@ ROUNDS = 5
 WARM_UPS = 2
 _BATCHES = {"linger.ms": 20, "batch.num.messages": 1_000, "batch.size": 1 << 17, "queue.buffering.max.messages": 50_000}
 _QUERY = ("count(*)", "sum(length(value))", "max(offset)")
-_SPARKS_OWN = {100: 0.69, 1_000: 0.29}  # M records/s, on such a machine: docs/benchmarks.md
 
 
-def produce(kafka: Kafka, topic: str, value_bytes: int, count: int) -> None:
+def produce(bootstrap: str, topic: str, value_bytes: int, count: int) -> None:
     """
     Fill a topic, its partitions evenly, with values that repeat seldom.
     """
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, **_BATCHES})
+    producer = Producer({"bootstrap.servers": bootstrap, **_BATCHES})
     for number in range(count):
         at = number * 97 % (len(TEXT) - value_bytes)
         key, value = b"key-%08d" % number, TEXT[at : at + value_bytes]
@@ -109,19 +115,59 @@ def _cpu() -> float:
     return sum(used.get(pid, 0) for pid in below) / os.sysconf("SC_CLK_TCK")
 
 
-def _row(what: str, value_bytes: int, count: int, took: list[Took]) -> str:
-    millions = count / 1e6
-    best, usual = millions / took[0].seconds, millions / median(one.seconds for one in took)
-    of_cpu = millions / min(one.cpu for one in took)
-    ratio = f"{best / _SPARKS_OWN[value_bytes]:.1f} x" if value_bytes in _SPARKS_OWN else ""
-    return (
-        f"| {what} | {value_bytes:,} | {best:.2f} | {usual:.2f} | {best * value_bytes:,.0f} | {of_cpu:.2f} | {ratio} |"
-    )
-
-
-def measure(spark: Any, where: dict[str, dict[str, str]], topic: str, value_bytes: int, count: int) -> Iterator[str]:
+@dataclass
+class Table:
     """
-    The rows of the table.
+    Prints what was measured, row by row.
+    """
+
+    own: dict[int, float] = field(default_factory=dict)  # M records/s by the size of values, of Spark's own source
+
+    def head(self) -> None:
+        print("\n| way | value bytes | best M records/s | median | MB/s of values | M a CPU second | to Spark's own |")
+        print("|---|---:|---:|---:|---:|---:|---:|")
+
+    def row(self, what: str, value_bytes: int, count: int, took: list[Took]) -> None:
+        """
+        The first of a size is what the others are compared with.
+        """
+        millions = count / 1e6
+        best, usual = millions / took[0].seconds, millions / median(one.seconds for one in took)
+        of_cpu = millions / min(one.cpu for one in took)
+        ratio = usual / self.own.setdefault(value_bytes, usual)
+        cells = f"{best:.2f} | {usual:.2f} | {best * value_bytes:,.0f} | {of_cpu:.2f} | {ratio:.1f} x"
+        print(f"| {what} | {value_bytes:,} | {cells} |", flush=True)
+
+
+def measure_own(table: Table, servers: dict[str, str], topics: Mapping[str, tuple[int, int]]) -> None:
+    """
+    Spark's own source, before each of these servers.
+    """
+    program = str(Path(__file__).with_name("spark_own.py"))
+    command = [os.environ["SPARKS_OWN_PYTHON"], program, os.environ["SPARKS_OWN_JARS"]]
+    environment = {key: value for key, value in os.environ.items() if key not in ("SPARK_HOME", "PYTHONPATH")}
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environment) as process:
+        questions, answers = process.stdin, process.stdout
+        assert questions
+        assert answers
+
+        def ask(bootstrap: str, topic: str, *expected: int) -> None:
+            questions.write(json.dumps([bootstrap, topic, *_QUERY]) + "\n")
+            questions.flush()
+            assert json.loads(answers.readline())[:2] == list(expected)
+
+        for topic, (value_bytes, count) in topics.items():
+            for name, bootstrap in servers.items():
+                took = rounds(partial(ask, bootstrap, topic, count, count * value_bytes))
+                table.row(f"Spark's own, before {name}", value_bytes, count, took)
+        questions.close()
+
+
+def measure(
+    table: Table, spark: Any, where: dict[str, dict[str, str]], topic: str, value_bytes: int, count: int
+) -> None:
+    """
+    Ours, over the protocol and from files.
     """
 
     def reading(name: str) -> Any:
@@ -136,11 +182,11 @@ def measure(spark: Any, where: dict[str, dict[str, str]], topic: str, value_byte
         assert row[0] == count, row
 
     for name in where:
-        yield _row(f"{name}, all columns", value_bytes, count, rounds(partial(aggregate, name)))
-        yield _row(f"{name}, two columns", value_bytes, count, rounds(partial(two_columns, name)))
+        table.row(f"{name}, all columns", value_bytes, count, rounds(partial(aggregate, name)))
+        table.row(f"{name}, two columns", value_bytes, count, rounds(partial(two_columns, name)))
     with tempfile.TemporaryDirectory() as folder:
         took = rounds(lambda: reading("files").load().write.mode("overwrite").parquet(f"{folder}/archive"))
-        yield _row("files, to Parquet", value_bytes, count, took)
+        table.row("files, to Parquet", value_bytes, count, took)
 
 
 def main() -> None:
@@ -149,17 +195,35 @@ def main() -> None:
     given = dict(one.split("=") for one in parser.parse_args().records)
     wanted = {int(size): int(count) for size, count in given.items()} or RECORDS
     print(provenance("pyspark", "numpy", "pyarrow"))
-    print("\n| way | value bytes | best M records/s | median | MB/s of values | M a CPU second | to Spark's own |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    table = Table()
+    table.head()
+    topics = {f"records-{value_bytes}": (value_bytes, count) for value_bytes, count in wanted.items()}
     with Kafka() as kafka:
+        for topic, (value_bytes, count) in topics.items():
+            produce(kafka.bootstrap, topic, value_bytes, count)
+        with apache() as peer:
+            for topic, (value_bytes, count) in topics.items():
+                produce(peer, topic, value_bytes, count)
+            measure_own(table, {"Kafka": peer, "kgateway": kafka.bootstrap}, topics)
         server = {"kafka.bootstrap.servers": kafka.bootstrap}
         where = {"protocol": server, "files": server | {"kgateway.log.folder": str(_data(kafka))}}
-        for value_bytes, count in wanted.items():
-            produce(kafka, f"records-{value_bytes}", value_bytes, count)
         with session() as spark:
-            for value_bytes, count in wanted.items():
-                for row in measure(spark, where, f"records-{value_bytes}", value_bytes, count):
-                    print(row, flush=True)
+            for topic, (value_bytes, count) in topics.items():
+                measure(table, spark, where, topic, value_bytes, count)
+
+
+@contextmanager
+def apache() -> Iterator[str]:
+    """
+    Where an Apache Kafka answers.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        server = Apache(Path(folder) / "kafka")
+        server.start()
+        try:
+            yield server.bootstrap
+        finally:
+            server.stop()
 
 
 def _data(kafka: Kafka) -> Path:

@@ -28,7 +28,8 @@ def pytest_collection_finish() -> None:
     """
     Modules and tests stay to the end: looking through them each time that cycles are looked for takes half a second.
     """
-    _find_cycles()
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
@@ -37,16 +38,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
     """
     kept = item.config.stash.get(_KEPT_FILES, 0)
     if _open_files() > kept + _MANY_FILES:
-        _find_cycles()
+        gc.collect()
         item.config.stash[_KEPT_FILES] = _open_files()
-
-
-def _find_cycles() -> None:
-    """
-    What is not in one is not looked through again.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def _open_files() -> int:
