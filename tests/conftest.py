@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from twisted.logger import globalLogBeginner
 
 pytest.register_assert_rewrite("tests.broker.behaviour")  # what is no test module would fail without saying how
 
@@ -22,6 +23,13 @@ settings.load_profile("default")
 
 _MANY_FILES = 256  # of the 1,024 that `select` can tell of
 _KEPT_FILES = pytest.StashKey[int]()  # those that stay open whatever is looked for
+
+
+def pytest_configure() -> None:
+    """
+    Until logging begins Twisted keeps all events, with what they tell of: logs of tests that are over.
+    """
+    globalLogBeginner.beginLoggingTo([], discardBuffer=True, redirectStandardIO=False)
 
 
 def pytest_collection_finish() -> None:

@@ -18,6 +18,7 @@ _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _NOT_KNOWN = (EINVAL, ENOSYS, EOPNOTSUPP)
 _COPIED_AT_ONCE = 1 << 20
 _START_WRITING = 2  # SYNC_FILE_RANGE_WRITE
+_CLOSED = -1
 _temporary = count()
 
 
@@ -80,7 +81,12 @@ class LocalFile:
             _sync_file_range(self._descriptor, ctypes.c_int64(position), ctypes.c_int64(size), _START_WRITING)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        os.close(descriptor)
+
+    def __del__(self) -> None:
+        if self._descriptor != _CLOSED:  # nobody can close it any more
+            self.close()
 
     def _write_rest(self, data: bytes, written: int) -> None:
         """

@@ -55,3 +55,15 @@ def test_a_folder_that_cannot_be_opened(tmp_path: Path) -> None:
     LocalDisk().sync_folder(tmp_path)
     with pytest.raises(FileNotFoundError):
         LocalDisk().sync_folder(tmp_path / "none")
+
+
+def test_a_file_that_nobody_holds_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    file = LocalDisk().open(path, create=True)
+    assert path in _open_files()
+    del file
+    assert path not in _open_files()
+
+
+def _open_files() -> list[Path]:
+    return [one.resolve() for one in Path("/proc/self/fd").iterdir()]
