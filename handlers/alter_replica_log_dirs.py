@@ -33,6 +33,7 @@ def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, context: Context
                 topic_name=name, partitions=[_answer(name, index, path, context) for index, path in paths.items()]
             )
             for name, paths in asked.items()
+            if paths
         ],
     )
 

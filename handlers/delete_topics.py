@@ -37,7 +37,7 @@ async def delete_topics(request: DeleteTopicsRequest, context: Context) -> Delet
         try:
             _check_form(topic)
             if counted[topic.name, topic.topic_id] > 1:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic: it is named more than once")
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             responses.append(await _delete(topic, by_both, context, deadline))
         except KafkaError as error:
             responses.append(_refused(topic, error, context))

@@ -23,7 +23,7 @@ _PREFERRED, _UNCLEAN = 0, 1
 )
 def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
     context.demand(Operation.ALTER, Resource.CLUSTER)
-    if request.election_type not in (_PREFERRED, _UNCLEAN):
+    if request.topic_partitions != [] and request.election_type not in (_PREFERRED, _UNCLEAN):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     if request.topic_partitions is None:  # of all partitions those are told where something was to do
         results = [Results(topic=name, partition_result=[]) for name in context.broker.view().topics]

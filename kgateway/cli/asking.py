@@ -18,12 +18,13 @@ from kgateway.client.connection import Unanswered
 from kgateway.config.sources import BOOTSTRAP
 from kgateway.observe.plain import printable
 from kgateway.wire.errors import KafkaError
-from kgateway.wire.malformed import Malformed
+from kgateway.wire.malformed import Malformed, Unencodable
 
 _DEFAULT = "127.0.0.1:9092"
 _ADVICE = f"name a server with --bootstrap HOST:PORT or in ${BOOTSTRAP}"
 _PATIENCE_S = 30.0
 _PATIENCE_MAX_S = 86_400
+_MISTAKEN = 2  # as for other mistakes in a command
 
 Run = Callable[[Namespace, Cluster], Iterator[str]]
 
@@ -83,6 +84,9 @@ def told(command: str, options: Namespace, work: Callable[[Cluster], Iterator[st
                 yield from map(printable, text.split("\n"))  # clients choose the names of groups and topics
     except (KafkaError, Malformed, Refused, Unanswered) as error:
         sys.exit(f"kgateway {command}: {printable(str(error))}")
+    except Unencodable as error:
+        print(f"kgateway {command}: no request has room for that: {printable(str(error))}", file=sys.stderr)
+        sys.exit(_MISTAKEN)
 
 
 def _addresses(text: str) -> list[Address]:

@@ -5,6 +5,8 @@ Options that give something a name and a value.
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
 
+_INT_MAX = (1 << 31) - 1
+
 
 def pair(text: str) -> tuple[str, str]:
     """
@@ -26,12 +28,14 @@ def refuse_repeated(parser: ArgumentParser, pairs: Sequence[tuple[str, str]]) ->
             parser.error(f"{name} is given twice: which value is meant?")
 
 
-def positive(text: str) -> int:
+def positive(text: str, most: int = _INT_MAX) -> int:
     """
-    A whole number from 1 on.
+    A whole number from 1 on, as large as it can be in a request.
     """
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    if int(text) > most:
+        raise ArgumentTypeError(f"{text} is more than the most there can be, {most}")
     return int(text)
 
 

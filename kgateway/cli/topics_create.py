@@ -4,6 +4,7 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from functools import partial
 
 from kgateway.cli.pairs import pair, positive, refuse_repeated
 from kgateway.cli.topics_done import done_to_each
@@ -11,6 +12,7 @@ from kgateway.client.cluster import Cluster
 from kgateway.client.topics import SERVERS_CHOICE, create
 
 EXAMPLE = "kgateway topics create orders --partitions 4 --config retention.ms=86400000"
+_REPLICAS_MAX = (1 << 15) - 1
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -20,7 +22,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", metavar="NAME", nargs="+", help="its name")
     parser.add_argument("--partitions", metavar="N", type=positive, default=SERVERS_CHOICE, help="how many it has")
     parser.add_argument(
-        "--replicas", metavar="N", type=positive, default=SERVERS_CHOICE, help="how many servers keep each partition"
+        "--replicas",
+        metavar="N",
+        type=partial(positive, most=_REPLICAS_MAX),
+        default=SERVERS_CHOICE,
+        help="how many servers keep each partition",
     )
     parser.add_argument(
         "--config", metavar="NAME=VALUE", type=pair, action="append", default=[], help="set this; may be repeated"

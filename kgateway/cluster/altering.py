@@ -59,7 +59,7 @@ def altered(overrides: Overrides, wishes: Sequence[Wish], lists: Mapping[str, st
         elif alteration == Alteration.SET:
             after[name] = value
         elif name in lists:
-            there = _items(overrides.get(name, lists[name]))
+            there = [item for item in overrides.get(name, lists[name]).split(",") if item]
             after[name] = ",".join(_LISTED[Alteration(alteration)](there, _items(value)))
         else:
             word = Alteration(alteration).name
@@ -78,15 +78,25 @@ def replaced(overrides: Overrides, wishes: Sequence[Wish]) -> Overrides:
 
 
 def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
+    """
+    Those to add or to take away, as Java splits a text: blanks count, and so do empty ones, but for those at the end.
+    """
+    return text.rstrip(",").split(",") if text.strip(",") else [""] * (not text)
 
 
 def _appended(there: list[str], more: list[str]) -> Iterable[str]:
-    return dict.fromkeys([*there, *more])
+    return [*there, *dict.fromkeys(item for item in more if item not in there)]
 
 
 def _without(there: list[str], less: list[str]) -> Iterable[str]:
-    return [item for item in there if item not in less]
+    """
+    Each takes the first that is like it.
+    """
+    left = list(there)
+    for item in less:
+        if item in left:
+            left.remove(item)
+    return left
 
 
 _LISTED = {Alteration.APPEND: _appended, Alteration.SUBTRACT: _without}

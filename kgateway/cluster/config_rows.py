@@ -7,9 +7,10 @@ Texts are read as Kafka reads them: blanks around a value do not count, nor arou
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from difflib import get_close_matches
 from enum import IntEnum
-from math import isnan
+from math import isinf
 from typing import Any
 
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -18,9 +19,12 @@ INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
 
 _SHOWN = 200  # characters
+_SMALL, _LARGE = 1e-3, 1e7
 
 _BOOLEANS = {"true": True, "false": False}
 _INTEGER = re.compile("[+-]?[0-9]{1,19}")
+_FRACTION = re.compile(r"[+-]?(Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)")
+_BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # what Java trims
 _REPLICAS = re.compile(r"(\*|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)?")
 
 
@@ -117,7 +121,21 @@ def show(value: object) -> str:
     """
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float):
+        return _as_double(value)
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _as_double(value: float) -> str:
+    """
+    As Java writes it: small and large ones by a power of ten.
+    """
+    if isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or _SMALL <= abs(value) < _LARGE:
+        return str(value)
+    digits, power = f"{Decimal(str(value)).normalize():E}".split("E")
+    return f"{digits if '.' in digits else f'{digits}.0'}E{int(power)}"
 
 
 def boolean() -> Kind:
@@ -126,7 +144,7 @@ def boolean() -> Kind:
     """
 
     def parse(text: str) -> bool:
-        word = text.strip().lower()
+        word = text.strip(_BLANKS).lower()
         if word not in _BOOLEANS:
             raise NotAllowed(text, "Expected value to be either true or false")
         return _BOOLEANS[word]
@@ -154,12 +172,9 @@ def ratio() -> Kind:
     """
 
     def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            raise _no_number(text, ConfigType.DOUBLE) from None
-        if isnan(value):
+        if not _FRACTION.fullmatch(text.strip(_BLANKS)):
             raise _no_number(text, ConfigType.DOUBLE)
+        value = float(text.strip(_BLANKS))
         _check_bounds(value, 0, 1)
         return value
 
@@ -172,7 +187,7 @@ def word(*known: str) -> Kind:
     """
 
     def parse(text: str) -> str:
-        return _known(text.strip(), known)
+        return _known(text.strip(_BLANKS), known)
 
     return Kind(ConfigType.STRING, parse)
 
@@ -209,7 +224,8 @@ def replicas(name: str) -> Kind:
 
 def _number(kind: ConfigType, largest: int, low: int, high: int, also: int | None) -> Kind:
     def parse(text: str) -> int:
-        if not _INTEGER.fullmatch(text.strip()) or not -largest - 1 <= (value := int(text)) <= largest:
+        text = text.strip(_BLANKS)
+        if not _INTEGER.fullmatch(text) or not -largest - 1 <= (value := int(text)) <= largest:
             raise _no_number(text, kind)
         if value == also:
             return value
@@ -223,9 +239,9 @@ def _number(kind: ConfigType, largest: int, low: int, high: int, also: int | Non
 
 def _check_bounds(value: float, low: float, high: float) -> None:
     if value < low:
-        raise NotAllowed(value, f"Value must be at least {low}")
+        raise NotAllowed(show(value), f"Value must be at least {low}")
     if value > high:
-        raise NotAllowed(value, f"Value must be no more than {high}")
+        raise NotAllowed(show(value), f"Value must be no more than {high}")
 
 
 def _no_number(text: str, kind: ConfigType) -> NotAllowed:
@@ -239,4 +255,4 @@ def _known(item: str, known: tuple[str, ...]) -> str:
 
 
 def _items(text: str) -> tuple[str, ...]:
-    return tuple(item.strip() for item in text.split(",")) if text.strip() else ()
+    return tuple(item.strip(_BLANKS) for item in text.split(",")) if text.strip(_BLANKS) else ()

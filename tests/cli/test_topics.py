@@ -319,6 +319,8 @@ def test_purge(tool: Tool, topic: str) -> None:
     ("given", "says"),
     [
         (["create", "a", "--partitions", "0"], "argument --partitions: '0' is no whole number from 1 on"),
+        (["create", "a", "--partitions", "2147483648"], "2147483648 is more than the most there can be, 2147483647"),
+        (["create", "a", "--replicas", "32768"], "32768 is more than the most there can be, 32767"),
         (["create", "a", "--config", "b"], "argument --config: 'b' is not NAME=VALUE"),
         (["create", "a", "--config", "b=1", "--config", "b=2"], "b is given twice: which value is meant?"),
         (["alter", "a"], "the following arguments are required: --partitions"),
@@ -335,6 +337,27 @@ def test_mistakes_in_the_command(tool: Tool, given: list[str], says: str) -> Non
     ended = tool("topics", *given)
     assert ended.code == 2
     assert says in ended.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("topics", "create", "a\udcff"),
+        ("topics", "create", "a", "--config", "retention.ms=\udcff"),
+        ("configs", "set", "topic", "TOPIC", "retention.ms=\udcff"),
+        ("groups", "describe", "a\udcff"),
+        ("consume", "TOPIC", "--group", "\udcff"),
+        ("produce", "a\udcff", "--create"),
+    ],
+)
+def test_what_no_text_can_be(tool: Tool, topic: str, given: tuple[str, ...]) -> None:
+    """
+    Bytes of the command that are no UTF-8.
+    """
+    ended = tool(*[topic if word == "TOPIC" else word for word in given], text="value\n")
+    assert ended.code == 2
+    assert "no request has room for that" in ended.err
+    assert "Traceback" not in ended.err
 
 
 def test_without_a_server_it_says_what_to_do() -> None:

@@ -25,15 +25,20 @@ class AlteringTests(SynchronousTestCase):
     def test_lists(self) -> None:
         """
         What is not there yet is added to a list, and what is there is taken from it; where nothing is set, the list is
-        what holds then. Blanks do not count.
+        what holds then. What is added is added as it is, with blanks and empty, for it to be refused.
         """
         for before, alteration, value, after in (
             ({}, APPEND, "z", "x,y,z"),
             ({"list": "z"}, APPEND, "x", "z,x"),
-            ({"list": "z, x"}, APPEND, "x , a", "z,x,a"),
-            ({"list": ""}, APPEND, "x,,x", "x"),
+            ({"list": "z,,x"}, APPEND, "x, x,a", "z,x, x,a"),
+            ({"list": ""}, APPEND, "x,,x", "x,"),
+            ({"list": "z"}, APPEND, "", "z,"),
+            ({"list": "z"}, APPEND, "x,", "z,x"),
+            ({"list": "z"}, APPEND, ",", "z"),
             ({}, SUBTRACT, "x", "y"),
-            ({"list": "x , z"}, SUBTRACT, "y, z", "x"),
+            ({"list": "x,z"}, SUBTRACT, "y, z", "x,z"),
+            ({"list": "x,z,x"}, SUBTRACT, "x", "z,x"),
+            ({"list": "x"}, SUBTRACT, "", "x"),
             ({"list": "x"}, SUBTRACT, "x", ""),
         ):
             found = altered(before, [Wish("list", alteration, value)], LISTS)

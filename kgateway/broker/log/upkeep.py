@@ -48,7 +48,7 @@ class Upkeep:
         self._compactor = compactor
         self._cleaned = KeptOffsets(folder / CLEANED_OFFSETS, parts)
         self._rounds = RetentionRounds(parts.clock, retention_check_ms, self._kept, self._at)
-        compacting = Compacting(parts, compactor.compact)
+        compacting = Compacting(parts, compactor)
         self._cleaner = Cleaner(parts.clock, compaction_backoff_ms, self._compacted, compacting, self._cleaned)
 
     def keep(self, places: set[Place]) -> None:

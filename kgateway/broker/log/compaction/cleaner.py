@@ -60,34 +60,33 @@ class Cleaner:
         return self._rounds.finish()
 
     async def _go_round(self) -> None:
-        refused = set[LogPartition]()
         self._damaged = {one for one in self._damaged if not one.lost}
-        partitions = await self._partitions()
-        while not self._stopped:
-            partitions = [one for one in partitions if one not in self._damaged | refused]
-            dirtiest = await self._dirtiest(partitions, refused)
-            if dirtiest is None:
-                return
-            partition, dirt = dirtiest
-            if not await self._compact(partition, dirt):
-                refused.add(partition)
+        partitions = [one for one in await self._partitions() if one not in self._damaged]
+        try:
+            while partitions := await self._dirtiest_first(partitions):
+                partitions = [one for one in partitions if await self._compact(one)]
+        finally:
+            await self._compacting.rest()
 
-    async def _dirtiest(
-        self, partitions: Iterable[LogPartition], refused: set[LogPartition]
-    ) -> tuple[LogPartition, Dirt] | None:
-        found: tuple[LogPartition, Dirt] | None = None
-        for partition in partitions:
-            if partition.lost or self._stopped or len(partition.log.segments) < 2:
-                continue
-            try:
-                dirt = await self._compacting.look(partition, self._cleaned_to(partition))
-            except (OSError, Overtaken) as error:
-                refused.add(partition)
-                self._tell(partition, error)
-                continue
-            if dirt.is_worth_it(partition.topic.config) and (found is None or dirt.ratio > found[1].ratio):
-                found = partition, dirt
-        return found
+    async def _dirtiest_first(self, partitions: Iterable[LogPartition]) -> list[LogPartition]:
+        """
+        Those of them that are worth it.
+        """
+        found = [(dirt.ratio, one) for one in partitions if (dirt := await self._dirt(one))]
+        return [one for _, one in sorted(found, key=lambda row: -row[0])]
+
+    async def _dirt(self, partition: LogPartition) -> Dirt | None:
+        """
+        What there is to compact, if it is worth it, and can be told.
+        """
+        if partition.lost or self._stopped or len(partition.log.segments) < 2:
+            return None
+        try:
+            dirt = await self._compacting.look(partition, self._cleaned_to(partition))
+        except (OSError, Overtaken) as error:
+            self._tell(partition, error)
+            return None
+        return dirt if dirt.is_worth_it(partition.topic.config) else None
 
     def _cleaned_to(self, partition: LogPartition) -> int:
         """
@@ -97,10 +96,13 @@ class Cleaner:
             self._cleaned.forget(partition.place)
         return self._cleaned.of(partition.place)
 
-    async def _compact(self, partition: LogPartition, dirt: Dirt) -> bool:
+    async def _compact(self, partition: LogPartition) -> bool:
         """
-        Whether that went well.
+        Whether that went well. Since it was looked at others had their turn.
         """
+        dirt = await self._dirt(partition)
+        if dirt is None:
+            return False
         try:
             cleaned_to = await self._compacting.compact(partition, dirt)
             if not partition.lost:

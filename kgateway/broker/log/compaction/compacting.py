@@ -5,7 +5,7 @@ Before anything takes the place of what was there, all that the helper has read 
 could go for a later one of its key that is lost when the power goes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from functools import partial
 from itertools import count
@@ -40,6 +40,11 @@ class Compactor(Protocol):
         In a thread. An OSError where it cannot be done, or was stopped; Damaged where the log is.
         """
 
+    def rest(self) -> None:
+        """
+        There is nothing to do for a while. In a thread, too.
+        """
+
     def stop(self) -> None:
         """
         End what runs, and begin nothing any more.
@@ -63,6 +68,11 @@ class OwnThread:
     def compact(self, job: Job) -> Outcome:
         return compact(job, self._disk)
 
+    def rest(self) -> None:
+        """
+        Nothing is held for the next job.
+        """
+
     def stop(self) -> None:
         """
         Nothing runs that somebody else began.
@@ -76,10 +86,16 @@ class Compacting:
 
     _log = Logger()
 
-    def __init__(self, parts: LogParts, work: Callable[[Job], Outcome]) -> None:
+    def __init__(self, parts: LogParts, compactor: Compactor) -> None:
         self._parts = parts
-        self._work = work
+        self._compactor = compactor
         self._numbers = count()
+
+    def rest(self) -> Deferred[None]:
+        """
+        There is nothing to do for a while.
+        """
+        return self._parts.in_thread(self._compactor.rest)
 
     async def look(self, partition: LogPartition, cleaned_to: int) -> Dirt:
         """
@@ -112,7 +128,7 @@ class Compacting:
         if [segment.base_offset for segment in before] != [one.base for one in job.segments]:
             raise Overtaken  # since it was looked at
         try:
-            outcome = await self._parts.in_thread(partial(self._work, job))
+            outcome = await self._parts.in_thread(partial(self._compactor.compact, job))
             if outcome.rewritten:
                 exchange = partial(self._exchange, partition, job, outcome, before)
                 await partition.reshaping.run(lambda: Deferred.fromCoroutine(exchange()))

@@ -3,8 +3,8 @@ Has compaction done by a process of its own, so that nobody else waits for the p
 
     python -m kgateway.broker.log.compaction.helper MEMORY_BYTES
 
-reads a job from its standard input, as JSON in one line, and writes the outcome, or why there is none. The input stays
-open for as long as somebody waits: when it ends, so does the process, whatever became of its gateway.
+reads jobs from its standard input, each as JSON in one line, and writes the outcome of each, or why there is none, in a
+line too. When its input ends, so does the process, whatever became of its gateway.
 """
 
 import json
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
+from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TextIO
 
@@ -26,7 +27,7 @@ _NICENESS = 10  # those who are waited for come first
 
 class Helper:
     """
-    One process at a time.
+    One process, from the first job on until there is nothing to do for a while.
     """
 
     def __init__(self, memory_bytes: int) -> None:
@@ -43,18 +44,23 @@ class Helper:
         with self._lock:
             if self._stopped:
                 raise OSError("compaction is stopped")
-            process = self._process = _start(self._memory_bytes)
-        try:
-            # Not `communicate`, which closes the input at once.
-            assert process.stdin
-            assert process.stdout
-            process.stdin.write(f"{json.dumps(asdict(job))}\n")
-            process.stdin.flush()
-            told = process.stdout.read()
-        finally:
+            process = self._process = self._process or _start(self._memory_bytes)
+        told = _told(process, job)
+        if not told:
+            self.rest()
+            raise OSError(f"the process that compacts ended with {process.returncode}, and told nothing")
+        return _outcome(told)
+
+    def rest(self) -> None:
+        """
+        End the process, until there is another job; in the thread that waits for jobs.
+        """
+        with self._lock:
+            process, self._process = self._process, None
+        if process:
             process.kill()
-            process.__exit__(None, None, None)
-        return _outcome(told, process.returncode)
+            with suppress(BrokenPipeError):  # what it was told last it did not read
+                process.__exit__(None, None, None)
 
     def stop(self) -> None:
         """
@@ -78,9 +84,19 @@ def _start(memory_bytes: int) -> "subprocess.Popen[str]":
     )
 
 
-def _outcome(told: str, code: int) -> Outcome:
-    if not told:
-        raise OSError(f"the process that compacts ended with {code}, and told nothing")
+def _told(process: "subprocess.Popen[str]", job: Job) -> str:
+    """
+    Nothing where it ends before it has done the job.
+    """
+    assert process.stdin
+    assert process.stdout
+    with suppress(BrokenPipeError):
+        process.stdin.write(f"{json.dumps(asdict(job))}\n")
+        process.stdin.flush()
+    return process.stdout.readline()
+
+
+def _outcome(told: str) -> Outcome:
     fields = json.loads(told)
     kind = fields.pop("failed", None)
     if kind == "damaged":
@@ -93,16 +109,19 @@ def _outcome(told: str, code: int) -> Outcome:
 
 def main(memory_bytes: int, given: TextIO, told: TextIO, leave: Callable[[], None]) -> None:
     """
-    Do one job; leave where the other side does.
+    Do one job after the other; leave where the other side does, also in the middle of one.
     """
-    job = _job(json.loads(given.readline()))
+    jobs = SimpleQueue[str]()
 
     def watch() -> None:
-        given.read()
+        for line in iter(given.readline, ""):
+            jobs.put(line)
         leave()
+        jobs.put("")
 
     Thread(target=watch, daemon=True).start()
-    json.dump(_done(job, memory_bytes), told)
+    for line in iter(jobs.get, ""):
+        print(json.dumps(_done(_job(json.loads(line)), memory_bytes)), file=told, flush=True)
 
 
 def _job(fields: dict[str, Any]) -> Job:

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from kgateway.cluster.partition import EARLIEST_OFFSET
 
 _DIGEST_BYTES = 16  # as Kafka's: two keys with the same one are not to be expected
-_ENTRY_BYTES = 170  # measured: a row of a dict, half empty, the key and the number
+ENTRY_BYTES = 210  # measured: the key, the number, and a row of a dict that grows while the smaller one is there still
 
 
 class LatestOffsets:
@@ -19,7 +19,7 @@ class LatestOffsets:
     """
 
     def __init__(self, memory_bytes: int) -> None:
-        self._room = max(1, memory_bytes // _ENTRY_BYTES)  # or no round would ever get anywhere
+        self._room = max(1, memory_bytes // ENTRY_BYTES)  # or no round would ever get anywhere
         self._offsets: dict[bytes, int] = {}
         self.end = EARLIEST_OFFSET  # what is behind it is not known of
 

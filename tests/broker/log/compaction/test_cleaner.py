@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs
 
 from kgateway.broker.log.compaction.cleaner import BACKOFF_MS, is_compacted
+from kgateway.broker.log.compaction.latest import ENTRY_BYTES
 from kgateway.broker.log.kept_offsets import CLEANED_OFFSETS
 from kgateway.broker.log.partition import LogPartition
 from kgateway.cluster.config import TopicConfig
@@ -82,7 +83,7 @@ def test_a_round_goes_on_until_all_is_clean(world: Compacted) -> None:
     """
     partition = world.made()
     write(partition, *KEYS)
-    world.work.room = 170
+    world.work.room = ENTRY_BYTES
     world.round()
     assert [job.first_dirty for job in world.work.jobs] == [0, 1, 2, 3, 4, 5]
     assert offsets(partition) == [4, 5, 6]

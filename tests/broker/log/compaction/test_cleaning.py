@@ -7,6 +7,7 @@ from errno import EIO
 import pytest
 
 from kgateway.broker.log.compaction.cleaning import Full, Rewritten, compact
+from kgateway.broker.log.compaction.latest import ENTRY_BYTES
 from kgateway.broker.log.compaction.rewriting import cleaned_name
 from kgateway.broker.log.index import FIRST
 from kgateway.broker.log.segment import LOG, OFFSETS_MAX, file_name
@@ -21,7 +22,7 @@ from tests.records.handmade import body, holding
 from tests.records.sealed import sealed
 from tests.records.values import batch_of
 
-ROOM = 170  # for one key
+ROOM = ENTRY_BYTES  # for one key
 
 
 def names(jobs: Jobs) -> list[str]:

@@ -543,7 +543,8 @@ def test_other_partitions_are_looked_at_meanwhile(steps: int, world: Compacted) 
             world.threads.work(len(world.threads) - 1)
         work(world)
     assert result(deleted) == 2
-    assert "a-0" not in world.work.folders
+    asked_for = [job.segments[0].base for job in world.work.jobs if job.folder == str(partition.folder)]
+    assert asked_for == [2] * (steps - 1)
     assert not told(events, "warn")
     assert not leftovers(partition)
     world.threads.slow = False

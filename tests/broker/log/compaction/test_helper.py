@@ -18,6 +18,7 @@ import pytest
 from kgateway.broker.log.compaction import helper
 from kgateway.broker.log.compaction.cleaning import Job, compact
 from kgateway.broker.log.compaction.helper import Helper, main
+from kgateway.broker.log.compaction.latest import ENTRY_BYTES
 from kgateway.broker.log.walking import Damaged
 from kgateway.records.batch import batches
 from tests.broker.log.compaction.jobs import TOKEN, Jobs, keyed
@@ -31,6 +32,7 @@ def two() -> Iterator[Helper]:
     found = Helper(MEMORY_BYTES)
     yield found
     found.stop()
+    found.rest()
 
 
 class Asking(Thread):
@@ -66,7 +68,7 @@ def long(jobs: Jobs) -> Job:
 
 def test_it_does_the_job(jobs: Jobs, two: Helper) -> None:
     """
-    What comes out is what it is without a process, and another job is another process.
+    What comes out is what it is without a process.
     """
     jobs.write([keyed(b"a", b"b", producer_id=7, producer_epoch=0, base_sequence=0)], [keyed(b"a", b"b")])
     last = {7: 1}
@@ -78,12 +80,49 @@ def test_it_does_the_job(jobs: Jobs, two: Helper) -> None:
     assert two.compact(jobs.job(first_dirty=4)).keys == 0
 
 
+def test_one_process_until_it_rests(jobs: Jobs, two: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    It does one job after the other, also after one that failed; after a rest another one does.
+    """
+    processes, start = list["subprocess.Popen[str]"](), helper._start
+
+    def noted(memory_bytes: int) -> "subprocess.Popen[str]":
+        processes.append(start(memory_bytes))
+        return processes[-1]
+
+    monkeypatch.setattr(helper, "_start", noted)
+    jobs.write([keyed(b"a")], [keyed(b"a")])
+    for token in ("one", "two"):
+        assert two.compact(jobs.job(token=token)).records_seen == 2
+        with pytest.raises(FileNotFoundError):
+            two.compact(jobs.job(folder="/nowhere"))
+    assert len(processes) == 1
+    two.rest()
+    assert processes[0].returncode == -9
+    two.rest()
+    assert two.compact(jobs.job(token="three")).records_seen == 2
+    assert len(processes) == 2
+
+
+def test_another_process_after_one_that_was_killed(jobs: Jobs, two: Helper) -> None:
+    jobs.write([keyed(b"a")], [keyed(b"a")])
+    two.compact(jobs.job(token="one"))
+    assert two._process
+    two._process.kill()
+    two._process.wait(_PATIENCE_S)
+    with pytest.raises(OSError, match="ended with -9, and told nothing"):
+        two.compact(jobs.job(token="two"))
+    assert two.compact(jobs.job(token="three")).records_seen == 2
+
+
 def test_it_has_the_memory_that_it_was_given(jobs: Jobs) -> None:
     """
     And no more.
     """
     jobs.write([keyed(b"a", b"b")], [keyed(b"a")])
-    assert Helper(170).compact(jobs.job()).cleaned_to == 1
+    one = Helper(ENTRY_BYTES)
+    assert one.compact(jobs.job()).cleaned_to == 1
+    one.rest()
 
 
 def test_damage_is_told(jobs: Jobs, two: Helper) -> None:
@@ -175,23 +214,24 @@ def test_it_ends_with_its_gateway(jobs: Jobs) -> None:
 
 def test_it_is_nice(jobs: Jobs) -> None:
     """
-    It works behind all others, and when it is done it ends in order, though its input is open still.
+    It works behind all others.
     """
     run = (
-        f"import os, runpy, sys; sys.argv[1:] = ['{MEMORY_BYTES}']; "
-        "runpy.run_module('kgateway.broker.log.compaction.helper', run_name='__main__'); print(os.nice(0))"
+        f"import runpy, sys; sys.argv[1:] = ['{MEMORY_BYTES}']; "
+        "runpy.run_module('kgateway.broker.log.compaction.helper', run_name='__main__')"
     )
     with started(jobs.job(), [sys.executable, "-c", run]) as process:
+        assert process.stdin
         assert process.stdout
-        told, niceness = process.stdout.read().split(b"}")
-        assert b'"cleaned_to": 0' in told
-        assert int(niceness) == min(os.nice(0) + 10, 19)
-        assert process.wait(_PATIENCE_S) == 0
+        assert b'"cleaned_to": 0' in process.stdout.readline()
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == min(os.nice(0) + 10, 19)
+        process.stdin.close()
+        assert process.wait(_PATIENCE_S) == 1
 
 
-def test_one_job() -> None:
+def test_jobs_are_lines() -> None:
     """
-    The first line is the job, and what is told is one value; the end of the input is the end of it all.
+    And so is what is told of each; the end of the input is the end of it all.
     """
     left = Event()
     told = StringIO()
@@ -209,11 +249,8 @@ def test_one_job() -> None:
         "index_interval_bytes": 9,
         "last_offsets": {"7": 3},
     }
-    main(MEMORY_BYTES, StringIO(json.dumps(row) + "\nmore"), told, left.set)
-    assert json.loads(told.getvalue()) == {
-        "failed": "system",
-        "errno": 2,
-        "reason": "No such file or directory",
-        "path": f"/nowhere/{0:020d}.log",
-    }
+    main(MEMORY_BYTES, StringIO(2 * (json.dumps(row) + "\n")), told, left.set)
+    reason = "No such file or directory"
+    failed = {"failed": "system", "errno": 2, "reason": reason, "path": f"/nowhere/{0:020d}.log"}
+    assert [json.loads(line) for line in told.getvalue().splitlines()] == [failed, failed]
     assert left.wait(_PATIENCE_S)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.broker.log.compaction.latest import LatestOffsets
+from kgateway.broker.log.compaction.latest import ENTRY_BYTES, LatestOffsets
 
 _KEYS = st.binary(max_size=2) | st.sampled_from([b"k" * size for size in (14, 15, 16, 17, 400)])
 _ROOMY = 1 << 20
@@ -53,7 +53,7 @@ def test_memory_is_full() -> None:
     """
     What has no room is not noted, known keys are still.
     """
-    latest = LatestOffsets(2 * 170)
+    latest = LatestOffsets(2 * ENTRY_BYTES)
     assert [latest.note(key, offset) for offset, key in enumerate((b"a", b"b", b"c", b"a", b"k" * 40))] == [
         True,
         True,
@@ -78,7 +78,7 @@ def test_there_is_room_for_one() -> None:
 @pytest.mark.parametrize("size", [10, 300])
 def test_memory_is_what_was_given(size: int) -> None:
     """
-    As many keys as there is room for take no more than the memory that was given for them, be they short or long.
+    As many keys as there is room for never take more than the memory that was given for them, be they short or long.
     """
     given_bytes = 2_000_000
     tracemalloc.start()
@@ -87,7 +87,7 @@ def test_memory_is_what_was_given(size: int) -> None:
         number = 0
         while latest.note(b"%0*d" % (size, number), number + (1 << 32)):
             number += 1
-        taken, _ = tracemalloc.get_traced_memory()
+        _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert given_bytes / 3 < taken < given_bytes * 1.25
+    assert given_bytes / 3 < peak < given_bytes

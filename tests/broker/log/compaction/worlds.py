@@ -38,6 +38,7 @@ class Meddled:
         self.failure: Exception | None = None
         self.then: Callable[[], object] = lambda: None
         self.stopped = False
+        self.rests = 0
         self.room = MEMORY_BYTES
 
     def compact(self, job: Job) -> Outcome:
@@ -48,6 +49,9 @@ class Meddled:
         then, self.then = self.then, lambda: None
         then()
         return outcome
+
+    def rest(self) -> None:
+        self.rests += 1
 
     def stop(self) -> None:
         self.stopped = True
