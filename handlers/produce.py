@@ -10,8 +10,9 @@ Produce: appends record batches to partitions this gateway owns.
 All batches are appended before anything is waited for, so the next request may start at once and still comes after.
 What acks waits for, and for how long, concerns the answer alone: an append that was started is never taken back.
 
-Message sets, and batches of topics with a `compression.type`, are made into what is appended first, which takes time.
-Until then all that comes behind them through the same connection waits for its turn.
+Message sets, and batches of topics with a `compression.type`, are made into what is appended first, which takes time,
+and so it does to look at each of many records, where the topic asks for that. Until then all that comes behind them
+through the same connection waits for its turn.
 """
 
 from typing import NamedTuple, cast
@@ -22,11 +23,12 @@ from kgateway.acknowledgement import Acknowledgement, Answer, Unsettled, finishe
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.partition import Appended, Origin
 from kgateway.cluster.view import Topic
-from kgateway.converting.incoming import MESSAGE_SETS_UNTIL, incoming, the_batch
+from kgateway.converting.incoming import MESSAGE_SETS_UNTIL, incoming, takes_long, the_batch
 from kgateway.converting.slices import IncomingSlices
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.partitions import foreseen, topic_named, topic_of_id
 from kgateway.records.batch import TRANSACTIONAL_BIT, Batch
+from kgateway.records.steps import Steps
 from kgateway.wire.errors import ErrorCode, KafkaError, RecordsRefused
 from kgateway.wire.types import Buffer
 
@@ -144,9 +146,16 @@ def _appended(own: Deferred[None], context: Context) -> None:
 
 
 async def _made(topic: Topic, data: PartitionData, context: Context) -> Batch | None:
-    context.broker.partition(topic.id, data.index)  # which is refused before any work
-    records = cast("Buffer | None", data.records)
-    return await context.service(IncomingSlices).do(incoming(records, context.version, topic.config))
+    partition = context.broker.partition(topic.id, data.index)  # which is refused before any work
+
+    def steps() -> Steps[Batch | None]:
+        records = cast("Buffer | None", data.records)
+        batch = yield from incoming(records, context.version, topic.config)
+        if batch is not None:
+            yield from partition.judge(batch)
+        return batch
+
+    return await context.service(IncomingSlices).do(steps())
 
 
 def _answered(
@@ -185,12 +194,16 @@ def _write_topic(
         told = foreseen(error, name)
         answers += [_refused(told, name, partition.index, context) for partition in data.partition_data]
     else:
-        if at_once and topic.config.codec is None:
+        if at_once and topic.config.codec is None and not (topic.config.judges_records and _take_long(data)):
             for partition in data.partition_data:
                 answers.append(_write(topic, partition, request, context, unsettled))
         else:
             unmade.append(Unmade(topic, data.partition_data, answers))
     return TopicAnswer(name=data.name, topic_id=data.topic_id, partition_responses=answers)
+
+
+def _take_long(data: TopicData) -> bool:
+    return any(takes_long(cast("Buffer | None", partition.records)) for partition in data.partition_data)
 
 
 def _writable(data: TopicData, context: Context) -> Topic:
@@ -213,16 +226,16 @@ def _write(
     unsettled: list[Unsettled],
     batch: Batch | None = None,
 ) -> Answer:
-    log_start = _UNKNOWN
+    log_start, origin = _UNKNOWN, Origin.JUDGED
     try:
         partition = context.broker.partition(topic.id, data.index)
         log_start = partition.log_start
         if batch is None:
-            batch = the_batch(cast("Buffer | None", data.records), context.version)
+            batch, origin = the_batch(cast("Buffer | None", data.records), context.version), _FROM_CLIENT
         if batch.header.attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
             reason = "the batch is transactional, and the request names no transactional id"
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason)
-        appended = partition.append(batch, _FROM_CLIENT)
+        appended = partition.append(batch, origin)
     except Exception as error:
         told = foreseen(error, f"{topic.name}-{data.index}")
         return _refused(told, topic.name, data.index, context, log_start)

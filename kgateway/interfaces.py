@@ -18,6 +18,7 @@ from kgateway.cluster.log_dir import Measured, Places
 from kgateway.cluster.partition import Appended, EpochEnd, Found, Isolation, Origin, Read
 from kgateway.cluster.view import ClusterView, NewTopic, Node, Topic
 from kgateway.records.batch import Batch
+from kgateway.records.steps import Steps
 from kgateway.security.permissions import Free, Need, Operation, Resource
 from kgateway.wire.errors import KafkaError
 from kgateway.wire.schema import Message
@@ -42,6 +43,12 @@ class IPartition(Interface):
     last_stable: int = Attribute("the offset before which no transaction is open; at most the high watermark")
     log_end: int = Attribute("the offset that the next record gets")
     lost: KafkaError | None = Attribute("why it is this gateway's no more, as its methods say too; `None` while it is")
+
+    def judge(batch: Batch) -> Steps[None]:
+        """
+        Look at each record of a client's batch where the topic asks for that; a KafkaError where it is refused. What
+        was judged so is appended as such.
+        """
 
     def append(batch: Batch, origin: Origin) -> Appended:
         """

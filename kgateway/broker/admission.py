@@ -4,11 +4,11 @@ Judges a client's batch for the topic it is sent to: the same for every broker.
 Kafka opens every batch and judges each record. Here the header speaks for them as far as it can, with the two it has of
 their timestamps: the first record's and the largest. A batch is opened where these are not enough, as the topic is
 compacted and so wants a key in every record, or has a bound for how old timestamps may be; and where it is going to be
-refused, for the client is told which records are to blame.
+refused, for the client is told which records are to blame, unless there are too many of them to look at.
 """
 
 from collections.abc import Iterator
-from itertools import islice
+from functools import partial
 from typing import NamedTuple
 
 from kgateway.cluster.config import TopicConfig
@@ -17,12 +17,14 @@ from kgateway.records.batch import (
     LOG_APPEND_TIME_BIT,
     NO_TIMESTAMP,
     Batch,
+    BatchHeader,
     TimestampType,
     check_produced,
     check_size,
 )
 from kgateway.records.entries import entries, timestamp_at
-from kgateway.records.payload import payload_of
+from kgateway.records.payload import Payload, payload_of
+from kgateway.records.steps import AT_ONCE_MAX, RECORDS_A_STEP, Steps, at_once
 from kgateway.wire.errors import BadRecord, ErrorCode, KafkaError, RecordsRefused
 from kgateway.wire.malformed import Malformed
 
@@ -42,6 +44,26 @@ def check_admission(batch: Batch, config: TopicConfig, now_ms: int, partition: s
     """
     Refuse a batch that no producer may send, or not to a partition (of this name) of a topic with these settings.
     """
+    check_header(batch, config)
+    bounds = _bounds(batch, config, now_ms)
+    if bounds or config.compacts:
+        at_once(_judged(batch, config, bounds, partition))
+
+
+def admission(batch: Batch, config: TopicConfig, now_ms: int, partition: str) -> Steps[None]:
+    """
+    The same, where others may go on meanwhile.
+    """
+    check_header(batch, config)
+    bounds = _bounds(batch, config, now_ms)
+    if bounds or config.compacts:
+        yield from _judged(batch, config, bounds, partition)
+
+
+def check_header(batch: Batch, config: TopicConfig) -> None:
+    """
+    Refuse what the header alone tells of.
+    """
     check_size(batch, config.max_message_bytes)  # first: the CRC of what is too large need not be computed
     check_produced(batch)
     # A topic with LogAppendTime refuses this in Kafka too. One with CreateTime takes it there and removes the mark.
@@ -49,13 +71,10 @@ def check_admission(batch: Batch, config: TopicConfig, now_ms: int, partition: s
         raise KafkaError(
             ErrorCode.INVALID_TIMESTAMP, "the batch is marked LogAppendTime, which the broker alone may do"
         )
-    bounds = None
-    if config.timestamp_type is TimestampType.CREATE_TIME:
-        bounds = _in_question(batch, config, now_ms)
-    if bounds or config.compacts:
-        _check_records(batch, config.compacts, bounds, partition)
-        if bounds:
-            _check_largest(batch.header.max_timestamp, bounds)
+
+
+def _bounds(batch: Batch, config: TopicConfig, now_ms: int) -> Bounds | None:
+    return _in_question(batch, config, now_ms) if config.timestamp_type is TimestampType.CREATE_TIME else None
 
 
 def _in_question(batch: Batch, config: TopicConfig, now_ms: int) -> Bounds | None:
@@ -71,13 +90,29 @@ def _in_question(batch: Batch, config: TopicConfig, now_ms: int) -> Bounds | Non
     return Bounds(earliest, latest)
 
 
-def _check_records(batch: Batch, compacts: bool, bounds: Bounds | None, partition: str) -> None:
+def _judged(batch: Batch, config: TopicConfig, bounds: Bounds | None, partition: str) -> Steps[None]:
+    header = batch.header
+    if bounds and not config.judges_records and header.records_count > AT_ONCE_MAX:
+        between = f"between {bounds.earliest} and {bounds.latest}"
+        reason = f"the timestamps in the header, {header.base_timestamp} and {header.max_timestamp}, are not {between}"
+        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, reason)
+    yield from _check_records(batch, config.compacts, bounds, partition)
+    if bounds:
+        _check_largest(header.max_timestamp, bounds)
+
+
+def _check_records(batch: Batch, compacts: bool, bounds: Bounds | None, partition: str) -> Steps[None]:
     """
     Open the batch, and refuse it with all its records that the topic does not take, in Kafka's words.
     """
-    found = _bad_records(batch, compacts, bounds, partition)
+    bad = list[BadRecord]()
     try:
-        bad = list(islice(found, BAD_RECORDS_MAX))
+        payload = yield partial(payload_of, batch)
+        for number, found in enumerate(_judgements(batch.header, payload, compacts, bounds, partition)):
+            if not number % RECORDS_A_STEP:
+                yield None
+            if found and len(bad) < BAD_RECORDS_MAX:
+                bad.append(found)
     except Malformed as malformed:
         reason = f"the topic takes only records that can be read: {malformed}"
         raise KafkaError(ErrorCode.INVALID_RECORD, reason) from None
@@ -85,17 +120,23 @@ def _check_records(batch: Batch, compacts: bool, bounds: Bounds | None, partitio
         raise RecordsRefused(tuple(bad))
 
 
-def _bad_records(batch: Batch, compacts: bool, bounds: Bounds | None, partition: str) -> Iterator[BadRecord]:
-    payload, header = payload_of(batch), batch.header
+def _judgements(
+    header: BatchHeader, payload: Payload, compacts: bool, bounds: Bounds | None, partition: str
+) -> Iterator[BadRecord | None]:
+    """
+    What is wrong with each record.
+    """
     earliest, latest = bounds or (0, 0)  # which nobody asks for then
     for number, (start, _, offset, key, _) in enumerate(entries(payload, header.records_count)):
+        found = None
         if compacts and key is None:
             reason = f"Compacted topic cannot accept message without key in topic partition {partition}"
-            yield BadRecord(ErrorCode.INVALID_RECORD, number, reason)
+            found = BadRecord(ErrorCode.INVALID_RECORD, number, reason)
         elif bounds:
             timestamp = header.base_timestamp + timestamp_at(payload.data, start)[0]
             if not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP:
-                yield BadRecord(ErrorCode.INVALID_TIMESTAMP, number, _out_of_range(timestamp, offset, bounds))
+                found = BadRecord(ErrorCode.INVALID_TIMESTAMP, number, _out_of_range(timestamp, offset, bounds))
+        yield found
 
 
 def _out_of_range(timestamp: int, offset: int, bounds: Bounds) -> str:

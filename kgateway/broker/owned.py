@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from twisted.internet.defer import Deferred
 
-from kgateway.broker.admission import check_admission
+from kgateway.broker.admission import admission, check_admission, check_header
 from kgateway.broker.producers import ProducerTable, Written
 from kgateway.broker.waiters import Waiters
 from kgateway.cluster.partition import EARLIEST_OFFSET, Appended, Origin
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import Cancel, IPartition
 from kgateway.records.batch import NO_TIMESTAMP, Batch, BatchHeader, TimestampType, stamped
+from kgateway.records.steps import Steps
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 
@@ -38,11 +39,17 @@ class OwnedPartition:
         """
         self.topic = topic
 
+    def judge(self, batch: Batch) -> Steps[None]:
+        return admission(batch, self.topic.config, self._now_ms(), self._place)
+
     def append(self, batch: Batch, origin: Origin) -> Appended:
         self._check_owned()
         now_ms, config = self._now_ms(), self.topic.config
-        if origin is Origin.CLIENT:
-            check_admission(batch, config, now_ms, self._place)
+        if origin is not Origin.COORDINATOR:
+            if origin is Origin.CLIENT:
+                check_admission(batch, config, now_ms, self._place)
+            else:
+                check_header(batch, config)
             if batch.header.is_transactional:
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE, "this broker has no transactions")
         by_append = config.timestamp_type is TimestampType.LOG_APPEND_TIME

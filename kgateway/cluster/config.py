@@ -68,6 +68,13 @@ class TopicConfig:
         return COMPACT in self.cleanup_policy
 
     @property
+    def judges_records(self) -> bool:
+        """
+        Whether each record of a producer is looked at: for its key, or for its age.
+        """
+        return self.timestamp_before_max_ms != LONG_MAX or self.compacts
+
+    @property
     def has_compaction_lag(self) -> bool:
         """
         Whether it matters for compaction how old records are.

@@ -16,10 +16,12 @@ NO_EPOCH = -1
 
 class Origin(Enum):
     """
-    Who writes: a client, who is checked, or a coordinator of ours, who may also write control batches.
+    Who writes: a client, who is checked, one whose records were judged before, or a coordinator of ours, who may also
+    write control batches.
     """
 
     CLIENT = "client"
+    JUDGED = "judged"
     COORDINATOR = "coordinator"
 
 

@@ -3,11 +3,20 @@ What a producer sends for one partition, as the batch that is appended.
 """
 
 from kgateway.cluster.config import TopicConfig
-from kgateway.records.batch import CODEC_BITS, MAGIC, Batch, Incomplete, check_produced, check_size, read_batch
+from kgateway.records.batch import (
+    CODEC_BITS,
+    MAGIC,
+    Batch,
+    Incomplete,
+    check_produced,
+    check_size,
+    read_batch,
+    read_header,
+)
 from kgateway.records.compression import Codec
 from kgateway.records.message_set import MAGIC_AT
 from kgateway.records.recompressed import recompressed
-from kgateway.records.steps import Steps
+from kgateway.records.steps import AT_ONCE_MAX, Steps
 from kgateway.records.upgraded import Target, upgraded
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.malformed import Malformed
@@ -36,6 +45,17 @@ def the_batch(records: Buffer | None, version: int) -> Batch:
         more = len(records) - len(batch.data)
         raise KafkaError(ErrorCode.INVALID_RECORD, f"exactly one record batch is expected, {more} bytes follow it")
     return batch
+
+
+def takes_long(records: Buffer | None) -> bool:
+    """
+    Whether more than some milliseconds may go by until all records of the batch were looked at.
+    """
+    try:
+        header = read_header(records or b"")
+    except Malformed:  # which is found soon
+        return False
+    return header.records_count > AT_ONCE_MAX or bool(header.attributes & CODEC_BITS)
 
 
 def incoming(records: Buffer | None, version: int, config: TopicConfig) -> Steps[Batch | None]:

@@ -14,6 +14,7 @@ T = TypeVar("T")
 Steps = Generator[Callable[[], Any] | None, Any, T]
 
 RECORDS_A_STEP = 64  # a few microseconds each
+AT_ONCE_MAX = 4_096  # records that are looked at with nothing between
 
 
 def at_once(steps: Steps[T]) -> T:

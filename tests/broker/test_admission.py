@@ -12,6 +12,7 @@ from kgateway.cluster.config import TopicConfig
 from kgateway.records.batch import Batch, TimestampType
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record
+from kgateway.records.steps import AT_ONCE_MAX, RECORDS_A_STEP
 from kgateway.wire.errors import BadRecord, ErrorCode, KafkaError, RecordsRefused
 from tests.broker.behaviour import START_MS, at_times, batch
 from tests.records.handmade import holding
@@ -198,3 +199,32 @@ def test_only_the_broker_stamps(config: dict[str, Any]) -> None:
     """
     reason = "INVALID_TIMESTAMP: the batch is marked LogAppendTime, which the broker alone may do"
     assert refused(batch(log_append_time_ms=START_MS), **config) == reason
+
+
+def test_judging_leaves_room_for_others() -> None:
+    """
+    In steps of a few records, and what they come to is the same.
+    """
+    for count, late in ((10 * RECORDS_A_STEP, 0), (10 * RECORDS_A_STEP, 11)):
+        steps = admission.admission(batch(count, timestamp=START_MS + late), TopicConfig(**BOUNDS), START_MS, PARTITION)
+        payload = next(steps)
+        assert payload
+        assert steps.send(payload()) is None
+        for _ in range(count // RECORDS_A_STEP - 1):
+            assert next(steps) is None
+        with pytest.raises(RecordsRefused if late else StopIteration):
+            next(steps)
+
+
+def test_too_many_records_to_look_at() -> None:
+    """
+    Where the header is out of bounds, and records are looked at only to tell who is to blame.
+    """
+    late = START_MS + 11
+    assert len(bad_records(batch(AT_ONCE_MAX, timestamp=late), timestamp_after_max_ms=10)) == BAD_RECORDS_MAX
+    sent = batch(AT_ONCE_MAX + 1, timestamp=late)
+    earliest = START_MS - ((1 << 63) - 1)
+    between = f"between {earliest} and {START_MS + 10}"
+    reason = f"INVALID_TIMESTAMP: the timestamps in the header, {late} and {late}, are not {between}"
+    assert refused(sent, timestamp_after_max_ms=10) == reason
+    assert len(bad_records(sent, **BOUNDS)) == BAD_RECORDS_MAX

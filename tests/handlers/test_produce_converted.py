@@ -4,14 +4,18 @@ Produce, where something has to be made first of what came.
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 from twisted.internet.defer import Deferred
 
+from kgateway.broker import admission
 from kgateway.cluster.config import TopicConfig
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.records.batch import TimestampType, read_batch
+from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record, records
+from kgateway.records.steps import AT_ONCE_MAX
 from kgateway.wire.errors import ErrorCode
 from tests.fetching.rigged import batch
 from tests.handlers.test_produce import Answer, PartitionData, ProduceTestCase
@@ -276,3 +280,69 @@ class CompressionTests(ConvertedTestCase):
         stored = read_batch(partition.read(0, 1 << 20, 0, True).batches[0])
         self.assertEqual(Codec.GZIP, stored.header.codec)
         self.assertEqual([START_MS], [record.timestamp for record in records(stored)])
+
+
+class JudgingTests(ConvertedTestCase):
+    """
+    Topics that look at each record.
+    """
+
+    def test_many_records_take_their_time(self) -> None:
+        """
+        Where there are many, or may be, others go on; what comes behind them waits, and each is looked at once.
+        """
+        partition = self.make("keys", cleanup_policy="compact")
+        for sent in (keyed(AT_ONCE_MAX + 1), keyed(2, codec=Codec.ZSTD)):
+            end = partition.log_end
+            with patch.object(admission, "payload_of", wraps=admission.payload_of) as opened:
+                results = [self.begin("keys", sent), self.begin("keys", keyed(1))]
+                self.assertEqual(end, partition.log_end)
+                self.end_all()
+            self.assertEqual(2, opened.call_count)
+            count = read_batch(sent).header.records_count
+            self.assertEqual([end, end + count], [self.answers(result)[0].base_offset for result in results])
+
+    def test_few_records_are_judged_at_once(self) -> None:
+        """
+        And of other topics none are.
+        """
+        for name, config, sent in (
+            ("keys", {"cleanup_policy": "compact"}, keyed(AT_ONCE_MAX)),
+            ("young", {"message_timestamp_before_max_ms": "1000"}, keyed(1)),
+            ("plain", {}, keyed(AT_ONCE_MAX + 1, codec=Codec.ZSTD)),
+            ("stamped", {"message_timestamp_type": "LogAppendTime"}, keyed(AT_ONCE_MAX + 1)),
+        ):
+            self.make(name, **config)
+            self.successResultOf(self.begin(name, sent))
+
+    def test_the_one_to_blame(self) -> None:
+        """
+        Is told of, wherever it stands.
+        """
+        self.make("keys", cleanup_policy="compact")
+        self.make("young", message_timestamp_before_max_ms="1000")
+        for name, last in (("keys", (None, START_MS)), ("young", (b"key", START_MS - 1_001))):
+            result = self.begin(name, keyed(AT_ONCE_MAX, last))
+            self.end_all()
+            [answer] = self.answers(result)
+            self.assertEqual([AT_ONCE_MAX], [error.batch_index for error in answer.record_errors])
+            self.assertEqual(0, self.broker.partition(self.broker.view().topics[name].id, 0).log_end)
+
+    def test_a_header_is_judged_first(self) -> None:
+        """
+        What it tells of is refused before any work.
+        """
+        self.make("keys", cleanup_policy="compact", max_message_bytes="1000")
+        result = self.begin("keys", keyed(AT_ONCE_MAX + 1))
+        self.assertEqual([], self.threads)
+        self.assertEqual(ErrorCode.MESSAGE_TOO_LARGE, self.answers(result)[0].error_code)
+
+
+def keyed(count: int, *more: tuple[bytes | None, int], codec: Codec = Codec.NONE) -> bytes:
+    """
+    A batch of so many records with keys, and these keys and timestamps behind them.
+    """
+    builder = BatchBuilder(codec=codec)
+    for key, timestamp in [*[(b"key", START_MS)] * count, *more]:
+        builder.append(key, b"value", timestamp=timestamp)
+    return bytes(builder.build())
