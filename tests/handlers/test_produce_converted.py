@@ -14,6 +14,7 @@ from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.records.batch import TimestampType, read_batch
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec
+from kgateway.records.payload import payload_of
 from kgateway.records.record import Record, records
 from kgateway.records.steps import AT_ONCE_MAX
 from kgateway.wire.errors import ErrorCode
@@ -294,7 +295,7 @@ class JudgingTests(ConvertedTestCase):
         partition = self.make("keys", cleanup_policy="compact")
         for sent in (keyed(AT_ONCE_MAX + 1), keyed(2, codec=Codec.ZSTD)):
             end = partition.log_end
-            with patch.object(admission, "payload_of", wraps=admission.payload_of) as opened:
+            with patch.object(admission, "payload_of", wraps=payload_of) as opened:
                 results = [self.begin("keys", sent), self.begin("keys", keyed(1))]
                 self.assertEqual(end, partition.log_end)
                 self.end_all()
