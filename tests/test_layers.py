@@ -96,6 +96,8 @@ MAY_IMPORT = {
     "kgateway.client": {"kgateway", "kgateway.messages", "kgateway.records", "kgateway.wire"},
     "kgateway.spark": {
         "kgateway.broker",  # of the log: how its files are named and what is in them
+        "kgateway.broker.seaweed",  # of SeaweedMQ: the same, and who may read them
+        "kgateway.broker.seaweedmq",
         "kgateway.client",
         "kgateway.messages",
         "kgateway.records",

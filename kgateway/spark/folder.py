@@ -1,5 +1,5 @@
 """
-Logs in a folder of this machine, read without their server: a kgateway's data folder, or Kafka's.
+Logs in a folder, of this machine or behind HTTP, read without their server: a kgateway's data folder, or Kafka's.
 
 How far they may be read is the server's to say, if one is named: up to the high watermark, or the last stable offset.
 Without a server that follows from how the folder was left:
@@ -13,7 +13,7 @@ Without a server that follows from how the folder was left:
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import cast
 
 from kgateway.broker.log.checkpoints import SETTLED, SYNCED, Offsets, read_offsets
@@ -46,7 +46,9 @@ class FolderLogs:
     The logs in one folder; which of it may be read is a server's to say, if there is one.
     """
 
-    def __init__(self, path: Path, files: Files, servers: ServerLogs | None = None, *, committed_only: bool) -> None:
+    def __init__(
+        self, path: PurePath, files: Files, servers: ServerLogs | None = None, *, committed_only: bool
+    ) -> None:
         self._path = path
         self._files = files
         self._servers = servers
@@ -126,13 +128,16 @@ class FolderLogs:
         """
         synced = self._offsets(SYNCED)
         with suppress(FolderError):
-            if START in names and read_start(self._path / START, self._disk).is_of(this_boot()):
+            if START in names and read_start(self._at(START), self._disk).is_of(this_boot()):
                 settled = self._offsets(SETTLED)
                 return {one: max(synced.get(one, 0), settled.get(one, 0)) for one in synced.keys() | settled.keys()}
         return synced
 
     def _offsets(self, name: str) -> Offsets:
-        return read_offsets(self._path / name, self._disk) or {}
+        return read_offsets(self._at(name), self._disk) or {}
+
+    def _at(self, name: str) -> Path:
+        return cast(Path, self._path / name)  # of which nothing is asked here but to be read
 
     @property
     def _disk(self) -> Disk:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from urllib.parse import urlsplit
 
 from kgateway.client.offsets import Extent, Partition
 from kgateway.spark.columns import kafka_columns
@@ -18,11 +19,12 @@ from kgateway.spark.planning import split, within
 from kgateway.spark.ranges import OffsetRange
 from kgateway.spark.reading import Wanted
 from kgateway.spark.remote_access import Access
-from kgateway.spark.remote_paths import is_url, url_path
+from kgateway.spark.remote_paths import UrlPath, is_url, url_path
 from kgateway.spark.topics import Topics, topics_of
 
 _log = logging.getLogger(__name__)
 
+_FILES = {"log": False, "parquet": True}
 _ISOLATION = {"read_uncommitted": False, "read_committed": True}
 
 
@@ -69,7 +71,7 @@ def query_of(options: Options, columns: Iterable[str] | None = None) -> Query:
         place=place_of(options),
         topics=topics_of(options),
         wanted=wanted_of(options, columns),
-        min_partitions=options.number("minPartitions", 0, least=0),
+        min_partitions=options.number("minPartitions", 0),
         max_records=options.number("maxRecordsPerPartition", 0),
     )
 
@@ -90,14 +92,34 @@ def place_of(options: Options) -> Place:
     """
     Where the logs are.
     """
-    folder = folder_of(options) if options.has("kgateway.log.folder") else None
-    has_servers = options.has("kafka.bootstrap.servers")
-    if not has_servers and folder is None:
+    has_servers, has_folder = options.has("kafka.bootstrap.servers"), options.has("kgateway.log.folder")
+    if options.has("kgateway.filer"):
+        if has_servers or has_folder:
+            raise WrongOption("kgateway.filer is read past all servers: name neither these nor a folder with it")
+        from_parquet = options.choice("kgateway.filer.files", _FILES, "log")
+        return Place(filer=filer_of(options), from_parquet=from_parquet, access=access_of(options))
+    if not (has_servers or has_folder):
         raise WrongOption(
             "say where the topics are: kafka.bootstrap.servers names servers, "
-            "kgateway.log.folder the data folder of one on this machine"
+            "kgateway.log.folder the data folder of one on this machine or behind HTTP, "
+            "kgateway.filer a filer that has those of SeaweedMQ"
         )
-    return Place(servers_of(options) if has_servers else None, folder, access_of(options))
+    servers = servers_of(options) if has_servers else None
+    return Place(servers, folder_of(options) if has_folder else None, access=access_of(options))
+
+
+def filer_of(options: Options) -> UrlPath:
+    """
+    The filer that is named.
+    """
+
+    def parse(text: str) -> UrlPath:
+        path = url_path(text if is_url(text) else f"http://{text}")
+        if path.target != "/" or urlsplit(path.origin).port is None:
+            raise ValueError(text)
+        return path
+
+    return options.parsed("kgateway.filer", parse, "HOST:PORT of a filer's HTTP, or http://HOST:PORT")
 
 
 def folder_of(options: Options) -> PurePath:

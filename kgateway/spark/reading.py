@@ -55,8 +55,9 @@ def read(logs: Logs, of: OffsetRange, wanted: Wanted) -> Iterator[pa.RecordBatch
         left = OffsetRange(of.partition, position, of.end)
         try:
             for window in logs.windows(left):
+                # A batch may hold what came before: brokers may cut the same records into batches in more than one way.
+                yield from _decoded(window, OffsetRange(of.partition, position, of.end), wanted)
                 position = window.next_offset
-                yield from _decoded(window, left, wanted)
             if position < of.end:
                 raise DataLost(f"{of.partition} ends at offset {position}, and {of} were to be read")
             return

@@ -4,8 +4,9 @@ Which partitions a query reads.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from kgateway.client.offsets import Partition
 from kgateway.spark.failures import Unreadable, WrongOption
@@ -37,7 +38,7 @@ class Topics:
         missing = [name for name in self._all_names if name not in found]
         missing = missing or [str(one) for one in self.assigned if one not in there]
         if missing and all_there:
-            raise Unreadable(f"there is no topic or partition {', '.join(missing)} in {logs}")
+            raise Unreadable(f"there is no topic or partition {', '.join(missing)} in {logs}{_like(missing, logs)}")
         return sorted(there.intersection(self.assigned) if self.assigned else there)
 
     def has(self, topic: str) -> bool:
@@ -52,6 +53,15 @@ class Topics:
 
     def __str__(self) -> str:
         return f"topics like {self.pattern}" if self.pattern is not None else ", ".join(self._all_names)
+
+
+def _like(missing: Iterable[str], logs: Logs) -> str:
+    """
+    Names that may have been meant.
+    """
+    there = list(logs.partitions())
+    near = dict.fromkeys(name for one in missing for name in get_close_matches(one, there))
+    return f"; there is {', '.join(near)}" if near else ""
 
 
 def topics_of(options: Options) -> Topics:

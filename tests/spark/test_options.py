@@ -96,7 +96,7 @@ def test_names_are_the_same_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"minPartitions": "many"}, "minPartitions is 'many'; it has to be a whole number from 0 on"),
+        ({"minPartitions": "many"}, "minPartitions is 'many'; it has to be a whole number from 1 on"),
         ({"maxRecordsPerPartition": "0"}, "from 1 on"),
         ({"failOnDataLoss": "maybe"}, "true or false"),
         ({"kafka.isolation.level": "dirty"}, "one of read_uncommitted, read_committed"),

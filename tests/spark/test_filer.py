@@ -1,0 +1,334 @@
+"""
+Topics of SeaweedMQ on a real cluster, read straight from its filer: the same rows as a gateway before it gives, in all
+forms, whoever has written them; and folders of logs that lie in the filer.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC
+from pathlib import Path
+from subprocess import run
+from typing import Any
+from urllib.request import Request, urlopen
+from uuid import uuid4
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
+
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev_process import weed_program
+from kgateway.broker.seaweed.protos.schema_pb2 import STRING, Field, RecordType, RecordValue, Type
+from kgateway.broker.seaweedmq.forms.by_name import FORMS
+from kgateway.broker.seaweedmq.forms.form import Message
+from kgateway.broker.seaweedmq.layout import TOPIC_CONF, topic_folder
+from kgateway.client.offsets import Extent, Partition
+from kgateway.spark.failures import Unreadable, WrongOption
+from kgateway.spark.filer.logs import FilerLogs
+from kgateway.spark.options import READ, Options
+from kgateway.spark.query import place_of
+from kgateway.spark.ranges import OffsetRange
+from kgateway.spark.reading import Wanted, read
+from kgateway.spark.remote_access import Access
+from kgateway.spark.remote_paths import url_path
+from kgateway.testing.kafka import Kafka
+from tests.broker.seaweed.cluster import cluster as cluster
+from tests.broker.seaweed.cluster import mended as mended
+from tests.broker.seaweedmq.go_gateway import GoGateway
+from tests.broker.seaweedmq.published import Published
+from tests.spark.folders import ORDERS, batch, clean, offsets_in, segment
+from tests.spark.gateway import Row, Topics, refused
+
+SOON = Access(answer_s=5, patience_s=0.3)
+MORE: tuple[dict[str, Any], ...] = (
+    {"compression.type": "zstd"},
+    {"enable.idempotence": True, "compression.type": "lz4"},
+    {"batch.size": 1},
+)
+_TRIES, _PATIENCE_S = 20, 90
+NAMES = ("topic", "partition", "offset", "key", "value", "timestamp", "timestampType", "headers")
+
+
+@pytest.fixture(scope="module")
+def alien(cluster: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """
+    Topics that others have made and written to, before any gateway of ours has seen them: by the Go gateway, and by a
+    client of SeaweedMQ, without columns and with some.
+    """
+    by_go, columns = f"go-{uuid4().hex}", RecordType(fields=[Field(name="who", type=Type(scalar_type=STRING))])
+    with GoGateway(cluster, tmp_path_factory.mktemp("go")) as gateway:
+        admin = AdminClient({"bootstrap.servers": gateway.bootstrap})
+        admin.create_topics([NewTopic(by_go, 2, 1)])[by_go].result()
+        _fill(
+            gateway.bootstrap, by_go, [{"key": b"k%d" % n, "value": b"v%d" % n, "partition": n % 2} for n in range(50)]
+        )
+    bare, columned = Published(cluster), Published(cluster, columns)
+    for number in range(3):  # a file each
+        bare.publish([Message(b"", b"value %d" % number), Message(b"key", b""), *[Message(b"k", b"v" * 300)] * 20])
+        values = [RecordValue() for _ in range(5)]
+        for value in values:
+            value.fields["who"].string_value = "me"
+        columned.publish([Message(b"k", value.SerializeToString()) for value in values] + [Message(b"k", b"\xff")])
+    return {"go": by_go, "bare": bare.name, "columns": columned.name}
+
+
+@pytest.fixture(scope="module")
+def kafka(cluster: DevCluster, alien: dict[str, str]) -> Iterator[Kafka]:
+    """
+    A gateway of ours before the cluster.
+    """
+    with Kafka("--broker", f"seaweedmq:{','.join(cluster.masters)}", patience_s=_PATIENCE_S) as kafka:
+        yield kafka
+        assert "Traceback" not in kafka.log, kafka.log
+
+
+@pytest.fixture
+def there(kafka: Kafka, spark: Any) -> Topics:
+    """
+    Its topics, for Spark to read.
+    """
+    return Topics(kafka, spark)
+
+
+@pytest.fixture
+def filer(cluster: DevCluster) -> Iterator[FilerLogs]:
+    """
+    The filer, without Spark.
+    """
+    with closing(FilerLogs(url_path(f"http://{cluster.filer}"), SOON)) as logs:
+        yield logs
+
+
+def _fill(bootstrap: str, topic: str, rows: list[Row], **settings: Any) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **settings})
+    for row in rows:
+        producer.produce(topic, **row)
+    assert producer.flush(60) == 0
+
+
+def make(there: Topics, form: str, partitions: int = 2) -> str:
+    """
+    A topic of this form. What is acknowledged is in files.
+    """
+    name = f"{form}-{uuid4().hex}"
+    config = {"seaweedmq.format": form, "seaweedmq.acks": "flushed", "retention.ms": "-1", **FORMS[form].needs}
+    there.admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result()
+    return name
+
+
+def records(form: str, first: int, count: int, partitions: int) -> list[Row]:
+    """
+    Records of all kinds that the form has a place for.
+    """
+    rows: list[Row] = []
+    for number in range(first, first + count):
+        row: Row = {"value": b"%d" % number * (1 + number % 7), "partition": number % partitions}
+        if number % 3:
+            row["key"] = b"k%d" % number
+        if form != "plain":
+            row["timestamp"] = 1_000_000 + number * 7
+            if number % 5 == 0:
+                row |= {"value": None} | ({"key": b""} if number % 2 else {})
+            if number % 4 == 0:
+                row["headers"] = [("h", b"%d" % number), ("i", None), ("h", b"")]
+        rows.append(row)
+    return rows
+
+
+def rows_of(there: Topics, *, names: Sequence[str] = NAMES, **options: str) -> list[tuple[Any, ...]]:
+    """
+    All rows of a query, in order.
+    """
+    reader = there.spark.read.format("kgateway").options(includeHeaders="true", **options)
+    rows = reader.load().orderBy("topic", "partition", "offset").collect()
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def both(
+    there: Topics, cluster: DevCluster, topic: str, *, names: Sequence[str] = NAMES, **options: str
+) -> list[tuple[Any, ...]]:
+    """
+    The rows, which are the same whoever is asked.
+    """
+    servers = {"kafka.bootstrap.servers": there.kafka.bootstrap}
+    through = rows_of(there, names=names, subscribe=topic, **servers, **options)
+    straight = rows_of(there, names=names, subscribe=topic, **{"kgateway.filer": cluster.filer}, **options)
+    assert straight == through
+    return straight
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_are_those_of_the_gateway(there: Topics, cluster: DevCluster, form: str) -> None:
+    """
+    Of all forms: over many files, after the topic has grown and its first records were deleted, in many tasks, from an
+    offset on and from a time on; also when the gateway has nothing of it in memory any more.
+    """
+    topic = make(there, form)
+    for number, settings in enumerate(MORE):
+        _fill(there.kafka.bootstrap, topic, records(form, number * 100, 100, 2), **settings)
+    there.admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
+    _fill(there.kafka.bootstrap, topic, records(form, 300, 90, 3))
+    # What the gateway has just taken it shows with its own clock, where a message has no time but SeaweedMQ's.
+    names = [name for name in NAMES if form != "plain" or name != "timestamp"]
+    rows = both(there, cluster, topic, names=names)
+    assert [[row[1] for row in rows].count(index) for index in range(3)] == [180, 180, 30]
+    there.delete_records(topic, 0, 20)
+    there.kafka.stop(_PATIENCE_S)
+    there.kafka.start()
+    rows = both(there, cluster, topic, minPartitions="9")
+    assert len(rows) == 370
+    some, last = (json.dumps({topic: each}) for each in ({"0": 60, "1": -2, "2": 7}, {"0": 170, "1": 30, "2": -1}))
+    assert len(both(there, cluster, topic, startingOffsets=some, endingOffsets=last)) == 110 + 30 + 23
+    time = sorted(row[5] for row in rows)[150].replace(tzinfo=UTC).timestamp()
+    assert 0 < len(both(there, cluster, topic, startingTimestamp=str(int(time * 1_000)))) < 370
+
+
+@pytest.mark.parametrize(("which", "count"), [("go", 50), ("bare", 66), ("columns", 18)])
+def test_rows_that_others_wrote(
+    there: Topics, cluster: DevCluster, alien: dict[str, str], filer: FilerLogs, which: str, count: int
+) -> None:
+    """
+    By the Go gateway, or by clients of SeaweedMQ: the gateway shows the same ones.
+    """
+    assert len(both(there, cluster, alien[which])) == count
+
+
+def test_topics_that_no_gateway_has_seen(cluster: DevCluster) -> None:
+    """
+    They are read as a gateway would show them, and nothing is written beside them.
+    """
+    namespace = f"test-{uuid4().hex}"  # of which no gateway knows
+    topic = Published(cluster, namespace=namespace)
+    topic.publish([Message(b"k", b"v%d" % number) for number in range(4)])
+    place = Partition(topic.name, 0)
+    with closing(FilerLogs(url_path(f"http://{cluster.filer}"), SOON, namespace)) as filer:
+        assert filer.partitions() == {topic.name: [place]}
+        assert filer.extents([place]) == {place: Extent(0, 4)}
+        found = read(filer, OffsetRange(place, 1, 4), Wanted(("offset", "key", "value")))
+        rows = [row for each in found for row in each.to_pylist()]
+    assert rows == [{"offset": n, "key": b"k", "value": b"v%d" % n} for n in (1, 2, 3)]
+    folder = topic_folder(topic.name, namespace)
+    assert {entry.name for entry in topic.entries(folder) if not entry.is_directory} == {TOPIC_CONF}
+
+
+def test_an_empty_topic(there: Topics, cluster: DevCluster, filer: FilerLogs) -> None:
+    """
+    It has no rows, and its partitions are there.
+    """
+    topic = make(there, "record")
+    assert both(there, cluster, topic) == []
+    places = [Partition(topic, 0), Partition(topic, 1)]
+    assert filer.extents(places) == dict.fromkeys(places, Extent(0, 0))
+
+
+def test_a_stream_follows_the_files(there: Topics, cluster: DevCluster, tmp_path: Path) -> None:
+    """
+    Each record comes once, also after the query was started again.
+    """
+    topic = make(there, "batch")
+    stream = there.spark.readStream.format("kgateway").options(
+        **{"kgateway.filer": cluster.filer, "subscribe": topic, "startingOffsets": "earliest"}
+    )
+    for first in (0, 40):
+        _fill(there.kafka.bootstrap, topic, records("batch", first, 40, 2))
+        query = (
+            stream.load()
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "rows"))
+        )
+        query.awaitTermination(60)
+        found = there.spark.read.parquet(str(tmp_path / "rows")).select("partition", "offset").collect()
+        assert sorted(map(tuple, found)) == [(at, n) for at in (0, 1) for n in range((first + 40) // 2)]
+
+
+def test_topics_by_a_pattern_and_names_like_one(there: Topics, cluster: DevCluster) -> None:
+    """
+    A topic that is not there is told with those that are like it.
+    """
+    topic = make(there, "plain")
+    options = {"kgateway.filer": f"http://{cluster.filer}"}
+    assert rows_of(there, subscribePattern=f"{topic[:-1]}.", **options) == []
+    with refused(f"there is no topic or partition {topic[:-1]} in the filer http://{cluster.filer}; there is {topic}"):
+        rows_of(there, subscribe=topic[:-1], **options)
+
+
+def test_what_is_no_filer_of_seaweedmq(cluster: DevCluster) -> None:
+    """
+    Its master is none; and a server that is not there is told after a time.
+    """
+    with (
+        closing(FilerLogs(url_path(f"http://{cluster.masters[0]}"), SOON)) as master,
+        pytest.raises(Unreadable, match=r"/topics/kafka"),
+    ):
+        master.partitions()
+
+
+@pytest.mark.parametrize("given", ["host", "http://host:8888/topics", "http://host", "host:port", "ftp://host:1"])
+def test_wrong_addresses(given: str) -> None:
+    """
+    They are refused before anything is asked; and so is a server beside the filer.
+    """
+    with pytest.raises(WrongOption, match="it has to be HOST:PORT of a filer's HTTP, or http://HOST:PORT"):
+        place_of(Options({"kgateway.filer": given}, READ))
+    with pytest.raises(WrongOption, match=r"kgateway.filer is read past all servers"):
+        place_of(Options({"kgateway.filer": "host:1", "kafka.bootstrap.servers": "host:1"}, READ))
+
+
+def test_parquet_that_seaweedfs_makes(there: Topics, cluster: DevCluster) -> None:
+    """
+    It is read in place of log files where that is said: what SeaweedFS has put there comes at its offsets.
+    """
+    topic, rows = make(there, "record", 1), records("record", 0, 60, 1)
+    _fill(there.kafka.bootstrap, topic, rows)
+    straight = {"kgateway.filer": cluster.filer, "subscribe": topic}
+    assert rows_of(there, **straight, **{"kgateway.filer.files": "parquet"}) == []
+    for _ in range(_TRIES):  # what is younger than a second is left alone
+        _shell(cluster, f"lock\nmq.topic.compact -namespace kafka -topic {topic} -timeAgo 1ms\nunlock\n")
+        found = rows_of(there, **straight, **{"kgateway.filer.files": "parquet"})
+        if found:
+            break
+    # It has no headers and no nulls, and leaves out what has no key.
+    wanted = [(*row[:4], row[4] or b"", *row[5:7], None) for row in rows_of(there, **straight) if row[3]]
+    assert found == wanted
+    some = {"startingOffsets": json.dumps({topic: {"0": 10}}), "endingOffsets": json.dumps({topic: {"0": 30}})}
+    assert rows_of(there, **straight, **some, **{"kgateway.filer.files": "parquet", "minPartitions": "3"}) == [
+        row for row in wanted if 10 <= row[2] < 30
+    ]
+    other = make(there, "plain", 1)
+    with refused(f"topic {other} is of the form plain, which SeaweedFS has no Parquet of"):
+        rows_of(there, **straight | {"subscribe": other}, **{"kgateway.filer.files": "parquet"})
+
+
+def _shell(cluster: DevCluster, commands: str) -> None:
+    program = [weed_program(), "shell", f"-master={cluster.masters[0]}"]
+    run(program, input=f"{commands}exit\n".encode(), capture_output=True, timeout=60, check=True, cwd=cluster.folder)
+
+
+def test_a_folder_of_logs_in_the_filer(there: Topics, cluster: DevCluster, tmp_path: Path) -> None:
+    """
+    It is read as one of this machine.
+    """
+    for base in (0, 10, 20):
+        segment(tmp_path / str(ORDERS), base, [batch(base + at, 2) for at in range(0, 10, 2)])
+    here = clean(tmp_path)
+    root = f"/tests/{uuid4().hex}"
+    for path in sorted(tmp_path.rglob("*")):
+        if path.is_file():
+            _ask(cluster, "PUT", f"{root}/{path.relative_to(tmp_path)}", path.read_bytes())
+    place = place_of(Options({"kgateway.log.folder": f"http://{cluster.filer}{root}"}, READ))
+    with closing(place.open(planning=True)) as behind:
+        assert offsets_in(behind, 3, 27) == offsets_in(here, 3, 27) == list(range(3, 27))
+    straight = rows_of(there, subscribe="orders", **{"kgateway.log.folder": f"http://{cluster.filer}{root}"})
+    assert straight == rows_of(there, subscribe="orders", **{"kgateway.log.folder": str(tmp_path)})
+    assert len(straight) == 30
+
+
+def _ask(cluster: DevCluster, verb: str, path: str, body: bytes | None = None) -> None:
+    request = Request(f"http://{cluster.filer}{path}", data=body, method=verb)
+    request.add_header("Content-Type", "application/octet-stream")
+    with urlopen(request, timeout=30) as answer:
+        answer.read()

@@ -1,0 +1,81 @@
+"""
+Topics of SeaweedMQ read straight from a filer that wants certificates and signatures.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cryptography")
+
+from kgateway.client.offsets import Extent, Partition
+from kgateway.records.record import Record
+from kgateway.spark.failures import Unreadable
+from kgateway.spark.options import READ, Options
+from kgateway.spark.query import place_of
+from kgateway.spark.ranges import OffsetRange
+from kgateway.spark.reading import Wanted, read
+from kgateway.testing.kafka import Kafka
+from tests.broker.seaweed.grpc.certificates import Authority
+from tests.broker.seaweed.secured import FILER_GROUP, SecuredCluster
+from tests.clients.confluent_client import Confluent
+
+PLACE = Partition("t", 0)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
+    """
+    A secured cluster with a topic of twenty records.
+    """
+    secured = SecuredCluster(tmp_path_factory.mktemp("secured"))
+    rows = [Record(offset, 1_700_000_000_000 + offset, b"k", b"v%d" % offset) for offset in range(20)]
+    where = ("--broker", f"seaweedmq:{secured.cluster.masters[0]}", "--seaweed-filer-group", FILER_GROUP)
+    try:
+        secured.cluster.start()
+        with Kafka(*where, "--seaweed-security", str(secured.gateway("gateway"))) as kafka:
+            config = {"seaweedmq.format": "record", "seaweedmq.acks": "flushed"}
+            Confluent(kafka.bootstrap).create_topic("t", 1, config)
+            assert Confluent(kafka.bootstrap).send("t", rows) == list(range(20))
+        yield secured
+    finally:
+        secured.cluster.kill()
+
+
+def offsets(secured: SecuredCluster, security: Path | None, scheme: str = "https") -> list[int]:
+    """
+    Those that are read with this file.
+    """
+    given = {"kgateway.filer": f"{scheme}://{secured.cluster.filer}", "kafkaConsumer.pollTimeoutMs": "300"}
+    given |= {"kgateway.seaweed.security": str(security)} if security else {}
+    with closing(place_of(Options(given, READ)).open(planning=True)) as logs:
+        assert logs.extents([PLACE]) == {PLACE: Extent(0, 20)}
+        found = list(read(logs, OffsetRange(PLACE, 0, 20), Wanted(("offset",))))
+    return [row["offset"] for rows in found for row in rows.to_pylist()]
+
+
+def test_who_has_what_it_takes_reads(secured: SecuredCluster) -> None:
+    """
+    With the file that a gateway has.
+    """
+    assert offsets(secured, secured.gateway("reader")) == list(range(20))
+
+
+def test_who_has_not_is_told_what_is_missing(secured: SecuredCluster) -> None:
+    """
+    A key, an authority, TLS.
+    """
+    wrong = secured.gateway("wrong", {"jwt.filer_signing.read": {"key": "another"}})
+    with pytest.raises(
+        Unreadable, match=r"401.*does not take what is signed with `key` under \[jwt.filer_signing.read\]"
+    ):
+        offsets(secured, wrong)
+    with pytest.raises(Unreadable, match=r"no TLS with https://127.0.0.1:\d+: .*CERTIFICATE_VERIFY_FAILED"):
+        offsets(secured, None)
+    other = secured.keep("other-ca.pem", Authority().certificate)
+    with pytest.raises(Unreadable, match=r"no TLS with https://127.0.0.1:\d+: .*CERTIFICATE_VERIFY_FAILED"):
+        offsets(secured, secured.gateway("other", {"https.client": {"enabled": True, "ca": other}}))
+    with pytest.raises(Unreadable, match=r"HTTP 400 Client sent an HTTP request to an HTTPS server"):
+        offsets(secured, secured.gateway("reader"), scheme="http")
