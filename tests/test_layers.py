@@ -115,6 +115,23 @@ MAY_IMPORT = {
     },
     "kgateway.cli.log": {"kgateway.broker", "kgateway.cli", "kgateway.observe.plain"},
     "kgateway.cli.topic_configs": {"kgateway.cluster"},
+    "kgateway.cli.spark_session": {
+        "kgateway.cli",
+        "kgateway.client",
+        "kgateway.config",
+        "kgateway.observe.plain",
+        "kgateway.spark",
+        "kgateway.wire",
+    },
+    "kgateway.cli.spark": {"kgateway.cli", "kgateway.cli.spark_session"},
+    "kgateway.cli.spark_archive": {"kgateway.cli", "kgateway.cli.spark_session", "kgateway.spark"},
+    "kgateway.cli.spark_verify": {
+        "kgateway.cli",
+        "kgateway.cli.spark_archive",
+        "kgateway.cli.spark_session",
+        "kgateway.observe.plain",
+        "kgateway.spark",
+    },
     "kgateway.cli.seaweedmq_dev": {"kgateway.broker.seaweed"},
     "kgateway.cli.seaweedmq_cluster": {
         "kgateway.broker.seaweed",

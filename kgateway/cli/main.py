@@ -39,8 +39,9 @@ _SERVERS = {
     "groups": "consumer groups of any Kafka server: their members, lag and offsets",
 }
 _FILES = {"log": "check or show the files in which records are kept"}
+_JOBS = {"spark": "jobs of Spark on topics of any Kafka server: archives, queries, reports"}
 _SERVE = {"serve": "run a gateway in the foreground: `twistd -n kgateway`, with its options"}
-_COMMANDS = _SERVE | _QUESTIONS | _SERVERS | _FILES | _CLUSTERS | _PAGES
+_COMMANDS = _SERVE | _QUESTIONS | _SERVERS | _FILES | _JOBS | _CLUSTERS | _PAGES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -36,6 +36,7 @@ def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[s
         "consume",
         "groups",
         "log",
+        "spark",
         "seaweedmq",
         "options",
         "topic-configs",

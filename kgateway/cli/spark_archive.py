@@ -1,0 +1,169 @@
+"""
+`kgateway spark archive`: topics into folders of Parquet files, with proof of what is in them.
+"""
+
+import json
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgateway.cli.bar import size
+from kgateway.cli.control import add_json
+from kgateway.cli.interrupts import Interrupts
+from kgateway.cli.layout import right_aligned
+from kgateway.cli.pairs import positive
+from kgateway.cli.spark_progress import Progress
+from kgateway.cli.spark_session import add_topics, session, source_options
+
+if TYPE_CHECKING:
+    from kgateway.spark.archive.archiving import Archiving
+    from kgateway.spark.archive.manifest import Manifest
+    from kgateway.spark.archive.parquet import Target
+    from kgateway.spark.place import Place
+
+EXAMPLE = "kgateway spark archive orders --into archive --once"
+_HEADINGS = ("partition", "first", "last", "records", "files", "size", "gone before", "no records")
+_CODECS = ("zstd", "snappy", "gzip", "none")
+_FILE_MIB = 256
+_EVERY_S = 10
+_TASK_RECORDS = 1 << 20
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """
+    What can be asked for.
+    """
+    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="which topics; each gets a folder of its name")
+    parser.add_argument("--into", metavar="FOLDER", type=Path, required=True, help="where the archives are")
+    parser.add_argument("--once", action="store_true", help="end when all is archived that is there at the start")
+    parser.add_argument(
+        "--every", metavar="SECONDS", type=positive, default=_EVERY_S, help=f"else how often, {_EVERY_S} if not given"
+    )
+    parser.add_argument(
+        "--file-mib",
+        metavar="MIB",
+        type=positive,
+        default=_FILE_MIB,
+        help=f"how many bytes of records a file has before the next one begins, {_FILE_MIB} MiB if not given",
+    )
+    parser.add_argument(
+        "--task-records",
+        metavar="COUNT",
+        type=positive,
+        default=_TASK_RECORDS,
+        help=f"how many offsets a task of Spark takes, {_TASK_RECORDS} if not given",
+    )
+    parser.add_argument("--codec", choices=_CODECS, default=_CODECS[0], help=f"{_CODECS[0]} if not given")
+    add_json(parser)
+    add_topics(parser)
+
+
+def run(options: Namespace) -> Iterator[str]:
+    """
+    The summary, at the end.
+    """
+    place, targets = _targets(options)
+    from kgateway.spark.archive.archiving import Archiving
+
+    with session(options) as spark, Interrupts() as interrupts:
+        jobs = [Archiving(spark, place, target, options.task_records) for target in targets]
+        before, began = [job.manifest for job in jobs], time.monotonic()
+        while True:
+            for job in jobs:
+                _archive(job, interrupts)
+            if options.once or interrupts.came:
+                break
+            interrupts.rest(options.every)
+    if options.json:
+        yield json.dumps([told(job.manifest) for job in jobs], indent=2)
+        return
+    for job, was in zip(jobs, before, strict=True):
+        yield from summary(job.manifest)
+        yield _what_was_done(was, job.manifest, time.monotonic() - began)
+
+
+def _targets(options: Namespace) -> "tuple[Place, list[Target]]":
+    from kgateway.spark.archive.archiving import identity_of
+    from kgateway.spark.archive.folder import Folder
+    from kgateway.spark.archive.parquet import Target
+
+    place, into = place_of(options), options.into.absolute()
+    topics = dict.fromkeys(options.topics)
+    return place, [
+        Target(Folder(into / topic), identity_of(place, topic), options.file_mib << 20, options.codec)
+        for topic in topics
+    ]
+
+
+def place_of(options: Namespace) -> "Place":
+    """
+    Where the log is. Without a server it cannot be known which transactions have ended.
+    """
+    from kgateway.spark.options import READ, Options
+    from kgateway.spark.query import place_of
+
+    given = source_options(options)
+    if "kafka.bootstrap.servers" in given:
+        given.setdefault("kafka.isolation.level", "read_committed")
+    return place_of(Options(given, READ))
+
+
+def _archive(job: "Archiving", interrupts: Interrupts) -> None:
+    extents = job.extents()
+    with Progress(f"archiving {job.manifest.identity.topic}", "offsets") as progress:
+        for left in job.rounds(extents):
+            progress.left(left)
+            if interrupts.came:
+                return
+    job.merge()
+
+
+def summary(manifest: "Manifest") -> list[str]:
+    """
+    What an archive has, partition by partition.
+    """
+    rows = [
+        [
+            str(one["partition"]),
+            *(f"{one[name]:,}" for name in ("first", "last", "records", "files")),
+            size(one["bytes"]),
+            f"{one['gone']:,}",
+            f"{one['compacted'] + one['markers'] + one['aborted']:,}",
+        ]
+        for one in told(manifest)["partitions"]
+    ]
+    return [f"topic {manifest.identity.topic}", *map("  ".join, right_aligned(_HEADINGS, rows))]
+
+
+def told(manifest: "Manifest") -> dict[str, Any]:
+    """
+    The same, for programs.
+    """
+    return {"topic": manifest.identity.topic, "partitions": [*map(partial(_partition, manifest), manifest.ends)]}
+
+
+def _partition(manifest: "Manifest", index: int) -> dict[str, Any]:
+    tiles = manifest.of(index)
+    files = [file for file in manifest.files if file.partition == index]
+    gone = sum(tile.last - tile.first + 1 for tile in tiles if tile not in files)
+    summed = {name: sum(getattr(file, name) for file in files) for name in ("bytes", "compacted", "markers", "aborted")}
+    return {
+        "partition": index,
+        "first": tiles[0].first,
+        "last": tiles[-1].last,
+        "records": sum(file.count for file in files),
+        "files": len(files),
+        "gone": gone,
+        **summed,
+    }
+
+
+def _what_was_done(before: "Manifest", after: "Manifest", seconds: float) -> str:
+    records, raw = (
+        sum(getattr(file, name) for file in after.files) - sum(getattr(file, name) for file in before.files)
+        for name in ("count", "raw_bytes")
+    )
+    return f"{records:,} records of {size(raw)} archived in {seconds:.1f} s: {size(raw / seconds)}/s"

@@ -1,0 +1,196 @@
+"""
+What the jobs of Spark share: the options that say where topics and Spark are, the session, and how failures are told.
+"""
+
+import os
+import re
+import sys
+import tempfile
+import zipfile
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgateway.cli.pairs import pair
+from kgateway.cli.refused import Refused
+from kgateway.config.sources import BOOTSTRAP
+from kgateway.observe.plain import printable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+UNDONE = 2  # exit code where a job cannot be done; 1 is for what a job finds
+
+_ROOT = Path(__file__).parents[2]
+_PACKAGES = ("kgateway", "pyspark_kgateway")
+_LOCAL = "local[*]"
+_BOOTSTRAP = "127.0.0.1:9092"
+_QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    "spark.sql.session.timeZone": "UTC",
+}
+_TOLD_IN_PYTHON = re.compile(r"^(?:pyspark\.errors\.[\w.]+: )?(?:\w+\.)*(\w+): (?P<words>.+)", re.MULTILINE)
+
+
+def add_session(parser: ArgumentParser) -> None:
+    """
+    The options that say which Spark does the work.
+    """
+    parser.add_argument(
+        "--master",
+        metavar="MASTER",
+        default=_LOCAL,
+        help=f"where Spark runs, {_LOCAL} if not given, or spark://HOST:PORT of a cluster",
+    )
+    parser.add_argument(
+        "--conf",
+        metavar="NAME=VALUE",
+        type=pair,
+        action="append",
+        default=[],
+        help="a setting of Spark, such as spark.driver.memory=2g; may be given several times",
+    )
+
+
+def add_topics(parser: ArgumentParser) -> None:
+    """
+    The options that say where the topics are.
+    """
+    parser.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        help=f"a server of the cluster, or several with commas between; else ${BOOTSTRAP}, else {_BOOTSTRAP}",
+    )
+    parser.add_argument(
+        "--option",
+        metavar="NAME=VALUE",
+        type=pair,
+        action="append",
+        default=[],
+        help="an option of the data source, such as kgateway.log.folder=FOLDER; may be given several times",
+    )
+
+
+def source_options(options: Namespace) -> dict[str, str]:
+    """
+    What is said to the data source of where topics are.
+    """
+    given = dict(options.option)
+    if options.bootstrap:
+        given["kafka.bootstrap.servers"] = options.bootstrap
+    elif not given.keys() & {"kafka.bootstrap.servers", "kgateway.log.folder", "kgateway.filer"}:
+        given["kafka.bootstrap.servers"] = os.environ.get(BOOTSTRAP) or _BOOTSTRAP
+    return given
+
+
+@contextmanager
+def session(options: Namespace) -> Iterator["SparkSession"]:
+    """
+    Spark, which ends with the job. Executors get the package from here, and the data source is known to it.
+    """
+    is_local = options.master.startswith("local")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    if is_local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    from pyspark_kgateway import DefaultSource
+
+    builder = SparkSession.builder.master(options.master).appName(f"kgateway spark {options.kind}")
+    for name, value in (_QUIET | dict(options.conf)).items():
+        builder = builder.config(name, value)
+    with tempfile.TemporaryDirectory(prefix="kgateway-spark-") as folder:
+        with _hushed(Path(folder) / "said"):
+            spark = builder.getOrCreate()
+        try:
+            if not is_local or options.master.startswith("local-cluster"):
+                spark.sparkContext.addPyFile(str(_packed(Path(folder))))
+            spark.dataSource.register(DefaultSource)
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def _hushed(said: Path) -> Iterator[None]:
+    """
+    What Java says on stderr goes to a file, from its start on; it is shown where it does not start.
+    """
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with open(said, "wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    except Exception as error:
+        raise Refused(f"Spark does not start: {error}\n{said.read_text(errors='replace').strip()}") from error
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+def failures_told(options: Namespace, run: Callable[[Namespace], Iterable[str]]) -> Iterator[str]:
+    """
+    The lines of a job. Where it cannot be done, the program ends with the reason and exit code 2.
+    """
+    try:
+        yield from run(options)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"pyspark", "pyarrow", "numpy", "pandas", "fastavro"}:
+            raise
+        _end(options, f"{error.name} is not installed; `pip install kgateway[spark]` brings it")
+    except Exception as error:
+        words = _words(error)
+        if words is None:
+            raise
+        _end(options, words)
+
+
+def _end(options: Namespace, words: str) -> None:
+    print(f"kgateway spark {options.kind}: {printable(words)}", file=sys.stderr)
+    raise SystemExit(UNDONE)
+
+
+def _words(error: Exception) -> str | None:
+    """
+    What is said of a failure; nothing where it is no failure of the job but a mistake in our program.
+    """
+    from kgateway.client.connection import Unanswered
+    from kgateway.spark.failures import DataLost, Unreadable, Unwritten, WrongOption
+    from kgateway.wire.errors import KafkaError
+    from kgateway.wire.malformed import Malformed
+
+    if isinstance(error, DataLost | KafkaError | Malformed | OSError | Refused | Unanswered | Unreadable | Unwritten):
+        return str(error)
+    if isinstance(error, WrongOption):
+        return str(error)
+    if type(error).__module__.startswith(("pyspark", "py4j")):
+        return in_words(str(error))
+    return None
+
+
+def in_words(trace: str) -> str:
+    """
+    The reason in what Spark says of a failure: that of Python where there is one, else its first line.
+    """
+    in_python = trace.rpartition("Traceback (most recent call last)")[2] if "Traceback" in trace else ""
+    found: Any = [one["words"] for one in _TOLD_IN_PYTHON.finditer(in_python)]
+    return found[0] if found else trace.strip().partition("\n")[0]
+
+
+def _packed(folder: Path) -> Path:
+    """
+    Our packages, for machines that do not have them.
+    """
+    path = folder / "kgateway.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for package in _PACKAGES:
+            for file in sorted((_ROOT / package).rglob("*")):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    packed.write(file, file.relative_to(_ROOT))
+    return path

@@ -1,0 +1,3 @@
+"""
+Topics as folders of Parquet files, with proof of what is in them.
+"""

@@ -1,0 +1,218 @@
+"""
+Files of an archive: how one is written, so that it is there whole or not at all, and how it is read back.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import crc32c
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kgateway.spark.archive.checksums import Checksum
+from kgateway.spark.archive.folder import PART, Folder
+from kgateway.spark.archive.manifest import Identity, sync_folder
+from kgateway.spark.archive.tiles import File, Tile, file_name
+from kgateway.spark.columns import TYPES, kafka_columns
+from kgateway.spark.failures import Unreadable
+
+COLUMNS = tuple(kafka_columns(with_headers=True))
+SCHEMA = pa.schema([pa.field(name, TYPES[name]) for name in COLUMNS])
+GROUP_BYTES = 16 << 20  # of records in a row group, which is what a task has in memory
+_PREFIX = "kgateway."
+_REPEATING = ["key", "topic", "partition", "timestampType"]
+_BY_DIFFERENCE = {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"}
+_READ_BYTES = 8 << 20
+_IN_FOOTER = {"first": "first_offset", "last": "last_offset"} | {
+    name: name for name in ("partition", "count", "markers", "aborted", "raw_bytes", "checksum")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    Which archive is written, and how.
+    """
+
+    folder: Folder
+    identity: Identity
+    file_bytes: int
+    codec: str
+
+
+class _Sink:
+    """
+    A file whose checksum is known when it is written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "xb")  # noqa: SIM115, `close` closes it
+        self.crc = 0
+        self.bytes = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        self.crc = crc32c.crc32c(data, self.crc)
+        size = self._file.write(data)
+        self.bytes += size
+        return size
+
+    def flush(self) -> None:
+        pass  # `close` does
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+
+@dataclass
+class Output:
+    """
+    A file that is being written.
+    """
+
+    target: Target
+    partition: int
+    first: int
+    checksum: Checksum = field(default_factory=Checksum)
+    _waiting: list[pa.RecordBatch] = field(default_factory=list)
+    _waiting_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.target.folder.staged.mkdir(parents=True, exist_ok=True)
+        self._part = self.target.folder.staged / f"{PART}{uuid.uuid4().hex}"
+        self._sink = _Sink(self._part)
+        self._writer = pq.ParquetWriter(
+            pa.PythonFile(self._sink, "w"),
+            SCHEMA,
+            compression=self.target.codec,
+            use_dictionary=_REPEATING,
+            column_encoding=_BY_DIFFERENCE,
+            write_statistics=["partition", "offset", "timestamp"],
+        )
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """
+        More records.
+        """
+        self.checksum.add(rows)
+        self._waiting.append(rows)
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_bytes >= GROUP_BYTES:
+            self._write()
+
+    def end(self, last: int, markers: int, aborted: int) -> File:
+        """
+        Have it whole, under the name that says what is in it. Where it is there already, that one is it.
+        """
+        self._write()
+        count, checksum, topic = self.checksum.count, self.checksum.text, self.target.identity.topic
+        tile = Tile(partition=self.partition, first=self.first, last=last)
+        facts: dict[str, Any] = {"name": file_name(topic, tile, count, checksum), "count": count, "markers": markers}
+        facts |= {"aborted": aborted, "checksum": checksum, "raw_bytes": self.checksum.bytes}
+        facts |= {name: getattr(tile, name) for name in ("partition", "first", "last")}
+        self._writer.add_key_value_metadata(_footer(self.target.identity, facts))
+        self._writer.close()
+        self._sink.close()
+        return self._named(File(**facts, bytes=self._sink.bytes, crc=f"{self._sink.crc:08x}"))
+
+    def give_up(self) -> None:
+        """
+        Leave nothing of it.
+        """
+        self._writer.is_open = False  # or it would write its end
+        self._sink.close()
+        with suppress(FileNotFoundError):
+            self._part.unlink()
+
+    def _write(self) -> None:
+        if self._waiting:
+            table = pa.Table.from_batches(self._waiting, SCHEMA)
+            self._waiting, self._waiting_bytes = [], 0
+            self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
+
+    def _named(self, made: File) -> File:
+        path = self.target.folder.staged / made.name
+        try:
+            os.link(self._part, path)
+        except FileExistsError:  # by a task that was tried twice, or of a job that was killed
+            return file_of(path)
+        finally:
+            self._part.unlink()
+        sync_folder(path.parent)
+        return made
+
+
+def _footer(identity: Identity, facts: Mapping[str, Any]) -> dict[str, str]:
+    told = {"topic": identity.topic, "topic_id": identity.topic_id, "isolation": identity.isolation}
+    told |= {_IN_FOOTER[name]: str(facts[name]) for name in _IN_FOOTER}
+    return {f"{_PREFIX}{name}": value for name, value in told.items()}
+
+
+def file_of(path: Path) -> File:
+    """
+    What a file says of itself, and the checksum that its bytes have.
+    """
+    told = footer(path)
+    try:
+        facts = {name: told[at] for name, at in _IN_FOOTER.items()}
+        checksum = facts.pop("checksum")
+        numbers = {name: int(value) for name, value in facts.items()}
+    except (KeyError, ValueError) as error:
+        raise Unreadable(f"it does not say in its footer what is in it: {error}") from None
+    return File(name=path.name, checksum=checksum, bytes=path.stat().st_size, crc=crc_of(path), **numbers)
+
+
+def footer(path: Path) -> dict[str, str]:
+    """
+    What the footer of a file says of it.
+    """
+    try:
+        metadata = pq.read_metadata(path).metadata or {}
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise Unreadable(f"it is no Parquet file, or its footer is damaged: {first_line(error)}") from None
+    pairs = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()}
+    return {name.removeprefix(_PREFIX): value for name, value in pairs.items() if name.startswith(_PREFIX)}
+
+
+def crc_of(path: Path) -> str:
+    """
+    CRC32C of all its bytes.
+    """
+    crc = 0
+    with open(path, "rb") as file:
+        while data := file.read(_READ_BYTES):
+            crc = crc32c.crc32c(data, crc)
+    return f"{crc:08x}"
+
+
+def rows_of(path: Path) -> Iterator[pa.RecordBatch]:
+    """
+    The records of a file, a row group at a time.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                table = file.read_row_group(number, columns=list(COLUMNS), use_threads=False)
+                yield from table.select(COLUMNS).cast(SCHEMA).combine_chunks().to_batches()
+    except (pa.ArrowException, OSError, KeyError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise Unreadable(f"it cannot be read: {first_line(error)}") from None
+
+
+def first_line(error: Exception) -> str:
+    """
+    The first line of what it says.
+    """
+    return str(error).strip().partition("\n")[0]

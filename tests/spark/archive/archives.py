@@ -1,0 +1,98 @@
+"""
+Archives of topics, made and looked at as the commands do it, in the Spark of the tests.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from kgateway.spark.archive.archiving import Archiving, identity_of
+from kgateway.spark.archive.folder import Folder
+from kgateway.spark.archive.manifest import Manifest
+from kgateway.spark.archive.parquet import COLUMNS, Target
+from kgateway.spark.archive.verifying import Outcome, Verifying
+from kgateway.spark.options import READ, Options
+from kgateway.spark.place import Place
+from kgateway.spark.query import place_of
+
+FILE_BYTES = 1 << 20
+
+
+@dataclass
+class Archives:
+    """
+    Those in one folder.
+    """
+
+    spark: Any
+    path: Path
+    options: dict[str, str]
+    file_bytes: int = FILE_BYTES
+    task_records: int = 1_000
+
+    @property
+    def place(self) -> Place:
+        """
+        Where the log is.
+        """
+        return place_of(Options(self.options, READ))
+
+    def folder(self, topic: str) -> Folder:
+        """
+        Where the archive of a topic is.
+        """
+        return Folder(self.path / topic)
+
+    def job(self, topic: str) -> Archiving:
+        """
+        A job that begins, and has done nothing yet.
+        """
+        identity = identity_of(self.place, topic)
+        target = Target(self.folder(topic), identity, self.file_bytes, "zstd")
+        return Archiving(self.spark, self.place, target, self.task_records)
+
+    def archive(self, topic: str) -> Manifest:
+        """
+        All that there is, but nothing is merged.
+        """
+        job = self.job(topic)
+        for _ in job.rounds(job.extents()):
+            pass
+        return job.manifest
+
+    def verify(self, topic: str, *, log: bool = True) -> Outcome:
+        """
+        What is the matter with an archive.
+        """
+        *_, outcome = Verifying(self.spark, self.folder(topic), topic, self.place if log else None).steps()
+        assert isinstance(outcome, Outcome)
+        return outcome
+
+    def rows(self, topic: str) -> list[dict[str, Any]]:
+        """
+        What somebody finds in the folder who knows nothing of archives.
+        """
+        found: list[dict[str, Any]] = ds.dataset(self.path / topic, format="parquet").to_table().to_pylist()
+        assert all(tuple(row) == COLUMNS for row in found)
+        return sorted(found, key=lambda row: (row["partition"], row["offset"]))
+
+    def offsets(self, topic: str, partition: int = 0) -> list[int]:
+        """
+        The offsets of that.
+        """
+        return [row["offset"] for row in self.rows(topic) if row["partition"] == partition]
+
+    def names(self, topic: str) -> list[str]:
+        """
+        The files of that.
+        """
+        return sorted(path.name for path in (self.path / topic).glob("*.parquet"))
+
+
+def said(outcome: Outcome) -> list[str]:
+    """
+    The faults that were found.
+    """
+    return [f"{finding.place}: {finding.reason}" for finding in outcome.findings if finding.is_fault]

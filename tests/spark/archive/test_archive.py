@@ -1,0 +1,379 @@
+"""
+Topics into archives, in real Spark, of a gateway that runs.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from kgateway.broker.log.folder import CLEAN
+from kgateway.spark.archive.manifest import Taken
+from kgateway.spark.archive.merging import MANY
+from kgateway.spark.archive.tiles import Gap, Tile, tile_of_name
+from kgateway.spark.failures import Unreadable
+from tests.spark.archive.archives import Archives, said
+from tests.spark.folders import ORDERS, batch, marker, segment
+from tests.spark.gateway import Topics, numbered
+
+
+@pytest.fixture
+def of_folder(spark: Any, tmp_path: Path) -> Archives:
+    """
+    Archives of a data folder that a test writes by hand.
+    """
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / CLEAN).write_text("{}")
+    return Archives(spark, tmp_path / "archives", {"kgateway.log.folder": str(tmp_path / "data")})
+
+
+def inodes(archives: Archives, topic: str) -> dict[str, int]:
+    """
+    Which files these are.
+    """
+    return {name: (archives.path / topic / name).stat().st_ino for name in archives.names(topic)}
+
+
+def test_all_records_with_all_that_they_have(topics: Topics, archives: Archives) -> None:
+    """
+    The rows are those that Spark reads of the topic, nulls, empty values, headers and timestamps included.
+    """
+    topic = topics.make(
+        {
+            "value": b"v",
+            "key": b"k",
+            "partition": 1,
+            "headers": [("a", b"1"), ("b", None)],
+            "timestamp": 1_700_000_000_123,
+        },
+        {"value": None, "key": None, "partition": 1, "timestamp": 1},
+        {"value": b"", "key": b"", "partition": 0, "timestamp": 1},
+        *numbered(3_000),
+    )
+    archives.archive(topic)
+    theirs = topics.read(topic, includeHeaders="true").orderBy("partition", "offset").toArrow().to_pylist()
+    assert archives.rows(topic) == theirs
+    assert len(theirs) == 3_003
+
+
+def test_names_and_footers_tell_what_is_in_a_file(topics: Topics, archives: Archives) -> None:
+    """
+    So does the manifest.
+    """
+    topic = topics.make(*numbered(3_000))
+    files = archives.archive(topic).files
+    assert [file.name for file in files] == archives.names(topic)
+    ranges = [(0, 0, 999), (0, 1_000, 1_499), (1, 0, 999), (1, 1_000, 1_499)]
+    assert [(file.partition, file.first, file.last) for file in files] == ranges
+    for file, (partition, first, last) in zip(files, ranges, strict=True):
+        footer = pq.read_metadata(archives.path / topic / file.name).metadata
+        wanted = {"topic": topic, "partition": partition, "first_offset": first, "last_offset": last}
+        for name, value in (wanted | {"count": last + 1 - first, "checksum": file.checksum}).items():
+            assert footer[f"kgateway.{name}".encode()].decode() == str(value)
+        assert tile_of_name(topic, file.name) == Tile(partition=partition, first=first, last=last)
+        assert file.name.endswith(f"-{last + 1 - first}-{file.checksum}.parquet")
+
+
+def test_again_is_only_what_came_since(topics: Topics, archives: Archives) -> None:
+    """
+    A job that finds nothing new changes no file; one that does adds some.
+    """
+    topic = topics.make(*numbered(100))
+    archives.archive(topic)
+    before = inodes(archives, topic)
+    archives.archive(topic)
+    assert inodes(archives, topic) == before
+    topics.fill(topic, numbered(50, first=100))
+    archives.archive(topic)
+    assert before.items() < inodes(archives, topic).items()
+    assert archives.offsets(topic) == list(range(75))
+    assert said(archives.verify(topic)) == []
+
+
+def test_files_end_when_they_are_large_enough(topics: Topics, archives: Archives) -> None:
+    """
+    A task writes several files, one after the other, none much larger than is wanted.
+    """
+    topic = topics.make(*[{"value": b"%05d" % number + bytes(5_000), "partition": 0} for number in range(2_000)])
+    archives.file_bytes, archives.task_records = 3 << 20, 10_000
+    files = archives.archive(topic).files
+    assert len(files) > 2
+    assert all(3 << 20 <= file.raw_bytes < 6 << 20 for file in files[:-1])
+    assert archives.offsets(topic) == list(range(2_000))
+
+
+def test_a_late_start_begins_where_the_log_does(topics: Topics, archives: Archives) -> None:
+    """
+    What had gone before the archive was begun is no gap in it.
+    """
+    topic = topics.make(*numbered(100))
+    topics.delete_records(topic, 0, 20)
+    manifest = archives.archive(topic)
+    assert [(tile.partition, tile.first, tile.last) for tile in manifest.tiles] == [(0, 20, 49), (1, 0, 49)]
+    assert said(archives.verify(topic)) == []
+
+
+def test_what_went_before_its_turn_is_a_gap(topics: Topics, archives: Archives) -> None:
+    """
+    It is told apart from a loss.
+    """
+    topic = topics.make(*numbered(100))
+    archives.archive(topic)
+    topics.fill(topic, numbered(100, first=100))
+    topics.delete_records(topic, 0, 70)
+    manifest = archives.archive(topic)
+    assert [tile for tile in manifest.tiles if isinstance(tile, Gap)] == [Gap(partition=0, first=50, last=69)]
+    assert archives.offsets(topic) == [*range(50), *range(70, 100)]
+    outcome = archives.verify(topic)
+    assert said(outcome) == []
+    assert "offsets 50 to 69 had gone from the log before they were archived" in [
+        one.reason for one in outcome.findings
+    ]
+    assert (outcome.compared, outcome.alone) == (130, 50)
+
+
+def test_what_goes_between_plan_and_task_is_a_gap(topics: Topics, archives: Archives) -> None:
+    """
+    A plan is noted before it is carried out, and the log may lose some of it meanwhile; all of it too.
+    """
+    topic = topics.make(*numbered(100))
+    job = archives.job(topic)
+    extents = job.extents()
+    job._plan(extents, {partition: extent.end for partition, extent in extents.items()})
+    topics.delete_records(topic, 0, 20)
+    topics.delete_records(topic, 1, 50)
+    manifest = archives.archive(topic)
+    tiles = [(type(tile).__name__, tile.partition, tile.first, tile.last) for tile in manifest.tiles]
+    assert tiles == [("Gap", 0, 0, 19), ("File", 0, 20, 49), ("Gap", 1, 0, 49)]
+    assert said(archives.verify(topic)) == []
+
+
+def test_markers_aborted_and_compacted_records_are_counted(of_folder: Archives, tmp_path: Path) -> None:
+    """
+    Each apart, for none of them is a loss.
+    """
+    compacted = [batch(0, 10), batch(15, 5), marker(20, 7), batch(21, 4)]
+    segment(tmp_path / "data" / str(ORDERS), 0, compacted)
+    [file] = of_folder.archive("orders").files
+    assert (file.first, file.last, file.count, file.markers, file.aborted, file.compacted) == (0, 24, 19, 1, 0, 5)
+    outcome = of_folder.verify("orders")
+    assert (said(outcome), outcome.compared) == ([], 19)
+
+
+def test_what_was_compacted_since_is_no_fault(of_folder: Archives, tmp_path: Path) -> None:
+    """
+    The archive has records that the log has no more, and the others are compared.
+    """
+    segment(tmp_path / "data" / str(ORDERS), 0, [batch(0, 10), batch(10, 10)])
+    of_folder.archive("orders")
+    segment(tmp_path / "data" / str(ORDERS), 0, [batch(0, 5), batch(10, 10)])
+    outcome = of_folder.verify("orders")
+    assert (said(outcome), outcome.compared, outcome.alone) == ([], 15, 5)
+
+
+def test_only_markers(of_folder: Archives, tmp_path: Path) -> None:
+    """
+    A range without records is a file without rows.
+    """
+    segment(tmp_path / "data" / str(ORDERS), 0, [marker(0, 7), marker(1, 8)])
+    [file] = of_folder.archive("orders").files
+    assert (file.count, file.markers) == (0, 2)
+    assert said(of_folder.verify("orders")) == []
+
+
+@pytest.fixture
+def killed(topics: Topics, archives: Archives, monkeypatch: pytest.MonkeyPatch) -> str:
+    """
+    A topic of a job that was killed when its tasks had written, before the commit.
+    """
+    topic = topics.make(*numbered(3_000))
+    job = archives.job(topic)
+    extents = job.extents()
+    job._plan(extents, {partition: extent.end for partition, extent in extents.items()})
+    with monkeypatch.context() as patched:
+        patched.setattr(job, "_commit", lambda manifest: None)
+        job._write()
+    topics.fill(topic, numbered(100, first=3_000))
+    assert archives.names(topic) == []
+    return topic
+
+
+def staged(archives: Archives, topic: str) -> dict[str, int]:
+    """
+    The files that wait.
+    """
+    folder = archives.folder(topic)
+    return {name: (folder.staged / name).stat().st_ino for name in folder.staged_names()}
+
+
+def test_a_plan_of_a_killed_job_is_carried_out(killed: str, archives: Archives) -> None:
+    """
+    What tasks have written stays, what they had begun goes, and the next job makes the same files.
+    """
+    folder, before = archives.folder(killed).staged, staged(archives, killed)
+    assert len(before) == 2
+    (folder / ".part-1").write_bytes(b"PAR1")
+    (folder / "other.parquet").write_bytes(b"PAR1")
+    os.unlink(folder / min(before))
+    archives.archive(killed)
+    after = inodes(archives, killed)
+    assert after[max(before)] == before[max(before)]
+    assert min(before) in after
+    assert os.listdir(folder) == []
+    assert archives.offsets(killed) == list(range(1_550))
+    assert said(archives.verify(killed)) == []
+
+
+def test_what_a_killed_job_has_written_stays(topics: Topics, killed: str, archives: Archives) -> None:
+    """
+    It is not read again, and is there also where the log has lost it meanwhile.
+    """
+    for partition in (0, 1):
+        topics.delete_records(killed, partition, 1_000)
+    manifest = archives.archive(killed)
+    assert len(manifest.files) == len(manifest.tiles)
+    assert archives.offsets(killed) == list(range(1_550))
+    assert said(archives.verify(killed)) == []
+
+
+def test_a_gap_takes_no_time(topics: Topics, archives: Archives) -> None:
+    """
+    However many offsets it has, no task is made for them.
+    """
+    topic = topics.make(*numbered(10))
+    archives.archive(topic)
+    topics.fill(topic, numbered(2_000, first=10))
+    for partition in (0, 1):
+        topics.delete_records(topic, partition, 1_000)
+    archives.task_records = 10
+    job = archives.job(topic)
+    assert list(job.rounds(job.extents())) == [2_000, 0]
+    assert said(archives.verify(topic)) == []
+
+
+def test_what_is_committed_is_published_later(topics: Topics, archives: Archives) -> None:
+    """
+    A job that is killed between the two leaves files where nobody looks; the manifest knows, and the next job puts it
+    in order.
+    """
+    topic = topics.make(*numbered(100))
+    manifest = archives.archive(topic)
+    folder = archives.folder(topic)
+    for file in manifest.files:
+        os.replace(folder.path / file.name, folder.staged / file.name)
+    outcome = archives.verify(topic)
+    assert said(outcome) == []
+    assert len([one for one in outcome.findings if "not where readers of the folder look" in one.reason]) == 2
+    archives.archive(topic)
+    assert archives.offsets(topic) == list(range(50))
+
+
+def small(topics: Topics, archives: Archives, rounds: int = MANY) -> str:
+    """
+    A topic whose archive has many small files.
+    """
+    topic = topics.make(partitions=1)
+    for number in range(rounds):
+        topics.fill(topic, [{"value": b"%d" % (10 * number + at)} for at in range(10)])
+        archives.archive(topic)
+    return topic
+
+
+def test_small_files_are_merged(topics: Topics, archives: Archives) -> None:
+    """
+    Many neighbours become one file with the same rows; once more there is nothing to merge.
+    """
+    topic = small(topics, archives)
+    before = archives.rows(topic)
+    assert len(archives.names(topic)) == MANY
+    job = archives.job(topic)
+    assert job.merge() == MANY
+    [name] = archives.names(topic)
+    assert "-00000000000000000000-00000000000000000159-160-" in name
+    assert archives.rows(topic) == before
+    assert job.merge() == 0
+    assert said(archives.verify(topic)) == []
+
+
+def test_a_merge_that_was_killed(topics: Topics, archives: Archives, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    After the commit, and before its files are in place: verify says so, and the next job puts it in order.
+    """
+    topic = small(topics, archives)
+    before, job = archives.rows(topic), archives.job(topic)
+    with monkeypatch.context() as patched:
+        patched.setattr("kgateway.spark.archive.folder.Folder.publish", lambda *_: None)
+        job.merge()
+    assert archives.rows(topic) == before
+    faults = said(archives.verify(topic))
+    assert len(faults) == MANY
+    assert all("another file has taken its place" in fault for fault in faults)
+    archives.archive(topic)
+    assert len(archives.names(topic)) == 1
+    assert archives.rows(topic) == before
+    assert said(archives.verify(topic)) == []
+
+
+def test_a_damaged_file_is_not_merged(topics: Topics, archives: Archives) -> None:
+    """
+    Or nobody would find the damage any more.
+    """
+    topic = small(topics, archives)
+    path = archives.path / topic / archives.names(topic)[3]
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1), path)
+    with pytest.raises(Unreadable, match="does not have the records that were written to it"):
+        archives.job(topic).merge()
+
+
+def test_a_second_job_takes_the_archive_over(topics: Topics, archives: Archives) -> None:
+    """
+    The first one ends where it would write the next time, and has changed nothing.
+    """
+    topic = topics.make(*numbered(100))
+    first = archives.job(topic)
+    archives.archive(topic)
+    before = inodes(archives, topic)
+    with pytest.raises(Taken, match="another job has written"):
+        list(first.rounds(first.extents()))
+    assert inodes(archives, topic) == before
+    assert said(archives.verify(topic)) == []
+
+
+def test_a_topic_that_was_made_anew_is_another_one(topics: Topics, archives: Archives) -> None:
+    """
+    Its records do not come into the archive of the earlier one.
+    """
+    topic = topics.make(*numbered(10))
+    archives.archive(topic)
+    topics.delete(topic)
+    topics.make(*numbered(100), name=topic)
+    with pytest.raises(Unreadable, match="was deleted and made anew since it was archived"):
+        archives.archive(topic)
+    assert any("was deleted and made anew" in fault for fault in said(archives.verify(topic)))
+    assert said(archives.verify(topic, log=False)) == []
+
+
+def test_an_archive_keeps_its_isolation(topics: Topics, archives: Archives) -> None:
+    """
+    Else what is a record in one file would be none in the next.
+    """
+    topic = topics.make(*numbered(10))
+    archives.archive(topic)
+    with pytest.raises(Unreadable, match=r"begun with kafka\.isolation\.level=read_committed"):
+        replace(archives, options=archives.options | {"kafka.isolation.level": "read_uncommitted"}).archive(topic)
+
+
+def test_a_log_that_lost_its_end(of_folder: Archives, tmp_path: Path) -> None:
+    """
+    Is told of, before anything is written.
+    """
+    segment(tmp_path / "data" / str(ORDERS), 0, [batch(0, 10), batch(10, 10)])
+    of_folder.archive("orders")
+    segment(tmp_path / "data" / str(ORDERS), 0, [batch(0, 10)])
+    with pytest.raises(Unreadable, match="orders-0 ends before offset 19, which was there"):
+        of_folder.archive("orders")
+    assert "orders-0: the log ends at offset 10, and the archive has it up to 19" in said(of_folder.verify("orders"))

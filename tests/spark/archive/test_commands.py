@@ -1,0 +1,79 @@
+"""
+`kgateway spark archive` and `verify` as they are called.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.spark.gateway import Topics, numbered
+
+ROOT = Path(__file__).parents[3]
+PATIENCE_S = 180
+
+
+class Ended:
+    """
+    A command that has ended.
+    """
+
+    def __init__(self, topics: Topics, *arguments: str) -> None:
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "KGATEWAY_BOOTSTRAP": topics.kafka.bootstrap}
+        command = [sys.executable, "-m", "kgateway", "spark", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+
+def test_archive_and_verify(topics: Topics, tmp_path: Path) -> None:
+    """
+    One after the other, with summaries, and nothing else; then with damage.
+    """
+    topic, into = topics.make(*numbered(1_000)), str(tmp_path / "archives")
+    done = Ended(topics, "archive", topic, "--into", into, "--once", "--master", "local[2]")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0] == f"topic {topic}"
+    assert lines[2].split()[:5] == ["0", "0", "499", "500", "1"]
+    assert lines[4].startswith("1,000 records of ")
+    done = Ended(topics, "verify", "--in", into, "--master", "local[2]", "--json")
+    assert (done.code, done.err) == (0, "")
+    [told] = json.loads(done.out)
+    assert (told["topic"], told["compared"], told["findings"]) == (topic, 1_000, [])
+    next((tmp_path / "archives" / topic).glob("*.parquet")).unlink()
+    done = Ended(topics, "verify", topic, "--in", into, "--master", "local[2]")
+    assert (done.code, done.err) == (1, "")
+    assert "the file is gone: offsets 0 to 499 (500 records) are in no file" in done.out
+    assert done.out.endswith(": 1 fault\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("archive", "nowhere", "--into", "a", "--once"), "archive: there is no topic or partition nowhere in the cl"),
+        (("archive", "t", "--into", "a", "--option", "subscribe.pattern=x"), "archive: there is no option subscribe"),
+        (("verify", "--in", "nowhere"), "verify: there is no archive in nowhere"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(topics: Topics, arguments: tuple[str, ...], said: str) -> None:
+    """
+    Before Spark starts, where that can be.
+    """
+    done = Ended(topics, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"kgateway spark {said}")
+    assert done.err.count("\n") == 1
+
+
+def test_help_needs_no_spark() -> None:
+    """
+    Nor does it name jobs that are not there.
+    """
+    script = "import sys; sys.modules['pyspark'] = None; from kgateway.cli.main import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", script, "spark", "archive", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=ROOT)
+    assert done.returncode == 0
+    assert "$ kgateway spark archive orders --into archive --once" in done.stdout

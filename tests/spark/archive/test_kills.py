@@ -1,0 +1,175 @@
+"""
+A job that archives all the time, killed at random moments while records come in: none is lost, and none is there twice.
+SPARK_KILLS says how often, three times if not given; SPARK_KILLS_SEED makes the moments those of an earlier run.
+"""
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.spark.archive.archives import Archives, said
+from tests.spark.archive.test_commands import ROOT
+from tests.spark.gateway import PARTITIONS, Topics, numbered
+
+KILLS = int(os.environ.get("SPARK_KILLS", "3"))
+SEED = int(os.environ.get("SPARK_KILLS_SEED", random.randrange(1 << 32)))
+COMMITS = 4  # of a job, before it may be killed
+PATIENCE_S = 180
+LATEST_S = 2.0  # after these
+RECORDS_A_SECOND = 2_000
+
+
+@contextmanager
+def producing(topics: Topics, topic: str) -> Iterator[list[int]]:
+    """
+    Records come in all the time; how many there were at the end, in a list.
+    """
+    over, counts = Event(), list[int]()
+
+    def produce() -> None:
+        producer, count = Producer({"bootstrap.servers": topics.kafka.bootstrap, "linger.ms": 20}), 0
+        while not over.wait(0.05):
+            for _ in range(RECORDS_A_SECOND // 20):
+                producer.produce(topic, value=b"%d" % count, partition=count % PARTITIONS)
+                count += 1
+            producer.poll(0)
+        assert producer.flush(30) == 0
+        counts.append(count)
+
+    thread = Thread(target=produce)
+    thread.start()
+    try:
+        yield counts
+    finally:
+        over.set()
+        thread.join()
+
+
+def killed(topics: Topics, archives: Archives, topic: str, chance: random.Random) -> int:
+    """
+    Run a job until it has committed some more, and kill it a little later; how far it came.
+    """
+    archive = f"archive {topic} --into {archives.path} --every 1 --task-records 500 --master local[2]"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "KGATEWAY_BOOTSTRAP": topics.kafka.bootstrap}
+    job = subprocess.Popen([sys.executable, "-m", "kgateway", "spark", *archive.split()], env=environment)
+    began = newest(archives, topic)
+    deadline = time.monotonic() + PATIENCE_S
+    while newest(archives, topic) < began + COMMITS:
+        assert job.poll() is None, "the job has ended"
+        assert time.monotonic() < deadline, "the job commits nothing"
+        time.sleep(0.01)
+    time.sleep(chance.uniform(0, LATEST_S))
+    job.send_signal(signal.SIGKILL)
+    job.wait()
+    return newest(archives, topic)
+
+
+def newest(archives: Archives, topic: str) -> int:
+    """
+    The number of the newest manifest.
+    """
+    manifest = archives.folder(topic).manifests.newest()
+    return manifest.number if manifest else 0
+
+
+def test_kills(topics: Topics, archives: Archives) -> None:
+    """
+    Whoever reads the folder finds each record once when the next job has ended, and verify agrees.
+    """
+    topic, chance = topics.make(), random.Random(SEED)
+    with producing(topics, topic) as counts:
+        for number in range(KILLS):
+            print(f"kill {number} of seed {SEED} at manifest {killed(topics, archives, topic, chance)}")
+            faults = said(archives.verify(topic))
+            assert all("another file has taken its place" in fault for fault in faults), f"seed {SEED}: {faults}"
+    job = archives.job(topic)
+    for _ in job.rounds(job.extents()):
+        pass
+    job.merge()
+    [count] = counts
+    found = sorted(int(row["value"]) for row in archives.rows(topic))
+    assert found == list(range(count)), f"seed {SEED}"
+    outcome = archives.verify(topic)
+    assert (said(outcome), outcome.compared) == ([], count), f"seed {SEED}"
+    print(f"{KILLS} kills: {count:,} records in {len(archives.names(topic))} files, none lost, none doubled")
+
+
+class Ended(BaseException):
+    """
+    As if the process were gone.
+    """
+
+
+CHANGES = ("link", "replace", "unlink")  # of a folder
+
+
+def ending(patched: pytest.MonkeyPatch, last: int) -> None:
+    """
+    Have the job end before this one of its changes.
+    """
+    counting = itertools.count()
+
+    def instead(change: Callable[..., None]) -> Callable[..., None]:
+        def changed(*arguments: Any, **named: Any) -> None:
+            if next(counting) >= last:
+                raise Ended
+            change(*arguments, **named)
+
+        return changed
+
+    for name in CHANGES:
+        patched.setattr(os, name, instead(getattr(os, name)))
+
+
+def archive_and_merge(archives: Archives, topic: str) -> None:
+    """
+    All that a job does.
+    """
+    job = archives.job(topic)
+    for _ in job.rounds(job.extents()):
+        pass
+    job.merge()
+
+
+def test_each_step_may_be_the_last(topics: Topics, archives: Archives, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A job that ends before any of the changes that it makes in the folder leaves what the next one puts in order; and
+    who looks before that finds no record twice, and nothing wrong but for files that a merge has not removed yet.
+    """
+    topic = topics.make(*numbered(200))
+    monkeypatch.setattr("kgateway.spark.archive.merging.MANY", 2)
+    for last in itertools.count():
+        here = replace(archives, path=archives.path / str(last), task_records=50)
+        with monkeypatch.context() as patched:
+            ending(patched, last)
+            try:
+                archive_and_merge(here, topic)
+                is_over = True
+            except Ended:
+                is_over = False
+        manifest = here.folder(topic).manifests.newest()
+        if manifest:
+            faults = said(here.verify(topic))
+            assert all("another file has taken its place" in fault for fault in faults), (last, faults)
+            places = [(row["partition"], row["offset"]) for row in here.rows(topic)]
+            assert len(places) == len(set(places)), last
+        archive_and_merge(here, topic)
+        assert [int(row["value"]) for row in here.rows(topic)] == [*range(0, 200, 2), *range(1, 200, 2)], last
+        assert len(here.names(topic)) == 2, last
+        assert os.listdir(here.folder(topic).staged) == [], last
+        assert said(here.verify(topic)) == [], last
+        if is_over:
+            break
+    assert last > 20
