@@ -124,6 +124,22 @@ MAY_IMPORT = {
         "kgateway.wire",
     },
     "kgateway.cli.spark": {"kgateway.cli", "kgateway.cli.spark_session"},
+    "kgateway.cli.spark_report": {
+        "kgateway.cli",
+        "kgateway.cli.spark_session",
+        "kgateway.client",
+        "kgateway.observe.plain",
+        "kgateway.spark",
+    },
+    "kgateway.cli.spark_backfill": {
+        "kgateway.cli",
+        "kgateway.cli.spark_session",
+        "kgateway.client",
+        "kgateway.observe.plain",
+        "kgateway.records",
+        "kgateway.spark",
+        "kgateway.wire",
+    },
     "kgateway.cli.spark_archive": {"kgateway.cli", "kgateway.cli.spark_session", "kgateway.spark"},
     "kgateway.cli.spark_verify": {
         "kgateway.cli",

@@ -6,12 +6,11 @@ that begins by saying what it does; PySpark is imported when a job runs.
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from importlib import import_module
-from importlib.util import find_spec
 
 from kgateway.cli.example import add_example
 from kgateway.cli.spark_session import add_session, failures_told
 
-_JOBS = ("archive", "verify", "compact", "sql", "report", "backfill")
+_JOBS = ("archive", "verify", "report", "backfill")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -20,8 +19,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     """
     jobs = parser.add_subparsers(dest="kind", metavar="JOB", required=True)
     for name in _JOBS:
-        if find_spec(f"kgateway.cli.spark_{name}") is None:
-            continue
         module = import_module(f"kgateway.cli.spark_{name}")
         what = (module.__doc__ or "").strip().partition(": ")[2]
         job = jobs.add_parser(name, help=what.partition(".")[0], description=what)

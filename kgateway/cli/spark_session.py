@@ -33,6 +33,7 @@ _QUIET = {
     "spark.log.level": "OFF",
     "spark.sql.session.timeZone": "UTC",
 }
+_CALLED = "An error occurred while calling"  # and then which object of Java's, which says nothing to anybody
 _TOLD_IN_PYTHON = re.compile(r"^(?:pyspark\.errors\.[\w.]+: )?(?:\w+\.)*(\w+): (?P<words>.+)", re.MULTILINE)
 
 
@@ -176,11 +177,17 @@ def _words(error: Exception) -> str | None:
 
 def in_words(trace: str) -> str:
     """
-    The reason in what Spark says of a failure: that of Python where there is one, else its first line.
+    The reason in what Spark says of a failure: that of Python where there is one, else that of Java.
     """
     in_python = trace.rpartition("Traceback (most recent call last)")[2] if "Traceback" in trace else ""
     found: Any = [one["words"] for one in _TOLD_IN_PYTHON.finditer(in_python)]
-    return found[0] if found else trace.strip().partition("\n")[0]
+    if found:
+        return found[0]
+    first, _, rest = trace.strip().partition("\n")
+    if not first.startswith(_CALLED):
+        return first
+    kind, _, words = rest.lstrip(": ").partition("\n")[0].partition(": ")
+    return words or kind or first
 
 
 def _packed(folder: Path) -> Path:

@@ -1,0 +1,221 @@
+"""
+A report as one page of HTML, which needs nothing beside it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+
+from kgateway.spark.report.facts import Keys, Lag, Latency, Part, Sizes, Times, TopicFacts
+from kgateway.spark.report.plots import Column, Line, Marks, Scale, columns, lines
+from kgateway.spark.report.scales import at, byte_step, in_bytes, in_time, number_step, time_step, whole
+from kgateway.spark.report.style import STYLE
+
+_NUMBERS = Scale(lambda value: f"{value:,.0f}", number_step)
+_BYTES = Scale(in_bytes, byte_step)
+_TIMES = Scale(in_time, number_step)
+_MARKS = 8
+_KEY = 60  # characters of a key that are shown
+
+
+def page(of: str, made_ms: int, topics: Sequence[TopicFacts]) -> str:
+    """
+    The page about the topics of a cluster.
+    """
+    title = f"Topics of {escape(of)}"
+    body = "\n".join([*_overview(topics), *(line for topic in topics for line in _section(topic))])
+    return _PAGE.format(title=title, style=STYLE, made=whole(made_ms), body=body)
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>{style}</style>
+<main>
+<h1>{title}</h1>
+<p class="quiet">Made by <code>kgateway spark report</code>, {made} UTC. All times are in UTC. Bytes are those of keys
+and values, before compression.</p>
+{body}
+</main>
+</html>
+"""
+
+
+def _overview(topics: Sequence[TopicFacts]) -> Iterator[str]:
+    headings = ("topic", "partitions", "records", "size", "first", "last", "largest lag")
+    yield from _table(headings, [_overview_row(topic) for topic in topics], numeric=(1, 2, 3, 6))
+
+
+def _overview_row(topic: TopicFacts) -> list[str]:
+    times = topic.times
+    ends = (whole(times.first_ms), whole(times.last_ms)) if times else ("-", "-")
+    lag = f"{max(lag.total for lag in topic.lags):,}" if topic.lags else "-"
+    link = f'<a href="#{escape(topic.name)}">{escape(topic.name)}</a>'
+    return [link, f"{len(topic.parts)}", f"{topic.records:,}", in_bytes(topic.bytes), *ends, lag]
+
+
+def _section(topic: TopicFacts) -> Iterator[str]:
+    yield f'<section id="{escape(topic.name)}"><h2>{escape(topic.name)}</h2>'
+    if topic.times and topic.sizes and topic.keys:
+        yield from _volume(topic.times, topic.records)
+        yield from _latency(topic, topic.times)
+        yield from _sizes(topic.sizes)
+        yield from _parts(topic.parts)
+        yield from _keys(topic.keys, topic.records)
+    else:
+        yield "<p>There is no record in it.</p>"
+    yield from _lags(topic.lags)
+    yield "</section>"
+
+
+def _volume(times: Times, records: int) -> Iterator[str]:
+    yield "<h3>Volume over time</h3>"
+    yield f"<p>From {whole(times.first_ms)} to {whole(times.last_ms)}, by the time that records have:"
+    yield f"{_whose(times, records)}. A column is {in_time(times.slot_ms)}.</p>"
+    if times.outside:
+        yield f"<p>Not drawn: {_count(times.outside, 'record')} with a time far outside of this, or with none.</p>"
+    marks = _time_marks(times)
+    when = [at_(times, slot.start_ms) for slot in times.slots]
+    counts = [Column(slot.records, f"{at}: {slot.records:,}") for at, slot in zip(when, times.slots, strict=True)]
+    sizes = [Column(slot.bytes, f"{at}: {in_bytes(slot.bytes)}") for at, slot in zip(when, times.slots, strict=True)]
+    yield f"<figure><figcaption>Records</figcaption>{columns(counts, _NUMBERS, marks, 'records over time')}</figure>"
+    yield f"<figure><figcaption>Bytes</figcaption>{columns(sizes, _BYTES, marks, 'bytes over time')}</figure>"
+
+
+def _whose(times: Times, records: int) -> str:
+    if not times.of_server:
+        return "that of the producer"
+    return "that at which the server appended them" if times.of_server == records else "the producer's or the server's"
+
+
+def at_(times: Times, ms: int) -> str:
+    """
+    A time with its day, as exactly as the slots are.
+    """
+    return whole(ms) if times.slot_ms >= 1_000 else f"{whole(ms)}.{ms % 1_000:03d}"
+
+
+def _time_marks(times: Times) -> Marks:
+    step = max(time_step(times.last_ms - times.first_ms, _MARKS), times.slot_ms)
+    marked = [(place, slot.start_ms) for place, slot in enumerate(times.slots) if slot.start_ms % step == 0]
+    return Marks([(place, at(ms, step)) for place, ms in marked])
+
+
+def _latency(topic: TopicFacts, times: Times) -> Iterator[str]:
+    yield "<h3>From the producer to the log</h3>"
+    if topic.latency:
+        yield from _latency_plot(topic.latency, times)
+    elif not times.of_server:
+        yield '<p class="quiet">Not known: records of this topic have the time that the producer gave them, and nobody'
+        yield " has noted when they were appended. With <code>message.timestamp.type=LogAppendTime</code> and a header"
+        yield " or a field that tells when they were sent, it is.</p>"
+    elif topic.sent is None:
+        yield '<p class="quiet">Not known: <code>--sent-header</code> or <code>--sent-field</code> says where records'
+        yield " tell when they were sent.</p>"
+    else:
+        yield f'<p class="quiet">Not known: no record tells by {escape(topic.sent)} when it was sent.</p>'
+
+
+def _latency_plot(latency: Latency, times: Times) -> Iterator[str]:
+    yield f"<p>Half of the records were appended within {in_time(latency.median_ms)}, and 99 of 100 within"
+    yield f" {in_time(latency.late_ms)}. Known of {_count(latency.records, 'record')}.</p>"
+    places = {slot.start_ms: place for place, slot in enumerate(times.slots)}
+    median: list[float | None] = [None] * len(places)
+    late = median.copy()
+    for one in latency.slots:
+        median[places[one.start_ms]], late[places[one.start_ms]] = one.median_ms, one.late_ms
+    drawn = lines([Line("late", late), Line("median", median)], _TIMES, _time_marks(times), "latency over time")
+    yield '<figure><figcaption><span class="key median">half</span> <span class="key late">99 of 100</span>'
+    yield "</figcaption>"
+    yield f"{drawn}</figure>"
+
+
+def _sizes(sizes: Sizes) -> Iterator[str]:
+    yield "<h3>Sizes of values</h3>"
+    if not sizes.bins:
+        yield "<p>No record has a value.</p>"
+        return
+    nulls = f" {_count(sizes.nulls, 'record')} {_have(sizes.nulls)} no value." if sizes.nulls else ""
+    yield f"<p>Half have up to {in_bytes(sizes.share_up_to(0.5))}, 99 of 100 up to {in_bytes(sizes.share_up_to(0.99))};"
+    yield f" the largest has {in_bytes(sizes.largest)}.{nulls}</p>"
+    drawn = [Column(one.records, f"up to {in_bytes(one.up_to)}: {one.records:,}") for one in sizes.bins]
+    every = -(-len(drawn) // 12)
+    marks = Marks([(place + 0.5, in_bytes(one.up_to)) for place, one in enumerate(sizes.bins) if place % every == 0])
+    yield "<figure><figcaption>Records with a value of up to so many bytes</figcaption>"
+    yield f"{columns(drawn, _NUMBERS, marks, 'sizes of values')}</figure>"
+
+
+def _parts(parts: Sequence[Part]) -> Iterator[str]:
+    yield "<h3>Partitions</h3>"
+    most = max(part.records for part in parts) or 1
+    rows = [
+        [f"{part.index}", f"{part.start:,}", f"{part.end:,}", _bar(part.records, most), in_bytes(part.bytes)]
+        for part in parts
+    ]
+    yield from _table(("partition", "from offset", "before", "records", "size"), rows, numeric=(0, 1, 2, 4))
+
+
+def _keys(keys: Keys, records: int) -> Iterator[str]:
+    yield "<h3>Keys</h3>"
+    if not keys.distinct:
+        yield "<p>No record has a key.</p>"
+        return
+    without = f" {_count(keys.without, 'record')} {_have(keys.without)} none." if keys.without else ""
+    yield f"<p>{_count(keys.distinct, 'key')} in {_count(records - keys.without, 'record')}.{without}</p>"
+    most = keys.most[0].records
+    rows = [[f"<code>{escape(_shown(one.key))}</code>", _bar(one.records, most)] for one in keys.most]
+    yield from _table(("most frequent", "records"), rows)
+
+
+def _shown(key: bytes) -> str:
+    """
+    A key as text, where it is one.
+    """
+    try:
+        text = key.decode()
+    except UnicodeDecodeError:
+        text = ""
+    shown = text if text.isprintable() and text else f"0x{key.hex()}"
+    return shown if len(shown) <= _KEY else f"{shown[:_KEY]}…"
+
+
+def _lags(lags: Sequence[Lag]) -> Iterator[str]:
+    yield "<h3>Lag of groups</h3>"
+    if not lags:
+        yield "<p>No group has committed offsets of it.</p>"
+        return
+    most = max(lag.total for lag in lags) or 1
+    rows = [
+        [escape(lag.group_id), escape(lag.state), _bar(lag.total, most), escape(_by_part(lag))]
+        for lag in sorted(lags, key=lambda lag: (-lag.total, lag.group_id))
+    ]
+    yield from _table(("group", "state", "records behind the end", "by partition"), rows)
+
+
+def _by_part(lag: Lag) -> str:
+    each = [
+        f"{index}: {'nothing committed' if one is None else f'{one:,}'}" for index, one in sorted(lag.parts.items())
+    ]
+    return ", ".join(each[:_MARKS]) + (f" and {len(each) - _MARKS} more" if len(each) > _MARKS else "")
+
+
+def _bar(value: int, most: int) -> str:
+    return f'<span class="beside" style="width:{100 * value / most:.1f}px"></span> {value:,}'
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = ()) -> Iterator[str]:
+    kinds = ['class="number"' if place in numeric else "" for place in range(len(headings))]
+    yield '<div class="wide"><table><tr>'
+    yield "".join(f"<th {kind}>{text}</th>" for kind, text in zip(kinds, headings, strict=True))
+    for row in rows:
+        yield "<tr>" + "".join(f"<td {kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True))
+    yield "</table></div>"

@@ -1,0 +1,38 @@
+"""
+What is told of a failure of Spark, of all that Spark says.
+"""
+
+import pytest
+
+from kgateway.cli.spark_session import in_words
+
+_OF_A_WORKER = """\
+An error occurred while calling o81.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "reading.py", line 7, in read
+    raise DataLost("offsets 3 to 5 of orders-0 are gone")
+kgateway.spark.failures.DataLost: offsets 3 to 5 of orders-0 are gone
+
+\tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "told"),
+    [
+        (_OF_A_WORKER, "offsets 3 to 5 of orders-0 are gone"),
+        (
+            "An error occurred while calling o1.parquet.\n: java.io.IOException: No space left on device\n\tat a.b(c:1)",
+            "No space left on device",
+        ),
+        ("An error occurred while calling o1.run.\n: java.lang.NullPointerException", "java.lang.NullPointerException"),
+        ("An error occurred while calling o1.run.", "An error occurred while calling o1.run."),
+        (
+            "[TABLE_OR_VIEW_NOT_FOUND] There is no orders.\nIt is at line 1",
+            "[TABLE_OR_VIEW_NOT_FOUND] There is no orders.",
+        ),
+    ],
+)
+def test_the_reason_alone(trace: str, told: str) -> None:
+    assert in_words(trace) == told

@@ -1,0 +1,595 @@
+"""
+Backfills: files into topics of a gateway that runs, cut off and begun again.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import NewPartitions, NewTopic  # type: ignore[attr-defined]  # its stubs do not pass it on
+
+from kgateway.client.address import Address
+from kgateway.client.cluster import Cluster
+from kgateway.client.offsets import Partition, committed
+from kgateway.client.partitioning import partition_of
+from kgateway.records.builder import BatchBuilder
+from kgateway.records.compression import Codec
+from kgateway.spark.backfill.appending import Appender
+from kgateway.spark.backfill.encoding import Columns, Numbering, batch_of
+from kgateway.spark.backfill.hashing import partitions_of
+from kgateway.spark.backfill.sending import Pace, Sending
+from kgateway.spark.backfill.standing import SEQUENCES, _row_of, standing
+from kgateway.spark.backfill.state import load, save
+from kgateway.spark.failures import Unreadable, Unwritten
+from tests.spark.gateway import PARTITIONS, Topics
+from tests.spark.jobs import Run, runner
+
+ROOT = Path(__file__).parents[2]
+DAY = 1_763_683_200_000
+ME = Numbering(7_000_000, 0)
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture
+def backfill(topics: Topics, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """
+    The command, in a folder of its own.
+    """
+    monkeypatch.chdir(tmp_path)
+    return runner(topics, monkeypatch, "backfill")
+
+
+@pytest.fixture
+def refused(backfill: Run, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """
+    What the command says where it does nothing.
+    """
+
+    def run(*given: object) -> str:
+        with pytest.raises(SystemExit) as end:
+            backfill(*given)
+        assert end.value.code == 2
+        return capsys.readouterr().err.splitlines()[-1].removeprefix("kgateway spark backfill: ")
+
+    return run
+
+
+def sales(count: int, first: int = 0) -> Rows:
+    """
+    Rows of some customers, in an order that is not that of their numbers.
+    """
+    chance = random.Random(first)
+    rows = [
+        {"number": number, "who": f"customer-{chance.randrange(20)}", "at": DAY + number // 3 * 1_000, "note": None}
+        for number in range(first, first + count)
+    ]
+    chance.shuffle(rows)
+    return rows
+
+
+def write_json(path: str, rows: Rows) -> str:
+    """
+    A row a line.
+    """
+    Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def write_csv(path: str, rows: Rows) -> str:
+    """
+    With a line of names.
+    """
+    lines = [",".join(rows[0]), *(",".join("" if one is None else str(one) for one in row.values()) for row in rows)]
+    Path(path).write_text("\n".join(lines) + "\n")
+    return path
+
+
+def write_parquet(path: str, rows: Rows) -> str:
+    """
+    In groups of a few rows.
+    """
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=50)
+    return path
+
+
+def held(topics: Topics, topic: str) -> dict[int, list[Any]]:
+    """
+    The records of each partition, in their order.
+    """
+    found: dict[int, list[Any]] = defaultdict(list)
+    for row in sorted(topics.read(topic).collect(), key=lambda row: (row.partition, row.offset)):
+        found[row.partition].append(row)
+    return found
+
+
+def numbers_of(records: Sequence[Any]) -> list[int]:
+    """
+    The numbers of the rows that these are.
+    """
+    return [int(json.loads(record.value)["number"]) for record in records]
+
+
+def assert_each_once(topics: Topics, topic: str, rows: Rows, order: Callable[[Any], Any], partitions: int) -> None:
+    """
+    Each row is there once, where Kafka's clients would put its key, in the order within its partition.
+    """
+    expected: dict[int, list[int]] = defaultdict(list)
+    for row in sorted(rows, key=order):
+        expected[partition_of(row["who"].encode(), partitions)].append(row["number"])
+    found = held(topics, topic)
+    assert {index: numbers_of(records) for index, records in found.items()} == expected
+    assert all(json.loads(one.value)["who"] == one.key.decode() for records in found.values() for one in records)
+
+
+WRITERS = [write_json, write_csv, write_parquet]
+
+
+@pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__)
+def test_each_row_comes_once_in_its_order(topics: Topics, backfill: Run, write: Callable[[str, Rows], str]) -> None:
+    """
+    By the columns that are named, in each form of files, with the time that a column tells.
+    """
+    topic, rows = topics.make(partitions=3), sales(1_000)
+    name = write(f"sales.{write.__name__.removeprefix('write_')}", rows)
+    schema = ["--schema", "number long, who string, at long, note string"] if write is write_csv else []
+    said = backfill(name, "--topic", topic, "--key", "who", "--order-by", "number", "--timestamp", "at", *schema)
+    assert_each_once(topics, topic, rows, lambda row: row["number"], 3)
+    for record in [one for records in held(topics, topic).values() for one in records]:
+        told = json.loads(record.value)
+        assert list(told) == ["number", "who", "at", "note"] or write is write_json
+        assert told["note"] is None
+        assert round(record.timestamp.timestamp() * 1_000) == told["at"]
+    assert said[-2].startswith(f"1000 rows in {topic}, in ")
+    assert said[-1] == f"live records begin where the group backfill-{topic} does"
+
+
+def test_rows_that_order_does_not_tell_apart(topics: Topics, backfill: Run) -> None:
+    """
+    They stay in the order of the files' names and of the rows in them, in however many pieces Spark reads them.
+    """
+    topic, other, rows = topics.make(), topics.make(), sales(1_200)
+    Path("parts").mkdir()
+    for part in range(3):
+        write_csv(f"parts/part-{part}.csv", rows[400 * part : 400 * part + 400])
+    options = "--key", "who", "--order-by", "at"
+    backfill("parts", "--topic", topic, *options, "--schema", "number long, who string, at long, note string")
+    places = {row["number"]: place for place, row in enumerate(rows)}
+    assert_each_once(topics, topic, rows, lambda row: (row["at"], places[row["number"]]), PARTITIONS)
+    topics.spark.conf.set("spark.sql.files.maxPartitionBytes", "2000")
+    try:
+        backfill("parts", "--topic", other, "--key", "who")
+    finally:
+        topics.spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert_each_once(topics, other, rows, lambda row: places[row["number"]], PARTITIONS)
+
+
+def test_columns_as_they_are(topics: Topics, backfill: Run) -> None:
+    """
+    A column may be the value; bytes and nulls stay what they are, and numbers and structs become texts.
+    """
+    topic = topics.make(partitions=1)
+    rows = [
+        {"key": 1, "value": b"\xff\x00", "more": {"a": [1, None]}},
+        {"key": None, "value": None, "more": None},
+        {"key": -7, "value": b"", "more": {"a": []}},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), "some.parquet")
+    backfill("some.parquet", "--topic", topic, "--key", "key", "--value", "value", "--compression", "zstd")
+    assert [(one.key, one.value) for one in held(topics, topic)[0]] == [(b"1", b"\xff\x00"), (None, None), (b"-7", b"")]
+    backfill("some.parquet", "--topic", topic, "--key", "more", "--value", "key", "--state", "second.json")
+    found = [(one.key, one.value) for one in held(topics, topic)[0][3:]]
+    assert found == [(b'{"a":[1,null]}', b"1"), (None, None), (b'{"a":[]}', b"-7")]
+
+
+def test_what_is_done_is_not_done_again(topics: Topics, backfill: Run) -> None:
+    """
+    A second run finds all rows in the topic, and says the same.
+    """
+    topic, rows = topics.make(), sales(300)
+    given = write_json("sales.json", rows), "--topic", topic, "--key", "who", "--order-by", "number", "--marker"
+    first = backfill(*given)
+    second = backfill(*given)
+    state = Path(f"backfill-{topic}.json")
+    ended = load(state)
+    assert ended
+    save(state, replace(ended, handed_over=None))  # as if cut off when all but this was done
+    third = backfill(*given)
+    assert first[:-2] == second[:-2] == third[:-2]
+    assert sum(map(len, held(topics, topic).values())) == 300 + PARTITIONS
+
+
+def test_the_hand_over(topics: Topics, backfill: Run) -> None:
+    """
+    A consumer of the group begins with the first live record; before it stands a marker, where one is wanted; records
+    of others before it are told of.
+    """
+    topic = topics.make({"value": b"was there", "partition": 0}, {"value": b"was there", "partition": 1})
+    given = write_json("sales.json", sales(100)), "--topic", topic, "--key", "who", "--marker", "--group", "live"
+    said = backfill(*given)
+    assert "OTHERS" in said[0]
+    assert [line.split()[2:3] + line.split()[4:] for line in said[1 : 1 + PARTITIONS]] == [["1", "0"]] * PARTITIONS
+    for records in held(topics, topic).values():
+        assert [one.key for one in records if one.key == b"kgateway-backfill"] == [b"kgateway-backfill"]
+        assert (records[-1].key, records[-1].value) == (b"kgateway-backfill", None)
+    with Cluster([Address.parse(topics.kafka.bootstrap)], 10) as cluster:
+        offsets = {one.index: found.offset for one, found in committed(cluster, "live").items()}
+    assert offsets == {index: len(records) for index, records in held(topics, topic).items()}
+    topics.fill(topic, [{"value": b"live", "partition": index} for index in range(PARTITIONS)])
+    consumer = Consumer({"bootstrap.servers": topics.kafka.bootstrap, "group.id": "live"})
+    consumer.subscribe([topic])
+    assert [one.value() for one in consumer.consume(PARTITIONS, 30)] == [b"live"] * PARTITIONS
+    consumer.close()
+
+
+# The log as the memory of a backfill.
+
+
+def columns(first: int, count: int, size: int = 20) -> Columns:
+    """
+    Rows that tell their numbers.
+    """
+    values = [b"%d" % number + b" " * size for number in range(first, first + count)]
+    keys = pa.array([b"k"] * count, pa.large_binary())
+    return Columns(keys, pa.array(values, pa.large_binary()), np.full(count, DAY))
+
+
+@pytest.fixture
+def cluster(topics: Topics) -> Iterator[Cluster]:
+    """
+    A client.
+    """
+    with Cluster([Address.parse(topics.kafka.bootstrap)], 10) as cluster:
+        yield cluster
+
+
+def append(appender: Appender, rows: Columns, most: int = 10) -> None:
+    """
+    Give rows to one.
+    """
+    while not appender.has(rows):
+        appender.append(rows, most)
+    appender.skip(len(rows))
+
+
+def values_of(topics: Topics, topic: str) -> list[int]:
+    """
+    The numbers that records of the first partition tell.
+    """
+    return [int(one.value) for one in held(topics, topic)[0]]
+
+
+def test_one_that_begins_again_goes_on(topics: Topics, cluster: Cluster) -> None:
+    """
+    Behind what is in the log, also where others have written much since, and in the middle of what it is given.
+    """
+    topic = topics.make({"value": b"-1"}, partitions=1)
+    append(Appender(cluster, Partition(topic, 0), 1, ME), columns(0, 25))
+    topics.fill(topic, [{"value": b"-1"} for _ in range(12_000)])
+    again = Appender(cluster, Partition(topic, 0), 1, ME)
+    append(again, columns(0, 20))
+    append(again, columns(20, 20))
+    assert again.appended == 15
+    assert [number for number in values_of(topics, topic) if number >= 0] == list(range(40))
+    assert standing(cluster, Partition(topic, 0), 1, ME.producer_id).rows == 40
+
+
+def test_a_try_that_is_not_dead_yet(topics: Topics, cluster: Cluster) -> None:
+    """
+    Two of them append the same rows in turn, in batches of other sizes, and each row comes once.
+    """
+    topic = topics.make(partitions=1)
+    one, other = (Appender(cluster, Partition(topic, 0), 0, ME) for _ in range(2))
+    rows = columns(0, 300)
+    turns = 0
+    while not (one.has(rows) and other.has(rows)):
+        for appender, most in ((one, 7), (one, 7), (other, 11), (other, 11)):
+            if not appender.has(rows):
+                appender.append(rows, most)
+                turns += 1
+    assert values_of(topics, topic) == list(range(300))
+    assert min(one.appended, other.appended) > 50
+    assert turns > 40
+
+
+def test_batches_that_are_too_large(topics: Topics, cluster: Cluster) -> None:
+    """
+    Are cut until the topic takes them; a single row that is too large is named.
+    """
+    topic = "small-batches"
+    made = NewTopic(topic, 1, 1, config={"max.message.bytes": "2000", "retention.ms": "-1"})
+    topics.admin.create_topics([made])[topic].result()
+    appender = Appender(cluster, Partition(topic, 0), 0, ME)
+    append(appender, columns(0, 50, size=300), most=1_000)
+    assert values_of(topics, topic) == list(range(50))
+    with pytest.raises(Unwritten, match="takes no row 51: "):
+        append(appender, columns(50, 1, size=3_000))
+
+
+def test_rows_that_have_gone(topics: Topics, cluster: Cluster) -> None:
+    """
+    Where the log begins behind what is looked for, nobody can say which rows are there.
+    """
+    topic = topics.make(partitions=1)
+    append(Appender(cluster, Partition(topic, 0), 0, ME), columns(0, 10))
+    topics.delete_records(topic, 0, 10)
+    with pytest.raises(Unreadable, match=f"{topic}-0 begins with offset 10 now, and the backfill began at 0"):
+        Appender(cluster, Partition(topic, 0), 0, ME)
+
+
+def test_a_task_that_fails_in_the_middle(topics: Topics, cluster: Cluster) -> None:
+    """
+    And is tried again with the same rows of several partitions.
+    """
+    topic = topics.make()
+    starts = dict.fromkeys(range(PARTITIONS), 0)
+    sending = Sending((Address.parse(topics.kafka.bootstrap),), 10, topic, starts, ME, Codec.LZ4)
+
+    def batches(fail_at: int | None) -> Iterator[pa.RecordBatch]:
+        for number in range(0, 40, 4):
+            if number == fail_at:
+                raise RuntimeError("cut off")
+            indexes = [0 if one < 18 else 1 for one in range(number, number + 4)]
+            values = [b"%d" % one for one in range(number, number + 4)]
+            names = ["partition", "key", "value", "timestamp"]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(indexes, pa.int32()), pa.array([b"k"] * 4), pa.array(values), pa.array([DAY] * 4)], names
+            )
+
+    for fail_at in (8, 28, 24):
+        with pytest.raises(RuntimeError):
+            list(sending(batches(fail_at)))
+    [result] = sending(batches(None))
+    assert result.to_pydict() == {"partition": [1], "appended": [12]}
+    found = held(topics, topic)
+    assert [int(one.value) for index in (0, 1) for one in found[index]] == list(range(40))
+
+
+def test_rows_are_told_from_their_sequence_numbers() -> None:
+    """
+    Which begin again with 0 after two thousand million.
+    """
+    assert _row_of(5, 5) == 5
+    assert _row_of(5, 900) == 5
+    assert _row_of(5, SEQUENCES + 5) == SEQUENCES + 5
+    assert _row_of(SEQUENCES - 1, 2 * SEQUENCES - 2) == SEQUENCES - 1
+
+
+KILLS = 2
+
+
+def test_a_process_that_is_killed(topics: Topics, backfill: Run, tmp_path: Path) -> None:
+    """
+    While it sends, some times over: in the end each row is there once.
+    """
+    topic, rows = topics.make(partitions=3), sales(3_000)
+    name = write_json("sales.json", rows)
+    given = [name, "--topic", topic, "--key", "who", "--order-by", "number"]
+    consumer = Consumer({"bootstrap.servers": topics.kafka.bootstrap, "group.id": "watching", "fetch.wait.max.ms": 50})
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(3)])
+    seen = 0
+    for kill in range(1, KILLS + 1):
+        command = [sys.executable, "-c", RUN, "backfill", *given, "--rate", "300", "--master", "local[2]"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "KGATEWAY_BOOTSTRAP": topics.kafka.bootstrap}
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            while seen < 400 * kill:
+                found = consumer.consume(50, 120)
+                assert found, "nothing came"
+                seen += len(found)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    consumer.close()
+    assert seen < len(rows)
+    backfill(*given)
+    assert_each_once(topics, topic, rows, lambda row: row["number"], 3)
+
+
+RUN = """
+import sys
+from kgateway.cli import spark
+from kgateway.cli.parsing import Parser
+parser = Parser(prog="kgateway spark")
+spark.add_arguments(parser)
+print(*spark.run(parser.parse_args(sys.argv[1:])), sep="\\n")
+"""
+
+
+# Mistakes.
+
+
+def test_what_a_second_run_may_not_change(topics: Topics, backfill: Run, refused: Callable[..., str]) -> None:
+    """
+    Files, options and topic are those that it was begun with.
+    """
+    topic = topics.make()
+    name = write_json("sales.json", sales(50))
+    given = name, "--topic", topic, "--key", "who"
+    backfill(*given)
+    start, end = f"backfill-{topic}.json cannot be gone on with: ", ". Another --state begins anew"
+    assert refused(name, "--topic", topic, "--key", "number") == f"{start}--key was who, and is number now{end}"
+    assert refused(*given, "--order-by", "at") == f"{start}--order-by was not given, and is at now{end}"
+    write_json("more.json", sales(5, first=90))
+    assert refused(*given, "more.json").endswith(f"/more.json is new{end}")
+    write_json("sales.json", sales(51))
+    assert refused(*given).endswith(f"/sales.json has changed since{end}")
+    write_json("sales.json", sales(50))
+    other = topics.make()
+    state = f"backfill-{topic}.json"
+    assert "and not of" in refused(name, "--topic", other, "--key", "who", "--state", state)
+    topics.admin.create_partitions([NewPartitions(topic, 5)])[topic].result()
+    assert f"{topic} had 2 partitions, and has 5 now" in refused(*given)
+    topics.delete(topic)
+    topics.make(name=topic)
+    assert f"the topic {topic} was made anew since" in refused(*given)
+    assert not held(topics, topic)
+
+
+def test_mistakes_in_names(topics: Topics, refused: Callable[..., str]) -> None:
+    """
+    Topics, files and columns that are not there are told with those like them; nothing is begun.
+    """
+    topic = topics.make(name="backfilled-sales")
+    name = write_json("sales.json", sales(5))
+    assert refused(name, "--topic", "backfilled-sale") == (
+        "there is no topic backfilled-sale; did you mean backfilled-sales?; `kgateway topics create` makes it"
+    )
+    assert refused("sale.json", "--topic", topic) == "there is no file sale.json; did you mean sales.json?"
+    assert refused(name, "--topic", topic, "--key", "whom") == (
+        "there is no column whom in these files; did you mean who?"
+    )
+    assert refused(name, "--topic", topic, "--value", "xyz") == (
+        "there is no column xyz in these files; there are at, note, number, who"
+    )
+    Path("nothing").mkdir()
+    assert refused("nothing", "--topic", topic) == "there are no files in nothing"
+    Path("sales.txt").write_text("x")
+    assert "(others): say which by --format" in refused("sales.txt", "--topic", topic)
+    assert not list(Path().glob("backfill-*"))
+
+
+def test_rows_that_cannot_be(topics: Topics, refused: Callable[..., str]) -> None:
+    """
+    Files that are not what they are said to be, numbers as texts, and times that are none.
+    """
+    topic = topics.make()
+    Path("broken.parquet").write_bytes(b"no Parquet at all, but of some length")
+    assert "broken.parquet" in refused("broken.parquet", "--topic", topic)
+    Path("broken.json").write_text('{"a": 1}\n{"a": \n')
+    assert "alformed" in refused("broken.json", "--topic", topic)
+    name = write_csv("sales.csv", sales(20))
+    assert refused(name, "--topic", topic, "--order-by", "number") == (
+        "the numbers in number are texts, in whose order 10 comes before 9: say what columns are, such as "
+        "--schema 'id long, number long'"
+    )
+    assert refused(name, "--topic", topic, "--timestamp", "who") == "20 rows have no time in the column who"
+    rows = pa.table({"a": [True]})
+    pq.write_table(rows, "flags.parquet")
+    assert refused("flags.parquet", "--topic", topic, "--timestamp", "a") == (
+        "the column a is of type boolean, and no time"
+    )
+    Path("nothing.csv").write_text("a\n")
+    assert refused("nothing.csv", "--topic", topic) == "there are no rows in nothing.csv"
+    assert not list(Path().glob("backfill-*"))
+    assert not held(topics, topic)
+
+
+def test_what_fails_while_rows_are_sent(topics: Topics, refused: Callable[..., str]) -> None:
+    """
+    A row that the topic does not take, and a file whose damage shows late.
+    """
+    topic = "takes-small-rows"
+    topics.admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "2000"})])[topic].result()
+    name = write_json("large.json", [{"a": "x" * 10}, {"a": "x" * 5_000}])
+    said = refused(name, "--topic", topic)
+    assert said.startswith(f"{topic}-0 takes no row 2: ")
+    assert "Traceback" not in said
+    pq.write_table(pa.table({"a": range(50_000), "b": [random.Random(1).randbytes(20)] * 50_000}), "damaged.parquet")
+    data = Path("damaged.parquet").read_bytes()
+    Path("damaged.parquet").write_bytes(data[:5_000] + bytes(300) + data[5_300:])
+    said = refused("damaged.parquet", "--topic", topic, "--key", "b", "--value", "a", "--state", "other.json")
+    assert "damaged.parquet" in said
+    assert len(held(topics, topic)[0]) == 1
+
+
+def test_rows_that_would_be_deleted_at_once(topics: Topics, refused: Callable[..., str], backfill: Run) -> None:
+    """
+    Are not sent, unless they have the time of their arrival.
+    """
+    topic = "keeps-a-day"
+    topics.admin.create_topics([NewTopic(topic, 1, 1, config={"retention.ms": "86400000"})])[topic].result()
+    name = write_json("old.json", [{"at": "2020-01-01T00:00:00Z"}])
+    said = refused(name, "--topic", topic, "--timestamp", "at")
+    assert "days old, and keeps-a-day keeps records for 1 days (retention.ms=86400000)" in said
+    backfill(name, "--topic", topic)
+    assert len(held(topics, topic)[0]) == 1
+
+
+def test_a_file_that_is_no_state(tmp_path: Path) -> None:
+    """
+    Is told; none is where nothing was begun.
+    """
+    assert load(tmp_path / "none.json") is None
+    for text in ("no JSON", "[]", '{"version": 9}', '{"version": 1}'):
+        (tmp_path / "state.json").write_text(text)
+        with pytest.raises(Unreadable, match="is no state of a backfill"):
+            load(tmp_path / "state.json")
+
+
+# Columns.
+
+
+def test_partitions_are_those_of_single_keys() -> None:
+    """
+    Of keys of all lengths, nulls and slices.
+    """
+    chance = random.Random(1)
+    keys = [None if one % 11 == 0 else chance.randbytes(one % 23) for one in range(3_000)]
+    column = pa.array(keys, pa.binary())
+    for start, end in ((0, 3_000), (13, 900), (5, 6), (0, 0)):
+        wanted = [partition_of(key or b"", 7) for key in keys[start:end]]
+        assert partitions_of(column.slice(start, end - start), 7).tolist() == wanted
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_batches_are_those_of_the_builder(codec: Codec) -> None:
+    """
+    Byte for byte, with nulls, long and short values, and times that go back.
+    """
+    chance = random.Random(2)
+    keys = [None if one % 7 == 0 else chance.randbytes(one % 70) for one in range(500)]
+    values = [None if one % 5 == 0 else chance.randbytes(one * one % 9_000) for one in range(500)]
+    times = [DAY + chance.randrange(-(10**9), 10**9) for _ in range(500)]
+    rows = Columns(pa.array(keys, pa.large_binary()), pa.array(values, pa.large_binary()), np.array(times))
+    for start, end in ((0, 500), (3, 4), (100, 300)):
+        builder = BatchBuilder(codec=codec, producer_id=9, producer_epoch=2, base_sequence=77)
+        for number in range(start, end):
+            builder.append(keys[number], values[number], timestamp=times[number])
+        assert batch_of(rows.cut(start, end), Numbering(9, 2), 77, codec) == builder.build()
+
+
+def test_pieces_are_as_large_as_may_be() -> None:
+    """
+    And have a row at least.
+    """
+    rows = columns(0, 100, size=98)
+    assert rows.fitting(1) == 1
+    assert 7 <= rows.fitting(1_000) <= 8
+    assert rows.fitting(1 << 20) == 100
+
+
+def test_the_pace() -> None:
+    """
+    So many a second over time, and not all at once.
+    """
+    now, rests = [100.0], list[float]()
+
+    def rest(seconds: float) -> None:
+        rests.append(seconds)
+        now[0] += seconds
+
+    pace = Pace(50, lambda: now[0], rest)
+    assert pace.most == 5
+    for _ in range(4):
+        pace.count(5)
+        now[0] += 0.03
+    assert rests == pytest.approx([0.1, 0.07, 0.07, 0.07])
+    unlimited = Pace(None, lambda: now[0], rest)
+    unlimited.count(1_000)
+    assert len(rests) == 4
+    assert unlimited.most > 1_000_000
