@@ -180,7 +180,7 @@ def in_words(trace: str) -> str:
     The reason in what Spark says of a failure: that of Python where there is one, else that of Java.
     """
     in_python = trace.rpartition("Traceback (most recent call last)")[2] if "Traceback" in trace else ""
-    found: Any = [one["words"] for one in _TOLD_IN_PYTHON.finditer(in_python)]
+    found: list[str] = [one["words"] for one in _TOLD_IN_PYTHON.finditer(in_python)]
     if found:
         return found[0]
     first, _, rest = trace.strip().partition("\n")

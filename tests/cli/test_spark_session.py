@@ -23,7 +23,7 @@ kgateway.spark.failures.DataLost: offsets 3 to 5 of orders-0 are gone
     [
         (_OF_A_WORKER, "offsets 3 to 5 of orders-0 are gone"),
         (
-            "An error occurred while calling o1.parquet.\n: java.io.IOException: No space left on device\n\tat a.b(c:1)",
+            "An error occurred while calling o1.parquet.\n: java.io.IOException: No space left on device\n\tat a.b(c)",
             "No space left on device",
         ),
         ("An error occurred while calling o1.run.\n: java.lang.NullPointerException", "java.lang.NullPointerException"),
