@@ -132,11 +132,12 @@ def test_control_batches() -> None:
     Markers of transactions are left out, and so is a batch of which compaction has left nothing, and the client goes on
     behind them.
     """
-    marker, empty = BatchBuilder(is_control=True, is_transactional=True), BatchBuilder(base_offset=9)
-    marker.append(b"\0\0\0\1", b"\0\0\0\0\0\0", timestamp=1)
-    made = converted(marker.build(), empty.build())
-    assert (made.parts, made.size, made.end) == ([], 0, 10)
-    assert converted(marker.build(), built(ROWS, base_offset=1)).end == 5
+    for codec in (Codec.NONE, Codec.ZSTD):
+        marker = BatchBuilder(is_control=True, is_transactional=True, codec=codec)
+        marker.append(b"\0\0\0\1", b"\0\0\0\0\0\0", timestamp=1)
+        made = converted(marker.build(), BatchBuilder(base_offset=9).build())
+        assert (made.parts, made.size, made.end) == ([], 0, 10)
+        assert converted(marker.build(), built(ROWS, base_offset=1)).end == 5
 
 
 def test_zstd() -> None:
