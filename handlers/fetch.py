@@ -44,7 +44,7 @@ def fetch(request: FetchRequest, context: Context) -> FetchResponse | LongPoll:
     reading = Reading(kind(context, reads, _replica_id(request)), turn.wanted, max_bytes)
     if reading.suffices(min_bytes):
         return _response(turn, context, reading.answers)
-    return LongPoll(reading, partial(_response, turn, context), min_bytes, request.max_wait_ms / 1000, context)
+    return LongPoll(reading, partial(_response, turn, context), min_bytes, max(request.max_wait_ms, 0) / 1000, context)
 
 
 def _replica_id(request: FetchRequest) -> int:

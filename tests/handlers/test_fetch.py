@@ -442,6 +442,20 @@ class WaitTests(FetchTestCase):
             self.ask(request)
         self.assertEqual([], self.serving.clock.getDelayedCalls())
 
+    def test_what_takes_time_is_waited_for(self) -> None:
+        """
+        By who has no time, too: a reader of cold data would get nowhere else.
+        """
+        self.partitions[0].put(batch())
+        self.partitions[0].cold = True
+        for max_wait_ms in (0, -1, -(1 << 31)):
+            result = self.start(self.request(0, max_wait_ms=max_wait_ms))
+            self.serving.clock.advance(0)
+            self.assertNoResult(result)
+            self.partitions[0].arrive()
+            [answer] = self.successResultOf(result).responses[0].partitions
+            self.assertEqual(SIZE, len(data(answer)))
+
     def test_cut_short(self) -> None:
         """
         A wait that is cancelled is answered with what there is, and leaves nothing behind.
