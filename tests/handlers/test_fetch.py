@@ -450,6 +450,8 @@ class WaitTests(FetchTestCase):
         self.partitions[0].cold = True
         for max_wait_ms in (0, -1, -(1 << 31)):
             result = self.start(self.request(0, max_wait_ms=max_wait_ms))
+            [end] = self.serving.clock.getDelayedCalls()
+            self.assertEqual(self.serving.clock.seconds(), end.getTime())  # a reactor refuses what was before
             self.serving.clock.advance(0)
             self.assertNoResult(result)
             self.partitions[0].arrive()
