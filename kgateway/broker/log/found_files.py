@@ -60,6 +60,7 @@ class FoundFiles:
         self._disk = disk
         self._folder = folder
         self._sizes = disk.names(folder)
+        self.has_misleading = False  # snapshots of what is not in the log any more, until the folder is synced
         self.left_over = [folder / name for name in left_over(self._sizes, log_start)]
         for path in self.left_over:
             del self._sizes[path.name]
@@ -111,6 +112,7 @@ class FoundFiles:
             if offset <= settled and producer_snapshots.read(self._disk.read(path), producers, now_ms):
                 return offset
             self._remove(path.name)
+            self.has_misleading = True
         return EARLIEST_OFFSET
 
     def sync_producers(self, offset: int) -> None:

@@ -113,6 +113,9 @@ class Recovery:
         if not self._epochs_known:
             self._epochs = Epochs()
         self._start = self._found.read_producers(self._producers, self._trust.settled, self._now_ms)
+        if self._found.has_misleading:
+            # One that came back when the power goes would tell of what is written next.
+            yield partial(self._files.disk.sync_folder, self._folder)
         segments = list[Segment]()
         yield from self._open_all(segments)
         log = PartitionLog(self._files, self._folder, segments or [self._begin(log_start)])

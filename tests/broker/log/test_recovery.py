@@ -110,6 +110,20 @@ def test_newer_snapshots_are_not_believed(left: Left) -> None:
     assert left.open(after_process(settled)).snapshot == 10
 
 
+@EITHER
+def test_what_is_not_believed_does_not_come_back(trust: Trust, left: Left) -> None:
+    """
+    When the power goes. The log may be shorter now, and what is written next would have had other producers there.
+    """
+    left.settle()
+    left.open(trust)
+    after = left.disk.done[max(place for place, done in enumerate(left.disk.done) if done[0] == "remove") :]
+    synced = after.index(("sync_folder", left.folder.name))
+    assert not {"open", "append", "write"} & {operation for operation, _ in after[:synced]}
+    assert left.open(Trust(12, 12, process_only=True)).snapshot == 10
+    assert not left.disk.count("sync_folder")
+
+
 def test_first_timestamp_is_known_again(left: Left) -> None:
     """
     How old a segment is counts from its first batch, also where only its last ones are looked at.
