@@ -69,7 +69,7 @@ def test_hostile_frames() -> None:
     """
     with Kafka() as kafka:
         began, idle_bytes = started_at(kafka.pid), peak_resident_bytes(kafka.pid)
-        create(kafka.port, WITNESSED)
+        create(kafka.port, WITNESSED, retention_ms=-1)  # its records are of 2023
         with Witness(kafka.port, WITNESSED) as witness:
             for number, count in rounds():
                 hint = f"HOSTILE_SEED={SEED} HOSTILE_ROUND={number} makes these frames again"
@@ -125,11 +125,14 @@ def served(port: int) -> dict[int, range]:
     return {api.api_key: range(api.min_version, api.max_version + 1) for api in answer.api_keys}
 
 
-def create(port: int, name: str) -> Uuid:
+def create(port: int, name: str, retention_ms: int = 604_800_000) -> Uuid:
     """
     Make a topic; its id.
     """
-    wanted = CreateTopicsRequest.Topic(name=name, num_partitions=2, replication_factor=1, assignments=[], configs=[])
+    configs = [CreateTopicsRequest.Topic.Config(name="retention.ms", value=str(retention_ms))]
+    wanted = CreateTopicsRequest.Topic(
+        name=name, num_partitions=2, replication_factor=1, assignments=[], configs=configs
+    )
     with Client(port) as client:
         [topic] = client.ask(CreateTopicsRequest(topics=[wanted]), _CREATE_VERSION).topics
     assert topic.error_code == 0
