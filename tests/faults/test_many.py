@@ -68,13 +68,14 @@ def groups(topics: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def create(port: int, topics: Sequence[str], partitions: int = PARTITIONS) -> None:
     """
-    Make the topics.
+    Make the topics. Their records are of 2023, and stay.
     """
+    forever = [CreateTopicsRequest.Topic.Config(name="retention.ms", value="-1")]
     with Client(port, patience_s=_PATIENCE_S) as client:
         for group in groups(topics):
             asked = [
                 CreateTopicsRequest.Topic(
-                    name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+                    name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=forever
                 )
                 for name in group
             ]
