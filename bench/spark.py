@@ -144,7 +144,8 @@ def measure_own(table: Table, servers: dict[str, str], topics: Mapping[str, tupl
     Spark's own source, before each of these servers.
     """
     program = str(Path(__file__).with_name("spark_own.py"))
-    command = [os.environ["SPARKS_OWN_PYTHON"], program, os.environ["SPARKS_OWN_JARS"]]
+    # -P, for what stands beside the program is not for it: Spark would find our `profile` for Python's.
+    command = [os.environ["SPARKS_OWN_PYTHON"], "-P", program, os.environ["SPARKS_OWN_JARS"]]
     environment = {key: value for key, value in os.environ.items() if key not in ("SPARK_HOME", "PYTHONPATH")}
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environment) as process:
         questions, answers = process.stdin, process.stdout
@@ -154,7 +155,9 @@ def measure_own(table: Table, servers: dict[str, str], topics: Mapping[str, tupl
         def ask(bootstrap: str, topic: str, *expected: int) -> None:
             questions.write(json.dumps([bootstrap, topic, *_QUERY]) + "\n")
             questions.flush()
-            assert json.loads(answers.readline())[:2] == list(expected)
+            line = answers.readline()
+            assert line, "Spark's own source has ended"
+            assert json.loads(line)[:2] == list(expected)
 
         for topic, (value_bytes, count) in topics.items():
             for name, bootstrap in servers.items():
