@@ -2,7 +2,7 @@
 One round of compaction of one partition: first the part of the log that was not seen yet is read, for the last offset
 of each key; then all of it is written anew without what that has made old.
 
-This is the work of a helper process (process.py): it takes the processor for long, and touches nothing that anybody
+This is the work of a helper process (helper.py): it takes the processor for long, and touches nothing that anybody
 else looks at. What comes out is put in place by the gateway (swapping.py).
 """
 
