@@ -129,9 +129,9 @@ class Accounts:
             row = rows.get(stream.producer)
             for sequence, offset in promised.items():
                 found = row.offsets[sequence] if row and sequence < len(row.offsets) else -1
-                if found != offset:
-                    where = f"at {found}" if found >= 0 else "lost"
-                    yield f"{Stream(*stream)}: record {sequence} was acknowledged at offset {offset}, and is {where}"
+                if found < 0 or offset not in (None, found):
+                    at, where = "" if offset is None else f" at offset {offset}", f"at {found}" if found >= 0 else "lost"
+                    yield f"{Stream(*stream)}: record {sequence} was acknowledged{at}, and is {where}"
 
 
 def _holes(place: Place, heads: Iterable[Head]) -> Iterator[str]:

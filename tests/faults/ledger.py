@@ -83,7 +83,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.sent: defaultdict[Stream, int] = defaultdict(int)  # how many
-        self.acknowledged: defaultdict[Stream, dict[int, int]] = defaultdict(dict)  # offset by sequence number
+        self.acknowledged: defaultdict[Stream, dict[int, int | None]] = defaultdict(dict)  # offset by sequence number
         self.repeating: set[int] = set()  # producers without idempotence, whose retries are written again
         self.faults: list[str] = []  # what producers were told and should not have been
 
@@ -96,9 +96,10 @@ class Ledger:
         self.sent[stream] += 1
         return Sent(producer, life, sequence)
 
-    def promise(self, place: Place, sent: Sent, offset: int) -> None:
+    def promise(self, place: Place, sent: Sent, offset: int | None) -> None:
         """
-        The server has acknowledged a record, at this offset.
+        The server has acknowledged a record, at this offset; `None` where it has acknowledged a later one of an
+        idempotent producer, which then is told nothing but that the record is there.
         """
         self.acknowledged[Stream(place, sent.producer)][sent.sequence] = offset
 

@@ -169,11 +169,12 @@ class Writer:
     def _delivered(self, place: Place, sent: Sent, error: KafkaError | None, message: Message) -> None:
         self._waiting[place] -= 1
         offset = message.offset()
-        if error or offset is None or offset < 0:
-            if not self._stopping.is_set():
-                self._ledger.refuse(place, sent, error or f"offset {offset}")
-        else:
-            self._ledger.promise(place, sent, offset)
+        is_known = offset is not None and offset >= 0
+        # A batch whose answer was lost is known to be there once the one behind it is, and librdkafka tells no offset.
+        if not error and (is_known or self._idempotent):
+            self._ledger.promise(place, sent, offset if is_known else None)
+        elif not self._stopping.is_set():
+            self._ledger.refuse(place, sent, error or f"offset {offset}")
 
 
 def all_acknowledged(writers: Sequence[Writer]) -> bool:

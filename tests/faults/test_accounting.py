@@ -34,7 +34,7 @@ def sent(producer: int, sequences: Iterable[int], life: int = 0) -> list[Sent]:
     return [Sent(producer, life, sequence) for sequence in sequences]
 
 
-def ledger(*promises: tuple[int, int, int]) -> Ledger:
+def ledger(*promises: tuple[int, int, int | None]) -> Ledger:
     """
     One with acknowledged records: producer, sequence, offset.
     """
@@ -50,6 +50,16 @@ def faults(ledger: Ledger, found: tuple[list[Head], list[Read]], place: Place = 
     What is wrong with a partition.
     """
     return list(Accounts(ledger).faults(place, *found))
+
+
+def test_promises_without_an_offset() -> None:
+    """
+    The record stands somewhere, or it is lost.
+    """
+    promised = ledger((0, 0, None), (0, 1, 1))
+    assert not faults(promised, batches(sent(0, [0, 1])))
+    (fault,) = faults(ledger((0, 0, None)), batches(sent(1, [0])))
+    assert fault == "Stream(place=('orders', 1), producer=0): record 0 was acknowledged, and is lost"
 
 
 def test_all_is_well() -> None:
