@@ -1,20 +1,20 @@
 """
-DescribeProducers: the idempotent producers that a partition remembers, and how far each has come (KIP-664).
-
-There are no transactions, so none of them has one open, and no coordinator has written a marker.
+DescribeProducers: the idempotent producers that a partition remembers, how far each has come, and where its transaction
+began if one is open (KIP-664).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.broker.producers import Producer, ProducerTable
 from kgateway.cluster.names import no_such_topic
+from kgateway.cluster.partition import NO_OFFSET
 from kgateway.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 Answer = DescribeProducersResponse.Topic.Partition
 
-_NO_SEQUENCE = _NO_TIMESTAMP = _NO_COORDINATOR = _NO_TRANSACTION = -1
+_NO_SEQUENCE = _NO_TIMESTAMP = -1
 
 
 @api(
@@ -44,7 +44,7 @@ def _answer(name: str, index: int, context: Context) -> Answer:
     return Answer(
         partition_index=index,
         error_code=ErrorCode.NONE,
-        active_producers=[_active(*known) for known in _remembered(table, context.now_ms)],
+        active_producers=[_active(*known, table.transactions.open) for known in _remembered(table, context.now_ms)],
     )
 
 
@@ -65,13 +65,13 @@ def _remembered(table: ProducerTable, now_ms: int) -> Iterator[tuple[int, Produc
             yield producer_id, producer
 
 
-def _active(producer_id: int, producer: Producer) -> Answer.ActiveProducer:
+def _active(producer_id: int, producer: Producer, began: Mapping[int, int]) -> Answer.ActiveProducer:
     last = producer.window[-1] if producer.window else None
     return Answer.ActiveProducer(
         producer_id=producer_id,
         producer_epoch=producer.epoch,
         last_sequence=last.last_sequence if last else _NO_SEQUENCE,
         last_timestamp=last.timestamp_ms if last else _NO_TIMESTAMP,
-        coordinator_epoch=_NO_COORDINATOR,
-        current_txn_start_offset=_NO_TRANSACTION,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=began.get(producer_id, NO_OFFSET),
     )

@@ -20,14 +20,17 @@ MAY_IMPORT = {
     "kgateway.__main__": {"kgateway.cli"},
     "kgateway.wire": set(),
     "kgateway.messages": {"kgateway.wire"},
-    "kgateway.records": {"kgateway.wire"},
+    "kgateway.records": {"kgateway.messages", "kgateway.wire"},
     "kgateway.config": set(),
     "kgateway.security.permissions": set(),
     "kgateway.cluster": {"kgateway.config", "kgateway.records", "kgateway.wire"},
-    "kgateway.broker.producers": {"kgateway.records", "kgateway.wire"},
+    "kgateway.broker.aborted": set(),
+    "kgateway.broker.partition_transactions": {"kgateway.broker.aborted"},
+    "kgateway.broker.producers": {"kgateway.broker.partition_transactions", "kgateway.records", "kgateway.wire"},
     "kgateway.interfaces": _LOGIC | {"kgateway.broker.producers", "kgateway.security.permissions"},
     "kgateway.security": {"kgateway.interfaces", "kgateway.security.permissions"},
-    "kgateway.broker": _LOGIC | {"kgateway.broker.producers", "kgateway.security.permissions"},
+    "kgateway.broker": _LOGIC
+    | {"kgateway.broker.aborted", "kgateway.broker.producers", "kgateway.security.permissions"},
     "kgateway.broker.seaweed": _LOGIC
     | {"kgateway.broker", "kgateway.broker.producers", "kgateway.security.permissions"},
     "kgateway.broker.seaweedmq": _LOGIC
@@ -96,6 +99,7 @@ MAY_IMPORT = {
     "kgateway.client": {"kgateway", "kgateway.messages", "kgateway.records", "kgateway.wire"},
     "kgateway.spark": {
         "kgateway.broker",  # of the log: how its files are named and what is in them
+        "kgateway.broker.aborted",
         "kgateway.broker.seaweed",  # of SeaweedMQ: the same, and who may read them
         "kgateway.broker.seaweedmq",
         "kgateway.client",

@@ -12,7 +12,7 @@ from kgateway.broker.owned import OwnedPartition
 from kgateway.broker.producers import ProducerTable
 from kgateway.broker.retention import Piece, Standing, expired, limits_of
 from kgateway.broker.tail import Tail
-from kgateway.cluster.partition import EARLIEST_OFFSET, Aborted, EpochEnd, Found, Isolation, Read
+from kgateway.cluster.partition import EARLIEST_OFFSET, EpochEnd, Found, Isolation, Read
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import IPartition
 from kgateway.records.batch import Batch, placed, read_header
@@ -23,7 +23,7 @@ from kgateway.wire.types import Buffer
 @implementer(IPartition)
 class MemoryPartition(OwnedPartition):
     """
-    What is appended is safe, and can be read, at once; and as there are no transactions it is stable, too.
+    What is appended is safe, and can be read, at once.
     """
 
     def __init__(self, topic: Topic, index: int, *, now_ms: Callable[[], int], producer_expiry_ms: int) -> None:
@@ -38,7 +38,7 @@ class MemoryPartition(OwnedPartition):
 
     @property
     def last_stable(self) -> int:
-        return self.log_end
+        return self._stable(self.log_end)
 
     @property
     def size(self) -> int:
@@ -58,12 +58,13 @@ class MemoryPartition(OwnedPartition):
     def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Read:
         self._check_owned()
         self._check_offset(offset)
-        start, end = self.log_start, self.log_end
-        aborted: list[Aborted] | None = [] if isolation is Isolation.READ_COMMITTED else None
-        if offset == end:
-            return Read([], 0, end, end, start, aborted)
-        batches, size = self._tail.read(offset, max_bytes, at_least_one, end)
-        return Read(batches, size, end, end, start, aborted)
+        is_committed = isolation is Isolation.READ_COMMITTED
+        stable, batches, size = self.last_stable, list[Buffer](), 0
+        end = stable if is_committed else self.log_end
+        if offset < end:
+            batches, size = self._tail.read(offset, max_bytes, at_least_one, end)
+        aborted = self._aborted(offset, batches) if is_committed else None
+        return Read(batches, size, self.log_end, stable, self.log_start, aborted)
 
     def find_time(self, timestamp: int) -> Found | None:
         self._check_owned()
@@ -81,6 +82,7 @@ class MemoryPartition(OwnedPartition):
         self.log_start = offset
         self._tail.cut(offset)
         self._times.begin_at(offset)
+        self._producers.transactions.aborted.begin_at(offset)
 
     def expire(self) -> Deferred[None]:
         return Deferred.fromCoroutine(self._expire())

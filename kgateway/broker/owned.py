@@ -2,19 +2,21 @@
 What a partition does with a batch before it is written, wherever that is: the same for every broker.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from twisted.internet.defer import Deferred
 
 from kgateway.broker.admission import admission, check_admission, check_header
 from kgateway.broker.producers import ProducerTable, Written
 from kgateway.broker.waiters import Waiters
-from kgateway.cluster.partition import EARLIEST_OFFSET, Appended, Origin
+from kgateway.cluster.partition import EARLIEST_OFFSET, Aborted, Appended, Origin
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import Cancel, IPartition
-from kgateway.records.batch import NO_TIMESTAMP, Batch, BatchHeader, TimestampType, stamped
+from kgateway.records.batch import NO_TIMESTAMP, Batch, BatchHeader, TimestampType, batches, stamped
+from kgateway.records.control import read_marker
 from kgateway.records.steps import Steps
 from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.types import Buffer
 
 
 class OwnedPartition:
@@ -52,6 +54,8 @@ class OwnedPartition:
                 check_header(batch, config)
             if batch.header.is_transactional:
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE, "this broker has no transactions")
+        elif batch.header.is_control:
+            self._check_marker(batch)
         by_append = config.timestamp_type is TimestampType.LOG_APPEND_TIME
         repeated = self._repeated(batch.header, now_ms)
         if repeated:
@@ -64,7 +68,7 @@ class OwnedPartition:
         base_offset = self.log_end
         self._keep(batch)
         if batch.header.producer_id >= 0:
-            self._producers.remember(batch.header, base_offset, now_ms)
+            self._producers.note(batch, base_offset, now_ms)
         self._moved()
         end = self.log_end
         append_time_ms = now_ms if by_append else NO_TIMESTAMP
@@ -129,6 +133,31 @@ class OwnedPartition:
     def _check_owned(self) -> None:
         if self.lost:
             raise KafkaError(self.lost.code, self.lost.message)  # a fresh one: each collects the traceback of its raise
+
+    def _stable(self, high_watermark: int) -> int:
+        """
+        The last stable offset, where this is the high watermark.
+        """
+        transactions = self._producers.transactions
+        if not transactions.any_undecided:  # nearly always
+            return high_watermark
+        return transactions.stable(self.log_start, high_watermark)
+
+    def _aborted(self, offset: int, found: Sequence[Buffer]) -> list[Aborted]:
+        """
+        The transactions that were aborted and reach into these batches, of which a consumer asks from this offset on.
+        """
+        aborted = self._producers.transactions.aborted
+        if not (found and len(aborted)):
+            return []
+        *_, last = batches(found[-1])
+        reaching = aborted.reaching(offset, last.header.last_offset + 1)
+        return [Aborted(one.producer_id, one.first_offset) for one in reaching]
+
+    def _check_marker(self, batch: Batch) -> None:
+        marker = read_marker(batch)
+        if marker:
+            self._producers.check_marker(batch.header, marker)
 
     def _check_offset(self, offset: int) -> None:
         if not self.log_start <= offset <= self.log_end:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from crc32c import crc32c
 
-from kgateway.broker.producers import NO_EPOCH, SEQUENCE_MAX, Producer, ProducerTable, Written
+from kgateway.broker.producers import SEQUENCE_MAX, Producer, ProducerTable, Written
 from kgateway.cluster.partition import NO_OFFSET
 from kgateway.records.batch import NO_TIMESTAMP
 from kgateway.wire.codec import decode, encode
@@ -53,7 +53,12 @@ def written(table: ProducerTable) -> bytes:
     """
     The file of these producers.
     """
-    entries = [entry for producer_id, producer in table.producers.items() for entry in _entries(producer_id, producer)]
+    began = table.transactions.open
+    entries = [
+        entry
+        for producer_id, producer in table.producers.items()
+        for entry in _entries(producer_id, producer, began.get(producer_id, NO_OFFSET))
+    ]
     body = encode(ProducerSnapshot(crc=0, producer_entries=entries), _VERSION)[_CRC_END - _CRC_START :]
     return _VERSION.to_bytes(_CRC_START, "big") + crc32c(body).to_bytes(4, "big") + body
 
@@ -71,6 +76,8 @@ def read(data: bytes, table: ProducerTable, now_ms: int) -> bool:
         return False
     for entry in snapshot.producer_entries:
         _remember(table, entry, now_ms)
+    begins = {entry.producer_id: entry.current_txn_first_offset for entry in snapshot.producer_entries}
+    table.transactions.reopen((producer_id, offset) for producer_id, offset in begins.items() if offset >= 0)
     return True
 
 
@@ -81,7 +88,7 @@ def parsed(data: bytes) -> ProducerSnapshot:
     return decode(ProducerSnapshot, _VERSION, data[_CRC_START:])
 
 
-def _entries(producer_id: int, producer: Producer) -> Iterator[ProducerSnapshot.Entry]:
+def _entries(producer_id: int, producer: Producer, transaction_offset: int) -> Iterator[ProducerSnapshot.Entry]:
     for batch in producer.window or [Written(_NO_SEQUENCE, _NO_SEQUENCE, NO_OFFSET, NO_TIMESTAMP)]:
         delta = (batch.last_sequence - batch.base_sequence) % (SEQUENCE_MAX + 1)
         yield ProducerSnapshot.Entry(
@@ -91,8 +98,8 @@ def _entries(producer_id: int, producer: Producer) -> Iterator[ProducerSnapshot.
             last_offset=batch.base_offset + delta if batch.base_offset >= 0 else NO_OFFSET,
             offset_delta=delta,
             timestamp=batch.timestamp_ms,
-            coordinator_epoch=NO_EPOCH,
-            current_txn_first_offset=NO_OFFSET,
+            coordinator_epoch=producer.coordinator_epoch,
+            current_txn_first_offset=transaction_offset,
         )
 
 
@@ -100,6 +107,7 @@ def _remember(table: ProducerTable, entry: ProducerSnapshot.Entry, now_ms: int) 
     producer = table.producers.get(entry.producer_id)
     if producer is None or producer.epoch != entry.producer_epoch:
         producer = table.producers[entry.producer_id] = Producer(entry.producer_epoch, now_ms)
+    producer.coordinator_epoch = entry.coordinator_epoch
     if entry.last_sequence >= 0:
         base_sequence = (entry.last_sequence - entry.offset_delta) % (SEQUENCE_MAX + 1)
         base_offset = entry.last_offset - entry.offset_delta

@@ -6,14 +6,17 @@ offset it got then; one that follows the last is new; any other is out of order.
 with any sequence number: what it sent before may have been deleted, or it was silent for so long that it was forgotten.
 
 Batches without a sequence number are those that coordinators write. Of them the epoch counts: the producer's next
-batch in it begins at 0.
+batch in it begins at 0. A marker ends the producer's transaction, and tells of its coordinator.
 """
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
-from kgateway.records.batch import BatchHeader
+from kgateway.broker.partition_transactions import PartitionTransactions
+from kgateway.records.batch import Batch, BatchHeader
+from kgateway.records.control import Marker, read_marker
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 WINDOW = 5  # as many batches as a producer may have in flight
@@ -42,6 +45,7 @@ class Producer:
 
     epoch: int
     seen_ms: int
+    coordinator_epoch: int = NO_EPOCH  # of the last marker
     window: deque[Written] = field(default_factory=lambda: deque(maxlen=WINDOW))
 
     @property
@@ -61,6 +65,7 @@ class ProducerTable:
 
     expiry_ms: int = EXPIRY_MS
     producers: OrderedDict[int, Producer] = field(default_factory=OrderedDict)  # that were seen longest ago come first
+    transactions: PartitionTransactions = field(default_factory=PartitionTransactions)
 
     def duplicate(self, header: BatchHeader) -> Written | None:
         """
@@ -86,6 +91,9 @@ class ProducerTable:
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"producer {header.producer_id} has epoch {epoch} here, and sends {header.producer_epoch}",
             )
+        if not header.is_transactional and header.producer_id in self.transactions.open:
+            reason = f"producer {header.producer_id} sends a batch of no transaction, and has one open here"
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, reason)
         # A client may send an id without an epoch; Kafka, too, has no order for its batches then.
         if producer is None or epoch == NO_EPOCH or header.base_sequence < 0:
             return
@@ -96,13 +104,42 @@ class ProducerTable:
                 f"producer {header.producer_id} sends sequence {header.base_sequence}, and {expected} is next",
             )
 
+    def check_marker(self, header: BatchHeader, marker: Marker) -> None:
+        """
+        Refuse what ends a transaction by the word of one who is its coordinator no more.
+        """
+        producer = self.producers.get(header.producer_id)
+        if producer and marker.coordinator_epoch < producer.coordinator_epoch:
+            last = f"the last word on producer {header.producer_id} was of epoch {producer.coordinator_epoch}"
+            _refuse(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"{last}, and this coordinator has epoch {marker.coordinator_epoch}",
+            )
+
+    def note(self, batch: Batch, base_offset: int, now_ms: int) -> None:
+        """
+        Remember a batch of a producer that got its place, and what it is to a transaction; Malformed where it is a
+        marker that nobody can read.
+        """
+        header = batch.header
+        self.remember(header, base_offset, now_ms)
+        if not header.is_transactional:
+            return
+        if not header.is_control:
+            self.transactions.begin(header.producer_id, base_offset)
+        elif marker := read_marker(batch):
+            producer = self.producers[header.producer_id]
+            producer.coordinator_epoch = max(marker.coordinator_epoch, producer.coordinator_epoch)
+            self.transactions.end(header.producer_id, base_offset, commits=marker.commits)
+
     def remember(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
         """
         Note a batch that got its place.
         """
         producer = self.producers.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
-            producer = self.producers[header.producer_id] = Producer(header.producer_epoch, now_ms)
+            coordinator_epoch = producer.coordinator_epoch if producer else NO_EPOCH
+            producer = self.producers[header.producer_id] = Producer(header.producer_epoch, now_ms, coordinator_epoch)
         producer.seen_ms = now_ms
         self.producers.move_to_end(header.producer_id)
         if header.base_sequence >= 0:
@@ -113,17 +150,19 @@ class ProducerTable:
         """
         Forget this producer if it was silent for too long, and a few of those that were silent the longest.
 
-        A batch brings one producer at most, so a few at each batch are enough, and no batch waits for thousands.
+        A batch brings one producer at most, so a few at each batch are enough, and no batch waits for thousands. One
+        whose transaction is open stays.
         """
-        before_ms = now_ms - self.expiry_ms
+        before_ms, is_open = now_ms - self.expiry_ms, self.transactions.open
         asked = self.producers.get(producer_id)
-        if asked and asked.seen_ms <= before_ms:
+        if asked and asked.seen_ms <= before_ms and producer_id not in is_open:
             del self.producers[producer_id]
-        for _ in range(EXPIRED_AT_ONCE):
-            oldest = next(iter(self.producers.values()), None)
-            if oldest is None or oldest.seen_ms > before_ms:
-                return
-            self.producers.popitem(last=False)
+        oldest = next(iter(self.producers.values()), None)
+        if oldest is None or oldest.seen_ms > before_ms:
+            return  # nearly always
+        for one, producer in [*islice(self.producers.items(), EXPIRED_AT_ONCE + len(is_open))]:
+            if producer.seen_ms <= before_ms and one not in is_open:
+                del self.producers[one]
 
 
 def last_sequence(header: BatchHeader) -> int:

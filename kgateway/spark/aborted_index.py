@@ -1,20 +1,10 @@
 """
-Which transactions were aborted, as Kafka's files beside the segments tell:
-
-    .txnindex    2  version, 0
-                 8  the producer
-                 8  the first offset of the transaction
-                 8  the last, that of the marker that ends it
-                 8  the last stable offset then
+Which transactions were aborted, as the files beside the segments tell.
 """
 
-from struct import Struct
-
+from kgateway.broker.aborted import ABORTED_INDEX, read
 from kgateway.spark.aborted import Aborted
 from kgateway.spark.segments import Segments
-
-_SUFFIX = ".txnindex"
-_ENTRY = Struct(">hqqqq")
 
 
 def aborted_in(segments: Segments, start: int, end: int) -> Aborted:
@@ -23,9 +13,8 @@ def aborted_in(segments: Segments, start: int, end: int) -> Aborted:
     """
     found = list[tuple[int, int]]()
     for name in segments.files.names(segments.folder):
-        if name.endswith(_SUFFIX):
-            data = segments.files.read(segments.folder / name)
-            for _, producer, first, last, _ in _ENTRY.iter_unpack(data[: len(data) - len(data) % _ENTRY.size]):
-                if last >= start and first < end:
-                    found.append((producer, first))
+        if name.endswith(ABORTED_INDEX):
+            for one in read(segments.files.read(segments.folder / name)):
+                if one.last_offset >= start and one.first_offset < end:
+                    found.append((one.producer_id, one.first_offset))
     return Aborted(found)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kgateway.broker.producer_snapshots import read, written
 from kgateway.broker.producers import SEQUENCE_MAX, WINDOW, Producer, ProducerTable, Written
 from tests.broker.behaviour import START_MS, batch, sequenced
+from tests.broker.transacting import in_transaction, marked
 
 BATCHES = st.tuples(st.integers(0, SEQUENCE_MAX), st.integers(1, 9), st.integers(0, 1 << 40), st.integers(-1, 1 << 40))
 WINDOWS = st.lists(BATCHES, max_size=WINDOW)
@@ -84,6 +85,27 @@ def test_a_producer_without_sequences() -> None:
     data = written(before)
     assert data[10:] == numbers((7, 8), (4, 2), (-1, 4), (-1, 8), (0, 4), (-1, 8), (-1, 4), (-1, 8))
     assert reread(data) == before
+
+
+def test_open_transactions() -> None:
+    """
+    With where they began, in the order of that, and the epoch of the coordinator that ended the one before.
+    """
+    before = ProducerTable()
+    for offset, sent in enumerate(
+        (in_transaction(8, b"a"), in_transaction(7, b"a"), in_transaction(8, b"b", sequence=1))
+    ):
+        before.note(sent, offset, START_MS)
+    before.note(marked(9, commits=True, coordinator_epoch=6), 3, START_MS)
+    before.note(in_transaction(9, b"a"), 4, START_MS)
+    before.remember(sequenced(5, producer_id=8).header, 99, START_MS)  # seen last, and longest in a transaction
+    data = written(before)
+    assert data.endswith(numbers((99, 8), (0, 4), (START_MS, 8), (-1, 4), (0, 8)))
+    after = reread(data)
+    assert after == before
+    assert after
+    assert list(after.transactions.open.items()) == [(8, 0), (7, 1), (9, 4)]
+    assert after.producers[9].coordinator_epoch == 6
 
 
 def test_sequences_wrap_inside_a_batch() -> None:

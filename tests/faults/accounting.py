@@ -130,7 +130,8 @@ class Accounts:
             for sequence, offset in promised.items():
                 found = row.offsets[sequence] if row and sequence < len(row.offsets) else -1
                 if found < 0 or offset not in (None, found):
-                    at, where = "" if offset is None else f" at offset {offset}", f"at {found}" if found >= 0 else "lost"
+                    at = "" if offset is None else f" at offset {offset}"
+                    where = f"at {found}" if found >= 0 else "lost"
                     yield f"{Stream(*stream)}: record {sequence} was acknowledged{at}, and is {where}"
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from kgateway.broker.aborted import ABORTED_INDEX
 from kgateway.broker.log.disk import Disk, File
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.segment import LOG, Segment, file_name
@@ -82,7 +83,7 @@ def _copy(file: File, position: int, copy: File) -> None:
 
 def _rename(disk: Disk, path: Path, aside: Path) -> None:
     disk.rename(path, aside)
-    for suffix in (INDEX, TIME_INDEX):
+    for suffix in (INDEX, TIME_INDEX, ABORTED_INDEX):
         with suppress(FileNotFoundError):
             disk.remove(path.with_suffix(suffix))
     disk.sync_folder(path.parent)  # or it might come back behind what is written next

@@ -1,17 +1,20 @@
 """
-The files beside the segments that tell of producers and leader epochs, so that a start need not look at all batches.
+The files beside the segments that tell of producers, of transactions and of leader epochs, so that a start need not
+look at all batches.
 """
 
 from contextlib import suppress
 from pathlib import Path
 
-from kgateway.broker import producer_snapshots
+from kgateway.broker import aborted, producer_snapshots
+from kgateway.broker.aborted import ABORTED_INDEX, AbortedTransactions
 from kgateway.broker.epochs import EPOCH_FILE, Epochs
+from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.partition_log import PartitionLog
-from kgateway.broker.log.segment import file_name
+from kgateway.broker.log.segment import Segment, file_name
 from kgateway.broker.producer_snapshots import SNAPSHOT
 from kgateway.broker.producers import ProducerTable
-from kgateway.cluster.partition import EARLIEST_OFFSET
+from kgateway.cluster.partition import EARLIEST_OFFSET, NO_OFFSET
 
 
 class Beside:
@@ -24,9 +27,11 @@ class Beside:
         self._log = log
         self._epochs = epochs
         self._producers = producers
+        self._aborted = producers.transactions.aborted
         self._told = snapshot  # the offset up to which a snapshot tells
         self._newest = self._snapshot_at(snapshot)
         self._stale: list[Path] = []
+        self._aborted_told = snapshot - 1  # the last marker that a file tells of
 
     def settle(self) -> None:
         """
@@ -63,11 +68,16 @@ class Beside:
         """
         offset, disk = self._log.end_offset, self._log.files.disk
         path = self._path(offset)
+        self._save_aborted()
         if offset != self._told or offset == EARLIEST_OFFSET:  # one that may be synced is not written again
             disk.write(path, producer_snapshots.written(self._producers), sync=False)
             self._told = offset
         disk.write(self._log.folder / EPOCH_FILE, self._epochs.written(), sync=False)
         return path
+
+    def _save_aborted(self) -> None:
+        disk, last = self._log.files.disk, self._log.segments[-1]
+        self._aborted_told = save_aborted(disk, last, self._aborted, since=self._aborted_told)
 
     def _snapshot_at(self, offset: int) -> Path | None:
         """
@@ -78,3 +88,17 @@ class Beside:
 
     def _path(self, offset: int) -> Path:
         return self._log.folder / file_name(offset, SNAPSHOT)
+
+
+def save_aborted(
+    disk: Disk, segment: Segment, found: AbortedTransactions, *, since: int = NO_OFFSET, sync: bool = False
+) -> int:
+    """
+    Write which transactions were aborted by markers in this segment, if there are any behind the one that was told of;
+    the last that is told of now.
+    """
+    entries = found.ended_between(segment.base_offset, segment.next_offset)
+    if not entries or entries[-1].last_offset <= since:
+        return since
+    disk.write(segment.path.with_suffix(ABORTED_INDEX), aborted.written(entries), sync=sync)
+    return entries[-1].last_offset

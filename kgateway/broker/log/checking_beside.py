@@ -4,7 +4,7 @@ Checks what lies beside the segments of a partition: leader epochs, producer sna
 
 from pathlib import Path
 
-from kgateway.broker import producer_snapshots
+from kgateway.broker import aborted, producer_snapshots
 from kgateway.broker.epochs import EPOCH_FILE, Epochs
 from kgateway.broker.log.checking_segment import Reached
 from kgateway.broker.log.findings import Finding, Steps, Survey
@@ -82,6 +82,15 @@ def check_snapshot(survey: Survey, path: Path) -> Steps:
     if not producer_snapshots.read(survey.read(path), ProducerTable(), 0):
         what = "it is damaged, and producers that repeat a batch might not be recognised"
         yield Finding(path, what, "with the gateway stopped, remove it: it is made again from the batches")
+
+
+def check_aborted(survey: Survey, path: Path, base: int) -> Steps:
+    """
+    Which transactions were aborted by markers in the segment that begins here.
+    """
+    if aborted.sound(survey.read(path), base) is None:
+        what = "it is damaged, and consumers of committed records might be given some that were aborted"
+        yield Finding(path, what, "nothing has to be done: the next opening makes it again from the batches")
 
 
 def check_end(folder: Path, offsets: list[int], reached: Reached) -> Steps:

@@ -5,8 +5,9 @@ Checks the folder of one partition, whoever wrote it.
 import re
 from pathlib import Path
 
+from kgateway.broker.aborted import ABORTED_INDEX
 from kgateway.broker.epochs import EPOCH_FILE
-from kgateway.broker.log.checking_beside import CheckedEpochs, check_end, check_snapshot, check_state
+from kgateway.broker.log.checking_beside import CheckedEpochs, check_aborted, check_end, check_snapshot, check_state
 from kgateway.broker.log.checking_segment import CheckedSegment, Reached
 from kgateway.broker.log.disk import TEMPORARY
 from kgateway.broker.log.findings import Finding, Steps, Survey
@@ -19,7 +20,6 @@ from kgateway.broker.producer_snapshots import SNAPSHOT
 from kgateway.cluster.partition import EARLIEST_OFFSET
 
 _ASIDE = re.compile(r"[0-9]{20}\.log\.cut-[0-9]+")
-_ABORTED = re.compile(r"[0-9]{20}\.txnindex")
 
 
 class CheckedPartition:
@@ -52,6 +52,9 @@ class CheckedPartition:
             path, found = self._folder / name, numbered(name)
             if found and found[1] == SNAPSHOT:
                 yield from self._survey.reading(path, check_snapshot(self._survey, path))
+            elif found and found[1] == ABORTED_INDEX:
+                yield self._left(path)
+                yield from self._survey.reading(path, check_aborted(self._survey, path, found[0]))
             elif is_state(name):
                 yield from self._survey.reading(path, check_state(self._survey, path))
             else:
@@ -120,9 +123,9 @@ class CheckedPartition:
             remedy = "nothing has to be done: the next start does the rest; what else is found here may come of it"
             return Finding(path, what, remedy, is_fault=False)
         found = numbered(path.name)
-        if found and found[1] in (INDEX, TIME_INDEX) and file_name(found[0], LOG) not in self._names:
+        if found and found[1] in (INDEX, TIME_INDEX, ABORTED_INDEX) and file_name(found[0], LOG) not in self._names:
             what = "it is the index of a segment that is not there"
             return Finding(path, what, "bring the segment back from a copy, or remove this file")
-        if found or path.name in (EPOCH_FILE, METADATA) or _ABORTED.fullmatch(path.name):
+        if found or path.name in (EPOCH_FILE, METADATA):
             return None
         return Finding(path, "kgateway knows no such file", "remove it if nobody needs it", is_fault=False)

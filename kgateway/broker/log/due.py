@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from kgateway.broker.aborted import ABORTED_INDEX
 from kgateway.broker.epochs import EPOCH_FILE
 from kgateway.broker.log.disk import Disk, File, NotOpened
 from kgateway.broker.log.segment import file_name
@@ -89,7 +90,7 @@ def files_beside(log: Path, next_offset: int) -> list[Path]:
     """
     What tells of a segment and of all before it.
     """
-    indexes = [log.with_suffix(INDEX), log.with_suffix(TIME_INDEX)]
+    indexes = [log.with_suffix(suffix) for suffix in (INDEX, TIME_INDEX, ABORTED_INDEX)]
     return [*indexes, log.with_name(file_name(next_offset, SNAPSHOT)), log.with_name(EPOCH_FILE)]
 
 

@@ -3,11 +3,12 @@ The files that another process has left in the folder of a partition.
 """
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from kgateway.broker import producer_snapshots
+from kgateway.broker import aborted, producer_snapshots
+from kgateway.broker.aborted import ABORTED_INDEX, AbortedTransaction
 from kgateway.broker.epochs import EPOCH_FILE, Epochs
 from kgateway.broker.log.disk import TEMPORARY, Disk
 from kgateway.broker.log.segment import CLEANED, LET_GO, LOG, file_name
@@ -18,7 +19,7 @@ from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.cluster.partition import EARLIEST_OFFSET
 
 COMPACTED = "kgateway.compacted"  # decides which compacted segments count (compaction/swapping.py)
-SUFFIXES = (LOG, INDEX, TIME_INDEX, SNAPSHOT)  # of what a segment has
+SUFFIXES = (LOG, INDEX, TIME_INDEX, ABORTED_INDEX, SNAPSHOT)  # of what a segment has
 _NUMBERED = re.compile(r"([0-9]{20})(\.[a-z]+)")
 
 
@@ -60,6 +61,7 @@ class FoundFiles:
         self._disk = disk
         self._folder = folder
         self._sizes = disk.names(folder)
+        self._aborted: dict[int, list[AbortedTransaction]] = {}  # by the segment with their markers
         self.has_misleading = False  # snapshots of what is not in the log any more, until the folder is synced
         self.left_over = [folder / name for name in left_over(self._sizes, log_start)]
         for path in self.left_over:
@@ -96,6 +98,29 @@ class FoundFiles:
         Whether the segment has its indexes.
         """
         return all(file_name(base, suffix) in self._sizes for suffix in (INDEX, TIME_INDEX))
+
+    def read_aborted(self, settled: int) -> int:
+        """
+        Find what is told of transactions that were aborted. How far what was settled is to be trusted then: one of
+        these files that cannot be is made again, by looking through its segment and all behind it.
+        """
+        for base in offsets_of(self._sizes, ABORTED_INDEX):
+            entries = aborted.sound(self._disk.read(self._folder / file_name(base, ABORTED_INDEX)), base)
+            if entries is None:
+                return min(settled, base)
+            self._aborted[base] = entries
+        return settled
+
+    def keep_aborted(self, end: int) -> Iterator[AbortedTransaction]:
+        """
+        Those that ended before this offset; the files tell of no others any more.
+        """
+        for base in offsets_of(self._sizes, ABORTED_INDEX):
+            found = self._aborted.get(base, [])
+            kept = [one for one in found if one.last_offset < end]
+            if kept != found or base not in self._aborted:
+                self._disk.write(self._folder / file_name(base, ABORTED_INDEX), aborted.written(kept), sync=True)
+            yield from kept
 
     def read_epochs(self, epochs: Epochs) -> bool:
         """

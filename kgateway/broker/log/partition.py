@@ -210,6 +210,7 @@ class LogPartition(ReadablePartition):
         await self._synced_for(offset, sure)
         self.log_start = max(self.log_start, offset)
         self._epochs.begin_at(self.log_start)
+        self._producers.transactions.aborted.begin_at(self.log_start)
         if self.settled:
             self._unsettle()
         self.letting_go.drop(self.log_start, self.topic.config.file_delete_delay_ms)

@@ -16,7 +16,7 @@ from kgateway.broker.log.reading import Reader
 from kgateway.broker.log.recovery import Recovered
 from kgateway.broker.log.time_search import TimeSearch
 from kgateway.broker.owned import OwnedPartition
-from kgateway.cluster.partition import Aborted, EpochEnd, Found, Isolation, Read
+from kgateway.cluster.partition import EpochEnd, Found, Isolation, Read
 from kgateway.cluster.view import Topic
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.types import Buffer
@@ -35,12 +35,13 @@ class ReadablePartition(OwnedPartition):
         self.log_start, self.log_end = recovered.log_start, self.log.end_offset
         self.high_watermark = self.log_end
         self._safe_end = self.log.end  # where the high watermark is while it is behind the end
+        self._stable_end = self.log.end  # where the last stable offset was when somebody asked
         self._looked_through = recovered.looked_through  # what was told by its batches alone
         self._reader = Reader(self.log, parts, self._epoch_at)
 
     @property
     def last_stable(self) -> int:
-        return self.high_watermark
+        return self._stable(self.high_watermark)
 
     @property
     def folder(self) -> Path:
@@ -56,16 +57,18 @@ class ReadablePartition(OwnedPartition):
     def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Read | Deferred[Read]:
         self._check_owned()
         self._check_offset(offset)
-        if offset >= self.high_watermark:
-            return self._read([], isolation)
-        data = self._reader.read(offset, self._readable, max_bytes, at_least_one)
+        is_committed = isolation is Isolation.READ_COMMITTED
+        end = self._decided if is_committed else self._readable
+        if offset >= end.offset:
+            return self._read([], offset, is_committed)
+        data = self._reader.read(offset, end, max_bytes, at_least_one)
         if isinstance(data, Deferred):
-            return data.addCallbacks(self._read, self._unless_lost, (isolation,))
-        return self._read(data, isolation)
+            return data.addCallbacks(self._read, self._unless_lost, (offset, is_committed))
+        return self._read(data, offset, is_committed)
 
-    def _read(self, data: list[bytes], isolation: Isolation) -> Read:
-        aborted: list[Aborted] | None = [] if isolation is Isolation.READ_COMMITTED else None
+    def _read(self, data: list[bytes], offset: int, is_committed: bool) -> Read:
         batches: list[Buffer] = [*data]
+        aborted = self._aborted(offset, batches) if is_committed else None
         return Read(batches, sum(map(len, data)), self.high_watermark, self.last_stable, self.log_start, aborted)
 
     def find_time(self, timestamp: int) -> Deferred[Found | None]:
@@ -108,6 +111,18 @@ class ReadablePartition(OwnedPartition):
     @property
     def _readable(self) -> End:
         return self.log.end if self.high_watermark == self.log_end else self._safe_end
+
+    @property
+    def _decided(self) -> End:
+        """
+        Where those read to who want what is committed.
+        """
+        offset = self.last_stable
+        if offset == self.high_watermark:
+            return self._readable
+        if self._stable_end.offset != offset:
+            self._stable_end = self._reader.end_before(offset)
+        return self._stable_end
 
     def epoch_end(self, leader_epoch: int) -> EpochEnd | None:
         self._check_owned()

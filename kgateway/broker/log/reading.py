@@ -108,8 +108,19 @@ class Reader:
         except NotCached:
             return self._from_disk(span, again)
         except (Damaged, OSError) as error:
-            raise self._refusal(span, error) from None
+            raise self._refusal(span.segment, span.offset, error) from None
         return self._given(span, found)
+
+    def end_before(self, offset: int) -> End:
+        """
+        Where the batch begins that has this offset: the end for who may not read it.
+        """
+        segment = self._log.segment_of(offset)
+        try:
+            source = self._parts.files.get(segment.path).read
+            return End(offset, segment.base_offset, segment.position_of(source, offset, segment.size))
+        except (Damaged, OSError) as error:
+            raise self._refusal(segment, offset, error) from None
 
     def loaded(self, segment: Segment) -> None:
         """
@@ -126,7 +137,7 @@ class Reader:
         try:
             file = files.hold(span.segment.path)
         except OSError as error:
-            raise self._refusal(span, error) from None
+            raise self._refusal(span.segment, span.offset, error) from None
 
         def done(found: Found) -> list[bytes]:
             files.let_go(file)
@@ -138,7 +149,9 @@ class Reader:
             error = failure.value
             if not self._log.has(span.segment):
                 return again() if span.offset >= self._log.start_offset else Failure(_let_go(span))
-            return Failure(self._refusal(span, error)) if isinstance(error, Damaged | OSError) else failure
+            if isinstance(error, Damaged | OSError):
+                return Failure(self._refusal(span.segment, span.offset, error))
+            return failure
 
         return self._parts.in_thread(partial(_found_on_disk, file, span)).addCallbacks(done, failed)
 
@@ -152,16 +165,15 @@ class Reader:
             span.segment.expect(next_offset, found.end)
         return found.pieces
 
-    def _refusal(self, span: Span, error: Damaged | OSError) -> KafkaError:
+    def _refusal(self, segment: Segment, offset: int, error: Damaged | OSError) -> KafkaError:
         """
         What the client is told; the operator is told once.
         """
         code = ErrorCode.CORRUPT_MESSAGE if isinstance(error, Damaged) else ErrorCode.KAFKA_STORAGE_ERROR
         what = str(error) if isinstance(error, Damaged) else plain(error)
-        reason = (
-            f"{span.segment.path.parent.name}/{span.segment.path.name} cannot be read for offset {span.offset}: {what}"
-        )
-        damage = f"{span.segment.path.name} {what}"
+        path = segment.path
+        reason = f"{path.parent.name}/{path.name} cannot be read for offset {offset}: {what}"
+        damage = f"{path.name} {what}"
         if damage not in self._reported:
             self._reported.add(damage)
             self._logger.error("{reason}. `kgateway log check` tells more.", reason=reason)

@@ -28,6 +28,7 @@ from pathlib import Path
 from kgateway.broker import producer_snapshots
 from kgateway.broker.epochs import Epochs
 from kgateway.broker.log.aside import Cut, set_aside
+from kgateway.broker.log.beside import save_aborted
 from kgateway.broker.log.compaction.swapping import finish
 from kgateway.broker.log.due import Doubtful
 from kgateway.broker.log.found_files import FoundFiles
@@ -44,6 +45,7 @@ from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import EARLIEST_OFFSET, NO_EPOCH
 from kgateway.records.batch import Batch
+from kgateway.wire.malformed import Malformed
 
 Steps = Generator[Work | None, None, None]
 
@@ -112,7 +114,10 @@ class Recovery:
         self._epochs_known = self._found.read_epochs(self._epochs) and self._epochs.last < self._leader_epoch
         if not self._epochs_known:
             self._epochs = Epochs()
-        self._start = self._found.read_producers(self._producers, self._trust.settled, self._now_ms)
+        settled = self._found.read_aborted(self._settled())
+        self._start = self._found.read_producers(self._producers, settled, self._now_ms)
+        for aborted in self._found.keep_aborted(self._start):
+            self._producers.transactions.aborted.add(aborted)
         if self._found.has_misleading:
             # One that came back when the power goes would tell of what is written next.
             yield partial(self._files.disk.sync_folder, self._folder)
@@ -150,6 +155,17 @@ class Recovery:
             self._found.left_over,
             self._faults,
         )
+
+    def _settled(self) -> int:
+        """
+        Up to where the files beside the segments can tell of all. When the machine has died, one of producers may be
+        there, and one of aborted transactions not, but for those that were synced with the end of a segment.
+        """
+        trust, bases = self._trust, self._found.segments
+        if trust.process_only or not bases:
+            return trust.settled
+        sure = [base for base in bases if base < trust.synced or base <= trust.log_start]
+        return min(trust.settled, max(sure, default=EARLIEST_OFFSET))
 
     def _open_all(self, segments: list[Segment]) -> Steps:
         bases = self._found.segments
@@ -229,6 +245,7 @@ class Recovery:
         """
         segment.indexes.save()
         if following >= self._start:
+            save_aborted(self._files.disk, segment, self._producers.transactions.aborted, sync=True)
             snapshot = segment.path.with_name(file_name(following, SNAPSHOT))
             self._files.disk.write(snapshot, producer_snapshots.written(self._producers), sync=True)
         for suffix in (INDEX, TIME_INDEX):
@@ -252,7 +269,10 @@ class Recovery:
         segment.note(header, offset, self._interval)
         self._note_epoch(epoch, offset)
         if offset >= self._start and header.producer_id >= 0:
-            self._producers.remember(header, offset, self._now_ms)
+            try:
+                self._producers.note(batch, offset, self._now_ms)
+            except Malformed as malformed:
+                return f"its marker cannot be read: {malformed}"
         return None
 
     def _note_epoch(self, epoch: int, offset: int) -> None:

@@ -6,13 +6,15 @@ This is the work of a helper process (helper.py): it takes the processor for lon
 else looks at. What comes out is put in place by the gateway (swapping.py).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kgateway.broker.aborted import ABORTED_INDEX, AbortedTransaction
+from kgateway.broker.log.compaction.ended import EndedTransactions
 from kgateway.broker.log.compaction.latest import LatestOffsets
-from kgateway.broker.log.compaction.retaining import Retaining, Times
+from kgateway.broker.log.compaction.retaining import LastBatch, Retaining, Times
 from kgateway.broker.log.compaction.rewriting import Rewriting
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.segment import LOG, OFFSETS_MAX, file_name
@@ -54,7 +56,8 @@ class Job:
     segment_bytes: int
     segment_index_bytes: int
     index_interval_bytes: int
-    last_offsets: dict[int, int]  # of the last batch of each producer
+    last_batches: dict[int, LastBatch]  # of each producer that is remembered
+    aborted: list[AbortedTransaction]  # that reach into these segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Rewritten:
     base: int
     end: int
     size: int
+    aborted: list[AbortedTransaction]  # of which something is left, with the marker here
 
 
 @dataclass(slots=True)
@@ -86,13 +90,14 @@ def compact(job: Job, disk: Disk, memory_bytes: int = MEMORY_BYTES) -> Outcome:
     """
     Do it with so much memory for the offsets of keys. Damaged where the log is: then none of this partition is touched.
     """
-    latest = _latest(job, disk, LatestOffsets(memory_bytes))
+    latest = _latest(job, disk, LatestOffsets(memory_bytes), EndedTransactions(job.aborted))
     times = Times(job.now_ms, job.delete_retention_ms, job.deletions_stay_from)
-    rules = Retaining(latest, job.log_start, times, job.last_offsets)
+    rules = Retaining(latest, job.log_start, times, job.last_batches, EndedTransactions(job.aborted))
     outcome = Outcome(latest.end, keys=len(latest))
     seen = [segment for segment in job.segments if segment.base < latest.end]
-    for group in _groups(seen, job, disk.names(Path(job.folder))):
-        rewritten = _rewrite(group, job, disk, rules)
+    names = disk.names(Path(job.folder))
+    for group in _groups(seen, job, names):
+        rewritten = _rewrite(group, job, disk, rules, names)
         if rewritten:
             outcome.rewritten.append(rewritten)
     if outcome.rewritten:
@@ -102,19 +107,29 @@ def compact(job: Job, disk: Disk, memory_bytes: int = MEMORY_BYTES) -> Outcome:
     return outcome
 
 
-def _latest(job: Job, disk: Disk, latest: LatestOffsets) -> LatestOffsets:
+def _latest(job: Job, disk: Disk, latest: LatestOffsets, ended: EndedTransactions) -> LatestOffsets:
     latest.end = job.first_dirty
     for segment in job.segments:
         if segment.end <= job.first_dirty:
             continue
         for batch in _batches(segment, job, disk):
-            if batch.header.last_offset >= job.first_dirty and not batch.header.is_control:
+            if batch.header.last_offset >= job.first_dirty and _counts(batch, ended):
                 full_at = _note(batch, latest, job.first_dirty)
                 if full_at is not None:
                     latest.end = full_at
                     return latest
         latest.end = segment.end
     return latest
+
+
+def _counts(batch: Batch, ended: EndedTransactions) -> bool:
+    """
+    Whether it has records, and their transaction, if they are of one, was not aborted.
+    """
+    if batch.header.is_control:
+        ended.may_go(batch)
+        return False
+    return not ended.is_aborted(batch.header)
 
 
 def _note(batch: Batch, latest: LatestOffsets, first_dirty: int) -> int | None:
@@ -158,9 +173,10 @@ def _is_one(group: list[Full], job: Job, sizes: Mapping[str, int]) -> bool:
     return is_small and group[-1].end - group[0].base <= OFFSETS_MAX
 
 
-def _rewrite(group: list[Full], job: Job, disk: Disk, rules: Retaining) -> Rewritten | None:
+def _rewrite(group: list[Full], job: Job, disk: Disk, rules: Retaining, names: Container[str]) -> Rewritten | None:
     folder, base = Path(job.folder), group[0].base
     changed = len(group) > 1
+    told_of_aborted = any(file_name(one.base, ABORTED_INDEX) in names for one in group)
     with closing(Rewriting(disk, folder, base, job.token, job.index_interval_bytes)) as rewriting:
         for segment in group:
             for batch in _batches(segment, job, disk):
@@ -171,11 +187,14 @@ def _rewrite(group: list[Full], job: Job, disk: Disk, rules: Retaining) -> Rewri
                     rewriting.keep(left)
                 else:
                     rewriting.leave_out(batch.header)
+        aborted = rules.ended.taken()
         if not changed:
             rewriting.give_up()
             return None
+        if told_of_aborted:
+            rewriting.tell_aborted(aborted)
         changed_ms = max(disk.changed_ms(folder / file_name(one.base, LOG)) for one in group)
-        return Rewritten(base, group[-1].end, rewriting.end(changed_ms))
+        return Rewritten(base, group[-1].end, rewriting.end(changed_ms), aborted)
 
 
 def _batches(segment: Full, job: Job, disk: Disk) -> Iterator[Batch]:

@@ -16,6 +16,7 @@ from twisted.logger import Logger
 
 from kgateway.broker.log.compaction.cleaning import Full, Job, Outcome, Rewritten, compact
 from kgateway.broker.log.compaction.dirt import Aged, Dirt, dirt
+from kgateway.broker.log.compaction.retaining import LastBatch
 from kgateway.broker.log.compaction.swapping import Decision, Place, discard, forget, swap
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.found_files import COMPACTED
@@ -25,6 +26,7 @@ from kgateway.broker.log.parts import LogParts, plain
 from kgateway.broker.log.segment import Segment, largest_timestamp
 from kgateway.broker.log.state_snapshots import state_offsets
 from kgateway.broker.log.walking import Damaged
+from kgateway.broker.producers import Producer
 from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.records.batch import HEADER_SIZE, NO_TIMESTAMP, read_header
 from kgateway.wire.malformed import Malformed
@@ -151,7 +153,8 @@ class Compacting:
 
     def _job(self, partition: LogPartition, dirt: Dirt, deletions_stay_from: int) -> Job:
         config, now_ms = partition.topic.config, self._parts.now_ms()
-        producers = partition.producers().producers
+        table = partition.producers()
+        producers = table.producers
         return Job(
             folder=str(partition.folder),
             token=f"{now_ms}-{next(self._numbers)}",
@@ -164,7 +167,8 @@ class Compacting:
             segment_bytes=config.segment_bytes,
             segment_index_bytes=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
-            last_offsets={key: one.last_offset for key, one in producers.items() if one.window},
+            last_batches={key: _last_batch(one) for key, one in producers.items()},
+            aborted=table.transactions.aborted.reaching(partition.log_start, dirt.end),
         )
 
     async def _exchange(self, partition: LogPartition, job: Job, outcome: Outcome, before: Sequence[Segment]) -> None:
@@ -191,6 +195,7 @@ class Compacting:
         fresh.take_over(one.size, one.end)
         fresh.checked(0, one.size)
         gone = partition.log.replace(fresh)
+        partition.producers().transactions.aborted.replace(one.base, one.end, one.aborted)
         for segment in gone:
             self._parts.loaded.forget(segment)
             files.close(segment.path)
@@ -224,6 +229,10 @@ class Compacting:
                 folder=partition.folder.name,
                 count=outcome.unreadable,
             )
+
+
+def _last_batch(producer: Producer) -> LastBatch:
+    return LastBatch(producer.epoch, producer.last_offset if producer.window else None)
 
 
 def _full(segments: Sequence[Segment]) -> list[Full]:

@@ -18,7 +18,9 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TextIO
 
+from kgateway.broker.aborted import AbortedTransaction
 from kgateway.broker.log.compaction.cleaning import Full, Job, Outcome, Rewritten, compact
+from kgateway.broker.log.compaction.retaining import LastBatch
 from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.broker.log.walking import Damaged
 
@@ -103,7 +105,7 @@ def _outcome(told: str) -> Outcome:
         raise Damaged(fields["position"], fields["reason"])
     if kind:
         raise OSError(fields["errno"], fields["reason"], fields["path"])
-    fields["rewritten"] = [Rewritten(**row) for row in fields["rewritten"]]
+    fields["rewritten"] = [Rewritten(**row | {"aborted": _aborted(row["aborted"])}) for row in fields["rewritten"]]
     return Outcome(**fields)
 
 
@@ -126,8 +128,13 @@ def main(memory_bytes: int, given: TextIO, told: TextIO, leave: Callable[[], Non
 
 def _job(fields: dict[str, Any]) -> Job:
     fields["segments"] = [Full(**row) for row in fields["segments"]]
-    fields["last_offsets"] = {int(key): offset for key, offset in fields["last_offsets"].items()}
+    fields["last_batches"] = {int(key): LastBatch(*row) for key, row in fields["last_batches"].items()}
+    fields["aborted"] = _aborted(fields["aborted"])
     return Job(**fields)
+
+
+def _aborted(rows: list[list[int]]) -> list[AbortedTransaction]:
+    return [AbortedTransaction(*row) for row in rows]
 
 
 def _done(job: Job, memory_bytes: int) -> dict[str, Any]:

@@ -4,7 +4,10 @@ What compaction leaves of a batch, by Kafka's rules.
 A record stays if no later one of its key is known. One without a value, which says that its key is deleted, goes too,
 once everybody had time to see it: the first compaction that meets it writes into the batch when that will be, its
 delete horizon (KIP-534). Records without a key are the last of none. What a round does not know of yet stays, and so
-do control batches, and batches whose records cannot be read; and the very last record, so that readers get to the end.
+do batches whose records cannot be read; and the very last record, so that readers get to the end.
+
+Records of a transaction that was aborted go, and count as the last of no key. A marker goes like a deletion, once
+nothing is left of its transaction.
 
 Batches are neither joined nor parted, for each is one append of one producer. One that has nothing left stays as a
 header where it is the last of its producer, from which sequence numbers go on.
@@ -14,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kgateway.broker.log.compaction.ended import EndedTransactions
 from kgateway.broker.log.compaction.latest import LatestOffsets
 from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.records.batch import Batch, BatchHeader
@@ -21,6 +25,23 @@ from kgateway.records.entries import Entry, entries
 from kgateway.records.payload import payload_of
 from kgateway.records.thinned import emptied, thinned
 from kgateway.wire.malformed import Malformed
+
+
+class LastBatch(NamedTuple):
+    """
+    The last batch of a producer that is remembered.
+    """
+
+    epoch: int
+    last_offset: int | None  # `None`: a marker, of which only the epoch is
+
+    def is_that_of(self, header: BatchHeader) -> bool:
+        """
+        Whether the batch with this header is the one.
+        """
+        if self.last_offset is None:
+            return header.is_control and header.producer_epoch == self.epoch
+        return header.last_offset == self.last_offset
 
 
 class Times(NamedTuple):
@@ -42,7 +63,8 @@ class Retaining:
     latest: LatestOffsets
     log_start: int
     times: Times
-    last_offsets: Mapping[int, int]  # by producer id, of the last batch of each that is remembered
+    last_batches: Mapping[int, LastBatch]  # by producer id
+    ended: EndedTransactions
     records_seen: int = 0
     records_kept: int = 0
     unreadable: int = 0  # batches
@@ -52,10 +74,16 @@ class Retaining:
         The very batch where all of it stays, `None` where nothing does.
         """
         header = batch.header
+        if header.is_control:
+            return self._left_of_marker(batch, self.ended.may_go(batch))
+        is_aborted = self.ended.is_aborted(header)
         if header.last_offset < self.log_start:
             return None
-        if header.base_offset >= self.latest.end or header.is_control:
+        if header.base_offset >= self.latest.end:
             return batch
+        if is_aborted:
+            self.records_seen += header.records_count
+            return self._emptied(batch)
         try:
             payload = payload_of(batch)
             found = list(entries(payload, header.records_count))
@@ -67,6 +95,24 @@ class Retaining:
         self.records_seen += len(found)
         self.records_kept += len(kept)
         return left
+
+    def _left_of_marker(self, batch: Batch, may_go: bool) -> Batch | None:
+        header = batch.header
+        if header.last_offset < self.log_start:
+            return None
+        if not may_go or header.base_offset >= self.latest.end:
+            return batch
+        if not header.records_count:
+            return self._emptied(batch)
+        if header.has_delete_horizon:
+            return self._emptied(batch) if self.times.now_ms >= header.base_timestamp else batch
+        try:
+            payload = payload_of(batch)
+            horizon_ms = self.times.now_ms + self.times.delete_retention_ms
+            return thinned(header, payload.data, list(entries(payload, header.records_count)), horizon_ms)
+        except Malformed:
+            self.unreadable += 1
+            return batch
 
     def _with(self, batch: Batch, data: bytes, found: list[Entry], kept: list[Entry]) -> Batch | None:
         if not kept:
@@ -97,6 +143,7 @@ class Retaining:
 
     def _emptied(self, batch: Batch) -> Batch | None:
         header = batch.header
-        if self.last_offsets.get(header.producer_id) != header.last_offset:
+        last = self.last_batches.get(header.producer_id)
+        if last is None or not last.is_that_of(header):
             return None
         return emptied(header) if header.records_count else batch

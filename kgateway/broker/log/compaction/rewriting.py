@@ -7,9 +7,12 @@ log belongs to a batch, so a hole is damage, before compaction as after it. Clie
 them too.
 """
 
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
+from kgateway.broker import aborted
+from kgateway.broker.aborted import ABORTED_INDEX, AbortedTransaction
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.open_files import OpenFiles
 from kgateway.broker.log.segment import CLEANED, LOG, Segment, file_name
@@ -18,7 +21,7 @@ from kgateway.records.batch import Batch, BatchHeader
 from kgateway.records.thinned import hole
 from kgateway.wire.types import Buffer
 
-FILES = (INDEX, TIME_INDEX, LOG)  # of a segment; the log comes last, for with it the others count
+FILES = (INDEX, TIME_INDEX, ABORTED_INDEX, LOG)  # of a segment; the log comes last, for with it the others count
 _WRITTEN_AT_ONCE = 1 << 20
 
 
@@ -62,6 +65,12 @@ class Rewriting:
             self._close_hole()
         self._gone = self._gone or header
         self._gone_end = header.last_offset + 1
+
+    def tell_aborted(self, left: Iterable[AbortedTransaction]) -> None:
+        """
+        These transactions are to be told of beside it.
+        """
+        self._disk.write(self._path(ABORTED_INDEX), aborted.written(left), sync=True)
 
     def end(self, changed_ms: int) -> int:
         """

@@ -75,7 +75,8 @@ class Jobs:
             "segment_bytes": 1 << 30,
             "segment_index_bytes": 10 << 20,
             "index_interval_bytes": 4096,
-            "last_offsets": {},
+            "last_batches": {},
+            "aborted": [],
         }
         return Job(**given | changes)
 

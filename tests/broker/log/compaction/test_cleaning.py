@@ -8,6 +8,7 @@ import pytest
 
 from kgateway.broker.log.compaction.cleaning import Full, Rewritten, compact
 from kgateway.broker.log.compaction.latest import ENTRY_BYTES
+from kgateway.broker.log.compaction.retaining import LastBatch
 from kgateway.broker.log.compaction.rewriting import cleaned_name
 from kgateway.broker.log.index import FIRST
 from kgateway.broker.log.segment import LOG, OFFSETS_MAX, file_name
@@ -76,7 +77,7 @@ def test_small_segments_become_one(jobs: Jobs) -> None:
     size = jobs.full[0].size
     assert jobs.compact(segment_bytes=2 * size - 1).rewritten == []
     outcome = jobs.compact(segment_bytes=3 * size)
-    assert outcome.rewritten == [Rewritten(0, 3, 3 * size)]
+    assert outcome.rewritten == [Rewritten(0, 3, 3 * size, [])]
     assert jobs.left(outcome) == [0, 1, 2, 3]
     assert [one.end for one in jobs.compact(segment_bytes=2 * size).rewritten] == [2, 4]
 
@@ -257,7 +258,8 @@ def test_producers(jobs: Jobs) -> None:
         [keyed(b"a", producer_id=8, producer_epoch=0, base_sequence=5)],
         [keyed(b"a")],
     )
-    (one,) = jobs.compact(last_offsets={7: 1, 8: 2}).rewritten
+    last = {7: LastBatch(0, 1), 8: LastBatch(0, 2)}
+    (one,) = jobs.compact(last_batches=last).rewritten
     found = [(batch.header.producer_id, batch.header.records_count) for batch in batches(jobs.data(one))]
     assert found == [(-1, 0), (7, 0), (8, 0), (-1, 1)]
 

@@ -13,6 +13,7 @@ from twisted.logger import capturedLogs
 
 from kgateway.broker.log.compaction.cleaner import BACKOFF_MS
 from kgateway.broker.log.compaction.compacting import _ages
+from kgateway.broker.log.compaction.retaining import LastBatch
 from kgateway.broker.log.found_files import COMPACTED
 from kgateway.broker.log.walking import Damaged
 from kgateway.cluster.config import TopicConfig
@@ -95,7 +96,7 @@ def test_what_the_job_is_told(world: Compacted) -> None:
     assert [(one.base, one.end, one.size) for one in job.segments] == [(0, 3, 3 * SIZE), (3, 6, 3 * SIZE)]
     assert (job.first_dirty, job.log_start, job.now_ms) == (1, 1, START_MS + 5)
     assert (job.delete_retention_ms, job.segment_bytes, job.index_interval_bytes) == (77, 3 * SIZE, 99)
-    assert job.last_offsets == {7: 5, 8: 6}
+    assert job.last_batches == {7: LastBatch(0, 5), 8: LastBatch(0, 6)}
     write(partition, *KEYS)
     world.round()
     assert len({job.token for job in world.work.jobs}) == len(world.work.jobs) >= 2
@@ -111,7 +112,7 @@ def test_forgotten_producers(world: Compacted) -> None:
     write(partition, *KEYS)
     partition.producers().expire(world.now_ms, 7)
     world.round()
-    assert world.work.jobs[0].last_offsets == {}
+    assert world.work.jobs[0].last_batches == {}
 
 
 def test_producers_of_whom_only_markers_are_known(world: Compacted) -> None:
@@ -122,7 +123,7 @@ def test_producers_of_whom_only_markers_are_known(world: Compacted) -> None:
     partition.append(keyed(b"a", producer_id=7, producer_epoch=0), Origin.COORDINATOR)
     write(partition, *KEYS)
     world.round()
-    assert world.work.jobs[0].last_offsets == {}
+    assert world.work.jobs[0].last_batches == {7: LastBatch(0, None)}
     assert offsets(partition) == [4, 5, 6, 7]
 
 

@@ -19,6 +19,7 @@ from kgateway.broker.log.compaction import helper
 from kgateway.broker.log.compaction.cleaning import Job, compact
 from kgateway.broker.log.compaction.helper import Helper, main
 from kgateway.broker.log.compaction.latest import ENTRY_BYTES
+from kgateway.broker.log.compaction.retaining import LastBatch
 from kgateway.broker.log.walking import Damaged
 from kgateway.records.batch import batches
 from tests.broker.log.compaction.jobs import TOKEN, Jobs, keyed
@@ -71,11 +72,11 @@ def test_it_does_the_job(jobs: Jobs, two: Helper) -> None:
     What comes out is what it is without a process.
     """
     jobs.write([keyed(b"a", b"b", producer_id=7, producer_epoch=0, base_sequence=0)], [keyed(b"a", b"b")])
-    last = {7: 1}
-    outcome = two.compact(jobs.job(last_offsets=last))
+    last = {7: LastBatch(0, 1)}
+    outcome = two.compact(jobs.job(last_batches=last))
     assert jobs.left(outcome) == [2, 3]
     assert next(batches(jobs.data(outcome.rewritten[0]))).header.producer_id == 7
-    assert outcome == compact(jobs.job(last_offsets=last, token="other"), jobs.disk)
+    assert outcome == compact(jobs.job(last_batches=last, token="other"), jobs.disk)
     assert (outcome.records_seen, outcome.records_kept, len(outcome.rewritten)) == (4, 2, 1)
     assert two.compact(jobs.job(first_dirty=4)).keys == 0
 
@@ -247,7 +248,8 @@ def test_jobs_are_lines() -> None:
         "segment_bytes": 9,
         "segment_index_bytes": 9,
         "index_interval_bytes": 9,
-        "last_offsets": {"7": 3},
+        "last_batches": {"7": [0, 3]},
+        "aborted": [[7, 0, 3, 4]],
     }
     main(MEMORY_BYTES, StringIO(2 * (json.dumps(row) + "\n")), told, left.set)
     reason = "No such file or directory"

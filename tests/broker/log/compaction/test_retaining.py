@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from kgateway.broker.log.compaction.ended import EndedTransactions
 from kgateway.broker.log.compaction.latest import LatestOffsets
-from kgateway.broker.log.compaction.retaining import Retaining, Times
+from kgateway.broker.log.compaction.retaining import LastBatch, Retaining, Times
 from kgateway.records.batch import Batch
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record, records
@@ -40,8 +41,8 @@ def rules(
     for key, offset in (latest or {}).items():
         known.note(key, offset)
     known.end = end
-    producers = {int(name.removeprefix("last")): offset for name, offset in last.items()}
-    return Retaining(known, log_start, Times(now_ms, RETENTION_MS), producers)
+    producers = {int(name.removeprefix("last")): LastBatch(0, offset) for name, offset in last.items()}
+    return Retaining(known, log_start, Times(now_ms, RETENTION_MS), producers, EndedTransactions([]))
 
 
 def offsets(left: Batch | None) -> list[int]:
@@ -100,14 +101,6 @@ def test_what_is_not_known_yet_stays() -> None:
     assert offsets(rules({b"a": 9, b"b": 9}, end=3).left_of(batch(1, *AB, *AB))) == [2, 3, 4]
     behind = batch(4, (None, b"1"))
     assert rules(known, end=4).left_of(behind) is behind
-
-
-def test_control_batches_stay() -> None:
-    """
-    Markers are nobody's records.
-    """
-    marker = batch(5, (b"a", b"1"), is_control=True)
-    assert rules({b"a": 9}).left_of(marker) is marker
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,70 @@
+"""
+Markers: the control batches by which a coordinator says in the log of each partition how a transaction ended.
+
+A marker is one record. Its key has a version and a kind, its value a version and the epoch of the coordinator, by which
+a partition knows one that is a coordinator no more.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from kgateway.messages.control_records import ControlRecordTypeSchema, EndTxnMarker
+from kgateway.records.batch import Batch
+from kgateway.records.builder import BatchBuilder
+from kgateway.records.payload import malformed
+from kgateway.records.record import records
+from kgateway.wire.codec import decoder, encode
+
+_VERSION = 0
+_PREFIX = _VERSION.to_bytes(2, "big")
+
+
+class ControlKind(IntEnum):
+    """
+    What a control record tells. KRaft has more kinds, for a log of its own.
+    """
+
+    ABORT = 0
+    COMMIT = 1
+
+
+class Marker(NamedTuple):
+    """
+    How a transaction ended, and by the word of which coordinator.
+    """
+
+    commits: bool
+    coordinator_epoch: int
+
+
+def marker_batch(producer_id: int, producer_epoch: int, marker: Marker, timestamp_ms: int) -> Batch:
+    """
+    The batch that ends the transaction of this producer.
+    """
+    kind = ControlKind.COMMIT if marker.commits else ControlKind.ABORT
+    builder = BatchBuilder(
+        producer_id=producer_id, producer_epoch=producer_epoch, is_transactional=True, is_control=True
+    )
+    builder.append(
+        _PREFIX + encode(ControlRecordTypeSchema(type=kind), _VERSION),
+        _PREFIX + encode(EndTxnMarker(coordinator_epoch=marker.coordinator_epoch), _VERSION),
+        timestamp=timestamp_ms,
+    )
+    return builder.batch()
+
+
+def read_marker(batch: Batch) -> Marker | None:
+    """
+    What a control batch says; `None` where that is nothing, as compaction leaves it, or of another kind. Malformed
+    where it cannot be read. Later versions begin as this one does.
+    """
+    for record in records(batch):
+        key, value = record.key or b"", record.value or b""
+        kind = int.from_bytes(key[2:4], "big") if len(key) >= len(_PREFIX) + 2 else None
+        if kind not in (ControlKind.ABORT, ControlKind.COMMIT):
+            return None
+        if len(value) < len(_PREFIX) + 4:
+            raise malformed("records", 0, f"the value of a marker has {len(value)} bytes")
+        told, _ = decoder(EndTxnMarker, _VERSION)(value, len(_PREFIX))
+        return Marker(kind == ControlKind.COMMIT, told.coordinator_epoch)
+    return None

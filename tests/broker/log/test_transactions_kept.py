@@ -1,0 +1,256 @@
+"""
+What a log knows of transactions outlives the process, and the machine as far as the records do.
+"""
+
+import os
+from contextlib import suppress
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.logger import capturedLogs
+
+from kgateway.broker.aborted import ABORTED_INDEX, AbortedTransaction, AbortedTransactions, sound, written
+from kgateway.broker.log.partition import LogPartition
+from tests.broker.behaviour import batch, result
+from tests.broker.log.compaction.compacted import check_whole
+from tests.broker.log.compaction.test_crashes import Life, small_segments
+from tests.broker.log.log_world import LogWorld
+from tests.broker.log.lossy_disk import PowerLoss
+from tests.broker.transacting import PRODUCERS, Ledger, committed, in_transaction, marked, transact
+
+__all__ = ["small_segments"]
+
+pytestmark = pytest.mark.usefixtures("power_goes")
+
+ONE, TWO, *_ = PRODUCERS
+EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
+_CRASH_SEEDS = range(int(os.environ.get("COMPACTION_SEEDS", "1")))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LogWorld:
+    return LogWorld(tmp_path)
+
+
+def aborted(partition: LogPartition) -> AbortedTransactions:
+    return partition.producers().transactions.aborted
+
+
+def known(partition: LogPartition) -> tuple[object, object]:
+    """
+    What is remembered, but for how long.
+    """
+    table = partition.producers()
+    return deepcopy(table.producers), deepcopy(table.transactions)
+
+
+def told(partition: LogPartition) -> dict[str, list[AbortedTransaction] | None]:
+    """
+    What the files tell of aborted transactions.
+    """
+    files = sorted(partition.folder.glob(f"*{ABORTED_INDEX}"))
+    return {path.name: sound(path.read_bytes(), int(path.stem)) for path in files}
+
+
+def filled(world: LogWorld, **config: Any) -> LogPartition:
+    """
+    Segments with open, committed and aborted transactions.
+    """
+    partition = world.log_partition(**{"segment_bytes": 300} | config)
+    for number in range(6):
+        transact(partition, in_transaction(ONE, b"a", sequence=number), marked(ONE, commits=number % 2 == 0))
+    transact(partition, in_transaction(TWO, b"b"), batch())
+    assert len(partition.log.segments) > 3
+    return partition
+
+
+@EITHER
+@pytest.mark.parametrize("settles", [True, False])
+def test_they_outlive_the_process(again: Any, settles: bool, world: LogWorld) -> None:
+    """
+    Those that are open, with where they began, and those that were aborted; from the files beside the segments as far
+    as these reach, and else from the batches.
+    """
+    partition = filled(world)
+    if settles:
+        world.tick()
+    transact(partition, in_transaction(ONE, b"c", sequence=6), marked(ONE, commits=False), batch())
+    before = known(partition)
+    again(world)
+    partition = world.again()
+    assert known(partition) == before
+    assert partition.producers().transactions.open == {TWO: 12}
+    assert (partition.last_stable, len(aborted(partition))) == (12, 4)
+    assert [record.offset for record in committed(partition, 0)] == [0, 4, 8]
+    transact(partition, marked(TWO, commits=True))
+    assert [record.offset for record in committed(partition, 9)] == [12, 13, 16]
+
+
+def test_files_are_kafkas(world: LogWorld) -> None:
+    """
+    Beside each segment that has markers of aborted transactions: producer, first and last offset, and the last stable
+    offset then.
+    """
+    partition = filled(world)
+    world.tick()
+    files = told(partition)
+    entries = [entry for found in files.values() for entry in found or ()]
+    assert entries == [AbortedTransaction(ONE, offset, offset + 1, offset + 2) for offset in (2, 6, 10)]
+    for name, found in files.items():
+        segment = next(one for one in partition.log.segments if one.path.stem == Path(name).stem)
+        assert all(segment.base_offset <= one.last_offset < segment.next_offset for one in found or ())
+    first = partition.folder / next(iter(files))
+    numbers = [(0, 2), (ONE, 8), (2, 8), (3, 8), (4, 8)]
+    assert first.read_bytes() == b"".join(number.to_bytes(size, "big") for number, size in numbers)
+
+
+@pytest.mark.parametrize(
+    "wrong", [b"nonsense" * 17, written([AbortedTransaction(ONE, 9, 1, 2)])], ids=["bytes", "order"]
+)
+@EITHER
+def test_damaged_files_are_made_again(again: Any, wrong: bytes, world: LogWorld) -> None:
+    """
+    From the batches.
+    """
+    partition = filled(world)
+    world.tick()
+    before = known(partition)
+    for name in told(partition):
+        (partition.folder / name).write_bytes(wrong)
+    again(world)
+    partition = world.again()
+    assert known(partition) == before
+    world.restart()
+    assert known(world.again()) == before
+    assert None not in told(world.again()).values()
+
+
+def test_files_that_tell_more_than_is_settled(world: LogWorld) -> None:
+    """
+    What was written of an index before the process died, and of the snapshot not, is found once.
+    """
+    partition = filled(world)
+    world.tick()
+    last = partition.log.segments[-1]
+    transact(partition, marked(TWO, commits=False))
+    entries = aborted(partition).ended_between(last.base_offset, last.next_offset)
+    assert [entry.producer_id for entry in entries][-1] == TWO
+    last.path.with_suffix(ABORTED_INDEX).write_bytes(written(entries))
+    before = known(partition)
+    world.killed()
+    assert known(world.again()) == before
+
+
+def test_what_was_cut_off_is_forgotten(world: LogWorld) -> None:
+    """
+    Where a log ends before a marker that was told of, as when the power goes, the transaction is open again.
+    """
+    partition = filled(world)
+    transact(partition, marked(TWO, commits=False))
+    marker = partition.log_end - 1
+    world.kill()
+    last = partition.log.segments[-1]
+    with last.path.open("r+b") as file:
+        file.truncate(last.size - len(marked(TWO, commits=False).data))
+    world.boot = "another"
+    world.start()
+    partition = world.again()
+    assert partition.producers().transactions.open == {TWO: 12}
+    assert [one.last_offset for one in aborted(partition).reaching(0, 1 << 40)] == [3, 7, 11]
+    transact(partition, batch())
+    world.restart()
+    assert [one.last_offset for one in aborted(world.again()).reaching(0, 1 << 40)] == [3, 7, 11]
+    assert marker >= 14
+
+
+def test_they_go_with_their_segments(world: LogWorld) -> None:
+    """
+    What is deleted takes along what was told of its transactions, in memory and on disk.
+    """
+    partition = filled(world, file_delete_delay_ms=0)
+    world.tick()
+    before = set(told(partition))
+    assert result(partition.delete_before(partition.log_end)) == partition.log_end
+    world.tick()
+    assert len(aborted(partition)) == 0
+    assert before
+    assert not before & set(told(partition))
+    world.restart()
+    assert len(aborted(world.again())) == 0
+
+
+class Transacting(Life):
+    """
+    The same with transactions, under a cleaner.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.ledger = Ledger(self.chance)
+
+    def write(self) -> None:
+        self.now_ms += 10
+        self.ledger.write(self.partition)
+
+    def check(self) -> None:
+        """
+        Committed readers get what counts, the last of each key at least; and nothing that was aborted.
+        """
+        partition = self.partition
+        read, expected = committed(partition, 0), self.ledger.committed
+        assert [one for one in read if one not in expected] == []
+        latest = {record.key: record for record in expected}
+        kept = {record.key: record for record in read}
+        assert kept == latest
+        border = partition.log.segments[-1].base_offset
+        assert [one for one in read if one.offset >= border] == [one for one in expected if one.offset >= border]
+        check_whole(partition)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_compaction(seed: int) -> None:
+    """
+    Whatever was open, committed or aborted, and however often it is compacted, consumers of committed records get the
+    last of each key, now and in the next process.
+    """
+    life = Transacting(seed)
+    for turn in range(6):
+        for _ in range(20):
+            life.write()
+        life.check()
+        life.compact()
+        life.check()
+        if turn % 2:
+            life.again(power=turn == 3)
+            life.check()
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
+@pytest.mark.parametrize("seed", _CRASH_SEEDS)
+def test_crash_at_every_operation(seed: int, power: bool) -> None:
+    """
+    Wherever compaction and settling are cut off, committed readers see no difference.
+    """
+    operations = 0
+    while True:
+        life = Transacting(seed)
+        for _ in range(40):
+            life.write()
+        life.chance.seed(seed + operations)
+        life.disk.stop_after(operations)
+        with capturedLogs(), suppress(PowerLoss):
+            life.compact()
+        is_whole = not life.disk.off
+        life.again(power=power)
+        life.check()
+        life.compact()
+        life.check()
+        for _ in range(5):
+            life.write()
+        life.check()
+        if is_whole:
+            break
+        operations += 1
+    assert operations > 20

@@ -1,0 +1,172 @@
+"""
+Transactions in a partition, whatever keeps its records.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kgateway.broker.memory import MemoryBroker
+from kgateway.cluster.partition import Aborted, Isolation, Origin
+from kgateway.interfaces import IPartition
+from kgateway.wire.errors import ErrorCode
+from tests.broker.behaviour import EXPIRY_MS, START_MS, World, batch, fetched, refusal, result, sequenced
+from tests.broker.log.log_world import LogWorld
+from tests.broker.transacting import PRODUCERS, Ledger, committed, in_transaction, marked, transact
+
+ONE, TWO, *_ = PRODUCERS
+
+
+def _in_memory(_: Path) -> IPartition:
+    return World(lambda now_ms, expiry_ms: MemoryBroker(now_ms=now_ms, producer_expiry_ms=expiry_ms)).partition()
+
+
+def _on_disk(path: Path) -> IPartition:
+    return LogWorld(path).log_partition(segment_bytes=600, index_interval_bytes=100)
+
+
+def _on_disk_once_it_is_sure(path: Path) -> IPartition:
+    return LogWorld(path).log_partition(segment_bytes=600, acks_fsync=True)
+
+
+@pytest.fixture(params=[_in_memory, _on_disk, _on_disk_once_it_is_sure])
+def partition(request: pytest.FixtureRequest, tmp_path: Path) -> IPartition:
+    make: Callable[[Path], IPartition] = request.param
+    return make(tmp_path)
+
+
+def test_last_stable_offset(partition: IPartition) -> None:
+    """
+    It is where the first open transaction begins, however many follow and end, and else the high watermark.
+    """
+    seen = list[int]()
+    for sent in (
+        batch(2),
+        in_transaction(ONE, b"a"),
+        in_transaction(TWO, b"b"),
+        in_transaction(ONE, b"c", sequence=1),
+        marked(ONE, commits=True),
+        batch(),
+        marked(TWO, commits=False),
+        batch(),
+    ):
+        transact(partition, sent)
+        seen.append(partition.last_stable)
+    assert seen == [2, 2, 2, 2, 3, 3, 8, 9]
+
+
+def test_nobody_reads_committed_records_behind_it(partition: IPartition) -> None:
+    """
+    Others read all.
+    """
+    transact(partition, batch(), in_transaction(ONE, b"a"), batch())
+    read = fetched(partition, 0, isolation=Isolation.READ_COMMITTED)
+    assert [record.offset for record in committed(partition, 0)] == [0]
+    assert (read.last_stable, read.high_watermark, read.aborted) == (1, 3, [])
+    assert fetched(partition, 1, isolation=Isolation.READ_COMMITTED, at_least_one=True).batches == []
+    assert fetched(partition, 0).aborted is None
+    transact(partition, marked(ONE, commits=True))
+    assert [record.offset for record in committed(partition, 0)] == [0, 1, 2]
+
+
+def test_aborted_transactions_are_told_where_they_matter(partition: IPartition) -> None:
+    """
+    To who reads offsets that they reach over.
+    """
+    transact(partition, in_transaction(ONE, b"a"), batch(), marked(ONE, commits=False), batch())
+    transact(partition, in_transaction(TWO, b"a"), marked(TWO, commits=False))
+    told = {offset: fetched(partition, offset, isolation=Isolation.READ_COMMITTED).aborted for offset in range(6)}
+    first, second = Aborted(ONE, 0), Aborted(TWO, 4)
+    assert told == {0: [first, second], 1: [first, second], 2: [first, second], 3: [second], 4: [second], 5: [second]}
+    only = fetched(partition, 0, 1, Isolation.READ_COMMITTED, at_least_one=True)
+    assert only.aborted == [first]
+    assert [record.offset for record in committed(partition, 0)] == [1, 3]
+
+
+def test_markers_of_no_transaction(partition: IPartition) -> None:
+    """
+    They change nothing: a coordinator writes one again where it does not know whether the last one came through.
+    """
+    transact(partition, marked(ONE, commits=False), in_transaction(TWO, b"a"), marked(ONE, commits=False))
+    assert partition.last_stable == 1
+    transact(partition, marked(TWO, commits=True), marked(TWO, commits=True), marked(TWO, commits=False))
+    assert (partition.last_stable, [record.offset for record in committed(partition, 0)]) == (6, [1])
+
+
+def test_markers_of_old_coordinators(partition: IPartition) -> None:
+    """
+    One that was written by the word of a later coordinator fences those of earlier ones.
+    """
+    transact(partition, in_transaction(ONE, b"a"), marked(ONE, commits=True, coordinator_epoch=5))
+    old = marked(ONE, commits=False, coordinator_epoch=4)
+    assert refusal(lambda: partition.append(old, Origin.COORDINATOR)).code is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    transact(partition, marked(ONE, commits=True, coordinator_epoch=5), marked(ONE, commits=True, coordinator_epoch=6))
+    assert partition.producers().producers[ONE].coordinator_epoch == 6
+
+
+def test_markers_fence_producers(partition: IPartition) -> None:
+    """
+    A marker of a later epoch ends the transaction, and whoever writes with the earlier one is told so; sequence numbers
+    begin anew.
+    """
+    transact(partition, in_transaction(ONE, b"a"), marked(ONE, commits=False, epoch=1))
+    assert partition.last_stable == 2
+    old = in_transaction(ONE, b"b", sequence=1)
+    assert refusal(lambda: partition.append(old, Origin.COORDINATOR)).code is ErrorCode.INVALID_PRODUCER_EPOCH
+    late = marked(ONE, commits=True)
+    assert refusal(lambda: partition.append(late, Origin.COORDINATOR)).code is ErrorCode.INVALID_PRODUCER_EPOCH
+    transact(partition, in_transaction(ONE, b"b", epoch=1))
+    assert partition.last_stable == 2
+
+
+def test_batches_of_no_transaction_in_one(partition: IPartition) -> None:
+    """
+    A producer with an open transaction writes nothing beside it.
+    """
+    transact(partition, in_transaction(ONE, b"a"))
+    beside = sequenced(1, producer_id=ONE)
+    assert refusal(lambda: partition.append(beside, Origin.CLIENT)).code is ErrorCode.INVALID_TXN_STATE
+
+
+def test_log_start_within_a_transaction(partition: IPartition) -> None:
+    """
+    What is deleted of an open one is before the last stable offset; the rest of it counts still.
+    """
+    transact(partition, in_transaction(ONE, b"a"), batch(), in_transaction(ONE, b"b", sequence=1), batch())
+    assert result(partition.delete_before(2)) == 2
+    assert partition.last_stable == 2
+    assert committed(partition, 2) == []
+    transact(partition, marked(ONE, commits=False), batch())
+    assert [record.offset for record in committed(partition, 2)] == [3, 5]
+    assert result(partition.delete_before(5)) == 5
+    assert fetched(partition, 5, isolation=Isolation.READ_COMMITTED).aborted == []
+
+
+def test_open_transactions_keep_their_producers() -> None:
+    """
+    However long they are silent; others are forgotten.
+    """
+    world = World(lambda now_ms, expiry_ms: MemoryBroker(now_ms=now_ms, producer_expiry_ms=expiry_ms))
+    partition = world.partition()
+    transact(partition, in_transaction(ONE, b"a"), in_transaction(TWO, b"b"), marked(TWO, commits=True))
+    world.now_ms = START_MS + EXPIRY_MS + 1
+    transact(partition, sequenced(0, producer_id=7))
+    assert set(partition.producers().producers) == {ONE, 7}
+    partition.producers().expire(world.now_ms, ONE)
+    assert ONE in partition.producers().producers
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_histories(partition: IPartition, seed: int) -> None:
+    """
+    Whatever is written, in whatever order, consumers of committed records get these and no others.
+    """
+    ledger = Ledger(Random(seed))
+    for _ in range(ledger.chance.choice((10, 60))):
+        ledger.write(partition)
+    ledger.check(partition)
+    if ledger.chance.random() < 0.5:
+        result(partition.delete_before(ledger.chance.randint(0, partition.high_watermark)))
+        ledger.check(partition)
