@@ -61,7 +61,7 @@ def _remembered(table: ProducerTable, now_ms: int) -> Iterator[tuple[int, Produc
     Those that have not been silent for too long; others are forgotten when there is something to write.
     """
     for producer_id, producer in table.producers.items():
-        if producer.seen_ms > now_ms - table.expiry_ms:
+        if producer_id in table.transactions.open or producer.seen_ms > now_ms - table.expiry_ms:
             yield producer_id, producer
 
 

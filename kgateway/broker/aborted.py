@@ -23,6 +23,7 @@ from typing import NamedTuple
 ABORTED_INDEX = ".txnindex"
 _ENTRY = Struct(">hqqqq")
 _VERSION = 0
+_ANY = (1 << 63) - 1
 
 
 class AbortedTransaction(NamedTuple):
@@ -62,6 +63,12 @@ class AbortedTransactions:
         """
         for row, value in zip(self._rows, entry, strict=True):
             row.append(value)
+
+    def any_from(self, start: int) -> bool:
+        """
+        Whether one has offsets from this one on.
+        """
+        return bool(self._lasts) and self._lasts[-1] >= start
 
     def reaching(self, start: int, end: int) -> list[AbortedTransaction]:
         """
@@ -123,14 +130,21 @@ def read(data: bytes) -> Iterator[AbortedTransaction]:
         yield AbortedTransaction(*numbers)
 
 
-def sound(data: bytes, base_offset: int) -> list[AbortedTransaction] | None:
+def sound(data: bytes, base_offset: int, end: int = _ANY) -> list[AbortedTransaction] | None:
     """
-    What the file of the segment that begins here tells; `None` where it cannot be what was written.
+    What the file of the segment that has these offsets tells; `None` where it cannot be what was written.
     """
+    if len(data) % _ENTRY.size:
+        return None
     try:
         entries = list(read(data))
     except ValueError:
         return None
-    ends = [base_offset - 1, *(one.last_offset for one in entries)]
+    ends = [base_offset - 1, *(one.last_offset for one in entries), end]
     grows = all(one < following for one, following in pairwise(ends))
-    return entries if grows and all(0 <= one.first_offset < one.last_offset for one in entries) else None
+    return entries if grows and all(map(_can_be, entries)) else None
+
+
+def _can_be(one: AbortedTransaction) -> bool:
+    began, ended = 0 <= one.first_offset < one.last_offset, one.last_offset + 1
+    return began and one.producer_id >= 0 and 0 <= one.last_stable <= ended

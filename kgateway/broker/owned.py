@@ -12,7 +12,7 @@ from kgateway.broker.waiters import Waiters
 from kgateway.cluster.partition import EARLIEST_OFFSET, Aborted, Appended, Origin
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import Cancel, IPartition
-from kgateway.records.batch import NO_TIMESTAMP, Batch, BatchHeader, TimestampType, batches, stamped
+from kgateway.records.batch import NO_TIMESTAMP, Batch, BatchHeader, TimestampType, last_header, stamped
 from kgateway.records.control import read_marker
 from kgateway.records.steps import Steps
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -55,8 +55,19 @@ class OwnedPartition:
             if batch.header.is_transactional:
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE, "this broker has no transactions")
         elif batch.header.is_control:
-            self._check_marker(batch)
-        by_append = config.timestamp_type is TimestampType.LOG_APPEND_TIME
+            return self._append_marker(batch, now_ms)
+        return self._append(batch, now_ms)
+
+    def _append_marker(self, batch: Batch, now_ms: int) -> Appended:
+        marker = read_marker(batch)
+        if marker:
+            self._producers.check_marker(batch.header, marker)
+        appended = self._append(batch, now_ms)
+        self._producers.transactions.settle(IPartition(self).high_watermark)
+        return appended
+
+    def _append(self, batch: Batch, now_ms: int) -> Appended:
+        by_append = self.topic.config.timestamp_type is TimestampType.LOG_APPEND_TIME
         repeated = self._repeated(batch.header, now_ms)
         if repeated:
             append_time_ms = repeated.timestamp_ms if by_append else NO_TIMESTAMP
@@ -148,16 +159,10 @@ class OwnedPartition:
         The transactions that were aborted and reach into these batches, of which a consumer asks from this offset on.
         """
         aborted = self._producers.transactions.aborted
-        if not (found and len(aborted)):
+        if not (found and aborted.any_from(offset)):
             return []
-        *_, last = batches(found[-1])
-        reaching = aborted.reaching(offset, last.header.last_offset + 1)
+        reaching = aborted.reaching(offset, last_header(found[-1]).last_offset + 1)
         return [Aborted(one.producer_id, one.first_offset) for one in reaching]
-
-    def _check_marker(self, batch: Batch) -> None:
-        marker = read_marker(batch)
-        if marker:
-            self._producers.check_marker(batch.header, marker)
 
     def _check_offset(self, offset: int) -> None:
         if not self.log_start <= offset <= self.log_end:

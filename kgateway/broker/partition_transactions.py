@@ -48,16 +48,21 @@ class PartitionTransactions:
             stable = next(iter(self.open.values()), marker_offset + 1)
             self.aborted.add(AbortedTransaction(producer_id, first_offset, marker_offset, stable))
 
+    def settle(self, high_watermark: int) -> None:
+        """
+        Markers before this offset are safe.
+        """
+        while self._unsafe and self._unsafe[0][1] < high_watermark:
+            self._unsafe.popleft()
+
     def stable(self, log_start: int, high_watermark: int) -> int:
         """
         The offset before which nothing is open, of what is there and safe.
         """
-        unsafe = self._unsafe
-        while unsafe and unsafe[0][1] < high_watermark:
-            unsafe.popleft()
+        self.settle(high_watermark)
         first = next(iter(self.open.values()), high_watermark)
-        if unsafe:
-            first = min(first, *(began for began, _ in unsafe))
+        if self._unsafe:
+            first = min(first, *(began for began, _ in self._unsafe))
         return max(log_start, min(first, high_watermark))
 
     def reopen(self, open_ones: Iterable[tuple[int, int]]) -> None:

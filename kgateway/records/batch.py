@@ -193,6 +193,17 @@ def batches(data: Buffer, pos: int = 0, *, cut_tail: bool = False) -> Iterator[B
         pos += len(batch.data)
 
 
+def last_header(data: Buffer) -> BatchHeader:
+    """
+    That of the last of these whole batches; of the others nothing but their length is looked at.
+    """
+    position = following = 0
+    while following < len(data):
+        position = following
+        following += _LENGTH_END + int.from_bytes(data[position + 8 : position + _LENGTH_END], "big")
+    return read_header(data, position)
+
+
 def crc_holds(batch: Batch) -> bool:
     """
     Whether the bytes are the ones the CRC was made of.

@@ -65,9 +65,14 @@ def test_files(rows: Rows) -> None:
     data = written(rows)
     assert list(read(data)) == sound(data, 0) == rows
     assert len(data) == 34 * len(rows)
-    assert sound(data + b"\0\0part", 0) == rows
+    assert list(read(data + b"\0\0part")) == rows
+    assert sound(data + b"\0\0part", 0) is None
     if rows:
         assert sound(b"\0\1" + data[2:], 0) is None
         assert sound(data, rows[0].last_offset + 1) is None
+        wrong = [rows[0]._replace(first_offset=-1), rows[0]._replace(first_offset=rows[0].last_offset)]
+        wrong += [rows[0]._replace(last_stable=stable) for stable in (-1, rows[0].last_offset + 2)]
+        assert [sound(written([one, *rows[1:]]), 0) for one in wrong] == [None] * 4
+        assert sound(data, 0, rows[-1].last_offset) is None
     if len(rows) > 1:
         assert sound(written(reversed(rows)), 0) is None

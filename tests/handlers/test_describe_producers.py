@@ -5,6 +5,7 @@ DescribeProducers.
 from twisted.trial.unittest import SynchronousTestCase
 
 from handlers.describe_producers import describe_producers
+from kgateway.broker.producers import EXPIRY_MS
 from kgateway.cluster.partition import Origin
 from kgateway.cluster.view import NewTopic
 from kgateway.interfaces import IPartition
@@ -13,6 +14,7 @@ from kgateway.records.batch import Batch
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode
 from tests.broker.behaviour import START_MS, batch
+from tests.broker.transacting import COORDINATOR_EPOCH, in_transaction, marked
 from tests.serving import Denying, Serving
 
 Topic = DescribeProducersRequest.Topic
@@ -76,6 +78,24 @@ class DescribeProducersTests(SynchronousTestCase):
         assert [found[0] for found in self.producers()] == [7, 8]
         self.serving.clock.advance(1)
         assert [found[0] for found in self.producers()] == [8]
+
+    def test_transactions(self) -> None:
+        """
+        Where the open one begins, and the epoch of the coordinator that ended the last; however long it is silent.
+        """
+        for made in (
+            in_transaction(9, b"a"),
+            marked(9, commits=True),
+            in_transaction(7, b"a"),
+            in_transaction(9, b"b", sequence=1),
+        ):
+            self.append(made, Origin.COORDINATOR)
+        self.serving.clock.advance(EXPIRY_MS / 1000)
+        [(_, partition)] = self.ask(("orders", [0]))
+        told = [
+            (one.producer_id, one.coordinator_epoch, one.current_txn_start_offset) for one in partition.active_producers
+        ]
+        assert told == [(7, -1, 2), (9, COORDINATOR_EPOCH, 3)]
 
     def test_unknown(self) -> None:
         """

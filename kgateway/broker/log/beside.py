@@ -3,7 +3,7 @@ The files beside the segments that tell of producers, of transactions and of lea
 look at all batches.
 """
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from kgateway.broker import aborted, producer_snapshots
@@ -14,7 +14,7 @@ from kgateway.broker.log.partition_log import PartitionLog
 from kgateway.broker.log.segment import Segment, file_name
 from kgateway.broker.producer_snapshots import SNAPSHOT
 from kgateway.broker.producers import ProducerTable
-from kgateway.cluster.partition import EARLIEST_OFFSET, NO_OFFSET
+from kgateway.cluster.partition import EARLIEST_OFFSET
 
 
 class Beside:
@@ -90,15 +90,16 @@ class Beside:
         return self._log.folder / file_name(offset, SNAPSHOT)
 
 
-def save_aborted(
-    disk: Disk, segment: Segment, found: AbortedTransactions, *, since: int = NO_OFFSET, sync: bool = False
-) -> int:
+def save_aborted(disk: Disk, segment: Segment, found: AbortedTransactions, *, since: int, sync: bool = False) -> int:
     """
-    Write which transactions were aborted by markers in this segment, if there are any behind the one that was told of;
-    the last that is told of now.
+    Write which transactions were aborted by markers in this segment, behind the last one that is told of already; which
+    that is now.
     """
-    entries = found.ended_between(segment.base_offset, segment.next_offset)
-    if not entries or entries[-1].last_offset <= since:
+    entries = found.ended_between(max(segment.base_offset, since + 1), segment.next_offset)
+    if not entries:
         return since
-    disk.write(segment.path.with_suffix(ABORTED_INDEX), aborted.written(entries), sync=sync)
+    with closing(disk.open(segment.path.with_suffix(ABORTED_INDEX), create=True)) as file:
+        file.append([aborted.written(entries)])
+        if sync:
+            file.sync()
     return entries[-1].last_offset

@@ -84,11 +84,11 @@ def check_snapshot(survey: Survey, path: Path) -> Steps:
         yield Finding(path, what, "with the gateway stopped, remove it: it is made again from the batches")
 
 
-def check_aborted(survey: Survey, path: Path, base: int) -> Steps:
+def check_aborted(survey: Survey, path: Path, base: int, end: int) -> Steps:
     """
-    Which transactions were aborted by markers in the segment that begins here.
+    Which transactions were aborted by markers in the segment with these offsets.
     """
-    if aborted.sound(survey.read(path), base) is None:
+    if aborted.sound(survey.read(path), base, end) is None:
         what = "it is damaged, and consumers of committed records might be given some that were aborted"
         yield Finding(path, what, "nothing has to be done: the next opening makes it again from the batches")
 

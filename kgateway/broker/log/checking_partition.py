@@ -17,6 +17,7 @@ from kgateway.broker.log.segment import LOG, file_name
 from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
 from kgateway.broker.log.state_snapshots import is_state
 from kgateway.broker.producer_snapshots import SNAPSHOT
+from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.cluster.partition import EARLIEST_OFFSET
 
 _ASIDE = re.compile(r"[0-9]{20}\.log\.cut-[0-9]+")
@@ -54,7 +55,9 @@ class CheckedPartition:
                 yield from self._survey.reading(path, check_snapshot(self._survey, path))
             elif found and found[1] == ABORTED_INDEX:
                 yield self._left(path)
-                yield from self._survey.reading(path, check_aborted(self._survey, path, found[0]))
+                yield from self._survey.reading(
+                    path, check_aborted(self._survey, path, found[0], self._end_of(found[0]))
+                )
             elif is_state(name):
                 yield from self._survey.reading(path, check_state(self._survey, path))
             else:
@@ -64,6 +67,12 @@ class CheckedPartition:
         yield from self._segments(epochs)
         yield from epochs.steps(self.reached)
         yield from check_end(self._folder, snapshots, self.reached)
+
+    def _end_of(self, base: int) -> int:
+        """
+        Where the next segment begins, if there is one.
+        """
+        return next((following for following in offsets_of(self._names, LOG) if following > base), LONG_MAX)
 
     def _let_go(self) -> Finding:
         count = len(self._left_over)

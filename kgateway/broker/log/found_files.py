@@ -99,13 +99,22 @@ class FoundFiles:
         """
         return all(file_name(base, suffix) in self._sizes for suffix in (INDEX, TIME_INDEX))
 
+    @property
+    def tells_of_aborted(self) -> bool:
+        """
+        Whether there are files that tell of aborted transactions.
+        """
+        return any(name.endswith(ABORTED_INDEX) for name in self._sizes)
+
     def read_aborted(self, settled: int) -> int:
         """
         Find what is told of transactions that were aborted. How far what was settled is to be trusted then: one of
         these files that cannot be is made again, by looking through its segment and all behind it.
         """
+        ends = dict(zip(self.segments, [*self.segments[1:], LONG_MAX], strict=False))
         for base in offsets_of(self._sizes, ABORTED_INDEX):
-            entries = aborted.sound(self._disk.read(self._folder / file_name(base, ABORTED_INDEX)), base)
+            data = self._disk.read(self._folder / file_name(base, ABORTED_INDEX))
+            entries = aborted.sound(data, base, ends.get(base, LONG_MAX))
             if entries is None:
                 return min(settled, base)
             self._aborted[base] = entries

@@ -34,6 +34,7 @@ class ReadablePartition(OwnedPartition):
         self._epochs = recovered.epochs
         self.log_start, self.log_end = recovered.log_start, self.log.end_offset
         self.high_watermark = self.log_end
+        recovered.producers.transactions.settle(self.high_watermark)
         self._safe_end = self.log.end  # where the high watermark is while it is behind the end
         self._stable_end = self.log.end  # where the last stable offset was when somebody asked
         self._looked_through = recovered.looked_through  # what was told by its batches alone
@@ -63,7 +64,15 @@ class ReadablePartition(OwnedPartition):
             return self._read([], offset, is_committed)
         data = self._reader.read(offset, end, max_bytes, at_least_one)
         if isinstance(data, Deferred):
-            return data.addCallbacks(self._read, self._unless_lost, (offset, is_committed))
+            return data.addCallbacks(self._waited, self._unless_lost, (offset, is_committed))
+        return self._read(data, offset, is_committed)
+
+    def _waited(self, data: list[bytes], offset: int, is_committed: bool) -> Read:
+        """
+        What was let go meanwhile is not given out: nobody knows any more what of it was aborted.
+        """
+        if is_committed:
+            self._check_offset(offset)
         return self._read(data, offset, is_committed)
 
     def _read(self, data: list[bytes], offset: int, is_committed: bool) -> Read:

@@ -118,7 +118,8 @@ class Reader:
         segment = self._log.segment_of(offset)
         try:
             source = self._parts.files.get(segment.path).read
-            return End(offset, segment.base_offset, segment.position_of(source, offset, segment.size))
+            span = Span(segment, segment.size, segment.next_offset, offset, 0, False, self._epoch_at)
+            return End(offset, segment.base_offset, _position(source, span))
         except (Damaged, OSError) as error:
             raise self._refusal(segment, offset, error) from None
 
@@ -222,6 +223,16 @@ def _found(source: Source, span: Span, *, always_check: bool) -> Found:
         if position is None:
             raise
     return _found_from(position, source, span, always_check)
+
+
+def _position(source: Source, span: Span) -> int:
+    try:
+        return span.segment.position_of(source, span.offset, span.end)
+    except Damaged:
+        position = _sought(source, span)
+        if position is None:
+            raise
+        return position
 
 
 def _sought(source: Source, span: Span) -> int | None:

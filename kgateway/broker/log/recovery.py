@@ -100,6 +100,7 @@ class Recovery:
         self._epochs_known = False
         self._endings: dict[int, int | None] = {}  # the offsets behind full segments, where their indexes lead there
         self._smaller = NO_EPOCH  # the last batch's, where it was smaller than one before
+        self._settled = EARLIEST_OFFSET  # before it files beside the segments are believed
         self._start = EARLIEST_OFFSET  # before it the producers are known
 
     def run(self) -> Generator[Work | None, None, Recovered]:
@@ -114,8 +115,8 @@ class Recovery:
         self._epochs_known = self._found.read_epochs(self._epochs) and self._epochs.last < self._leader_epoch
         if not self._epochs_known:
             self._epochs = Epochs()
-        settled = self._found.read_aborted(self._settled())
-        self._start = self._found.read_producers(self._producers, settled, self._now_ms)
+        yield from self._find_aborted()
+        self._start = self._found.read_producers(self._producers, self._settled, self._now_ms)
         for aborted in self._found.keep_aborted(self._start):
             self._producers.transactions.aborted.add(aborted)
         if self._found.has_misleading:
@@ -156,7 +157,16 @@ class Recovery:
             self._faults,
         )
 
-    def _settled(self) -> int:
+    def _find_aborted(self) -> Steps:
+        self._settled = self._sure()
+        if self._found.tells_of_aborted:  # perhaps of a million
+
+            def read() -> None:
+                self._settled = self._found.read_aborted(self._settled)
+
+            yield read
+
+    def _sure(self) -> int:
         """
         Up to where the files beside the segments can tell of all. When the machine has died, one of producers may be
         there, and one of aborted transactions not, but for those that were synced with the end of a segment.
@@ -245,7 +255,8 @@ class Recovery:
         """
         segment.indexes.save()
         if following >= self._start:
-            save_aborted(self._files.disk, segment, self._producers.transactions.aborted, sync=True)
+            aborted = self._producers.transactions.aborted
+            save_aborted(self._files.disk, segment, aborted, since=self._start - 1, sync=True)
             snapshot = segment.path.with_name(file_name(following, SNAPSHOT))
             self._files.disk.write(snapshot, producer_snapshots.written(self._producers), sync=True)
         for suffix in (INDEX, TIME_INDEX):

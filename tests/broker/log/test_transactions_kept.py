@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs
 
 from kgateway.broker.aborted import ABORTED_INDEX, AbortedTransaction, AbortedTransactions, sound, written
+from kgateway.broker.log.checking_partition import CheckedPartition
+from kgateway.broker.log.findings import Finding, Survey
+from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.broker.log.partition import LogPartition
-from tests.broker.behaviour import batch, result
+from kgateway.broker.log.segment import file_name
+from kgateway.cluster.partition import Isolation, Origin
+from kgateway.records.batch import batches
+from kgateway.wire.errors import ErrorCode
+from tests.broker.behaviour import batch, fetched, refusal, result
 from tests.broker.log.compaction.compacted import check_whole
 from tests.broker.log.compaction.test_crashes import Life, small_segments
 from tests.broker.log.log_world import LogWorld
@@ -181,6 +189,109 @@ def test_they_go_with_their_segments(world: LogWorld) -> None:
     assert len(aborted(world.again())) == 0
 
 
+@pytest.mark.parametrize("commits", [True, False])
+def test_markers_that_are_not_safe(commits: bool, world: LogWorld) -> None:
+    """
+    What they decide is given out once they are safe; nothing before that is, though others ended meanwhile.
+    """
+    partition = world.log_partition(acks_fsync=True)
+    transact(partition, batch(), in_transaction(ONE, b"a"))
+    world.threads.slow = True
+    for sent in (marked(ONE, commits), in_transaction(TWO, b"b"), marked(TWO, commits)):
+        partition.append(sent, Origin.COORDINATOR)
+        assert (partition.high_watermark, partition.last_stable) == (2, 1)
+    while len(world.threads):
+        world.threads.work()
+    assert (partition.high_watermark, partition.last_stable) == (5, 5)
+
+
+def test_a_transaction_behind_what_is_safe(world: LogWorld) -> None:
+    """
+    The last stable offset is none that cannot be read.
+    """
+    partition = world.log_partition(acks_fsync=True)
+    transact(partition, batch())
+    world.threads.slow = True
+    partition.append(batch(), Origin.COORDINATOR)
+    partition.append(in_transaction(ONE, b"a"), Origin.COORDINATOR)
+    assert (partition.high_watermark, partition.last_stable) == (1, 1)
+    while len(world.threads):
+        world.threads.work()
+    assert (partition.high_watermark, partition.last_stable) == (3, 2)
+
+
+def test_ended_transactions_need_no_memory(world: LogWorld) -> None:
+    """
+    Whether anybody asks for the last stable offset or not, in this process as in the next.
+    """
+    partition = filled(world)
+    assert not partition.producers().transactions._unsafe
+    world.killed()
+    assert not world.again().producers().transactions._unsafe
+
+
+def test_log_start_moves_while_a_reader_waits(world: LogWorld) -> None:
+    """
+    Nobody gets records of which it is not known any more that they were aborted.
+    """
+    filled(world)
+    world.tick()
+    world.restart()
+    partition = world.again()
+    world.threads.slow = True
+    waiting = partition.read(0, 1 << 20, Isolation.READ_COMMITTED, True)
+    assert isinstance(waiting, Deferred)
+    world.threads.slow = False
+    result(partition.delete_before(9))
+    world.threads.slow = True
+    while not waiting.called:
+        world.threads.work()
+    assert refusal(lambda: waiting).code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_damage_before_the_last_stable_offset(world: LogWorld) -> None:
+    """
+    Who reads committed records gets the good ones around it, as everybody does.
+    """
+    partition = world.log_partition()
+    transact(partition, *(batch() for _ in range(6)), in_transaction(ONE, b"a"), batch())
+    world.tick()
+    world.kill()
+    with partition.log.segments[-1].path.open("r+b") as file:
+        file.seek(3 * len(batch().data) + 8)
+        file.write(b"\x7f\0\0\0")  # the length of a batch
+    world.start()
+    partition = world.again()
+    assert partition.last_stable == 6
+    for offset, good in ((0, range(3)), (4, range(4, 6))):
+        read = fetched(partition, offset, isolation=Isolation.READ_COMMITTED)
+        assert [one.header.base_offset for data in read.batches for one in batches(data)] == list(good)
+
+
+def test_checking(world: LogWorld) -> None:
+    """
+    `kgateway log check` says which of these files cannot be what was written, or are of no segment.
+    """
+    partition = filled(world)
+    world.restart()
+    folder, first = partition.folder, next(iter(told(partition)))
+
+    def found() -> list[str]:
+        survey = Survey(LocalDisk(), is_ours=True, was_clean=True, in_use=False)
+        steps = CheckedPartition(survey, folder).steps()
+        return [finding.path.name for finding in steps if isinstance(finding, Finding) and finding.is_fault]
+
+    assert found() == []
+    data = (folder / first).read_bytes()
+    for wrong in (data[:20], written([AbortedTransaction(ONE, 900, 901, 902)])):
+        (folder / first).write_bytes(wrong)
+        assert found() == [first]
+    (folder / first).write_bytes(data)
+    stranger = file_name(1, ABORTED_INDEX)
+    (folder / stranger).write_bytes(b"")
+    assert found() == [stranger]
+
+
 class Transacting(Life):
     """
     The same with transactions, under a cleaner.
@@ -207,6 +318,17 @@ class Transacting(Life):
         border = partition.log.segments[-1].base_offset
         assert [one for one in read if one.offset >= border] == [one for one in expected if one.offset >= border]
         check_whole(partition)
+        self.check_files(partition)
+
+    def check_files(self, partition: LogPartition) -> None:
+        """
+        Beside each full segment the file tells what is known of its markers.
+        """
+        for segment in partition.log.segments[:-1]:
+            path = segment.path.with_suffix(ABORTED_INDEX)
+            is_there = path.name in self.disk.names(partition.folder)
+            entries = sound(self.disk.read(path), segment.base_offset) if is_there else []
+            assert entries == aborted(partition).ended_between(segment.base_offset, segment.next_offset)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -140,11 +140,17 @@ class GroupAtWork:
             *faults(self.events, ends, find_out_s),
         ]
 
-    def _acknowledged(self) -> dict[Place, list[int]]:
+    def _acknowledged(self) -> dict[Place, list[int | None]]:
         return {place(*stream.place): [*found.values()] for stream, found in self._ledger.acknowledged.items()}
 
     def _ends(self) -> dict[Place, int]:
-        return {where: max(offsets) + 1 for where, offsets in self._acknowledged().items()}
+        """
+        Of a record whose offset nobody was told it is known that it is there.
+        """
+        return {
+            where: max([len(offsets), *(offset + 1 for offset in offsets if offset is not None)])
+            for where, offsets in self._acknowledged().items()
+        }
 
     def _all_is_committed(self) -> bool:
         """

@@ -100,7 +100,7 @@ class Retaining:
         header = batch.header
         if header.last_offset < self.log_start:
             return None
-        if not may_go or header.base_offset >= self.latest.end:
+        if not may_go or header.last_offset >= self.latest.end - 1:
             return batch
         if not header.records_count:
             return self._emptied(batch)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from kgateway.broker.aborted import AbortedTransaction
 from kgateway.broker.log.compaction import helper
 from kgateway.broker.log.compaction.cleaning import Job, compact
 from kgateway.broker.log.compaction.helper import Helper, main
@@ -22,6 +23,7 @@ from kgateway.broker.log.compaction.latest import ENTRY_BYTES
 from kgateway.broker.log.compaction.retaining import LastBatch
 from kgateway.broker.log.walking import Damaged
 from kgateway.records.batch import batches
+from kgateway.records.control import Marker, marker_batch
 from tests.broker.log.compaction.jobs import TOKEN, Jobs, keyed
 
 MEMORY_BYTES = 1 << 20
@@ -71,14 +73,18 @@ def test_it_does_the_job(jobs: Jobs, two: Helper) -> None:
     """
     What comes out is what it is without a process.
     """
-    jobs.write([keyed(b"a", b"b", producer_id=7, producer_epoch=0, base_sequence=0)], [keyed(b"a", b"b")])
-    last = {7: LastBatch(0, 1)}
-    outcome = two.compact(jobs.job(last_batches=last))
-    assert jobs.left(outcome) == [2, 3]
+    jobs.write(
+        [keyed(b"a", b"b", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)],
+        [marker_batch(7, 0, Marker(False, 3), 5), keyed(b"a", b"b")],
+    )
+    last, aborted = {7: LastBatch(0, 1)}, [AbortedTransaction(7, 0, 2, 3)]
+    outcome = two.compact(jobs.job(last_batches=last, aborted=aborted))
+    assert jobs.left(outcome) == [2, 3, 4]
+    assert outcome.rewritten[0].aborted == aborted
     assert next(batches(jobs.data(outcome.rewritten[0]))).header.producer_id == 7
-    assert outcome == compact(jobs.job(last_batches=last, token="other"), jobs.disk)
+    assert outcome == compact(jobs.job(last_batches=last, aborted=aborted, token="other"), jobs.disk)
     assert (outcome.records_seen, outcome.records_kept, len(outcome.rewritten)) == (4, 2, 1)
-    assert two.compact(jobs.job(first_dirty=4)).keys == 0
+    assert two.compact(jobs.job(first_dirty=5)).keys == 0
 
 
 def test_one_process_until_it_rests(jobs: Jobs, two: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
