@@ -5,11 +5,13 @@ COMPACTION_SEEDS is how many histories are cut off so.
 """
 
 import os
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from twisted.internet.task import Clock
@@ -151,6 +153,9 @@ class Life:
             assert known.window[-1].last_sequence == self.sequence - 1
 
 
+L = TypeVar("L", bound=Life)
+
+
 def prepared(seed: int) -> Life:
     """
     Ready to be compacted, for the first time or for the second.
@@ -166,6 +171,31 @@ def prepared(seed: int) -> Life:
             for _ in range(15):
                 life.write()
     return life
+
+
+def cut_off_everywhere(make: Callable[[int], L], seed: int, *, power: bool) -> Iterator[L]:
+    """
+    One life after the other whose compaction ends with another operation on the disk, until it ends by itself; and
+    which goes on in the next process, compacts, and writes.
+    """
+    for operations in count():
+        life = make(seed)
+        life.chance.seed(seed + operations)  # what a crash leaves differs from one to the next
+        life.disk.stop_after(operations)
+        with capturedLogs(), suppress(PowerLoss):
+            life.compact()
+        is_whole = not life.disk.off
+        life.again(power=power)
+        life.check()
+        life.compact()
+        life.check()
+        for _ in range(3):
+            life.write()
+        life.check()
+        yield life
+        if is_whole:
+            assert operations > 20
+            return
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
@@ -200,29 +230,11 @@ def test_crash_at_every_operation(seed: int, power: bool) -> None:
     Wherever compaction is cut off, nothing is lost and nothing comes back out of order; the next process compacts on,
     and leaves nothing lying about.
     """
-    operations = 0
-    while True:
-        life = prepared(seed)
-        life.chance.seed(seed + operations)  # what a crash leaves differs from one to the next
-        life.disk.stop_after(operations)
-        with capturedLogs(), suppress(PowerLoss):
-            life.compact()
-        is_whole = not life.disk.off
-        life.again(power=power)
-        life.check()
-        life.compact()
-        life.check()
-        for _ in range(3):
-            life.write()
-        life.check()
+    for life in cut_off_everywhere(prepared, seed, power=power):
         for _ in range(6):
             life.compact()  # there is nothing to do any more, but for what file.delete.delay.ms has put off
         names = life.disk.names(life.partition.folder)
-        assert not [name for name in names if name.endswith((".cleaned", ".deleted", ".compacted"))], operations
-        if is_whole:
-            break
-        operations += 1
-    assert operations > 20
+        assert not [name for name in names if name.endswith((".cleaned", ".deleted", ".compacted"))]
 
 
 @pytest.mark.parametrize("seed", _CRASH_SEEDS)
