@@ -1,6 +1,6 @@
 """
-FindCoordinator: which gateway looks after a group or a transactional id. Groups are loaded as soon as somebody asks,
-and the answer waits a little for them: not every client asks again patiently where it is told that they are loading.
+FindCoordinator: which gateway looks after a group or a transactional id. They are loaded as soon as somebody asks, and
+the answer waits a little for them: not every client asks again patiently where it is told that they are loading.
 
  - v0: groups only
  - v1: transactional ids too; error_message, throttle_time_ms
@@ -13,8 +13,8 @@ from twisted.internet.defer import Deferred, DeferredList
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.view import NO_NODE, Node
 from kgateway.groups.groups import Groups
-from kgateway.messages.end_txn import EndTxnRequest
 from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kgateway.transactions.transactions import Transactions
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _KINDS = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
@@ -55,11 +55,14 @@ def _response(found: list[FindCoordinatorResponse.Coordinator], context: Context
 
 def _loading(key_type: int, found: list[FindCoordinatorResponse.Coordinator], context: Context) -> list[Deferred[None]]:
     """
-    What fires when the groups that are looked after here can be asked for.
+    What fires when those that are looked after here can be asked for.
     """
-    if _KINDS.get(key_type) is not Resource.GROUP:
-        return []
-    return context.service(Groups).loading(one.key for one in found if one.error_code == ErrorCode.NONE)
+    kind, keys = _KINDS.get(key_type), [one.key for one in found if one.error_code == ErrorCode.NONE]
+    return _service(kind, context).loading(keys) if kind else []
+
+
+def _service(kind: Resource, context: Context) -> Groups | Transactions:
+    return context.service(Groups) if kind is Resource.GROUP else context.service(Transactions)
 
 
 def _find(key_type: int, key: str, context: Context) -> FindCoordinatorResponse.Coordinator:
@@ -89,10 +92,4 @@ def _coordinator(key_type: int, key: str, context: Context) -> Node:
         wanted = "0, for a group, and 1, for a transactional id, are served"
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"key_type is {key_type}: {wanted}")
     context.demand(Operation.DESCRIBE, kind, key)
-    if kind is Resource.TRANSACTIONAL_ID and EndTxnRequest.__spec__.key not in context.served:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{key} has no coordinator: transactions are not served")
-    here = Node(context.broker.node_id)
-    if kind is Resource.GROUP:
-        return context.service(Groups).coordinator(key) or here
-    coordinator = context.broker.coordinator(kind, key)
-    return coordinator if isinstance(coordinator, Node) else here
+    return _service(kind, context).coordinator(key) or Node(context.broker.node_id)

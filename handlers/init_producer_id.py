@@ -6,11 +6,13 @@ InitProducerId: gives a producer the id and epoch it writes with.
  - v6: for two-phase commit; unstable in Kafka 4.3 (KIP-939), and not served
 
 A producer without a transactional id always gets a fresh id, whatever it had before: nobody else knows it, so there is
-nobody to fence. Transactions are not served yet.
+nobody to fence. For one with a transactional id the coordinator decides.
 """
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kgateway.transactions.state import Identity
+from kgateway.transactions.transactions import Transactions
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _NONE = -1
@@ -31,12 +33,12 @@ async def init_producer_id(request: InitProducerIdRequest, context: Context) -> 
     try:
         _check_permission(request.transactional_id, context)
         _check(request)
-        producer_id = await context.broker.new_producer_id()
+        producer = await _producer(request, context)
     except KafkaError as error:
         code = context.refuse(error, request.transactional_id or "")
         return InitProducerIdResponse(throttle_time_ms=0, error_code=code, producer_epoch=_NONE)
     return InitProducerIdResponse(
-        throttle_time_ms=0, error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=_FIRST_EPOCH
+        throttle_time_ms=0, error_code=ErrorCode.NONE, producer_id=producer.producer_id, producer_epoch=producer.epoch
     )
 
 
@@ -63,6 +65,12 @@ def _check(request: InitProducerIdRequest) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
     if request.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-    if request.transactional_id is not None:
-        reason = f"{request.transactional_id} cannot begin: transactions are not served here"
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, reason)
+
+
+async def _producer(request: InitProducerIdRequest, context: Context) -> Identity:
+    transactional_id = request.transactional_id
+    if transactional_id is None:
+        return Identity(await context.broker.new_producer_id(), _FIRST_EPOCH)
+    known = None if request.producer_id == _NONE else Identity(request.producer_id, request.producer_epoch)
+    transactions, timeout_ms = context.service(Transactions), request.transaction_timeout_ms
+    return await transactions.init(transactional_id, timeout_ms, known, context.version)

@@ -5,16 +5,20 @@ Produce: appends record batches to partitions this gateway owns.
  - v7: zstd is allowed (KIP-110)
  - v8: a refusal names the records that it is for (KIP-467)
  - v10: a refusal by who is not the leader names the leader and where it is (KIP-951)
+ - v11: TRANSACTION_ABORTABLE (KIP-890)
+ - v12: partitions become part of a transaction without AddPartitionsToTxn
  - v13: topics by id (KIP-516)
 
 All batches are appended before anything is waited for, so the next request may start at once and still comes after.
 What acks waits for, and for how long, concerns the answer alone: an append that was started is never taken back.
 
 Message sets, and batches of topics with a `compression.type`, are made into what is appended first, which takes time,
-and so it does to look at each of many records, where the topic asks for that. Until then all that comes behind them
-through the same connection waits for its turn.
+and so it does to look at each of many records, where the topic asks for that. Of the first batch of a transaction its
+coordinator is asked (`transactions/joining.py`). Until then all that comes behind them through the same connection
+waits for its turn.
 """
 
+from contextlib import suppress
 from typing import NamedTuple, cast
 
 from twisted.internet.defer import Deferred
@@ -29,6 +33,9 @@ from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.partitions import foreseen, topic_named, topic_of_id
 from kgateway.records.batch import TRANSACTIONAL_BIT, Batch
 from kgateway.records.steps import Steps
+from kgateway.transactions.joining import Dialect, begins, join
+from kgateway.transactions.state import Identity, Place
+from kgateway.transactions.transactions import Transactions
 from kgateway.wire.errors import ErrorCode, KafkaError, RecordsRefused
 from kgateway.wire.types import Buffer
 
@@ -44,6 +51,8 @@ ACKS_LEADER = 1
 ACKS_ALL = -1
 
 _ADMIN_CLIENT = "__admin_client"  # the client id by which Kafka's own tools may write to internal topics
+_ABORTABLE_SINCE = 11
+_ADDS_SINCE = 12
 _UNKNOWN = -1
 _NO_ERROR = ErrorCode.NONE  # in Python 3.11 a look-up in the enum costs as much as three calls
 _FROM_CLIENT = Origin.CLIENT
@@ -132,11 +141,22 @@ async def _write_one(
 ) -> Answer:
     try:
         batch = await making
+        if batch is not None and batch.header.attributes & TRANSACTIONAL_BIT:
+            await _join(topic, data, batch, request, context)
     except Exception as error:
         return _refused(foreseen(error, f"{topic.name}-{data.index}"), topic.name, data.index, context)
     if batch is None:
         return Answer(index=data.index, error_code=_NO_ERROR, base_offset=_UNKNOWN)
     return _write(topic, data, request, context, unsettled, batch)
+
+
+async def _join(topic: Topic, data: PartitionData, batch: Batch, request: ProduceRequest, context: Context) -> None:
+    _check_named(request)
+    assert request.transactional_id
+    version, who = context.version, Identity(batch.header.producer_id, batch.header.producer_epoch)
+    dialect = Dialect(version >= _ADDS_SINCE, version >= _ABORTABLE_SINCE, ErrorCode.NOT_ENOUGH_REPLICAS)
+    transactions, place = context.service(Transactions), Place(topic.name, data.index)
+    await join(transactions, request.transactional_id, who, place, dialect)
 
 
 def _appended(own: Deferred[None], context: Context) -> None:
@@ -194,12 +214,23 @@ def _write_topic(
         told = foreseen(error, name)
         answers += [_refused(told, name, partition.index, context) for partition in data.partition_data]
     else:
-        if at_once and topic.config.codec is None and not (topic.config.judges_records and _take_long(data)):
+        takes_time = topic.config.judges_records and _take_long(data)
+        joins = request.transactional_id is not None and _join_any(topic, data, context)
+        if at_once and topic.config.codec is None and not takes_time and not joins:
             for partition in data.partition_data:
                 answers.append(_write(topic, partition, request, context, unsettled))
         else:
             unmade.append(Unmade(topic, data.partition_data, answers))
     return TopicAnswer(name=data.name, topic_id=data.topic_id, partition_responses=answers)
+
+
+def _join_any(topic: Topic, data: TopicData, context: Context) -> bool:
+    for partition in data.partition_data:
+        with suppress(KafkaError):  # which is told where it is written
+            owned = context.broker.partition(topic.id, partition.index)
+            if begins(cast("Buffer | None", partition.records), owned):
+                return True
+    return False
 
 
 def _take_long(data: TopicData) -> bool:
@@ -227,14 +258,15 @@ def _write(
     batch: Batch | None = None,
 ) -> Answer:
     log_start, origin = _UNKNOWN, Origin.JUDGED
+    if batch is not None and batch.header.attributes & TRANSACTIONAL_BIT:
+        origin = Origin.JOINED
     try:
         partition = context.broker.partition(topic.id, data.index)
         log_start = partition.log_start
         if batch is None:
             batch, origin = the_batch(cast("Buffer | None", data.records), context.version), _FROM_CLIENT
-        if batch.header.attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
-            reason = "the batch is transactional, and the request names no transactional id"
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason)
+            if batch.header.attributes & TRANSACTIONAL_BIT:
+                _check_named(request)
         appended = partition.append(batch, origin)
     except Exception as error:
         told = foreseen(error, f"{topic.name}-{data.index}")
@@ -251,6 +283,12 @@ def _write(
         if acknowledged is not None:
             unsettled.append(Unsettled(answer, f"{topic.name}-{data.index}", acknowledged))
     return answer
+
+
+def _check_named(request: ProduceRequest) -> None:
+    if request.transactional_id is None:
+        reason = "the batch is transactional, and the request names no transactional id"
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason)
 
 
 def _acknowledged(appended: Appended, acks: int) -> Deferred[None] | None:

@@ -13,6 +13,7 @@ from twisted.plugin import IPlugin
 from zope.interface import implementer
 
 from kgateway.context import Context as Context
+from kgateway.context import Service as Service
 from kgateway.interfaces import IApiFilter, IApiHandler, Proceed, Response
 from kgateway.security.permissions import Free, Need
 from kgateway.security.permissions import Operation as Operation
@@ -40,6 +41,7 @@ class Handler:
     needs: tuple[Need | Free, ...]
     overlaps: bool
     polls: bool
+    starts: tuple[type[Service], ...]
     replaces: bool
     priority: int
     function: Handle
@@ -76,6 +78,7 @@ def api(
     advertised: str | None = None,
     overlaps: bool = False,
     polls: bool = False,
+    starts: Sequence[type[Service]] = (),
     replaces: bool = False,
     priority: int = 0,
 ) -> Callable[[Handle], Handler]:
@@ -85,8 +88,9 @@ def api(
     `needs` is what the function asks of the context before it acts, or `Free` with the reason why it asks nothing; a
     handler that declares neither is not loaded. `advertised` names the versions clients are told of, where they are
     others. `overlaps` lets the next request of the connection start before this one is answered. A handler that `polls`
-    waits for something to happen, for long maybe; cancelled, it answers at once. `replaces` permits to take versions
-    from another handler, of lower priority.
+    waits for something to happen, for long maybe; cancelled, it answers at once. `starts` names services that have work
+    to do from the start of the gateway on, whether anybody asks or not. `replaces` permits to take versions from
+    another handler, of lower priority.
     """
 
     def plugin(function: Handle) -> Handler:
@@ -99,6 +103,7 @@ def api(
             needs=(needs,) if isinstance(needs, Need | Free) else tuple(needs),
             overlaps=overlaps,
             polls=polls,
+            starts=tuple(starts),
             replaces=replaces,
             priority=priority,
             function=function,

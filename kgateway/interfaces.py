@@ -16,6 +16,7 @@ from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config_resource import Change, ConfigResource
 from kgateway.cluster.log_dir import Measured, Places
 from kgateway.cluster.partition import Appended, EpochEnd, Found, Isolation, Origin, Read
+from kgateway.cluster.undecided import Undecided
 from kgateway.cluster.view import ClusterView, NewTopic, Node, Topic
 from kgateway.records.batch import Batch
 from kgateway.records.steps import Steps
@@ -26,6 +27,7 @@ from kgateway.wire.uuids import Uuid
 
 Cancel = Callable[[], None]
 KeyValue = tuple[bytes, bytes | None]  # a record of a state log; without a value it is a tombstone
+ProducerEpoch = tuple[int, int]  # the id of a producer, and its epoch
 Response = Message | Awaitable[Message | None] | None
 Proceed = Callable[[Message], Awaitable[Message | None]]
 
@@ -105,15 +107,17 @@ class IStateLog(Interface):
     """
 
     epoch: int = Attribute("the leader epoch under which this gateway is the coordinator")
+    index: int = Attribute("which partition of the internal topic it is")
 
-    def replay() -> Iterator[list[KeyValue]] | Deferred[Iterator[list[KeyValue]]]:
+    def replay() -> "Deferred[IReplay]":
         """
-        The state as records, oldest first, in pieces that can be worked off one by one.
+        The state as it was written.
         """
 
-    def append(records: Sequence[KeyValue]) -> Appended:
+    def append(records: Sequence[KeyValue], producer: ProducerEpoch | None = None) -> Appended:
         """
-        Write records as one batch; MESSAGE_TOO_LARGE where one of them is larger than the topic takes.
+        Write records as one batch, in the transaction of a producer or in none; MESSAGE_TOO_LARGE where one of them is
+        larger than the topic takes.
         """
 
     def snapshot(state: Iterable[KeyValue]) -> Deferred[None]:
@@ -124,6 +128,25 @@ class IStateLog(Interface):
     def on_lost(listener: Callable[[], None]) -> Cancel:
         """
         Call when this gateway ceases to be the coordinator.
+        """
+
+
+class IReplay(Interface):
+    """
+    The state of a coordinator as it was written.
+    """
+
+    undecided: Undecided[bytes, bytes] = Attribute("behind all pieces, what is in transactions that have not ended")
+
+    def __next__() -> list[KeyValue]:
+        """
+        The next piece.
+        """
+
+    def __iter__() -> Iterator[list[KeyValue]]:
+        """
+        As records, oldest first, in pieces that can be worked off one by one, once. What was written in a transaction
+        comes when that is committed, unless something later has taken its place.
         """
 
 
@@ -245,6 +268,7 @@ class IApiHandler(Interface):
     needs: tuple[Need | Free, ...] = Attribute("what the authorizer is asked")
     overlaps: bool = Attribute("whether the next request of the connection may start before this one is answered")
     polls: bool = Attribute("whether it may wait for something to happen, and answers at once when it is cancelled")
+    starts: tuple[type, ...] = Attribute("services that work from the start on, whether anybody asks or not")
     replaces: bool = Attribute("whether it may take versions from another handler")
     priority: int = Attribute("of two handlers that both may, the higher one serves")
 

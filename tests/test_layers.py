@@ -27,10 +27,18 @@ MAY_IMPORT = {
     "kgateway.broker.aborted": set(),
     "kgateway.broker.partition_transactions": {"kgateway.broker.aborted"},
     "kgateway.broker.producers": {"kgateway.broker.partition_transactions", "kgateway.records", "kgateway.wire"},
+    "kgateway.broker.rounds": set(),
+    "kgateway.coordinating.places": {"kgateway.security.permissions"},
     "kgateway.interfaces": _LOGIC | {"kgateway.broker.producers", "kgateway.security.permissions"},
     "kgateway.security": {"kgateway.interfaces", "kgateway.security.permissions"},
     "kgateway.broker": _LOGIC
-    | {"kgateway.broker.aborted", "kgateway.broker.producers", "kgateway.security.permissions"},
+    | {
+        "kgateway.broker.aborted",
+        "kgateway.broker.producers",
+        "kgateway.broker.rounds",
+        "kgateway.coordinating.places",
+        "kgateway.security.permissions",
+    },
     "kgateway.broker.seaweed": _LOGIC
     | {"kgateway.broker", "kgateway.broker.producers", "kgateway.security.permissions"},
     "kgateway.broker.seaweedmq": _LOGIC
@@ -38,6 +46,7 @@ MAY_IMPORT = {
         "kgateway.broker",
         "kgateway.broker.producers",
         "kgateway.broker.seaweed",
+        "kgateway.coordinating.places",
         "kgateway.security.permissions",
     },
     "kgateway.later": {"kgateway.wire"},
@@ -57,7 +66,25 @@ MAY_IMPORT = {
         "kgateway.partitions",
         "kgateway.security.permissions",
     },
-    "kgateway.groups": _LOGIC | {"kgateway.config", "kgateway.context", "kgateway.security.permissions"},
+    "kgateway.coordinating": _LOGIC | {"kgateway.security.permissions"},
+    "kgateway.groups": _LOGIC
+    | {
+        "kgateway.config",
+        "kgateway.context",
+        "kgateway.coordinating",
+        "kgateway.coordinating.places",
+        "kgateway.security.permissions",
+        "kgateway.transactions",
+    },
+    "kgateway.transactions": _LOGIC
+    | {
+        "kgateway.broker.rounds",
+        "kgateway.config",
+        "kgateway.context",
+        "kgateway.coordinating",
+        "kgateway.coordinating.places",
+        "kgateway.security.permissions",
+    },
     "handlers": _LOGIC
     | {
         "kgateway.acknowledgement",
@@ -71,6 +98,7 @@ MAY_IMPORT = {
         "kgateway.loggers",
         "kgateway.partitions",
         "kgateway.security.permissions",
+        "kgateway.transactions",
     },
     "kgateway.observe.plain": set(),
     "kgateway.observe.reasons": {"kgateway.wire"},
@@ -168,6 +196,7 @@ _VALUES = {"twisted.internet.defer", "twisted.internet.interfaces", "twisted.log
 MAY_IMPORT_TWISTED = {
     "kgateway.cluster": _VALUES,
     "kgateway.broker": _VALUES,
+    "kgateway.broker.rounds": _VALUES,
     "kgateway.broker.seaweed": {"twisted"},
     "kgateway.broker.seaweedmq": _VALUES | {"twisted.internet.task"},
     "kgateway.interfaces": _VALUES,
@@ -179,7 +208,9 @@ MAY_IMPORT_TWISTED = {
     "kgateway.partitions": _VALUES,
     "kgateway.converting": _VALUES,
     "kgateway.fetching": _VALUES,
+    "kgateway.coordinating": _VALUES,
     "kgateway.groups": _VALUES,
+    "kgateway.transactions": _VALUES,
     "handlers": _VALUES,
     "kgateway.observe": _VALUES | {"twisted.internet.task"},
     "kgateway.control": {"twisted"},

@@ -10,13 +10,14 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from kgateway.broker.in_order import InOrder
-from kgateway.broker.state_log import STATE_TOPICS, StateLog, place_of
+from kgateway.broker.state_log import StateLog
 from kgateway.broker.topic_defaults import TopicDefaults
 from kgateway.broker.waiters import Waiters
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import AllOverrides, Change, ConfigKind, ConfigResource
 from kgateway.cluster.names import no_such_topic
 from kgateway.cluster.view import ClusterView, NewTopic, Node, PartitionState, Topic
+from kgateway.coordinating.places import STATE_TOPICS, place_of
 from kgateway.interfaces import Cancel, IPeers
 from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError

@@ -15,10 +15,11 @@ from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, deleted, no_parti
 from kgateway.broker.memory_partition import MemoryPartition
 from kgateway.broker.producers import EXPIRY_MS
 from kgateway.broker.retention_rounds import CHECK_MS, RetentionRounds
-from kgateway.broker.state_log import STATE_TOPICS, MemorySnapshots, StateLog
+from kgateway.broker.state_log import MemorySnapshots, StateLog
 from kgateway.cluster.config_resource import Change, ConfigResource, changed
 from kgateway.cluster.log_dir import Measured, Places
 from kgateway.cluster.view import NewTopic, Topic
+from kgateway.coordinating.places import STATE_TOPICS
 from kgateway.interfaces import IBroker
 from kgateway.security.permissions import Resource
 from kgateway.wire.uuids import Uuid

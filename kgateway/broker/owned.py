@@ -52,8 +52,8 @@ class OwnedPartition:
                 check_admission(batch, config, now_ms, self._place)
             else:
                 check_header(batch, config)
-            if batch.header.is_transactional:
-                raise KafkaError(ErrorCode.INVALID_TXN_STATE, "this broker has no transactions")
+            if batch.header.is_transactional and origin is not Origin.JOINED:
+                self._check_joined(batch.header)
         elif batch.header.is_control:
             return self._append_marker(batch, now_ms)
         return self._append(batch, now_ms)
@@ -163,6 +163,11 @@ class OwnedPartition:
             return []
         reaching = aborted.reaching(offset, last_header(found[-1]).last_offset + 1)
         return [Aborted(one.producer_id, one.first_offset) for one in reaching]
+
+    def _check_joined(self, header: BatchHeader) -> None:
+        if not self._producers.has_open(header.producer_id, header.producer_epoch):
+            who = f"producer {header.producer_id} in epoch {header.producer_epoch}"
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self._place} is no part of a transaction of {who}")
 
     def _check_offset(self, offset: int) -> None:
         if not self.log_start <= offset <= self.log_end:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from kgateway.broker.partition_transactions import PartitionTransactions
-from kgateway.records.batch import Batch, BatchHeader
+from kgateway.records.batch import TRANSACTIONAL_BIT, Batch, BatchHeader
 from kgateway.records.control import Marker, read_marker
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -67,6 +67,12 @@ class ProducerTable:
     producers: OrderedDict[int, Producer] = field(default_factory=OrderedDict)  # that were seen longest ago come first
     transactions: PartitionTransactions = field(default_factory=PartitionTransactions)
 
+    def has_open(self, producer_id: int, epoch: int) -> bool:
+        """
+        Whether this producer has a transaction open here in this epoch.
+        """
+        return producer_id in self.transactions.open and self.producers[producer_id].epoch == epoch
+
     def duplicate(self, header: BatchHeader) -> Written | None:
         """
         The batch this one repeats, if it is still remembered.
@@ -91,7 +97,7 @@ class ProducerTable:
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"producer {header.producer_id} has epoch {epoch} here, and sends {header.producer_epoch}",
             )
-        if not header.is_transactional and header.producer_id in self.transactions.open:
+        if header.producer_id in self.transactions.open and not header.is_transactional:
             reason = f"producer {header.producer_id} sends a batch of no transaction, and has one open here"
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, reason)
         # A client may send an id without an epoch; Kafka, too, has no order for its batches then.
@@ -123,7 +129,7 @@ class ProducerTable:
         """
         header = batch.header
         self.remember(header, base_offset, now_ms)
-        if not header.is_transactional:
+        if not header.attributes & TRANSACTIONAL_BIT:
             return
         if not header.is_control:
             self.transactions.begin(header.producer_id, base_offset)

@@ -2,14 +2,12 @@
 The state of a coordinator, kept in a partition of an internal topic: the same over every broker.
 
 A batch is what was appended at once. A snapshot is the state after the records before an offset; it is kept elsewhere,
-and once it is, a replay needs only what the partition has from that offset on.
+and once it is, a replay needs only what the partition has from that offset on. It begins where the first transaction
+does that was open then, of which the snapshot knows nothing; what is read twice so ends up the same.
 """
 
-from codecs import getencoder
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import chain, islice
-from struct import iter_unpack
 from typing import NamedTuple, Protocol
 
 from twisted.internet.defer import Deferred, succeed
@@ -18,23 +16,19 @@ from zope.interface import implementer
 
 from kgateway.broker.waiters import Waiters
 from kgateway.cluster.partition import EARLIEST_OFFSET, Appended, Isolation, Origin
-from kgateway.interfaces import Cancel, IPartition, IStateLog, KeyValue
-from kgateway.records.batch import batches
+from kgateway.cluster.undecided import Undecided
+from kgateway.interfaces import Cancel, IPartition, IReplay, IStateLog, KeyValue, ProducerEpoch
+from kgateway.records.batch import Batch, batches
 from kgateway.records.builder import BatchBuilder
+from kgateway.records.control import read_marker
 from kgateway.records.record import records
-from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.types import Buffer
 
-# Whose state is in which topic.
-STATE_TOPICS = {Resource.GROUP: "__consumer_offsets", Resource.TRANSACTIONAL_ID: "__transaction_state"}
 STATE_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
 PIECE_RECORDS = 500  # a millisecond or two to decode
 _READ_BYTES = 1 << 20
-_HASHES, _SHORT = 10_000, 250  # how many are remembered, of ids that are so long at most
 
-# Looked up now: a daemon that has given up its rights may not be able to read Python's modules any more.
-_as_java_has_it = getencoder("utf-16-le")
 _NOT_OURS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
@@ -45,6 +39,54 @@ class Snapshot(NamedTuple):
 
     offset: int
     state: Iterable[KeyValue]
+
+
+@implementer(IReplay)
+class Replay:
+    """
+    A state, and the batches behind it.
+    """
+
+    def __init__(self, state: Iterable[KeyValue], found: Iterable[Buffer]) -> None:
+        self.undecided: Undecided[bytes, bytes] = Undecided()
+        self._records = chain(state, self._decided(found))
+
+    def __iter__(self) -> Iterator[list[KeyValue]]:
+        return self
+
+    def __next__(self) -> list[KeyValue]:
+        piece = list(islice(self._records, PIECE_RECORDS))
+        if not piece:
+            raise StopIteration
+        return piece
+
+    def _decided(self, found: Iterable[Buffer]) -> Iterator[KeyValue]:
+        for data in found:
+            for batch in batches(data):
+                if batch.header.is_control:
+                    yield from self._ended(batch)
+                elif batch.header.is_transactional:
+                    self._hold(batch)
+                else:
+                    yield from self._plain(batch)
+
+    def _plain(self, batch: Batch) -> Iterator[KeyValue]:
+        undecided = self.undecided
+        for record in records(batch):
+            if record.key is not None:
+                if undecided:
+                    (undecided.forget if record.value is None else undecided.overtake)(record.key)
+                yield record.key, record.value
+
+    def _hold(self, batch: Batch) -> None:
+        for record in records(batch):
+            if record.key is not None and record.value is not None:
+                self.undecided.put(batch.header.producer_id, record.key, record.value)
+
+    def _ended(self, batch: Batch) -> Iterator[KeyValue]:
+        marker = read_marker(batch)
+        if marker:
+            yield from self.undecided.end(batch.header.producer_id, commits=marker.commits)
 
 
 class Snapshots(Protocol):
@@ -87,6 +129,7 @@ class StateLog:
 
     def __init__(self, partition: IPartition, snapshots: Snapshots, now_ms: Callable[[], int]) -> None:
         self.epoch = partition.leader_epoch
+        self.index = partition.index
         self._partition = partition
         self._snapshots = snapshots
         self._now_ms = now_ms
@@ -100,11 +143,14 @@ class StateLog:
         """
         return self._partition.lost is not None
 
-    def replay(self) -> Deferred[Iterator[list[KeyValue]]]:
+    def replay(self) -> Deferred[IReplay]:
         return Deferred.fromCoroutine(self._replay()).addErrback(_not_coordinator)
 
-    def append(self, records: Sequence[KeyValue]) -> Appended:
+    def append(self, records: Sequence[KeyValue], producer: ProducerEpoch | None = None) -> Appended:
         now_ms, builder = self._now_ms(), BatchBuilder()
+        if producer is not None:
+            builder.producer_id, builder.producer_epoch = producer
+            builder.is_transactional = True
         size_max = self._partition.topic.config.max_message_bytes
         for key, value in records:
             if len(key) + len(value or b"") > size_max:
@@ -121,8 +167,9 @@ class StateLog:
         return appended
 
     def snapshot(self, state: Iterable[KeyValue]) -> Deferred[None]:
-        taken = Snapshot(self._partition.log_end, list(state))
-        return Deferred.fromCoroutine(self._save(taken)).addErrback(_not_coordinator)
+        partition = self._partition
+        taken = Snapshot(partition.last_stable, list(state))
+        return Deferred.fromCoroutine(self._save(taken, partition.log_end)).addErrback(_not_coordinator)
 
     def on_lost(self, listener: Callable[[], None]) -> Cancel:
         cancel = self._losers.add(listener)
@@ -136,7 +183,7 @@ class StateLog:
             self._unwatch()
             self._losers.wake()
 
-    async def _replay(self) -> Iterator[list[KeyValue]]:
+    async def _replay(self) -> IReplay:
         """
         The bytes are fetched first, which may wait; they are decoded as the pieces are asked for, which takes time.
         """
@@ -152,10 +199,10 @@ class StateLog:
             found += read.batches
             *_, newest = batches(read.batches[-1])
             offset = newest.header.last_offset + 1
-        return _pieces(chain(last.state, _records(found)))
+        return Replay(last.state, found)
 
-    async def _save(self, taken: Snapshot) -> None:
-        await self._safe(taken.offset)
+    async def _save(self, taken: Snapshot, end: int) -> None:
+        await self._safe(end)
         await self._snapshots.save(taken)
 
     def _safe(self, offset: int) -> Deferred[None]:
@@ -175,39 +222,6 @@ class StateLog:
         cancel = self._partition.watch(look)
         look()
         return safe
-
-
-def place_of(key: str, partition_count: int) -> int:
-    """
-    Which partition has the state of a group or transactional id: Kafka's choice, by the hash that strings have in Java.
-    """
-    hashed = _remembered(key) if len(key) <= _SHORT else _hashed(key)
-    if hashed == 1 << 31:  # the number without an absolute value, for which Kafka takes 0
-        return 0
-    return min(hashed, (1 << 32) - hashed) % partition_count
-
-
-def _hashed(key: str) -> int:
-    hashed = 0
-    units, _ = _as_java_has_it(key, "surrogatepass")
-    for (unit,) in iter_unpack("<H", units):
-        hashed = (31 * hashed + unit) & 0xFFFFFFFF
-    return hashed
-
-
-_remembered = lru_cache(_HASHES)(_hashed)  # every request of a member asks for the same one
-
-
-def _records(found: Iterable[Buffer]) -> Iterator[KeyValue]:
-    for data in found:
-        for batch in batches(data):
-            if not batch.header.is_control:
-                yield from ((record.key, record.value) for record in records(batch) if record.key is not None)
-
-
-def _pieces(state: Iterator[KeyValue]) -> Iterator[list[KeyValue]]:
-    while piece := list(islice(state, PIECE_RECORDS)):
-        yield piece
 
 
 def _translated(error: KafkaError) -> KafkaError:

@@ -16,12 +16,13 @@ NO_EPOCH = -1
 
 class Origin(Enum):
     """
-    Who writes: a client, who is checked, one whose records were judged before, or a coordinator of ours, who may also
-    write control batches.
+    Who writes: a client, who is checked; one whose records were judged before; one of whom it was also asked before
+    whether the partition is part of the transaction; or a coordinator of ours, who may also write control batches.
     """
 
     CLIENT = "client"
     JUDGED = "judged"
+    JOINED = "joined"
     COORDINATOR = "coordinator"
 
 

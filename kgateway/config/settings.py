@@ -301,6 +301,30 @@ class Settings:
     producer_id_expiration_ms: int = option(
         86_400_000, "how long a silent producer is remembered", duration(1), "producer.id.expiration.ms"
     )
+    transaction_max_timeout_ms: int = option(
+        900_000,
+        "the longest that a client may let its transactions be open",
+        duration(1),
+        "transaction.max.timeout.ms",
+    )
+    transaction_timeout_check_interval_ms: int = option(
+        10_000,
+        "how often transactions are looked for that are open for too long",
+        duration(1),
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+    )
+    transactional_id_expiration_ms: int = option(
+        604_800_000,
+        "how long a transactional id is remembered that nobody uses",
+        duration(1),
+        "transactional.id.expiration.ms",
+    )
+    transactional_id_check_interval_ms: int = option(
+        3_600_000,
+        "how often transactional ids are looked for that nobody uses",
+        duration(1),
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+    )
 
     def request_budget_bytes(self, machine_bytes: int) -> int:
         """

@@ -11,10 +11,10 @@ from twisted.python.failure import Failure
 
 from kgateway.cluster.view import Topic
 from kgateway.context import GatewayParts
+from kgateway.coordinating.turns import by_turns, in_pieces
 from kgateway.groups.expiry import left_behind, too_old
 from kgateway.groups.offsets import Place
 from kgateway.groups.shard import Held, Shard
-from kgateway.groups.turns import by_turns, in_pieces
 from kgateway.wire.errors import KafkaError
 
 _PIECE = 100  # groups

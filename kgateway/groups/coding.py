@@ -4,6 +4,7 @@ Rows as the records of `__consumer_offsets`, in Kafka's own form.
 The key of a record begins with an i16, the kind of the row; the value with an i16, the version of its table.
 """
 
+from kgateway.coordinating.prefixed import after_prefix, prefix_of, with_prefix
 from kgateway.groups.rows import Row
 from kgateway.interfaces import KeyValue
 from kgateway.messages.stored.consumer_group import (
@@ -24,8 +25,6 @@ from kgateway.messages.stored.consumer_group import (
 )
 from kgateway.messages.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
 from kgateway.messages.stored.offset_commit import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
-from kgateway.wire.codec import decoder, encode
-from kgateway.wire.malformed import Malformed, Place
 from kgateway.wire.schema import Message
 
 NEVER = -1  # an offset expires by the retention of the gateway
@@ -45,8 +44,6 @@ _TABLES: tuple[tuple[type[Message], type[Message]], ...] = (
 _BY_KIND = {key.__spec__.key: (key, value) for key, value in _TABLES}
 # What early brokers wrote of offsets has the same fields.
 _BY_KIND[LegacyOffsetCommitKey.__spec__.key] = OffsetCommitKey, OffsetCommitValue
-_PREFIX_SIZE = 2
-_PREFIXES = [number.to_bytes(_PREFIX_SIZE, "big") for number in range(32)]
 
 # The versions that Kafka 4.3 writes, where that is not the first.
 _WRITTEN = {OffsetCommitValue: 4, GroupMetadataValue: 3}
@@ -60,14 +57,14 @@ def encoded(row: Row) -> KeyValue:
     key, value = row
     kind = key.__spec__.key
     assert kind is not None, f"{type(key).__name__} is the key of no row"
-    return _PREFIXES[kind] + encode(key, _KEY_VERSION), None if value is None else _value(value)
+    return with_prefix(kind, key, _KEY_VERSION), None if value is None else _value(value)
 
 
 def _value(value: Message) -> bytes:
     version = _WRITTEN.get(type(value), 0)
     if isinstance(value, OffsetCommitValue) and value.expire_timestamp != NEVER:
         version = _WITH_EXPIRY
-    return _PREFIXES[version] + encode(value, version)
+    return with_prefix(version, value, version)
 
 
 def decoded(key: bytes, value: bytes | None) -> Row | None:
@@ -75,17 +72,17 @@ def decoded(key: bytes, value: bytes | None) -> Row | None:
     The row that a record is; `None` where it is of a kind or version that is not known here. Malformed where it is
     nothing at all.
     """
-    tables = _BY_KIND.get(_prefix(key))
+    tables = _BY_KIND.get(prefix_of(key))
     if tables is None:
         return None
     key_table, value_table = tables
-    found = _after_prefix(key_table, _KEY_VERSION, key)
+    found = after_prefix(key_table, _KEY_VERSION, key)
     if value is None:
         return Row(found, None)
-    version = _prefix(value)
+    version = prefix_of(value)
     if version not in value_table.__spec__.versions:
         return None
-    return Row(found, _after_prefix(value_table, version, value))
+    return Row(found, after_prefix(value_table, version, value))
 
 
 def group_of(key: Message) -> str:
@@ -94,14 +91,3 @@ def group_of(key: Message) -> str:
     """
     group_id: str = getattr(key, "group_id" if hasattr(key, "group_id") else "group")
     return group_id
-
-
-def _prefix(data: bytes) -> int:
-    return int.from_bytes(data[:_PREFIX_SIZE], "big", signed=True)
-
-
-def _after_prefix(table: type[Message], version: int, data: bytes) -> Message:
-    found, end = decoder(table, version)(data, _PREFIX_SIZE)
-    if end != len(data):
-        raise Malformed(Place(table.__spec__.name, version, "the end"), end, f"{len(data) - end} bytes are left over")
-    return found

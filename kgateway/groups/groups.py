@@ -3,7 +3,6 @@ All groups that this gateway coordinates.
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -13,18 +12,22 @@ from twisted.python.failure import Failure
 
 from kgateway.cluster.view import Node
 from kgateway.context import GatewayParts
+from kgateway.coordinating.places import STATE_TOPICS
+from kgateway.coordinating.shards import Shards
 from kgateway.groups.classic.group import ClassicGroup
 from kgateway.groups.clearing import Clearing
 from kgateway.groups.consumer.group import ConsumerGroup
 from kgateway.groups.group import Group, GroupType
 from kgateway.groups.migration import Migration
-from kgateway.groups.offsets import GroupOffsets
-from kgateway.groups.refusals import as_coordinator
+from kgateway.groups.offsets import GroupOffsets, Place
 from kgateway.groups.rows import Write
 from kgateway.groups.shard import Held, Shard, tombstones
 from kgateway.groups.taking_over import TakingOver
-from kgateway.interfaces import IStateLog
+from kgateway.interfaces import ProducerEpoch
+from kgateway.messages.stored.offset_commit import OffsetCommitValue
 from kgateway.security.permissions import Resource
+from kgateway.transactions.markers import Markers
+from kgateway.transactions.state import Place as TransactionPlace
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 G = TypeVar("G", bound=Group)
@@ -40,21 +43,23 @@ class Groups:
 
     def __init__(self, gateway: GatewayParts) -> None:
         self._gateway = gateway
-        self._shards: dict[IStateLog, Shard] = {}
-        self._is_stopped = False
         migration = self._migration = Migration(gateway, self.become)
         self._makers: dict[GroupType, Maker] = {
             GroupType.CLASSIC: migration.classic_group,
             GroupType.CONSUMER: migration.consumer_group,
         }
-        self._clearing = Clearing(gateway, self._known_shards)
-        self._known_shards()
+        self._shards: Shards[Shard] = Shards(
+            gateway.broker, Resource.GROUP, lambda log, ended: Shard(log, self._make, gateway.clock, ended)
+        )
+        self._clearing = Clearing(gateway, self._shards.known)
+        gateway.service(Markers).listen(self._ended)
+        self._shards.known()
 
     def get(self, group_id: str) -> Held:
         """
         The group and its offsets; GROUP_ID_NOT_FOUND where there is none.
         """
-        held = self._shard(group_id).groups.get(group_id)
+        held = self._shards.having(group_id).groups.get(group_id)
         if held is None:
             raise _not_found(group_id)
         return held
@@ -75,7 +80,7 @@ class Groups:
         """
         The group; where there is none, a new one for a consumer that commits and never joins.
         """
-        shard = self._shard(group_id)
+        shard = self._shards.having(group_id)
         return shard.groups.get(group_id) or shard.add(group_id, GroupType.CLASSIC)
 
     def classic(self, group_id: str, create: bool) -> ClassicGroup:
@@ -83,7 +88,7 @@ class Groups:
         The group, if its members speak the classic protocol. Where it has none, or is not there, and a member may begin
         it: what it will be once it has written anything.
         """
-        held = self._shard(group_id).groups.get(group_id)
+        held = self._shards.having(group_id).groups.get(group_id)
         if held and isinstance(held.group, ClassicGroup):
             return held.group
         if held and create and not held.group.is_empty:
@@ -95,7 +100,7 @@ class Groups:
         """
         The same for the consumer protocol; also what a classic group with members then will be.
         """
-        held = self._shard(group_id).groups.get(group_id)
+        held = self._shards.having(group_id).groups.get(group_id)
         if held and isinstance(held.group, ConsumerGroup):
             return held.group
         if held and create and isinstance(held.group, ClassicGroup) and not held.group.is_empty:
@@ -115,13 +120,29 @@ class Groups:
         """
         What the group writes with.
         """
-        return self._shard(group_id).write
+        return self._shards.having(group_id).write
+
+    def commit_in_transaction(
+        self, held: Held, producer: ProducerEpoch, commits: Iterable[tuple[Place, OffsetCommitValue]]
+    ) -> Deferred[None] | None:
+        """
+        Keep these offsets of a group, which count when the producer's transaction is committed.
+        """
+        return self._shards.having(held.offsets.group_id).commit_in_transaction(held, producer, commits)
+
+    def _ended(self, place: TransactionPlace, producer_id: int, commits: bool) -> None:
+        """
+        A transaction has its marker in a partition. Whoever has not asked for the groups there finds it in the log.
+        """
+        shard = self._shards.at(place.partition) if place.topic == STATE_TOPICS[Resource.GROUP] else None
+        if shard:
+            shard.end_transaction(producer_id, commits)
 
     def delete(self, group_id: str) -> Deferred[None] | None:
         """
         Forget the group and its offsets; NON_EMPTY_GROUP as long as it has members.
         """
-        shard, held = self._shard(group_id), self.get(group_id)
+        shard, held = self._shards.having(group_id), self.get(group_id)
         if not held.group.is_empty:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} is {held.group.state}")
         safe = shard.delete(held)
@@ -133,7 +154,7 @@ class Groups:
         All groups, once they are loaded.
         """
         found = list[Group]()
-        for shard in self._all_shards():
+        for shard in self._shards.all():
             await shard.when_loaded()
             found += [held.group for held in shard.groups.values()]
         return found
@@ -142,85 +163,23 @@ class Groups:
         """
         Coordinate nothing any more.
         """
-        self._is_stopped = True
         self._clearing.stop()
-        for shard in list(self._shards.values()):
-            shard.stop()
+        self._shards.stop()
 
     def coordinator(self, group_id: str) -> Node | None:
         """
         Which other node has the group; none where this one has it, and then it is being loaded if it was not before.
         """
-        try:
-            found = self._place(group_id)
-        except KafkaError as error:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from None
-        return found if isinstance(found, Node) else None
+        return self._shards.coordinator(group_id)
 
     def loading(self, group_ids: Iterable[str]) -> list[Deferred[None]]:
         """
         What fires when all of these groups can be asked for, or never will; nothing where they can be now.
         """
-        found = list[Shard]()
-        if all(shard.is_serving for shard in self._shards.values()):
-            return []  # nearly always
-        for group_id in group_ids:
-            with suppress(KafkaError):
-                place = self._place(group_id)
-                if isinstance(place, Shard) and not place.is_serving and place not in found:
-                    found.append(place)
-        return [shard.when_loaded() for shard in found]
-
-    def _shard(self, group_id: str) -> Shard:
-        """
-        The shard that has the group, or would have it.
-        """
-        found = self._place(group_id)
-        if isinstance(found, Node):
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"the coordinator of {group_id} is node {found.id}")
-        found.check()
-        return found
-
-    def _place(self, group_id: str) -> Shard | Node:
-        self._check_running()
-        try:
-            log = self._gateway.broker.coordinator(Resource.GROUP, group_id)
-        except KafkaError as error:
-            raise as_coordinator(error) from None
-        return log if isinstance(log, Node) else self._shards.get(log) or self._open(log)
-
-    def _all_shards(self) -> list[Shard]:
-        self._check_running()
-        try:
-            logs = self._gateway.broker.coordinators(Resource.GROUP)
-        except KafkaError as error:
-            raise as_coordinator(error) from None
-        return [self._shards.get(log) or self._open(log) for log in logs]
-
-    def _known_shards(self) -> list[Shard]:
-        """
-        Those that can be had now. Who asks for a group of another one begins to load it.
-        """
-        try:
-            return self._all_shards()
-        except KafkaError as error:
-            self._log.info("not all groups can be loaded now: {error}", error=error)
-            return list(self._shards.values())
-
-    def _check_running(self) -> None:
-        if self._is_stopped:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the gateway stops")
-
-    def _open(self, log: IStateLog) -> Shard:
-        shard = self._shards[log] = Shard(log, self._make, self._gateway.clock, self._ended)
-        shard.start()
-        return shard
+        return self._shards.loading(group_ids)
 
     def _make(self, kind: GroupType, group_id: str, write: Write) -> Group:
         return self._makers[kind](group_id, write)
-
-    def _ended(self, shard: Shard) -> None:
-        del self._shards[shard.log]
 
     def _beginning(self, group_id: str, held: Held | None, create: bool, make: Callable[[str, Write], G]) -> G:
         """
@@ -228,7 +187,7 @@ class Groups:
         """
         if not create:
             raise _not_found(group_id)
-        shard = self._shard(group_id)
+        shard = self._shards.having(group_id)
         last_rows = tombstones(held.group) if held else []
         beginning = TakingOver[G](last_rows, shard.write, partial(self._begun, shard), self._not_begun)
         group = beginning.group = make(group_id, beginning.write)

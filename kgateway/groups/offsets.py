@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from twisted.internet.defer import Deferred
 
+from kgateway.cluster.undecided import Undecided
 from kgateway.groups.rows import Row, Write
 from kgateway.messages.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kgateway.wire.uuids import ZERO, Uuid
@@ -29,14 +30,14 @@ class GroupOffsets:
     """
     The offsets of one group.
 
-    `pending` is of transactions that have not ended: by producer id, the partitions in which they will commit. Those
-    offsets are unstable, do not expire, and go with the group.
+    `pending` is of transactions that have not ended: what they will commit. Those partitions are unstable; what is
+    pending does not expire, and goes with the group.
     """
 
     def __init__(self, group_id: str, write: Write) -> None:
         self.group_id = group_id
         self.by_topic: dict[str, dict[int, OffsetCommitValue]] = {}
-        self.pending: dict[int, set[Place]] = {}
+        self.pending: Undecided[Place, OffsetCommitValue] = Undecided()
         self._write = write
 
     def __bool__(self) -> bool:
@@ -58,13 +59,13 @@ class GroupOffsets:
         """
         Whether a transaction is about to commit there.
         """
-        return any(place in places for places in self.pending.values())
+        return self.pending.has(place)
 
     def commit(self, commits: Iterable[tuple[Place, OffsetCommitValue]]) -> Deferred[None] | None:
         """
         Keep these. `None` when they are safe, else what fires when they are.
         """
-        return self._keep([Row(self._key(place), committed) for place, committed in commits])
+        return self._keep(self.to_be_written(commits))
 
     def forget(self, places: Iterable[Place]) -> Deferred[None] | None:
         """
@@ -76,7 +77,7 @@ class GroupOffsets:
         """
         Rows that say so of these, or of all.
         """
-        wanted = list(chain((place for place, _ in self), *self.pending.values())) if places is None else places
+        wanted = list(chain((place for place, _ in self), self.pending.keys())) if places is None else places
         known = (place for place in dict.fromkeys(wanted) if self.at(*place) or self.is_unstable(place))
         return [Row(self._key(place), None) for place in known]
 
@@ -88,13 +89,38 @@ class GroupOffsets:
         assert isinstance(key, OffsetCommitKey)
         if isinstance(value, OffsetCommitValue):
             self.by_topic.setdefault(key.topic, {})[key.partition] = value
+            if self.pending:
+                self.pending.overtake(Place(key.topic, key.partition))
             return
         partitions = self.by_topic.get(key.topic, {})
         partitions.pop(key.partition, None)
         if not partitions:
             self.by_topic.pop(key.topic, None)
-        for pending in self.pending.values():
-            pending.discard(Place(key.topic, key.partition))
+        self.pending.forget(Place(key.topic, key.partition))
+
+    def replay_pending(self, producer_id: int, row: Row) -> None:
+        """
+        This is in the log, in the transaction of a producer; without a value where a later one counts already.
+        """
+        key, value = row
+        assert isinstance(key, OffsetCommitKey)
+        assert isinstance(value, OffsetCommitValue | None)
+        self.pending.put(producer_id, Place(key.topic, key.partition), value)
+
+    def end_pending(self, producer_id: int, *, commits: bool) -> list[Row]:
+        """
+        The transaction of this producer has ended. What counts of it is committed now; the rows of that.
+        """
+        counting = self.pending.end(producer_id, commits=commits)
+        for (topic, partition), value in counting:
+            self.by_topic.setdefault(topic, {})[partition] = value
+        return [Row(self._key(place), value) for place, value in counting]
+
+    def to_be_written(self, commits: Iterable[tuple[Place, OffsetCommitValue]]) -> list[Row]:
+        """
+        These commits, as they are written.
+        """
+        return [Row(self._key(place), committed) for place, committed in commits]
 
     def _keep(self, rows: list[Row]) -> Deferred[None] | None:
         safe = self._write(rows)

@@ -98,6 +98,8 @@ class Gateway:
         Open the broker, then the listeners; where they are bound.
         """
         await self.broker.start()
+        for kind in self.registry.services:
+            self.parts.service(kind)
         self._look_no_more = self.broker.watch(self._look)
         try:
             return [await self._listen(listener) for listener in self.settings.listen]

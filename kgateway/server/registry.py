@@ -75,6 +75,14 @@ class Registry:
         self.advertised = dict(sorted(self._advertised()))
         self._check_filters()
 
+    @property
+    def services(self) -> list[type]:
+        """
+        What works from the start on, for the active handlers.
+        """
+        found = (kind for _, plugin in sorted(self.active.items(), key=_place) for kind in plugin.value.starts)
+        return list(dict.fromkeys(found))
+
     def filters(self, request: type[Message]) -> list[IApiFilter]:
         """
         What stands around the handlers of an API, the outermost first. A handler that reads the request by a table of
@@ -216,3 +224,7 @@ def _shown(versions: Iterable[int]) -> str:
         else:
             ranges.append(range(version, version + 1))
     return ", ".join(map(show_versions, ranges)) or "none"
+
+
+def _place(item: tuple[tuple[int, int], Plugin]) -> tuple[int, int]:
+    return item[0]

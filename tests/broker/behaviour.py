@@ -891,6 +891,8 @@ class Coordinators(Started):
     The state of groups and transactional ids is in logs.
     """
 
+    has_transactions = True
+
     def replayed(self, log: IStateLog) -> list[KeyValue]:
         return [pair for piece in result(log.replay()) for pair in piece]
 
@@ -901,10 +903,19 @@ class Coordinators(Started):
         assert not world.broker.view().topics
         world.state_log("group", Resource.GROUP)
         assert list(world.broker.view().topics) == ["__consumer_offsets"]
-        world.state_log("id", Resource.TRANSACTIONAL_ID)
-        topics = world.broker.view().topics
-        assert sorted(topics) == ["__consumer_offsets", "__transaction_state"]
-        assert all(topic.internal for topic in topics.values())
+        if self.has_transactions:
+            world.state_log("id", Resource.TRANSACTIONAL_ID)
+            assert sorted(world.broker.view().topics) == ["__consumer_offsets", "__transaction_state"]
+        assert all(topic.internal for topic in world.broker.view().topics.values())
+
+    def test_who_has_no_transactions_says_so(self, world: World) -> None:
+        """
+        By the one error at which every client gives up.
+        """
+        if not self.has_transactions:
+            error = refusal(lambda: world.broker.coordinator(Resource.TRANSACTIONAL_ID, "id"))
+            assert error.code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert world.broker.coordinators(Resource.TRANSACTIONAL_ID) == []
 
     def test_state_comes_back(self, world: World) -> None:
         """
@@ -932,7 +943,8 @@ class Coordinators(Started):
         A group and a transactional id of one name have nothing in common.
         """
         noted(world.state_log("x", Resource.GROUP), [(b"a", b"1")])
-        assert self.replayed(world.state_log("x", Resource.TRANSACTIONAL_ID)) == []
+        if self.has_transactions:
+            assert self.replayed(world.state_log("x", Resource.TRANSACTIONAL_ID)) == []
 
     def test_records_are_in_the_partition_kafka_would_choose(self, world: World) -> None:
         """

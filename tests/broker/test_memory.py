@@ -19,6 +19,7 @@ from kgateway.messages.metadata import MetadataRequest
 from kgateway.records.batch import HEADER_SIZE, Batch, TimestampType, read_batch
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record, records
+from kgateway.wire.errors import ErrorCode
 from kgateway.wire.varints import write_uvarint
 from tests.broker.administering import Administering
 from tests.broker.altering import Altering
@@ -36,6 +37,7 @@ from tests.broker.behaviour import (
     result,
 )
 from tests.broker.deletions import LettingGo
+from tests.broker.transacting import in_transaction
 from tests.records.handmade import body, holding
 from tests.records.sealed import sealed
 
@@ -99,14 +101,21 @@ class TestMemoryAlone(Started):
         logs = {world.state_log(f"group-{number}") for number in range(100) for _ in range(2)}
         assert len(world.broker.view().topics["__consumer_offsets"].partitions) == len(logs) == 8
 
-    def test_there_are_no_transactions(self, world: World) -> None:
+    def test_transactions_that_nobody_knows_of(self, world: World) -> None:
         """
-        A transactional batch of a client is refused.
+        A transactional batch of a client is refused, unless it was asked for whether it may begin, or has begun.
         """
         partition = world.partition()
-        error = refusal(lambda: partition.append(batch(is_transactional=True), Origin.CLIENT))
-        assert str(error) == "INVALID_TXN_STATE: this broker has no transactions"
+        first, second, other = (
+            in_transaction(7, b"k", sequence=n, epoch=epoch) for n, epoch in ((0, 0), (1, 0), (0, 1))
+        )
+        error = refusal(lambda: partition.append(first, Origin.CLIENT))
+        assert str(error) == "INVALID_TXN_STATE: t-0 is no part of a transaction of producer 7 in epoch 0"
         assert partition.log_end == 0
+        appended(partition, first, Origin.JOINED)
+        appended(partition, second)
+        assert refusal(lambda: partition.append(other, Origin.CLIENT)).code is ErrorCode.INVALID_TXN_STATE
+        assert (partition.log_end, partition.last_stable) == (2, 0)
 
     def test_nobody_waits(self, world: World) -> None:
         """

@@ -9,16 +9,21 @@ import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
 from kgateway.broker import state_log
+from kgateway.broker.memory import MemoryBroker
 from kgateway.broker.memory_partition import MemoryPartition
-from kgateway.broker.state_log import PIECE_RECORDS, MemorySnapshots, Snapshot, StateLog, _remembered, place_of
+from kgateway.broker.state_log import PIECE_RECORDS, MemorySnapshots, Snapshot, StateLog
 from kgateway.cluster.partition import Appended, Isolation, Origin, Read
 from kgateway.cluster.view import PartitionState, Topic
+from kgateway.coordinating.places import _remembered, place_of
 from kgateway.interfaces import Cancel, KeyValue
 from kgateway.records.batch import Batch
+from kgateway.records.control import Marker, marker_batch
 from kgateway.records.record import Record, records
+from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 from tests.broker.behaviour import START_MS, batch, refusal, result
+from tests.broker.behaviour import World as MemoryWorld
 from tests.records.values import batch_of
 
 LOST = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "node 2 has it")
@@ -201,7 +206,7 @@ def test_replay_is_decoded_piece_by_piece(world: World, monkeypatch: pytest.Monk
     world.partition.reads[0]()
     pieces = result(replay)
     assert decoded == []
-    assert len(next(pieces)) == len(decoded) == PIECE_RECORDS
+    assert len(next(iter(pieces))) == len(decoded) == PIECE_RECORDS
 
 
 def test_replay_leaves_out_what_is_no_state(world: World) -> None:
@@ -329,3 +334,68 @@ def test_loss_is_told_once(world: World) -> None:
     world.log.on_lost(lambda: heard.append("late"))
     world.partition.become_safe(1)
     assert heard == ["early", "late"]
+
+
+class Transacting:
+    """
+    The state log of a partition in memory, with producers.
+    """
+
+    def __init__(self) -> None:
+        self.world = MemoryWorld(lambda now_ms, expiry_ms: MemoryBroker(now_ms=now_ms, producer_expiry_ms=expiry_ms))
+        self.log = self.world.state_log("g")
+
+    def put(self, key: bytes, value: bytes | None, producer: int | None = None) -> None:
+        self.log.append([(key, value)], None if producer is None else (producer, 0))
+
+    def end(self, producer: int, *, commits: bool) -> None:
+        topic = self.world.broker.view().topics["__consumer_offsets"]
+        partition = self.world.broker.partition(topic.id, self.log.index)
+        partition.append(marker_batch(producer, 0, Marker(commits, 0), START_MS), Origin.COORDINATOR)
+
+    def replayed(self) -> tuple[dict[bytes, bytes | None], list[tuple[int, bytes, bytes | None]]]:
+        replay = result(self.log.replay())
+        return dict(pair for piece in replay for pair in piece), list(replay.undecided)
+
+
+def test_transactions_count_when_they_are_committed() -> None:
+    """
+    Until then what they have written is told apart; what was aborted is not told.
+    """
+    here = Transacting()
+    here.put(b"a", b"1")
+    for producer in (7, 8, 9):
+        here.put(b"a", b"of %d" % producer, producer)
+    assert here.replayed() == ({b"a": b"1"}, [(number, b"a", b"of %d" % number) for number in (7, 8, 9)])
+    here.end(7, commits=True)
+    here.end(8, commits=False)
+    assert here.replayed() == ({b"a": b"of 7"}, [(9, b"a", b"of 9")])
+    here.put(b"a", b"2")
+    assert here.replayed() == ({b"a": b"2"}, [(9, b"a", None)])
+    here.end(9, commits=True)
+    assert here.replayed() == ({b"a": b"2"}, [])
+
+
+def test_deletions_take_along_what_is_undecided() -> None:
+    """
+    It does not come back with the marker.
+    """
+    here = Transacting()
+    here.put(b"a", b"1", 7)
+    here.put(b"a", None)
+    here.end(7, commits=True)
+    assert here.replayed() == ({b"a": None}, [])
+
+
+def test_snapshots_begin_with_what_is_open() -> None:
+    """
+    A snapshot knows nothing of transactions that have not ended; a replay behind it still does.
+    """
+    here = Transacting()
+    here.put(b"a", b"1")
+    here.put(b"b", b"2", 7)
+    here.put(b"c", b"3")
+    result(here.log.snapshot([(b"a", b"1"), (b"c", b"3")]))
+    assert here.replayed() == ({b"a": b"1", b"c": b"3"}, [(7, b"b", b"2")])
+    here.end(7, commits=True)
+    assert here.replayed()[0] == {b"a": b"1", b"b": b"2", b"c": b"3"}

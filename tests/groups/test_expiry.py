@@ -116,7 +116,7 @@ def test_transaction_under_way() -> None:
     Where a transaction is about to commit nothing expires.
     """
     found = offsets(a=value(1, 0))
-    found.pending[7] = {Place("a", 0)}
+    found.pending.put(7, Place("a", 0), value(2))
     assert expired(Told(empty_since_ms=0), found) == set()
     assert list(left_behind(found, {})) == []
 

@@ -353,7 +353,7 @@ def test_a_group_that_cannot_be_written_does_not_begin(world: Coordinating, monk
     before = empty_classic(world.groups, "g")
     log = world.broker.coordinator(Resource.GROUP, "g")
 
-    def full(records: object) -> object:
+    def full(records: object, producer: object) -> object:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
 
     with monkeypatch.context() as patched:
@@ -371,7 +371,7 @@ def test_one_batch_ends_a_group_and_begins_another(world: Coordinating, monkeypa
     log = world.broker.coordinator(Resource.GROUP, "g")
     append, batches = log.append, list[list[bytes | None]]()  # type: ignore[union-attr]
 
-    def noted(records: Sequence[KeyValue]) -> Appended:
+    def noted(records: Sequence[KeyValue], producer: None) -> Appended:
         batches.append([value for _, value in records])
         return append(records)
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.groups import shard
+from kgateway.coordinating import state_shard
 from kgateway.groups.offsets import Place
 from tests.broker.behaviour import result
 from tests.groups.coordinating import Coordinating
@@ -91,7 +91,7 @@ def test_groups_are_where_the_model_is(steps: list[Any], between_snapshots: int)
     """
     After each step the coordinator knows what the model does; whenever it takes snapshots.
     """
-    before, shard.SNAPSHOT_RECORDS = shard.SNAPSHOT_RECORDS, between_snapshots
+    before, state_shard.SNAPSHOT_RECORDS = state_shard.SNAPSHOT_RECORDS, between_snapshots
     try:
         model = Model()
         for name, *arguments in steps:
@@ -100,4 +100,4 @@ def test_groups_are_where_the_model_is(steps: list[Any], between_snapshots: int)
         model.do_again()
         model.check()
     finally:
-        shard.SNAPSHOT_RECORDS = before
+        state_shard.SNAPSHOT_RECORDS = before

@@ -4,6 +4,7 @@ The offsets of one group.
 
 from collections.abc import Sequence
 
+import pytest
 from twisted.internet.defer import Deferred
 
 from kgateway.groups.offsets import GroupOffsets, Place
@@ -93,9 +94,28 @@ def test_transactions() -> None:
     """
     offsets = Written()
     offsets.commit([(A0, value(1))])
-    offsets.pending = {7: {A0, B0}}
+    for place in (A0, B0):
+        offsets.replay_pending(7, row(place, 5))
     assert [offsets.is_unstable(place) for place in (A0, A1, B0)] == [True, False, True]
+    assert dict(offsets) == {A0: value(1)}
     offsets.forget([A0])
-    assert offsets.pending == {7: {B0}}
+    assert list(offsets.pending.keys()) == [B0]
     assert offsets
     assert offsets.tombstones() == [row(B0, None)]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_ends_of_transactions(commits: bool) -> None:
+    """
+    What was pending counts with a commit, unless it was overtaken; what others have pending stays so.
+    """
+    offsets = Written()
+    for producer, place, number in ((7, A0, 1), (7, A1, 2), (7, B0, 3), (8, B0, 4)):
+        offsets.replay_pending(producer, row(place, number))
+    offsets.commit([(A1, value(9))])
+    rows = offsets.end_pending(7, commits=commits)
+    assert rows == ([row(A0, 1), row(B0, 3)] if commits else [])
+    assert dict(offsets) == {A1: value(9)} | ({A0: value(1), B0: value(3)} if commits else {})
+    assert [offsets.is_unstable(place) for place in (A0, A1, B0)] == [False, False, True]
+    assert offsets.end_pending(8, commits=True) == [row(B0, 4)]
+    assert offsets.at("b", 0) == value(4)

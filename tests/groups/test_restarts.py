@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 
 from kgateway.broker.log.disk import Disk
 from kgateway.broker.log.folder import DataFolder
-from kgateway.groups import shard
+from kgateway.coordinating import state_shard
 from kgateway.groups.consumer.group import Answer, Client
 from kgateway.groups.offsets import Place
 from kgateway.interfaces import IBroker, KeyValue
@@ -63,7 +63,7 @@ def test_offsets_outlive_the_process(
     """
     All groups are where they were, from snapshots, the log, or both; what was deleted stays away.
     """
-    monkeypatch.setattr(shard, "SNAPSHOT_RECORDS", between_snapshots)
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", between_snapshots)
     world = OnDisk(tmp_path)
     world.topic("t", 8)
     for number in range(200):
@@ -84,7 +84,7 @@ def test_snapshots_bound_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """
     After many commits to few partitions a start reads few records.
     """
-    monkeypatch.setattr(shard, "SNAPSHOT_RECORDS", 50)
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 50)
     world = OnDisk(tmp_path, partitions=1)
     world.topic("t")
     for number in range(1_020):
@@ -130,7 +130,7 @@ def test_members_outlive_the_process(
     Members of a consumer group go on in the epoch they were in, though nothing was written of the steps of those that
     had their target; one that was not told yet is, and who is older than what was written is fenced.
     """
-    monkeypatch.setattr(shard, "SNAPSHOT_RECORDS", between_snapshots)
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", between_snapshots)
     world = Members(tmp_path)
     world.topic("t")
     world.topic("u", 1)
@@ -236,7 +236,7 @@ def test_killed_at_any_moment(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     Wherever the process dies, in the middle of a snapshot or of what comes after it, all that was acknowledged is
     there, and of the rest what was in the log.
     """
-    monkeypatch.setattr(shard, "SNAPSHOT_RECORDS", 2)
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 2)
     for operations in range(1, 400, 7):
         lossy = Lossy(seed)
         lossy.run(lambda world: world.commit("first", 1))
@@ -253,7 +253,7 @@ def test_power_lost_at_any_moment(seed: int, monkeypatch: pytest.MonkeyPatch) ->
     Where the machine loses its power, what was not synced may be gone; a snapshot is never of what the log has lost,
     and so nobody is further than somebody was told, nor anywhere nobody ever was.
     """
-    monkeypatch.setattr(shard, "SNAPSHOT_RECORDS", 2)
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 2)
     for operations in range(1, 400, 7):
         lossy = Lossy(seed)
         lossy.run(lambda world: world.commit("first", 1))

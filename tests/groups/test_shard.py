@@ -2,7 +2,7 @@
 The groups of one state log: how they are loaded, written and kept.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from twisted.internet.defer import Deferred, succeed
@@ -12,19 +12,22 @@ from zope.interface import implementer
 
 from kgateway.cluster.partition import Appended
 from kgateway.config.settings import Settings
-from kgateway.groups import shard as shard_module
+from kgateway.coordinating import state_shard
+from kgateway.coordinating.state_shard import StateShard
+from kgateway.groups import shard
 from kgateway.groups.classic.group import ClassicGroup
 from kgateway.groups.coding import encoded
 from kgateway.groups.group import Group, GroupType
 from kgateway.groups.offsets import Place
 from kgateway.groups.rows import Row, Write
 from kgateway.groups.shard import Shard
-from kgateway.interfaces import Cancel, IStateLog, KeyValue
+from kgateway.interfaces import Cancel, IReplay, IStateLog, KeyValue, ProducerEpoch
 from kgateway.messages.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
 from kgateway.messages.stored.offset_commit import OffsetCommitKey
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import START_MS, refusal, result
 from tests.groups.coordinating import value
+from tests.groups.replayed import replayed
 
 T0 = Place("t", 0)
 
@@ -36,7 +39,7 @@ class Scripted:
     """
 
     def __init__(self, *pieces: list[KeyValue]) -> None:
-        self.epoch = 0
+        self.epoch = self.index = 0
         self.pieces: Iterable[list[KeyValue]] = list(pieces)
         self.appended: list[Sequence[KeyValue]] = []
         self.snapshots: list[list[KeyValue]] = []
@@ -46,10 +49,10 @@ class Scripted:
         self.lose: Callable[[], None] = lambda: None
         self.heard = False
 
-    def replay(self) -> Iterator[list[KeyValue]]:
-        return iter(self.pieces)
+    def replay(self) -> Deferred[IReplay]:
+        return replayed(self.pieces)
 
-    def append(self, records: Sequence[KeyValue]) -> Appended:
+    def append(self, records: Sequence[KeyValue], producer: ProducerEpoch | None = None) -> Appended:
         if self.error:
             raise self.error
         self.appended.append(records)
@@ -78,7 +81,7 @@ class World:
     def __init__(self, *pieces: list[KeyValue]) -> None:
         self.clock = Clock()
         self.log = Scripted(*pieces)
-        self.ended: list[Shard] = []
+        self.ended: list[StateShard] = []
         self.shard = Shard(self.log, self.make, self.clock, self.ended.append)
         self.stopped: list[str] = []
 
@@ -153,7 +156,8 @@ def test_groups_are_made_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     So many groups a turn are made of what was read, and told that they are whole.
     """
-    monkeypatch.setattr(shard_module, "_PIECE", 2)
+    for module in (shard, state_shard):
+        monkeypatch.setattr(module, "PIECE", 2)
     world = World([committed(f"g{number}", number) for number in range(5)]).started()
     turns = 0
     while not world.shard.is_serving:
@@ -268,7 +272,7 @@ def test_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     After so many records there is a snapshot of all that is true by then; not two at a time.
     """
-    monkeypatch.setattr(shard_module, "SNAPSHOT_RECORDS", 3)
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 3)
     world = World().started()
     under_way: Deferred[None] = Deferred()
     world.log.snapshot_ends = lambda: under_way
@@ -291,7 +295,7 @@ def test_large_states_are_written_less_often(monkeypatch: pytest.MonkeyPatch) ->
     """
     A state is written again after as many records as it has, at least.
     """
-    monkeypatch.setattr(shard_module, "SNAPSHOT_RECORDS", 1)
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 1)
     world = World([committed("g", n, n) for n in range(5)]).started()
     held = world.shard.groups["g"]
     for count in range(1, 12):
@@ -303,7 +307,7 @@ def test_snapshot_after_a_long_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     What was replayed and overwritten counts: a gateway that is started often takes snapshots, too.
     """
-    monkeypatch.setattr(shard_module, "SNAPSHOT_RECORDS", 3)
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 3)
     world = World([committed("g", n) for n in range(5)]).started()
     world.shard.groups["g"].offsets.commit([(T0, value(5))])
     assert world.log.snapshots == [[committed("g", 5)]]
@@ -313,7 +317,7 @@ def test_snapshot_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     A snapshot that cannot be kept is told in the log, and tried again later.
     """
-    monkeypatch.setattr(shard_module, "SNAPSHOT_RECORDS", 1)
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 1)
     world = World().started()
     ends: list[Deferred[None]] = []
 
@@ -335,7 +339,7 @@ def test_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     Who has lost the log stops all groups, lets a snapshot go, and says so once.
     """
-    monkeypatch.setattr(shard_module, "SNAPSHOT_RECORDS", 2)
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 2)
     world = World([committed("g", 1), committed("h", 1)]).started()
     cancelled: list[Deferred[None]] = []
     world.log.snapshot_ends = lambda: Deferred(cancelled.append)

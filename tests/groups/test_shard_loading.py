@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from twisted.logger import capturedLogs
 
-from kgateway.groups import shard as shard_module
+from kgateway.coordinating import state_shard
 from kgateway.groups.coding import encoded
 from kgateway.groups.consumer.rows import Epoch, epoch_row
 from kgateway.groups.group import GroupType
@@ -22,7 +22,7 @@ def test_snapshot_in_the_order_of_the_log(monkeypatch: pytest.MonkeyPatch) -> No
     """
     What was written again comes later, as compaction would leave it.
     """
-    monkeypatch.setattr(shard_module, "SNAPSHOT_RECORDS", 1)
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 1)
     world = World([committed("g", 1), committed("g", 1, 1)]).started()
     for offset in (2, 3):
         world.shard.groups["g"].offsets.commit([(T0, value(offset))])

@@ -9,12 +9,13 @@ from handlers.find_coordinator import find_coordinator
 from kgateway.cluster.view import Address, Node
 from kgateway.groups.groups import Groups
 from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kgateway.security.authorizer import AllowAll
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.groups.replayed import Replayed
 from tests.serving import Denying, Serving
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
-TRANSACTIONS = {26: (range(6), "EndTxn")}
 ELSEWHERE = Node(2, addresses={"plaintext": Address("two.example", 9093), "inside": Address("10.0.0.2", 9094)})
 HERE = (1, "127.0.0.1", 9092)
 NOWHERE = (-1, "", -1)
@@ -137,7 +138,7 @@ class FindCoordinatorTests(SynchronousTestCase):
             self.assertNoResult(asked)
             groups = self.serving.parts.service(Groups)
             assert self.assertRaises(KafkaError, groups.simple, "g").code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            read.callback(iter([]))
+            read.callback(Replayed([]))
             response = self.successResultOf(asked)
             found = response.coordinators[0] if version == 4 else response
             assert (found.error_code, found.node_id) == (ErrorCode.NONE, 1)
@@ -162,18 +163,24 @@ class FindCoordinatorTests(SynchronousTestCase):
         self.serving.parts.authorizer = Denying()
         denied = self.find(4, "g").coordinators[0]
         assert denied.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
-        assert self.find(4, "g", TRANSACTION).coordinators[0].error_code != ErrorCode.NONE
+        self.serving.parts.authorizer = AllowAll()
+        assert self.find(4, "g", TRANSACTION).coordinators[0].error_code == ErrorCode.NONE
 
-    def test_no_transactions(self) -> None:
+    def test_transactions_that_are_not_to_be_had(self) -> None:
         """
-        While transactions are not served, no transactional id has a coordinator.
+        A broker that has none says so, and no client asks again and again.
         """
+
+        def never(resource: Resource, key: str) -> Node:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there are none")
+
+        self.patch(self.serving.broker, "coordinator", never)
         for version in range(1, 7):
-            self.assert_refused(ErrorCode.UNSUPPORTED_VERSION, version, "t", TRANSACTION)
+            self.assert_refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, version, "t", TRANSACTION)
 
     def test_transactions(self) -> None:
         """
-        Once they are, a transactional id has one, in a state of its own.
+        A transactional id has a coordinator, in a state of its own.
         """
         asked: list[tuple[Resource, str]] = []
 
@@ -182,7 +189,6 @@ class FindCoordinatorTests(SynchronousTestCase):
             return ELSEWHERE
 
         self.patch(self.serving.broker, "coordinator", coordinator)
-        self.serving.parts.advertised = TRANSACTIONS
         assert self.find(1, "t", TRANSACTION).node_id == 2
         assert asked == [(Resource.TRANSACTIONAL_ID, "t")]
 
@@ -204,7 +210,6 @@ class FindCoordinatorTests(SynchronousTestCase):
 
         authorizer = Denying(secret)
         self.serving = Serving(authorizer)
-        self.serving.parts.advertised = TRANSACTIONS
         for kind, resource in ((GROUP, Resource.GROUP), (TRANSACTION, Resource.TRANSACTIONAL_ID)):
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=["secret", "g"])
             codes = [coordinator.error_code for coordinator in self.ask(request, 4).coordinators]

@@ -12,7 +12,7 @@ from kgateway.messages.init_producer_id import InitProducerIdRequest, InitProduc
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.fetching.rigged import rigged
-from tests.serving import Denying
+from tests.serving import Denying, Serving
 
 VERSIONS = range(6)
 
@@ -24,7 +24,8 @@ class InitProducerIdTests(SynchronousTestCase):
         self.broker.make("returns")
 
     def ask(self, version: int = 5, transactional_id: str | None = None, **more: Any) -> InitProducerIdResponse:
-        request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000, **more)
+        given: dict[str, Any] = {"transaction_timeout_ms": 60_000}
+        request = InitProducerIdRequest(transactional_id=transactional_id, **given | more)
         response: InitProducerIdResponse = self.successResultOf(self.serving.ask(init_producer_id, request, version))
         return response
 
@@ -122,11 +123,22 @@ class InitProducerIdTests(SynchronousTestCase):
 
     def test_transactional(self) -> None:
         """
-        Transactions are refused, after the permission, and not granted in part.
+        The coordinator says who the producer is: the same id again, and a later epoch; after the permission.
         """
+        self.serving = Serving()
+        told = [self.ask(version, "tx") for version in VERSIONS]
+        self.assertEqual([0] * len(told), [one.error_code for one in told])
+        self.assertEqual(1, len({one.producer_id for one in told}))
+        self.assertEqual(list(range(len(told))), [one.producer_epoch for one in told])
+        last = told[-1]
+        again = self.ask(5, "tx", producer_id=last.producer_id, producer_epoch=last.producer_epoch)
+        self.assertEqual((last.producer_id, last.producer_epoch + 1), (again.producer_id, again.producer_epoch))
         for version in VERSIONS:
-            self.assertEqual(ErrorCode.UNSUPPORTED_VERSION, self.refused(version, "tx"), version)
             self.assertEqual(ErrorCode.INVALID_REQUEST, self.refused(version, ""), version)
+        fenced = {"producer_id": last.producer_id, "producer_epoch": 0}
+        self.assertEqual(ErrorCode.INVALID_PRODUCER_EPOCH, self.refused(3, "tx", **fenced))
+        self.assertEqual(ErrorCode.PRODUCER_FENCED, self.refused(4, "tx", **fenced))
+        self.assertEqual(ErrorCode.INVALID_TRANSACTION_TIMEOUT, self.refused(5, "tx", transaction_timeout_ms=1 << 30))
         self.deny("orders")
         for version in VERSIONS:
             for transactional_id in ("tx", ""):

@@ -287,7 +287,7 @@ class OffsetCommitTests(SynchronousTestCase):
         appended: list[int] = []
         append = log.append
 
-        def counted(records: Sequence[KeyValue]) -> Appended:
+        def counted(records: Sequence[KeyValue], producer: None) -> Appended:
             appended.append(len(records))
             return append(records)
 

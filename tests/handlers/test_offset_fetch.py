@@ -171,7 +171,9 @@ class OffsetFetchTests(SynchronousTestCase):
         """
         Where a transaction is about to commit, who wants stable offsets has to come again; others get what there is.
         """
-        self.groups.offsets("g").pending[7] = {Place("orders", 0)}
+        self.groups.offsets("g").pending.put(
+            7, Place("orders", 0), OffsetCommitValue(offset=9, metadata="", commit_timestamp=0)
+        )
         for version in VERSIONS[7:]:
             unstable = (-1, "", ErrorCode.UNSTABLE_OFFSET_COMMIT)
             for wanted in ({"orders": [0]}, None):

@@ -13,7 +13,7 @@ from itertools import product
 from pkgutil import iter_modules
 
 import pytest
-from twisted.internet.defer import maybeDeferred
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
 
 import handlers
@@ -25,6 +25,8 @@ from kgateway.groups.groups import Groups
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.security.permissions import Free, Need, Operation, Resource
 from kgateway.server.answers import error_finder, refused
+from kgateway.transactions.state import Place
+from kgateway.transactions.transactions import Transactions
 from kgateway.wire.codec import encode
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.schema import Message
@@ -39,8 +41,12 @@ LONG_S = 3600  # no request waits longer
 NOTHING: set[Need] = set()
 EVERYTHING = {Need(operation, resource) for operation, resource in product(Operation, Resource)}
 
-# To a client that may not describe the cluster these show less of it, without an error.
-SILENT = ("handlers.describe_cluster.describe_cluster", "handlers.list_groups.list_groups")
+# To a client that may not describe these they show less, without an error.
+SILENT = (
+    "handlers.describe_cluster.describe_cluster",
+    "handlers.list_groups.list_groups",
+    "handlers.list_transactions.list_transactions",
+)
 
 
 def built_in() -> Iterator[Handler]:
@@ -76,6 +82,7 @@ def ask(handler: Handler, version: int, sample: Sample, denied: Container[Need])
     serving = Serving(authorizer)
     serving.broker.create_topic(NewTopic("orders", 8))
     _have_groups(serving.parts.service(Groups))
+    _have_transactions(serving.parts.service(Transactions))
     known = serving.broker.view().topics["orders"].id
     request = replace(sample, uuid=known if sample.uuid == ID else ZERO).one_of_each(handler.request, version)
     answer = _answer(serving, handler, request, version)
@@ -98,6 +105,20 @@ def _have_groups(groups: Groups) -> None:
         topic_partitions=[],
     )
     groups.consumer("missing", True).heartbeat(joining, Client("client", "/127.0.0.1", lambda _: True))
+
+
+def _have_transactions(transactions: Transactions) -> None:
+    """
+    One that writes to a partition.
+    """
+
+    async def begin() -> None:
+        producer = await transactions.init("orders", 60_000, None, 5)
+        await transactions.add_partitions("orders", producer, {Place("orders", 0)}, 3)
+
+    begun: list[object] = []
+    Deferred.fromCoroutine(begin()).addCallbacks(begun.append)
+    assert begun
 
 
 def _answer(serving: Serving, handler: Handler, request: Message, version: int) -> Message | None:

@@ -9,10 +9,11 @@ from zope.interface import implementer
 from kgateway.broker.log.folder_broker import FolderBroker
 from kgateway.broker.log.partition_folder import folder_of
 from kgateway.broker.lone import deleted, taken
-from kgateway.broker.state_log import STATE_CONFIG, STATE_TOPICS
+from kgateway.broker.state_log import STATE_CONFIG
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import Change
 from kgateway.cluster.view import NewTopic, Topic
+from kgateway.coordinating.places import STATE_TOPICS
 from kgateway.interfaces import IBroker
 from kgateway.security.permissions import Resource
 from kgateway.wire.uuids import Uuid

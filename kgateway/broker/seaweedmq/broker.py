@@ -37,12 +37,13 @@ from kgateway.broker.seaweedmq.parts import Parts
 from kgateway.broker.seaweedmq.site import Site
 from kgateway.broker.seaweedmq.topics import Stored
 from kgateway.broker.seaweedmq.watching import Watching
-from kgateway.broker.state_log import STATE_TOPICS, StateLog
+from kgateway.broker.state_log import StateLog
 from kgateway.broker.unusable import Unusable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import Change, ConfigResource
 from kgateway.cluster.log_dir import Measured, Places
 from kgateway.cluster.view import NewTopic, Node, Topic
+from kgateway.coordinating.places import STATE_TOPICS
 from kgateway.interfaces import IBroker
 from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -100,6 +101,18 @@ class SeaweedMQBroker(LoneBroker):
     @property
     def log_dir(self) -> str:
         return f"seaweedmq:{','.join(map(str, self._masters))}"
+
+    def coordinator(self, resource: Resource, key: str) -> StateLog:
+        if resource is Resource.TRANSACTIONAL_ID:
+            # The one answer by which every client gives up at once; others it takes for something that passes.
+            raise KafkaError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"{key} cannot begin: SeaweedMQ has no transactions; a gateway with a log of its own has (log:FOLDER)",
+            )
+        return super().coordinator(resource, key)
+
+    def coordinators(self, resource: Resource) -> list[StateLog]:
+        return [] if resource is Resource.TRANSACTIONAL_ID else super().coordinators(resource)
 
     def measure(self, places: Places) -> Deferred[Measured]:
         open_ones = self._owned.openings.open

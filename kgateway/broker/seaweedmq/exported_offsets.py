@@ -21,7 +21,7 @@ from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq.layout import namespace_folder
 from kgateway.broker.state_log import Snapshots, StateLog
 from kgateway.cluster.partition import Appended
-from kgateway.interfaces import IPartition, KeyValue
+from kgateway.interfaces import IPartition, KeyValue, ProducerEpoch
 from kgateway.messages.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kgateway.wire.codec import decode, encode
 from kgateway.wire.malformed import Malformed
@@ -128,8 +128,8 @@ class ExportingStateLog(StateLog):
         super().__init__(partition, snapshots, now_ms)
         self._exported = exported
 
-    def append(self, records: Sequence[KeyValue]) -> Appended:
-        appended = super().append(records)
+    def append(self, records: Sequence[KeyValue], producer: ProducerEpoch | None = None) -> Appended:
+        appended = super().append(records, producer)
         self._exported.note(records)
         return appended
 

@@ -17,7 +17,7 @@ from calendar import timegm
 from time import gmtime, strftime, strptime
 from typing import NamedTuple
 
-from kgateway.broker.state_log import STATE_TOPICS
+from kgateway.coordinating.places import STATE_TOPICS
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 NAMESPACE = "kafka"

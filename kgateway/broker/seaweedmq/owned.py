@@ -21,9 +21,10 @@ from kgateway.broker.seaweedmq.openings import Openings, Partition
 from kgateway.broker.seaweedmq.partition import SeaweedMQPartition
 from kgateway.broker.seaweedmq.parts import Parts
 from kgateway.broker.seaweedmq.topics import Stored
-from kgateway.broker.state_log import STATE_TOPICS, StateLog
+from kgateway.broker.state_log import StateLog
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import NewTopic, Topic
+from kgateway.coordinating.places import STATE_TOPICS
 from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid

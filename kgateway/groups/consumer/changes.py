@@ -13,13 +13,13 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from kgateway.cluster.view import ClusterView
+from kgateway.coordinating.patterns import MayDescribe, check_pattern
 from kgateway.groups.consumer.assignment import Assignment
 from kgateway.groups.consumer.config import GroupConfig
 from kgateway.groups.consumer.draft import Draft
 from kgateway.groups.consumer.journal import Journal
 from kgateway.groups.consumer.lifetimes import Lifetimes
 from kgateway.groups.consumer.member import Profile
-from kgateway.groups.consumer.patterns import MayDescribe, check_pattern
 from kgateway.groups.consumer.planning import Planning
 from kgateway.groups.consumer.reconciliation import Goal, reconcile
 from kgateway.groups.consumer.state import GroupState

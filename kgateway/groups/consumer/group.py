@@ -15,6 +15,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from kgateway.cluster.view import ClusterView
+from kgateway.coordinating.patterns import MayDescribe
 from kgateway.groups.consumer.admission import check_epoch, check_room, known, take_place
 from kgateway.groups.consumer.assignment import Assignment, Owned, assignment_of
 from kgateway.groups.consumer.changes import Changes
@@ -23,7 +24,6 @@ from kgateway.groups.consumer.config import GroupConfig
 from kgateway.groups.consumer.describing import Described, describe
 from kgateway.groups.consumer.draft import Draft
 from kgateway.groups.consumer.member import AWAY, JOINING, LEAVING, Profile
-from kgateway.groups.consumer.patterns import MayDescribe
 from kgateway.groups.consumer.state import GroupState
 from kgateway.groups.consumer.unwritten import catch_up
 from kgateway.groups.group import GroupType, PartitionCheck

@@ -11,12 +11,12 @@ from hashlib import blake2b
 from twisted.logger import Logger
 
 from kgateway.cluster.view import ClusterView, Topic
+from kgateway.coordinating.patterns import MayDescribe, matching
 from kgateway.groups.consumer.assignors.catalogue import ASSIGNORS
 from kgateway.groups.consumer.assignors.subscriber import Subscriber
 from kgateway.groups.consumer.config import GroupConfig
 from kgateway.groups.consumer.draft import Draft
 from kgateway.groups.consumer.member import Profile
-from kgateway.groups.consumer.patterns import MayDescribe, matching
 from kgateway.groups.consumer.rows import Epoch, Matches, Targets
 from kgateway.groups.consumer.state import GroupState
 from kgateway.wire.uuids import Uuid

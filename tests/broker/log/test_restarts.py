@@ -19,10 +19,10 @@ from kgateway.broker.log.folder_meta import START
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.producer_ids import PRODUCER_IDS
 from kgateway.broker.log.topic_journal import TOPICS
-from kgateway.broker.state_log import place_of
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import EpochEnd, Origin
 from kgateway.cluster.view import NewTopic
+from kgateway.coordinating.places import place_of
 from kgateway.interfaces import IStateLog, KeyValue
 from kgateway.wire.errors import ErrorCode
 from tests.broker.behaviour import appended, batch, fetched, offsets, refusal, result, sequenced

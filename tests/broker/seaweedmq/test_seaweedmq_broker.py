@@ -47,6 +47,8 @@ class TestSeaweedMQ(Behaviour, LettingGo, Altering, Administering):
     Behind it is a real cluster.
     """
 
+    has_transactions = False
+
     def settle(self, partition: IPartition) -> None:
         """
         Files must have them, and it must be known what is in those.

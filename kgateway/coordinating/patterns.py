@@ -1,5 +1,5 @@
 """
-Subscription by regular expression: RE2, which takes time in proportion to the names, whatever the expression.
+Regular expressions of clients: RE2, which takes time in proportion to the names, whatever the expression.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ def check_pattern(pattern: str) -> None:
 
 def matching(pattern: str, names: Iterable[str], may_describe: MayDescribe) -> frozenset[str]:
     """
-    The names that match as a whole and of which the member may know.
+    The names that match as a whole and of which the client may know.
     """
     fits = _compiled(pattern).fullmatch
     return frozenset(name for name in names if fits(name.encode()) and may_describe(name))

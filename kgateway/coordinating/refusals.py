@@ -20,7 +20,7 @@ _TOLD_AS = {
 
 def as_coordinator(error: KafkaError) -> KafkaError:
     """
-    The error of a partition, said of the coordinator that keeps its groups there.
+    The error of a partition, said of the coordinator that keeps its state there.
     """
     return KafkaError(_TOLD_AS.get(error.code, error.code), error.message)
 

@@ -1,0 +1,333 @@
+"""
+Transactions from the first request of a producer to the last, as clients of each generation send them.
+"""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from handlers.add_offsets_to_txn import add_offsets_to_txn
+from handlers.add_partitions_to_txn import add_partitions_to_txn
+from handlers.describe_transactions import describe_transactions
+from handlers.end_txn import end_txn
+from handlers.init_producer_id import init_producer_id
+from handlers.list_transactions import list_transactions
+from handlers.offset_fetch import offset_fetch
+from handlers.produce import produce
+from handlers.txn_offset_commit import txn_offset_commit
+from handlers.write_txn_markers import write_txn_markers
+from kgateway.api import Handler
+from kgateway.cluster.view import NewTopic
+from kgateway.interfaces import IPartition
+from kgateway.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kgateway.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from kgateway.messages.describe_transactions import DescribeTransactionsRequest
+from kgateway.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kgateway.messages.init_producer_id import InitProducerIdRequest
+from kgateway.messages.list_transactions import ListTransactionsRequest
+from kgateway.messages.offset_fetch import OffsetFetchRequest
+from kgateway.messages.produce import ProduceRequest
+from kgateway.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kgateway.messages.write_txn_markers import WriteTxnMarkersRequest
+from kgateway.security.permissions import Operation, Resource
+from kgateway.transactions.state import Identity
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.broker.behaviour import result
+from tests.broker.transacting import committed, in_transaction
+from tests.serving import Denying, Serving
+
+ID, TOPIC, GROUP = "tx", "orders", "readers"
+OLD, NEW = 3, 5  # versions of EndTxn
+_TURNS = 10  # of the reactor, which some of it takes
+NEVER_ADDED = ErrorCode.INVALID_TXN_STATE
+
+
+class Producer:
+    """
+    A client; one of old tells the coordinator what it writes to, and keeps its epoch.
+    """
+
+    def __init__(self, serving: Serving, is_old: bool) -> None:
+        self.serving = serving
+        self.is_old = is_old
+        self.me = Identity(-1, -1)
+        self.sequences: Counter[int] = Counter()  # by partition
+
+    def ask(self, handler: Handler, request: Any, version: int) -> Any:
+        """
+        The answer; a whole refusal is its code.
+        """
+        try:
+            answer = self.serving.ask(handler, request, version)
+            self.serving.clock.pump([0] * _TURNS)
+            return result(answer)
+        except KafkaError as error:
+            return error.code
+
+    def init(self) -> int:
+        request = InitProducerIdRequest(transactional_id=ID, transaction_timeout_ms=60_000)
+        told = self.ask(init_producer_id, request, 5)
+        if told.error_code == 0:
+            self.me, self.sequences = Identity(told.producer_id, told.producer_epoch), Counter()
+        code: int = told.error_code
+        return code
+
+    def add(self, *indexes: int, name: str = TOPIC) -> dict[int, int]:
+        """
+        AddPartitionsToTxn, which new clients do not send.
+        """
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=ID,
+            v3_and_below_producer_id=self.me.producer_id,
+            v3_and_below_producer_epoch=self.me.epoch,
+            v3_and_below_topics=[Topic(name=name, partitions=[*indexes])],
+        )
+        told = self.ask(add_partitions_to_txn, request, 3)
+        return {
+            one.partition_index: one.partition_error_code
+            for topic in told.results_by_topic_v3_and_below
+            for one in topic.results_by_partition
+        }
+
+    def write(self, index: int = 0, key: bytes = b"k", version: int | None = None) -> int:
+        batch = in_transaction(self.me.producer_id, key, sequence=self.sequences[index], epoch=self.me.epoch)
+        data = ProduceRequest.TopicData.PartitionData(index=index, records=batch.data.tobytes())
+        request = ProduceRequest(
+            transactional_id=ID,
+            acks=-1,
+            timeout_ms=1_000,
+            topic_data=[ProduceRequest.TopicData(name=TOPIC, partition_data=[data])],
+        )
+        told = self.ask(produce, request, version or (10 if self.is_old else 12))
+        code: int = told.responses[0].partition_responses[0].error_code
+        self.sequences[index] += code == 0
+        return code
+
+    def end(self, commits: bool = True, me: Identity | None = None) -> int:
+        producer_id, epoch = me or self.me
+        request = EndTxnRequest(transactional_id=ID, producer_id=producer_id, producer_epoch=epoch, committed=commits)
+        told = self.ask(end_txn, request, OLD if self.is_old else NEW)
+        if not isinstance(told, EndTxnResponse):
+            return int(told)
+        if not self.is_old and told.error_code == 0:
+            self.me, self.sequences = Identity(told.producer_id, told.producer_epoch), Counter()
+        return told.error_code
+
+    def commit_offset(self, offset: int, version: int | None = None, **member: Any) -> int:
+        partition = TxnOffsetCommitRequest.Topic.Partition(
+            partition_index=0, committed_offset=offset, committed_metadata=None
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id=ID,
+            group_id=GROUP,
+            producer_id=self.me.producer_id,
+            producer_epoch=self.me.epoch,
+            topics=[TxnOffsetCommitRequest.Topic(name=TOPIC, partitions=[partition])],
+            **member,
+        )
+        told = self.ask(txn_offset_commit, request, version or (3 if self.is_old else 5))
+        code: int = told.topics[0].partitions[0].error_code
+        return code
+
+    def add_offsets(self) -> int:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=ID, producer_id=self.me.producer_id, producer_epoch=self.me.epoch, group_id=GROUP
+        )
+        code: int = self.ask(add_offsets_to_txn, request, 3).error_code
+        return code
+
+    def fetch_offset(self, stable: bool = True) -> tuple[int, int]:
+        topic = OffsetFetchRequest.Topic(name=TOPIC, partition_indexes=[0])
+        request = OffsetFetchRequest(group_id=GROUP, topics=[topic], require_stable=stable)
+        [found] = self.ask(offset_fetch, request, 7).topics[0].partitions
+        return found.committed_offset, found.error_code
+
+
+@pytest.fixture
+def serving() -> Serving:
+    made = Serving()
+    result(made.broker.create_topic(NewTopic(TOPIC, 2)))
+    return made
+
+
+@pytest.fixture(params=[True, False], ids=["old", "new"])
+def producer(request: pytest.FixtureRequest, serving: Serving) -> Producer:
+    made = Producer(serving, request.param)
+    assert made.init() == 0
+    return made
+
+
+def partition(serving: Serving, index: int = 0) -> IPartition:
+    return serving.broker.partition(serving.broker.view().topics[TOPIC].id, index)
+
+
+def read(serving: Serving, index: int = 0) -> list[bytes | None]:
+    """
+    What counts in a partition.
+    """
+    return [record.key for record in committed(partition(serving, index), 0)]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_transactions(producer: Producer, commits: bool, serving: Serving) -> None:
+    """
+    What is written counts when it is committed, in all partitions; then the next one begins.
+    """
+    for number in range(3):
+        if producer.is_old:
+            assert producer.add(0, 1) == {0: 0, 1: 0}
+        assert [producer.write(0, b"%d" % number), producer.write(1, b"x")] == [0, 0]
+        assert partition(serving).last_stable < partition(serving).log_end
+        assert producer.end(commits) == 0
+        assert partition(serving).last_stable == partition(serving).log_end
+    assert (read(serving), read(serving, 1)) == (([b"0", b"1", b"2"], [b"x"] * 3) if commits else ([], []))
+
+
+def test_partitions_that_were_not_added(serving: Serving) -> None:
+    """
+    A client that has to add them may not write to others; what it is told it understands in its version.
+    """
+    producer = Producer(serving, is_old=True)
+    producer.init()
+    producer.add(1)
+    assert producer.write(0) == NEVER_ADDED
+    assert producer.write(0, version=11) == ErrorCode.TRANSACTION_ABORTABLE
+    assert producer.end() == 0
+    assert producer.write(0) == NEVER_ADDED
+    assert partition(serving).log_end == 0
+
+
+def test_adding_is_all_or_nothing(serving: Serving) -> None:
+    """
+    Where one of the partitions is not there, the others are not added either.
+    """
+    producer = Producer(serving, is_old=True)
+    producer.init()
+    unknown, not_tried = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert producer.add(0, 7) == {0: not_tried, 7: unknown}
+    assert producer.add(0, name="nowhere") == {0: unknown}
+    assert producer.write(0) == NEVER_ADDED
+
+
+def test_replaced_producers(producer: Producer, serving: Serving) -> None:
+    """
+    A second one with the same id ends the transaction of the first, which can do nothing any more.
+    """
+    producer.add(0)
+    assert producer.write(0, b"lost") == 0
+    second = Producer(serving, producer.is_old)
+    while (code := second.init()) == ErrorCode.CONCURRENT_TRANSACTIONS:
+        serving.clock.advance(0.1)
+    assert code == 0
+    assert producer.write(0) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert producer.end() == ErrorCode.PRODUCER_FENCED
+    second.add(0)
+    assert (second.write(0, b"kept"), second.end()) == (0, 0)
+    assert read(serving) == [b"kept"]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_offsets(producer: Producer, commits: bool) -> None:
+    """
+    They are unstable until the end, and count with a commit.
+    """
+    if producer.is_old:
+        assert producer.commit_offset(5) == NEVER_ADDED
+        assert producer.add_offsets() == 0
+    assert producer.commit_offset(5) == 0
+    assert producer.fetch_offset() == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    assert producer.fetch_offset(stable=False) == (-1, 0)
+    assert producer.end(commits) == 0
+    assert producer.fetch_offset() == (5 if commits else -1, 0)
+
+
+def test_offsets_of_who_is_no_member(producer: Producer) -> None:
+    """
+    Where a generation is named, there must be such a member.
+    """
+    producer.add_offsets()
+    assert producer.commit_offset(5, generation_id=1, member_id="m") == ErrorCode.ILLEGAL_GENERATION
+    assert producer.commit_offset(5) == 0
+    assert producer.commit_offset(5, generation_id=1, member_id="m") == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_telling_of_transactions(producer: Producer, serving: Serving) -> None:
+    """
+    Administrators see the state, the producer and the partitions.
+    """
+
+    def described(name: str = ID) -> Any:
+        request = DescribeTransactionsRequest(transactional_ids=[name])
+        [found] = producer.ask(describe_transactions, request, 0).transaction_states
+        return found
+
+    def listed(*states: str) -> list[str]:
+        request = ListTransactionsRequest(state_filters=[*states], producer_id_filters=[])
+        return [one.transactional_id for one in producer.ask(list_transactions, request, 2).transaction_states]
+
+    assert (described().transaction_state, listed(), listed("Ongoing")) == ("Empty", [ID], [])
+    producer.add(1)
+    producer.write(1)
+    found = described()
+    assert (found.transaction_state, found.producer_id, found.producer_epoch) == ("Ongoing", *producer.me)
+    assert [(topic.topic, topic.partitions) for topic in found.topics] == [(TOPIC, [1])]
+    assert found.transaction_start_time_ms == serving.now_ms()
+    assert listed("Ongoing") == [ID]
+    assert described("other").error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+
+def test_markers_of_administrators(producer: Producer, serving: Serving) -> None:
+    """
+    A transaction that hangs can be ended in a partition by hand (as `kafka-transactions abort` does).
+    """
+    producer.add(0)
+    producer.write(0)
+    marker = WriteTxnMarkersRequest.Marker(
+        producer_id=producer.me.producer_id,
+        producer_epoch=producer.me.epoch,
+        transaction_result=False,
+        topics=[WriteTxnMarkersRequest.Marker.Topic(name=TOPIC, partition_indexes=[0, 9])],
+        coordinator_epoch=0,
+    )
+    [answer] = producer.ask(write_txn_markers, WriteTxnMarkersRequest(markers=[marker]), 1).markers
+    codes = {one.partition_index: one.error_code for one in answer.topics[0].partitions}
+    assert codes == {0: 0, 9: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert (read(serving), partition(serving).last_stable) == ([], 2)
+
+
+@pytest.mark.parametrize(
+    ("operation", "resource", "code"),
+    [
+        (Operation.WRITE, Resource.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (Operation.READ, Resource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        (Operation.READ, Resource.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ],
+)
+def test_denied_offsets(
+    producer: Producer, serving: Serving, operation: Operation, resource: Resource, code: ErrorCode
+) -> None:
+    """
+    Who may not commit them is told what is missing.
+    """
+    producer.add_offsets()
+    serving.parts.authorizer = Denying(lambda op, kind, _: (op, kind) == (operation, resource))
+    request = TxnOffsetCommitRequest(
+        transactional_id=ID,
+        group_id=GROUP,
+        producer_id=producer.me.producer_id,
+        producer_epoch=producer.me.epoch,
+        topics=[
+            TxnOffsetCommitRequest.Topic(
+                name=TOPIC,
+                partitions=[
+                    TxnOffsetCommitRequest.Topic.Partition(
+                        partition_index=0, committed_offset=1, committed_metadata=None
+                    )
+                ],
+            )
+        ],
+    )
+    told = producer.ask(txn_offset_commit, request, 3)
+    found = told if isinstance(told, ErrorCode) else told.topics[0].partitions[0].error_code
+    assert found == code

@@ -1,0 +1,413 @@
+"""
+The coordinator as handlers find it, over a broker that is real.
+"""
+
+from collections.abc import Coroutine
+from typing import Any, cast
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs
+
+from kgateway.cluster.view import Node
+from kgateway.interfaces import IBroker
+from kgateway.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kgateway.messages.end_txn import EndTxnRequest
+from kgateway.security.permissions import Resource
+from kgateway.transactions.listing import Filter
+from kgateway.transactions.state import LAST_EPOCH, NO_ID, Identity, Place, State, Transaction
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.broker.behaviour import refusal, result
+from tests.transactions.simulated import SimulatedBroker
+from tests.transactions.transacting import EACH, OLD, T0, T1, T2, TIMEOUT_MS, Transacting, transaction
+
+WHO = Identity(7, 3)
+
+
+@pytest.fixture
+def world() -> Transacting:
+    return Transacting()
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_transaction_with_an_epoch_of_its_own(world: Transacting, commits: bool) -> None:
+    """
+    Every partition is told how it ends, in the epoch after its own, which is the producer's from then on.
+    """
+    me = world.init()
+    world.add(me, [T0])
+    world.add(me, [T1])
+    assert world.state() == "Ongoing"
+    after = world.end(me, commits)
+    assert after == (me.producer_id, 1)
+    assert world.state() == ("CompleteCommit" if commits else "CompleteAbort")
+    assert world.markers(T0) == world.markers(T1) == [(me.producer_id, 1, commits, 0)]
+    assert world.markers(T2) == []
+    assert sorted(world.told) == [(T0, me.producer_id, commits), (T1, me.producer_id, commits)]
+    assert world.end(me, commits) == after
+    assert len(world.told) == 2
+    world.add(after)
+    assert world.end(after, commits) == (me.producer_id, 2)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_transactions_with_one_epoch(world: Transacting, commits: bool) -> None:
+    """
+    A client of old writes all its transactions in the epoch that it began with.
+    """
+    me = world.init()
+    for count in (1, 2):
+        world.add(me, [T0], OLD)
+        assert world.end(me, commits, OLD) == me
+        assert world.markers(T0) == [(*me, commits, 0)] * count
+
+
+def test_a_producer_is_replaced(world: Transacting) -> None:
+    """
+    Who begins with the same id aborts what is open, asks again, and has an epoch that fences all who were before.
+    """
+    old = world.init()
+    world.add(old)
+    with capturedLogs() as logged:
+        assert world.refused(world.init) == "CONCURRENT_TRANSACTIONS"
+    assert ["begins anew" in event["log_format"] for event in logged] == [True]
+    assert world.markers(T0) == [(old.producer_id, 1, False, 0)]
+    new = world.init()
+    assert new == (old.producer_id, 2)
+    assert world.refused(lambda: world.add(old)) == "PRODUCER_FENCED"
+    assert world.refused(lambda: world.init(old)) == "PRODUCER_FENCED"
+    for spoken in (OLD, EACH):
+        for commits in (True, False):
+            assert world.refused(lambda s=spoken, c=commits: world.end(old, c, s)) == "PRODUCER_FENCED"  # type: ignore[misc]
+    world.add(new)
+
+
+def test_a_producer_goes_on(world: Transacting) -> None:
+    """
+    A producer that says who it was has its id in the next epoch.
+    """
+    me = world.init()
+    assert world.init(me) == world.init(me) == (me.producer_id, 1)
+
+
+def test_an_id_with_its_epochs_used_up(world: Transacting) -> None:
+    """
+    The next transaction has another producer id, and whoever begins then, too.
+    """
+    world.found(transaction(producer_id=1_000, epoch=LAST_EPOCH))
+    me = Identity(1_000, LAST_EPOCH)
+    world.add(me)
+    after = world.end(me, True)
+    assert (after.producer_id != me.producer_id, after.epoch) == (True, 0)
+    assert world.markers(T0) == [(me.producer_id, LAST_EPOCH + 1, True, 0)]
+    assert world.end(me, True) == after
+    assert world.transactions.describe("a").next_id == NO_ID
+
+
+def test_clients_of_old_are_told_in_their_words(world: Transacting) -> None:
+    """
+    A version that knows of no fencing is told that the epoch is wrong.
+    """
+    world.init()
+    me = world.init()
+    old = Identity(me.producer_id, 0)
+    for version, code in ((3, "INVALID_PRODUCER_EPOCH"), (4, "PRODUCER_FENCED")):
+        assert world.refused(lambda v=version: world.init(Identity(8, 0), v)) == code  # type: ignore[misc]
+    ask = world.transactions
+    for version, code in ((1, "INVALID_PRODUCER_EPOCH"), (2, "PRODUCER_FENCED")):
+        for call in (
+            lambda v=version: ask.add_partitions("a", old, {T0}, v),
+            lambda v=version: ask.add_offsets("a", old, "g", v),
+            lambda v=version: ask.end("a", old, True, v),
+        ):
+            assert world.refused(lambda c=call: world.asked(c())) == code  # type: ignore[misc]
+
+
+def test_versions_tell_what_a_client_speaks(world: Transacting) -> None:
+    """
+    From these versions on each transaction has an epoch of its own.
+    """
+    for request, first in ((AddPartitionsToTxnRequest, 4), (EndTxnRequest, 5)):
+        assert first in request.__spec__.versions
+    me = world.init()
+    world.asked(world.transactions.add_partitions("a", me, {T0}, 3))
+    assert world.transactions.describe("a").client_version == OLD
+    world.asked(world.transactions.add_partitions("a", me, {T1}, 4))
+    assert world.transactions.describe("a").client_version == EACH
+    assert world.asked(world.transactions.end("a", me, True, 4)) == me
+    world.add(me)
+    world.asked(world.transactions.add_offsets("a", me, "g", 4))
+    assert world.transactions.describe("a").client_version == OLD
+    assert world.asked(world.transactions.end("a", me, True, 5)).epoch == me.epoch + 1
+
+
+@pytest.mark.parametrize(("timeout_ms", "code"), [(0, False), (1, True), (900_000, True), (900_001, False)])
+def test_timeouts(world: Transacting, timeout_ms: int, code: bool) -> None:
+    """
+    A transaction may be open for a quarter of an hour at most.
+    """
+    asked = lambda: world.asked(world.transactions.init("a", timeout_ms, None, 5))  # noqa: E731
+    if code:
+        asked()
+    else:
+        assert world.refused(asked) == "INVALID_TRANSACTION_TIMEOUT"
+        assert world.refused(world.state) == "TRANSACTIONAL_ID_NOT_FOUND"
+
+
+def test_unknown_ids(world: Transacting) -> None:
+    """
+    An id that nobody has begun with is none, and one that is empty cannot be.
+    """
+    ask = world.transactions
+    for name, code in (("b", "INVALID_PRODUCER_ID_MAPPING"), ("", "INVALID_REQUEST")):
+        for call in (
+            lambda n=name: world.asked(ask.add_partitions(n, WHO, {T0}, 3)),
+            lambda n=name: world.asked(ask.add_offsets(n, WHO, "g", 3)),
+            lambda n=name: world.asked(ask.end(n, WHO, True, 5)),
+            lambda n=name: ask.verify(n, WHO, {T0}),
+        ):
+            assert world.refused(call) == code
+    assert world.refused(lambda: world.init(name="")) == "INVALID_REQUEST"
+    assert world.refused(lambda: ask.describe("")) == "INVALID_REQUEST"
+    assert world.refused(lambda: ask.describe("b")) == "TRANSACTIONAL_ID_NOT_FOUND"
+
+
+def test_unknown_ids_cost_no_producer_id(world: Transacting) -> None:
+    """
+    Whoever ends what never began uses up nothing.
+    """
+    before = world.init(name="x").producer_id
+    assert world.refused(lambda: world.end(WHO, True, name="b")) == "INVALID_PRODUCER_ID_MAPPING"
+    assert world.init(name="y").producer_id == before + 1
+
+
+def test_verify(world: Transacting) -> None:
+    """
+    A partition leader is told of each partition whether it was added.
+    """
+    me = world.init()
+    world.add(me, [T0])
+    assert world.transactions.verify("a", me, {T0, T1}) == {T0: ErrorCode.NONE, T1: ErrorCode.TRANSACTION_ABORTABLE}
+    assert world.refused(lambda: world.transactions.verify("a", WHO, {T0})) == "INVALID_PRODUCER_ID_MAPPING"
+
+
+def test_offsets(world: Transacting) -> None:
+    """
+    Who commits offsets of a group adds the partition that has the group; the internal topic is made for it, if need be.
+    """
+    me = world.init()
+    world.asked(world.transactions.add_offsets("a", me, "group", 4))
+    topic = world.broker.view().topics["__consumer_offsets"]
+    (place,) = world.transactions.describe("a").places
+    log: Any = world.broker.coordinator(Resource.GROUP, "group")
+    partition = world.broker.partition(topic.id, place.partition)
+    end = partition.log_end
+    log.append([(b"key", b"value")])
+    assert (place.topic, partition.log_end) == ("__consumer_offsets", end + 1)
+    world.end(me, True)
+    assert world.told == [(place, me.producer_id, True)]
+
+
+def test_offsets_without_their_topic(world: Transacting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Where it cannot be had now, there is no coordinator of groups.
+    """
+    me = world.init()
+    coordinator = world.broker.coordinator
+
+    def not_made(resource: Resource, key: str) -> Any:
+        return coordinator(resource, key) if resource is Resource.TRANSACTIONAL_ID else Node(2)
+
+    monkeypatch.setattr(world.broker, "coordinator", not_made)
+    asked = lambda: world.asked(world.transactions.add_offsets("a", me, "g", 4))  # noqa: E731
+    assert world.refused(asked) == "COORDINATOR_NOT_AVAILABLE"
+
+    def refuse(resource: Resource, key: str) -> Any:
+        raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "none")
+
+    monkeypatch.setattr(world.broker, "coordinator", refuse)
+    assert world.refused(asked) == "COORDINATOR_NOT_AVAILABLE"
+
+
+def test_describe(world: Transacting) -> None:
+    """
+    All that is known of an id is told.
+    """
+    me = world.init()
+    world.clock.advance(1)
+    world.add(me, [T0, T1])
+    found = world.transactions.describe("a")
+    assert found == Transaction(
+        transactional_id="a",
+        producer_id=me.producer_id,
+        previous_id=me.producer_id,
+        epoch=0,
+        timeout_ms=TIMEOUT_MS,
+        updated_ms=world.now_ms(),
+        started_ms=world.now_ms(),
+        state=found.state,
+        places=frozenset({T0, T1}),
+        client_version=EACH,
+    )
+
+
+def test_listed(world: Transacting) -> None:
+    """
+    All ids are listed that pass, of every state log.
+    """
+    for number in range(20):
+        world.init(name=f"id{number}")
+    world.add(world.init(name="open"), name="open")
+
+    def ids(**wanted: Any) -> set[str]:
+        found: list[Transaction] = world.asked(world.transactions.listed(Filter(**wanted), lambda _: True))
+        return {one.transactional_id for one in found}
+
+    assert ids() == {f"id{number}" for number in range(20)} | {"open"}
+    assert ids(states=["Ongoing"]) == {"open"}
+    assert ids(pattern="id1.*") == {"id1", *(f"id{number}" for number in range(10, 20))}
+
+
+def test_listed_waits_for_the_load(world: Transacting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Who asks for one id while it is loaded comes too early; who asks for all of them waits.
+    """
+    world.init()
+    log: Any = world.broker.coordinator(Resource.TRANSACTIONAL_ID, "a")
+    read: Deferred[Any] = Deferred()
+    replayed = log.replay()
+    monkeypatch.setattr(log, "replay", lambda: read)
+    world.parts.stop()
+    world.start()
+    assert world.refused(world.state) == world.refused(world.init) == "COORDINATOR_LOAD_IN_PROGRESS"
+    (loading,) = world.transactions.loading(["a"])
+    listed = Deferred.fromCoroutine(world.transactions.listed(Filter(), lambda _: True))
+    assert (loading.called, listed.called) == (False, False)
+    replayed.chainDeferred(read)
+    assert loading.called
+    assert [one.transactional_id for one in world.asked(_of(listed))] == ["a"]
+    assert world.transactions.loading(["a"]) == []
+
+
+async def _of(deferred: Deferred[Any]) -> Any:
+    return await deferred
+
+
+def test_ids_are_loaded_again(world: Transacting) -> None:
+    """
+    A new coordinator knows all of them, before anybody asks, and answers an end that was asked for before.
+    """
+    me = world.init()
+    world.add(me)
+    after = world.end(me, True)
+    before = world.transactions.describe("a")
+    world.again()
+    assert world.transactions.describe("a").identity == before.identity == after
+    assert world.end(me, True) == after
+    assert len(world.markers(T0)) == 1
+
+
+def test_transactions_go_on_before_anybody_asks(world: Transacting) -> None:
+    """
+    What was decided is told to the partitions as soon as there is a coordinator.
+    """
+    world.found(transaction(state=State.PREPARE_COMMIT, places=frozenset({T0})))
+    assert world.markers(T0) == [(7, 3, True, 0)]
+
+
+def test_answers_come_when_they_are_safe() -> None:
+    """
+    Nobody is told anything that a crash could undo.
+    """
+    broker = SimulatedBroker()
+    world = Transacting(lambda _: cast(IBroker, broker))
+    ask, log = world.transactions, broker.state
+    log.is_slow = True
+
+    def answered(answer: Coroutine[Any, Any, Any]) -> Any:
+        asked = Deferred.fromCoroutine(answer)
+        assert (asked.called, len(log.unsafe)) == (False, 1)
+        log.settle()
+        return result(asked)
+
+    me = answered(ask.init("a", TIMEOUT_MS, None, 5))
+    answered(ask.add_partitions("a", me, {T0}, 5))
+    assert answered(ask.end("a", me, True, 5)) == (me.producer_id, 1)
+
+
+def test_ids_elsewhere(world: Transacting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Ids of another node are not found here, and who asks where they are is told.
+    """
+    assert world.transactions.coordinator("a") is None
+    monkeypatch.setattr(world.broker, "coordinator", lambda *_: Node(2))
+    assert world.transactions.coordinator("a") == Node(2)
+    assert world.refused(world.init) == world.refused(world.state) == "NOT_COORDINATOR"
+
+
+def test_stopped(world: Transacting) -> None:
+    """
+    A gateway that stops coordinates nothing, and leaves no timers.
+    """
+    world.init()
+    for _ in range(2):
+        world.parts.stop()
+    assert world.clock.getDelayedCalls() == []
+    for call in (world.init, world.state, lambda: world.transactions.coordinator("a")):
+        assert world.refused(call) == "COORDINATOR_NOT_AVAILABLE"
+    assert (
+        world.refused(lambda: world.asked(world.transactions.listed(Filter(), lambda _: True)))
+        == "COORDINATOR_NOT_AVAILABLE"
+    )
+
+
+def test_lost_log(world: Transacting) -> None:
+    """
+    When the internal topic goes all ids go.
+    """
+    me = world.init()
+    topic = world.broker.view().topics["__transaction_state"]
+    world.broker.delete_topic(topic.id)
+    assert world.refused(lambda: world.add(me)) == "INVALID_PRODUCER_ID_MAPPING"
+    assert world.init().producer_id != me.producer_id
+
+
+def test_no_producer_id_to_be_had(world: Transacting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Where the broker has none now, nothing begins; and the next one may.
+    """
+    fails: Deferred[int] = Deferred()
+    with monkeypatch.context() as patched:
+        patched.setattr(world.broker, "new_producer_id", lambda: fails)
+        asked = Deferred.fromCoroutine(world.transactions.init("a", TIMEOUT_MS, None, 5))
+        fails.errback(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "full"))
+    assert refusal(lambda: asked).code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert world.init().epoch == 0
+
+
+def test_two_begin_at_once(world: Transacting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    While both wait for a producer id: the later one has the next epoch of the same.
+    """
+    waiting: list[Deferred[int]] = []
+
+    def later() -> Deferred[int]:
+        waiting.append(Deferred())
+        return waiting[-1]
+
+    monkeypatch.setattr(world.broker, "new_producer_id", later)
+    asked = [Deferred.fromCoroutine(world.transactions.init("a", TIMEOUT_MS, None, 5)) for _ in range(2)]
+    for number, one in enumerate(waiting):
+        one.callback(number + 50)
+    assert [one.result for one in asked] == [(50, 0), (50, 1)]
+
+
+def test_places_of_a_deleted_topic(world: Transacting) -> None:
+    """
+    A partition that is deleted needs no marker.
+    """
+    me = world.init()
+    world.add(me, [T0, Place("gone", 0), Place("t", 9)])
+    world.end(me, True)
+    assert world.state() == "CompleteCommit"
+    assert len(world.markers(T0)) == 1
