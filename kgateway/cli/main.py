@@ -37,6 +37,7 @@ _SERVERS = {
     "produce": "send records to a topic of any Kafka server, from lines, files or JSON",
     "consume": "print the records of topics of any Kafka server",
     "groups": "consumer groups of any Kafka server: their members, lag and offsets",
+    "transactions": "transactions of any Kafka server: which are open, and where; ends them",
 }
 _FILES = {"log": "check or show the files in which records are kept"}
 _JOBS = {"spark": "jobs of Spark on topics of any Kafka server: archives, queries, reports"}

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _CODES = set(ErrorCode) - {ErrorCode.NONE}
 _PAUSE_S = 0.1
-_GROUP = 0  # the key type of FindCoordinator
+GROUP, TRANSACTION = 0, 1  # key types of FindCoordinator
 
 
 class Node(NamedTuple):
@@ -84,11 +84,11 @@ class Cluster:
             told = f"{self._bootstrap.address} says that server {node.id} is at {node.address}"
             raise Unanswered(f"{error}; {told}: is that an address which can be reached from here?") from error
 
-    def coordinator(self, group_id: str) -> Node:
+    def coordinator(self, key: str, kind: int = GROUP) -> Node:
         """
-        Who looks after the group.
+        Who looks after the group, or the transactional id.
         """
-        request = FindCoordinatorRequest(key=group_id, key_type=_GROUP, coordinator_keys=[group_id])
+        request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
         answer = self._bootstrap.ask(request, FindCoordinatorResponse)
         found = answer.coordinators[0] if answer.coordinators else answer  # before v4 it stands in the answer itself
         refuse(found.error_code, found.error_message)

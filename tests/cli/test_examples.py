@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from kgateway.cli.main import _parser
 from kgateway.testing.kafka import Kafka
 from tests.cli.shell import Shell
 
-COMMANDS = ("clients", "topics", "configs", "produce", "consume", "groups")
-LAST = ("kgateway groups delete", "kgateway topics delete", "kgateway topics create")
+COMMANDS = ("clients", "topics", "configs", "produce", "consume", "groups", "transactions")
+PATIENCE_S = 30
+LAST = ("kgateway transactions abort", "kgateway groups delete", "kgateway topics delete", "kgateway topics create")
 
 
 def leaves(parser: ArgumentParser) -> Iterator[ArgumentParser]:
@@ -52,7 +54,8 @@ def example(parser: ArgumentParser) -> str:
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     """
-    Before a gateway with what examples speak of: topics with records in all partitions, and a group that has read.
+    Before a gateway with what examples speak of: topics with records in all partitions, a group that has read, and a
+    transaction that is open.
     """
     with Kafka("--broker", "memory:", "--group-initial-rebalance-delay-ms", "0") as kafka:
         shell = Shell(kafka, tmp_path)
@@ -62,14 +65,20 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
             "&& kgateway consume orders --group billing -n 5 -q"
         )
         assert code == 0, told
+        producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "billing-1", "log_level": 0})
+        producer.init_transactions(PATIENCE_S)
+        producer.begin_transaction()
+        producer.produce("billing", b"value", partition=0)
+        assert producer.flush(PATIENCE_S) == 0
         yield shell
+        producer.purge()
 
 
 def test_all_subcommands_have_one() -> None:
     """
     That begins with their name, or pipes something into them.
     """
-    assert len(ALL) == 1 + 7 + 6 + 1 + 1 + 4
+    assert len(ALL) == 1 + 7 + 6 + 1 + 1 + 4 + 3
     for name, parser in ALL.items():
         assert example(parser).rpartition("| ")[2].startswith(name), name
 

@@ -35,6 +35,7 @@ def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[s
         "produce",
         "consume",
         "groups",
+        "transactions",
         "log",
         "spark",
         "seaweedmq",

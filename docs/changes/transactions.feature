@@ -1,0 +1,1 @@
+Transactions, exactly once: a coordinator over `__transaction_state` in Kafka's own records serves clients of both generations (KIP-890), fences producers that were replaced, aborts transactions that take too long, and goes on after a crash; offsets committed in transactions count with their commit. See docs/transactions.md.

@@ -1,0 +1,137 @@
+"""
+`kgateway transactions` with a gateway that runs, and producers of another library.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from kgateway.cli.main import main
+from kgateway.testing.kafka import Kafka
+
+TOPIC = "orders"
+PATIENCE_S = 30
+
+Transactions = Callable[..., tuple[object, str]]  # the command's exit code or reason, and what it prints
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    with Kafka() as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def transactions(kafka: Kafka, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Transactions:
+    """
+    The command, which asks it.
+    """
+    monkeypatch.setenv("KGATEWAY_BOOTSTRAP", kafka.bootstrap)
+
+    def called(*arguments: object) -> tuple[object, str]:
+        code: object = 0
+        try:
+            main(["transactions", *map(str, arguments)])
+        except SystemExit as end:
+            code = end.code
+        return code, capsys.readouterr().out
+
+    return called
+
+
+@contextmanager
+def writing(kafka: Kafka, name: str) -> Iterator[Producer]:
+    """
+    A producer in the middle of a transaction.
+    """
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name, "log_level": 0})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    producer.produce(TOPIC, b"value", partition=0)
+    assert producer.flush(PATIENCE_S) == 0
+    yield producer
+    producer.purge()
+
+
+def asked(transactions: Transactions, *arguments: object) -> Any:
+    code, text = transactions(*arguments, "--json")
+    assert code == 0, text
+    return json.loads(text)
+
+
+def test_list(kafka: Kafka, transactions: Transactions) -> None:
+    """
+    All ids, or those in some state.
+    """
+    with writing(kafka, "listed") as producer:
+        code, text = transactions("list", "--state", "ongoing")
+        headings, *rows = text.splitlines()
+        assert (code, headings.split()[:2]) == (0, ["TRANSACTIONAL", "ID"])
+        assert [row.split()[:2] for row in rows] == [["listed", "Ongoing"]]
+        producer.commit_transaction(PATIENCE_S)
+    [found] = [one for one in asked(transactions, "list")["transactions"] if one["transactional_id"] == "listed"]
+    assert found["state"] in ("PrepareCommit", "CompleteCommit")
+    code, text = transactions("list", "--state", "Ongoing")
+    assert (code, text.startswith("none of the ")) == (0, True)
+
+
+def test_describe(kafka: Kafka, transactions: Transactions) -> None:
+    """
+    Who writes, since when, and where.
+    """
+    with writing(kafka, "described") as producer:
+        [found] = asked(transactions, "describe", "described")["transactions"]
+        assert (found["state"], found["partitions"]) == ("Ongoing", [{"topic": TOPIC, "partition": 0}])
+        assert found["started_ms"] > 0
+        code, text = transactions("describe", "described")
+        assert code == 0
+        first, since, where = text.splitlines()
+        assert first.startswith(f"described: Ongoing, producer {found['producer_id']} in epoch ")
+        assert since.startswith("  open for ")
+        assert where == f"  writes to {TOPIC}-0"
+        producer.abort_transaction(PATIENCE_S)
+    code, text = transactions("describe", "nobody")
+    assert "TRANSACTIONAL_ID_NOT_FOUND" in str(code)
+
+
+def test_abort(kafka: Kafka, transactions: Transactions) -> None:
+    """
+    The transaction is aborted, and its producer cannot go on; what is not open is not aborted.
+    """
+    with writing(kafka, "aborted") as producer:
+        code, text = transactions("abort", "aborted")
+        assert "say --yes" in str(code)
+        assert transactions("abort", "aborted", "--yes") == (0, "aborted: aborted\n")
+        with pytest.raises(KafkaException):
+            producer.commit_transaction(PATIENCE_S)
+    code, text = transactions("abort", "aborted", "--yes")
+    assert "has no transaction open" in str(code)
+    assert text == ""
+
+
+def test_abort_what_hangs(kafka: Kafka, transactions: Transactions) -> None:
+    """
+    By hand, in one partition.
+    """
+    with writing(kafka, "hanging") as producer:
+        code, _ = transactions("abort", "--hanging", TOPIC, 0, 999, "--yes")
+        reason = str(code)
+        assert f"no transaction of {TOPIC}-0 begins at offset 999, but at " in reason
+        offset = reason.rpartition(" ")[2]
+        code, text = transactions("abort", "--hanging", TOPIC, 0, offset, "--yes")
+        assert (code, text) == (0, f"{TOPIC}-0 from offset {offset} on: aborted\n")
+        code, _ = transactions("abort", "--hanging", TOPIC, 0, offset, "--yes")
+        assert ": none is open there" in str(code)
+        producer.abort_transaction(PATIENCE_S)
+
+
+@pytest.mark.parametrize("wrong", [(), ("a", "--hanging", "t", "0", "0"), ("--hanging", "t", "x", "0")])
+def test_mistakes(transactions: Transactions, wrong: tuple[str, ...]) -> None:
+    """
+    One or the other has to be said.
+    """
+    assert transactions("abort", *wrong) == (2, "")
