@@ -19,7 +19,6 @@ from kgateway.interfaces import Cancel, KeyValue
 from kgateway.records.batch import Batch
 from kgateway.records.control import Marker, marker_batch
 from kgateway.records.record import Record, records
-from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 from tests.broker.behaviour import START_MS, batch, refusal, result
