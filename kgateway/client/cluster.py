@@ -45,6 +45,20 @@ class Cluster:
         self._known = list(bootstrap)  # of which one will answer again, when others have gone
         self._bootstrap = self._first_of(bootstrap)
 
+    @classmethod
+    def reached(cls, bootstrap: Sequence[Address], patience_s: float) -> Self:
+        """
+        The cluster, as soon as one of these answers.
+        """
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                return cls(bootstrap, patience_s)
+            except Unanswered:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(_PAUSE_S)
+
     def nodes(self) -> list[Node]:
         """
         All servers.

@@ -64,12 +64,13 @@ class Extent(NamedTuple):
     end: int
 
 
-def committed(cluster: Cluster, group_id: str) -> dict[Partition, Committed]:
+def committed(cluster: Cluster, group_id: str, *, stable: bool = False) -> dict[Partition, Committed]:
     """
-    All that the group has committed.
+    All that the group has committed. UNSTABLE_OFFSET_COMMIT where a transaction might change it yet, to who wants what
+    is `stable`.
     """
     asked = [OffsetFetchRequest.Group(group_id=group_id, topics=None)]
-    request = OffsetFetchRequest(group_id=group_id, topics=None, groups=asked, require_stable=False)
+    request = OffsetFetchRequest(group_id=group_id, topics=None, groups=asked, require_stable=stable)
     connection = cluster.connection(cluster.coordinator(group_id))
     answer = connection.ask(request, OffsetFetchResponse, newest=_BY_NAME)
     group = answer.groups[0] if answer.groups else answer  # before v8 the answer is of one group
@@ -78,8 +79,13 @@ def committed(cluster: Cluster, group_id: str) -> dict[Partition, Committed]:
         Partition(topic.name, one.partition_index): Committed(one.committed_offset, one.metadata or "")
         for topic in group.topics
         for one in topic.partitions
-        if one.committed_offset != _NONE
+        if _is_there(one.error_code, one.committed_offset)
     }
+
+
+def _is_there(code: int, offset: int) -> bool:
+    refuse(code)
+    return offset != _NONE
 
 
 class Membership(NamedTuple):

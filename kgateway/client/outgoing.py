@@ -36,11 +36,12 @@ class Outgoing(NamedTuple):
 
 class Producing(NamedTuple):
     """
-    As whom batches are sent; without idempotence as nobody.
+    As whom batches are sent; without idempotence as nobody. With a transactional id they are of its transaction.
     """
 
     id: int = -1
     epoch: int = -1
+    transactional_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -64,7 +65,11 @@ class Pack:
         As it travels: the same bytes each time it is asked for, so a server knows what it has already.
         """
         builder = BatchBuilder(
-            codec=codec, producer_id=producing.id, producer_epoch=producing.epoch, base_sequence=sequence
+            codec=codec,
+            producer_id=producing.id,
+            producer_epoch=producing.epoch,
+            base_sequence=sequence,
+            is_transactional=producing.transactional_id is not None,
         )
         for record in self.records:
             builder.append(record.key, record.value, timestamp=record.timestamp, headers=record.headers)

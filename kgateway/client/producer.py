@@ -2,7 +2,8 @@
 Sends records to a topic, in batches, one batch of a partition at a time.
 
 With acks from all replicas it is idempotent: each batch has a sequence number, and one that is sent again, because its
-answer did not come, is stored once. A batch that is too large for the topic is sent in halves.
+answer did not come, is stored once. A batch that is too large for the topic is sent in halves. In a transaction it is
+the only one to write to its partitions, and says which those are before it does.
 """
 
 from collections import deque
@@ -15,6 +16,7 @@ from kgateway.client.connection import Connection, Unanswered
 from kgateway.client.offsets import Partition, by_leader, leaders_of
 from kgateway.client.outgoing import Outgoing, Pack, Producing
 from kgateway.client.partitioning import partition_of
+from kgateway.client.transacting import Transaction
 from kgateway.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.records.compression import Codec
@@ -24,7 +26,7 @@ ACKS = {"0": 0, "1": 1, "all": -1}
 PACK_BYTES = 512 << 10  # Kafka takes batches of a megabyte unless it is told otherwise
 PENDING_BYTES = 8 << 20
 _BY_NAME = 12  # the last version of Produce that names topics
-_OLDEST = 3  # before, there were no batches
+_ADDED_BEFORE = 11  # the last one that has partitions added to a transaction before
 _SEQUENCES = 1 << 31
 _WORK_MS = 30_000
 _TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
@@ -43,7 +45,14 @@ class Producer:
     What is sent and not flushed is bounded; `records` and `bytes` were delivered, `bytes` before compression.
     """
 
-    def __init__(self, cluster: Cluster, topic: str, acks: int = -1, codec: Codec = Codec.NONE) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        acks: int = -1,
+        codec: Codec = Codec.NONE,
+        transaction: Transaction | None = None,
+    ) -> None:
         self.records = 0
         self.bytes = 0
         self._cluster = cluster
@@ -52,7 +61,9 @@ class Producer:
         self._codec = codec
         self._leaders = self._find_leaders()
         self._count = len(self._leaders)
-        self._producing = self._identity() if acks == ACKS["all"] else Producing()
+        self._transaction = transaction
+        self._newest = _ADDED_BEFORE if transaction else _BY_NAME
+        self._producing = self._identity()
         self._sequences: dict[int, int] = {}
         self._pending: dict[int, Pack] = {}
         self._pending_bytes = 0
@@ -85,6 +96,7 @@ class Producer:
         """
         Have all that was taken delivered.
         """
+        self._join(self._pending)
         waiting = {index: deque([pack]) for index, pack in self._pending.items()}
         self._pending, self._pending_bytes = {}, 0
         self._keyless = (self._keyless + 1) % self._count
@@ -101,13 +113,15 @@ class Producer:
             self._cluster.settled(attempt)
 
     def _find_leaders(self) -> dict[int, Node]:
-        found = self._cluster.settled(partial(leaders_of, self._cluster, [self._topic]))
+        found = self._cluster.kept_up(partial(leaders_of, self._cluster, [self._topic]))
         if not found:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {self._topic}")
         return {partition.index: leader for partition, leader in found.items()}
 
     def _identity(self) -> Producing:
-        return self._cluster.settled(self._ask_identity)
+        if self._transaction:
+            return self._transaction.producing
+        return self._cluster.kept_up(self._ask_identity) if self._acks == ACKS["all"] else Producing()
 
     def _ask_identity(self) -> Producing:
         connection = self._cluster.anyone()
@@ -117,6 +131,14 @@ class Producer:
         told = connection.ask(request, InitProducerIdResponse)
         refuse(told.error_code)
         return Producing(told.producer_id, told.producer_epoch)
+
+    def _join(self, indexes: Iterable[int]) -> None:
+        """
+        Make those that are written to for the first time part of the transaction.
+        """
+        new = [Partition(self._topic, index) for index in indexes if index not in self._sequences]
+        if self._transaction and new:
+            self._transaction.add(new)
 
     def _deliver(self, waiting: dict[int, deque[Pack]]) -> None:
         """
@@ -150,13 +172,16 @@ class Producer:
         kind = ProduceRequest.TopicData
         data = [kind.PartitionData(index=index, records=self._batch(index, pack)) for index, pack in packs.items()]
         request = ProduceRequest(
-            acks=self._acks, timeout_ms=_WORK_MS, topic_data=[kind(name=self._topic, partition_data=data)]
+            transactional_id=self._producing.transactional_id,
+            acks=self._acks,
+            timeout_ms=_WORK_MS,
+            topic_data=[kind(name=self._topic, partition_data=data)],
         )
         connection = self._cluster.connection(leader)
         if self._acks == ACKS["0"]:
             _tell(connection, request)
             return {index: _PartAnswer(index=index, error_code=0, base_offset=-1) for index in packs}
-        answer = connection.ask(request, ProduceResponse, newest=_BY_NAME)
+        answer = connection.ask(request, ProduceResponse, newest=self._newest)
         told = {one.index: one for topic in answer.responses for one in topic.partition_responses}
         if told.keys() != packs.keys():
             raise Unanswered(f"{leader.address} answers for other partitions than it was asked")

@@ -15,7 +15,7 @@ from kgateway.spark.failures import WrongOption
 
 T = TypeVar("T")
 
-READ, STREAM, WRITE = "a batch query", "a streaming query", "a writer"
+READ, STREAM, WRITE, ONCE = "a batch query", "a streaming query", "a writer", "exactly_once"
 _BOTH = {READ, STREAM}
 _OF_SPARK = {"checkpointlocation", "path", "queryname"}  # what Spark itself may add
 _SECURITY = "kafka.security.protocol"
@@ -46,13 +46,16 @@ OPTIONS = {
     **_options(_BOTH, "kgateway.log.folder", "kgateway.filer", "kgateway.filer.files"),
     **_options(_BOTH, "kgateway.http.authorization", "kgateway.seaweed.security"),
     **_options(_BOTH, "key.format", "key.schema", "value.format", "value.schema"),
-    **_options({WRITE}, "topic", "kafka.compression.type", "kafka.acks"),
-    **_options({READ, STREAM, WRITE}, "kafka.bootstrap.servers", "kafka.request.timeout.ms", _SECURITY),
+    **_options({WRITE, ONCE}, "topic", "kafka.compression.type"),
+    **_options({WRITE}, "kafka.acks"),
+    **_options({ONCE}, "kafka.transaction.timeout.ms", "guardTopic"),
+    **_options({READ, STREAM, WRITE, ONCE}, "kafka.bootstrap.servers", "kafka.request.timeout.ms", _SECURITY),
 }
 _ELSEWHERE = {
     "minoffsetspertrigger": "PySpark gives a source one limit; use maxOffsetsPerTrigger",
     "maxtriggerdelay": "it goes with minOffsetsPerTrigger, which is not to be had; use a trigger of the query",
     "groupidprefix": "this source reads without a consumer group",
+    "kafka.transactional.id": "it follows from the query, by way of its checkpoint",
     "kafka.group.id": "this source reads without a consumer group; offsets are in the checkpoint",
     "kafka.auto.offset.reset": "say where to begin by startingOffsets",
     "kafka.enable.auto.commit": "offsets are in the checkpoint",

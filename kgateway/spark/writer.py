@@ -6,13 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from kgateway.spark.guard import AtLeastOnce, BatchGuard, BatchId
 from kgateway.spark.writing import Writing
-
-_QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"  # what Spark tells the tasks of a stream
 
 
 @dataclass
@@ -22,7 +18,6 @@ class Written(WriterCommitMessage):
     """
 
     records: int
-    batch: BatchId | None = None
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -42,26 +37,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
     Writes the batches of a stream. Spark makes one anew for each, and for its end.
     """
 
-    def __init__(self, writing: Writing, guard: BatchGuard | None = None) -> None:
+    def __init__(self, writing: Writing) -> None:
         self._writing = writing
-        self._guard = guard or AtLeastOnce()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        batch = _this_batch()
-        if self._guard.is_written(batch):
-            return Written(0, batch)
-        return Written(self._writing.write(iterator), batch)
+        return Written(self._writing.write(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803, Spark's name
-        batches = {message.batch for message in messages if isinstance(message, Written) and message.batch}
-        for batch in batches:
-            self._guard.written(batch)
+        pass  # each task had its records acknowledged
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803, Spark's name
         pass  # what is in a topic stays there; the batch is tried again
-
-
-def _this_batch() -> BatchId:
-    context = TaskContext.get()
-    query, number = (context.getLocalProperty(name) if context else None for name in (_QUERY, _BATCH))
-    return BatchId(query or "", int(number or 0))

@@ -2,11 +2,12 @@
 Rows of Spark into topics: the columns are those that Spark's own Kafka sink takes, and so is what may be left out.
 
 A task is done when all its records are acknowledged. One that is tried again writes them again, so what comes is there
-at least once.
+at least once; `exactly_once` is for who wants more.
 """
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,9 @@ import pyarrow as pa
 from kgateway.client.address import Address
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Unanswered
-from kgateway.client.outgoing import Outgoing
+from kgateway.client.outgoing import Outgoing, Producing
 from kgateway.client.producer import ACKS, Producer, Undelivered
+from kgateway.client.transacting import Transaction
 from kgateway.records.compression import Codec
 from kgateway.spark.failures import Unwritten, WrongOption
 from kgateway.spark.options import Options
@@ -45,13 +47,26 @@ class Writing:
     codec: Codec
     answer_s: float
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> int:
+    def write(self, batches: Iterable[pa.RecordBatch], producing: Producing | None = None) -> int:
         """
-        Write them all; how many records that were.
+        Write them all, in the transaction of this producer if there is one; how many records that were.
+        """
+        with self.telling(), self.reached() as cluster:
+            return self._write(cluster, batches, Transaction(cluster, producing) if producing else None)
+
+    def reached(self) -> Cluster:
+        """
+        The servers, as soon as one answers.
+        """
+        return Cluster.reached(self.bootstrap, self.answer_s)
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """
+        What goes wrong, in words.
         """
         try:
-            with Cluster(self.bootstrap, self.answer_s) as cluster:
-                return self._write(cluster, batches)
+            yield
         except KafkaError as error:
             reason = error.message or error.code.meaning
             if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -60,12 +75,12 @@ class Writing:
         except (Unanswered, Undelivered) as error:
             raise Unwritten(f"records could not be written: {error}") from error
 
-    def _write(self, cluster: Cluster, batches: Iterable[pa.RecordBatch]) -> int:
+    def _write(self, cluster: Cluster, batches: Iterable[pa.RecordBatch], transaction: Transaction | None) -> int:
         producers: dict[str, Producer] = {}
         for topic, record in self._records(batches):
             producer = producers.get(topic)
             if producer is None:
-                producer = producers[topic] = Producer(cluster, topic, self.acks, self.codec)
+                producer = producers[topic] = Producer(cluster, topic, self.acks, self.codec, transaction)
             producer.send(record)
         for producer in producers.values():
             producer.flush()
