@@ -74,7 +74,7 @@ def main() -> None:
         show("fetch one record", profiled(kafka, partial(fetch_small, client)))
     with Kafka("--log-level", "warn", "--broker", "memory:") as kafka:
         fill(kafka)
-        show("fetch batches of 1 MB", profiled(kafka, partial(count_bytes, kafka)))
+        show("fetch batches of 1 MB", profiled(kafka, partial(count_bytes, kafka.port)))
 
 
 if __name__ == "__main__":

@@ -14,10 +14,11 @@ What acks waits for, and for how long, concerns the answer alone: an append that
 
 Message sets, and batches of topics with a `compression.type`, are made into what is appended first, which takes time,
 and so it does to look at each of many records, where the topic asks for that. Of the first batch of a transaction its
-coordinator is asked (`transactions/joining.py`). Until then all that comes behind them through the same connection
-waits for its turn.
+coordinator is asked (`transactions/joining.py`), for all partitions of a topic together; that takes time where what it
+writes is not safe at once. Until then all that comes behind them through the same connection waits for its turn.
 """
 
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from typing import NamedTuple, cast
 
@@ -33,7 +34,7 @@ from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.partitions import foreseen, topic_named, topic_of_id
 from kgateway.records.batch import TRANSACTIONAL_BIT, Batch
 from kgateway.records.steps import Steps
-from kgateway.transactions.joining import Dialect, begins, join
+from kgateway.transactions.joining import Dialect, beginner, join
 from kgateway.transactions.state import Identity, Place
 from kgateway.transactions.transactions import Transactions
 from kgateway.wire.errors import ErrorCode, KafkaError, RecordsRefused
@@ -60,12 +61,14 @@ _FROM_CLIENT = Origin.CLIENT
 
 class Unmade(NamedTuple):
     """
-    A topic whose batches have to be made of what came, and where the answers for them go.
+    A topic whose batches cannot be appended yet: what they are made of, where the answers for them go, and what the
+    coordinators of their transactions were asked.
     """
 
     topic: Topic
     data: list[PartitionData]
     answers: list[Answer]
+    joining: Deferred[None] | None
 
 
 @api(
@@ -123,10 +126,14 @@ async def _write_made(
     try:
         if before:
             await before
+        for one in unmade:
+            if one.joining is not None:
+                with suppress(KafkaError):  # which each batch is told when it is asked of it
+                    await one.joining
         for one, data, making in makings:
             one.answers.append(await _write_one(one.topic, data, making, request, context, unsettled))
     finally:
-        context.clock.callLater(0, _appended, own, context)  # not at once: many may wait for one another
+        _appended(own, context)
     answered = _answered(answers, unsettled, request, context)
     return await answered if isinstance(answered, Deferred) else answered
 
@@ -142,7 +149,9 @@ async def _write_one(
     try:
         batch = await making
         if batch is not None and batch.header.attributes & TRANSACTIONAL_BIT:
-            await _join(topic, data, batch, request, context)
+            _check_named(request)
+            who = Identity(batch.header.producer_id, batch.header.producer_epoch)
+            await _join(who, {Place(topic.name, data.index)}, request, context)
     except Exception as error:
         return _refused(foreseen(error, f"{topic.name}-{data.index}"), topic.name, data.index, context)
     if batch is None:
@@ -150,19 +159,18 @@ async def _write_one(
     return _write(topic, data, request, context, unsettled, batch)
 
 
-async def _join(topic: Topic, data: PartitionData, batch: Batch, request: ProduceRequest, context: Context) -> None:
-    _check_named(request)
-    assert request.transactional_id
-    version, who = context.version, Identity(batch.header.producer_id, batch.header.producer_epoch)
+async def _join(who: Identity, places: Set[Place], request: ProduceRequest, context: Context) -> None:
+    assert request.transactional_id is not None
+    version = context.version
     dialect = Dialect(version >= _ADDS_SINCE, version >= _ABORTABLE_SINCE, ErrorCode.NOT_ENOUGH_REPLICAS)
-    transactions, place = context.service(Transactions), Place(topic.name, data.index)
-    await join(transactions, request.transactional_id, who, place, dialect)
+    await join(context.service(Transactions), request.transactional_id, who, places, dialect)
 
 
 def _appended(own: Deferred[None], context: Context) -> None:
     if context.session.appending is own:
         context.session.appending = None
-    own.callback(None)
+    else:
+        context.clock.callLater(0, own.callback, None)  # not at once: many may wait for one another
 
 
 async def _made(topic: Topic, data: PartitionData, context: Context) -> Batch | None:
@@ -215,22 +223,36 @@ def _write_topic(
         answers += [_refused(told, name, partition.index, context) for partition in data.partition_data]
     else:
         takes_time = topic.config.judges_records and _take_long(data)
-        joins = request.transactional_id is not None and _join_any(topic, data, context)
-        if at_once and topic.config.codec is None and not takes_time and not joins:
+        joining = None if request.transactional_id is None else _joining(topic, data, request, context)
+        if at_once and topic.config.codec is None and not takes_time and joining is None:
             for partition in data.partition_data:
                 answers.append(_write(topic, partition, request, context, unsettled))
         else:
-            unmade.append(Unmade(topic, data.partition_data, answers))
+            unmade.append(Unmade(topic, data.partition_data, answers, joining))
     return TopicAnswer(name=data.name, topic_id=data.topic_id, partition_responses=answers)
 
 
-def _join_any(topic: Topic, data: TopicData, context: Context) -> bool:
+def _joining(topic: Topic, data: TopicData, request: ProduceRequest, context: Context) -> Deferred[None] | None:
+    """
+    Ask the coordinator of what begins here. `None` where it has agreed by then, else what fires or fails as it does.
+    """
+    beginning: dict[Identity, set[Place]] = {}
     for partition in data.partition_data:
         with suppress(KafkaError):  # which is told where it is written
             owned = context.broker.partition(topic.id, partition.index)
-            if begins(cast("Buffer | None", partition.records), owned):
-                return True
-    return False
+            who = beginner(cast("Buffer | None", partition.records), owned)
+            if who is not None:
+                beginning.setdefault(who, set()).add(Place(topic.name, partition.index))
+    if not beginning:
+        return None
+    agreed: list[None] = []
+    joining = Deferred.fromCoroutine(_join_all(beginning, request, context)).addCallback(agreed.append)
+    return None if agreed else joining
+
+
+async def _join_all(beginning: Mapping[Identity, Set[Place]], request: ProduceRequest, context: Context) -> None:
+    for who, places in beginning.items():
+        await _join(who, places, request, context)
 
 
 def _take_long(data: TopicData) -> bool:
@@ -267,6 +289,7 @@ def _write(
             batch, origin = the_batch(cast("Buffer | None", data.records), context.version), _FROM_CLIENT
             if batch.header.attributes & TRANSACTIONAL_BIT:
                 _check_named(request)
+                origin = Origin.ADDED
         appended = partition.append(batch, origin)
     except Exception as error:
         told = foreseen(error, f"{topic.name}-{data.index}")

@@ -138,7 +138,7 @@ async def _join(request: TxnOffsetCommitRequest, context: Context) -> None:
     dialect = Dialect(version >= _ADDS_SINCE, version >= _ABORTABLE_SINCE, later)
     transactions = context.service(Transactions)
     place = transactions.place_of_group(request.group_id)
-    await join(transactions, request.transactional_id, who, place, dialect)
+    await join(transactions, request.transactional_id, who, {place}, dialect)
 
 
 def _commits(wanted: Wanted, now_ms: int) -> Iterator[tuple[Place, OffsetCommitValue]]:

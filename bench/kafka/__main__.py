@@ -35,6 +35,8 @@ MEASURED = (
     "groups_many",
     "commits",
     "compaction",
+    "transactions",
+    "committed",
 )
 
 

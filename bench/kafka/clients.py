@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic, sleep
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -109,11 +110,11 @@ def fill(server: Server, topic: str, count: int) -> None:
 
 
 @contextmanager
-def reader(server: Server, topic: str) -> Iterator[Consumer]:
+def reader(server: Server, topic: str, **settings: Any) -> Iterator[Consumer]:
     """
     A connected consumer of all partitions, from their beginning on.
     """
-    client = consumer(server.bootstrap, **LARGE_FETCHES)
+    client = consumer(server.bootstrap, **LARGE_FETCHES, **settings)
     client.list_topics(topic, _PATIENCE_S)
     yield client
     client.close()

@@ -14,11 +14,12 @@ from statistics import median
 @dataclass(frozen=True, slots=True)
 class Goal:
     """
-    What kgateway's value should be, in parts of Kafka's.
+    What kgateway's value should be, in parts of Kafka's; or by itself.
     """
 
     ratio: float
     at_least: bool
+    by_itself: bool = False
 
     def met(self, ratio: float) -> bool:
         """
@@ -27,7 +28,8 @@ class Goal:
         return ratio >= self.ratio if self.at_least else ratio <= self.ratio
 
     def __str__(self) -> str:
-        return f"{'>=' if self.at_least else '<='} {self.ratio:g}"
+        told = f"{'>=' if self.at_least else '<='} {self.ratio:g}"
+        return f"itself {told}" if self.by_itself else told
 
 
 def at_least(ratio: float) -> Goal:
@@ -42,6 +44,13 @@ def at_most(ratio: float) -> Goal:
     For what should be little.
     """
     return Goal(ratio, False)
+
+
+def itself_at_most(value: float) -> Goal:
+    """
+    For what should be little whatever Kafka's is.
+    """
+    return Goal(value, False, by_itself=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +126,8 @@ def _verdict(compared: Compared) -> str:
     goal = compared.row.goal
     if goal is None:
         return ""
-    return "met" if goal.met(median(compared.ratios)) else "**MISSED**"
+    judged = [found.value for found in compared.kgateway] if goal.by_itself else compared.ratios
+    return "met" if goal.met(median(judged)) else "**MISSED**"
 
 
 def _cpu(compared: Compared) -> str:

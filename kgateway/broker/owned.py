@@ -48,11 +48,11 @@ class OwnedPartition:
         self._check_owned()
         now_ms, config = self._now_ms(), self.topic.config
         if origin is not Origin.COORDINATOR:
-            if origin is Origin.CLIENT:
+            if origin is Origin.CLIENT or origin is Origin.ADDED:
                 check_admission(batch, config, now_ms, self._place)
             else:
                 check_header(batch, config)
-            if batch.header.is_transactional and origin is not Origin.JOINED:
+            if batch.header.is_transactional and (origin is Origin.CLIENT or origin is Origin.JUDGED):
                 self._check_joined(batch.header)
         elif batch.header.is_control:
             return self._append_marker(batch, now_ms)

@@ -16,11 +16,13 @@ NO_EPOCH = -1
 
 class Origin(Enum):
     """
-    Who writes: a client, who is checked; one whose records were judged before; one of whom it was also asked before
-    whether the partition is part of the transaction; or a coordinator of ours, who may also write control batches.
+    Who writes: a client, who is checked; one of whom it was asked before whether the partition is part of the
+    transaction; one whose records were judged before; one with both behind it; or a coordinator of ours, who may also
+    write control batches.
     """
 
     CLIENT = "client"
+    ADDED = "added"
     JUDGED = "judged"
     JOINED = "joined"
     COORDINATOR = "coordinator"

@@ -4,6 +4,7 @@ word that the partition is part of it (KIP-890). So no transaction begins somewh
 of, and nobody would ever end.
 """
 
+from collections.abc import Set
 from struct import Struct
 from typing import NamedTuple
 
@@ -48,34 +49,36 @@ class Dialect(NamedTuple):
         return code
 
 
-def begins(records: Buffer | None, partition: IPartition) -> bool:
+def beginner(records: Buffer | None, partition: IPartition) -> Identity | None:
     """
-    Whether a batch for this partition may be the first of its transaction there.
+    Whose transaction begins in this partition with a batch, if one may.
     """
     if records is None or len(records) < HEADER_SIZE:
-        return False
+        return None
     attributes, producer_id, epoch = _WHO.unpack_from(records, _WHO_AT)
-    return bool(attributes & TRANSACTIONAL_BIT) and not partition.producers().has_open(producer_id, epoch)
+    if not attributes & TRANSACTIONAL_BIT or partition.producers().has_open(producer_id, epoch):
+        return None
+    return Identity(producer_id, epoch)
 
 
 async def join(
-    transactions: Transactions, transactional_id: str, who: Identity, place: Place, dialect: Dialect
+    transactions: Transactions, transactional_id: str, who: Identity, places: Set[Place], dialect: Dialect
 ) -> None:
     """
-    Have the coordinator say that the partition is part of the producer's transaction; a KafkaError where it does not.
+    Have the coordinator say that the partitions are part of the producer's transaction; a KafkaError where one is not.
     """
     try:
-        await _join(transactions, transactional_id, who, place, dialect)
+        await _join(transactions, transactional_id, who, places, dialect)
     except KafkaError as error:
         raise KafkaError(dialect.told(error.code), error.message) from None
 
 
 async def _join(
-    transactions: Transactions, transactional_id: str, who: Identity, place: Place, dialect: Dialect
+    transactions: Transactions, transactional_id: str, who: Identity, places: Set[Place], dialect: Dialect
 ) -> None:
     if dialect.adds:
-        await transactions.add_partitions(transactional_id, who, {place}, _BETWEEN_NODES)
+        await transactions.add_partitions(transactional_id, who, places, _BETWEEN_NODES)
         return
-    code = transactions.verify(transactional_id, who, {place})[place]
-    if code is not ErrorCode.NONE:
-        raise KafkaError(code, f"{place.topic}-{place.partition} was not added to the transaction of {who}")
+    for place, code in transactions.verify(transactional_id, who, places).items():
+        if code is not ErrorCode.NONE:
+            raise KafkaError(code, f"{place.topic}-{place.partition} was not added to the transaction of {who}")

@@ -2,7 +2,7 @@
 The table of what was measured of two servers.
 """
 
-from bench.kafka.table import Compared, Measured, Row, at_least, at_most, number, table
+from bench.kafka.table import Compared, Measured, Row, at_least, at_most, itself_at_most, number, table
 
 
 def compared(row: Row, kgateway: list[float], kafka: list[float]) -> Compared:
@@ -31,6 +31,16 @@ def test_the_ratio_is_that_of_rounds() -> None:
     slowing_down = compared(Row("work", "MB/s", at_least(1.0)), [100, 50, 10], [50, 25, 100])
     assert slowing_down.ratios == [2.0, 2.0, 0.1]
     assert "| 2.00 (0.10 to 2.00) | >= 1 | met |" in table([slowing_down])
+
+
+def test_a_goal_for_kgateway_by_itself() -> None:
+    """
+    Where Kafka's value is of no interest, kgateway's is what must reach the goal.
+    """
+    row = Row("committed", "of uncommitted's", itself_at_most(1.1))
+    *_, met, missed = table([compared(row, [1.0, 1.05, 2.0], [0.5] * 3), compared(row, [1.2], [2.0])]).splitlines()
+    assert "| itself <= 1.1 | met |" in met
+    assert "| itself <= 1.1 | **MISSED** |" in missed
 
 
 def test_a_missed_goal_stands_out() -> None:

@@ -117,6 +117,15 @@ class TestMemoryAlone(Started):
         assert refusal(lambda: partition.append(other, Origin.CLIENT)).code is ErrorCode.INVALID_TXN_STATE
         assert (partition.log_end, partition.last_stable) == (2, 0)
 
+    def test_who_may_begin_is_checked_all_the_same(self, world: World) -> None:
+        """
+        That a partition is part of a transaction says nothing of the records for it.
+        """
+        partition = world.partition(cleanup_policy="compact")
+        error = refusal(lambda: partition.append(in_transaction(7, None), Origin.ADDED))
+        assert (error.code, partition.log_end) == (ErrorCode.INVALID_RECORD, 0)
+        appended(partition, in_transaction(7, b"k"), Origin.ADDED)
+
     def test_nobody_waits(self, world: World) -> None:
         """
         What is appended is stored and safe already.

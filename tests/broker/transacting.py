@@ -19,7 +19,7 @@ PRODUCERS = range(70, 74)
 COORDINATOR_EPOCH = 3
 
 
-def in_transaction(producer_id: int, *keys: bytes, sequence: int = 0, epoch: int = 0) -> Batch:
+def in_transaction(producer_id: int, *keys: bytes | None, sequence: int = 0, epoch: int = 0) -> Batch:
     """
     A batch of a producer's transaction.
     """

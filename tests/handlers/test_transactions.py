@@ -3,9 +3,11 @@ Transactions from the first request of a producer to the last, as clients of eac
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred
 
 from handlers.add_offsets_to_txn import add_offsets_to_txn
 from handlers.add_partitions_to_txn import add_partitions_to_txn
@@ -18,8 +20,10 @@ from handlers.produce import produce
 from handlers.txn_offset_commit import txn_offset_commit
 from handlers.write_txn_markers import write_txn_markers
 from kgateway.api import Handler
+from kgateway.broker.state_log import StateLog
+from kgateway.cluster.partition import Appended
 from kgateway.cluster.view import NewTopic
-from kgateway.interfaces import IPartition
+from kgateway.interfaces import IPartition, KeyValue, ProducerEpoch
 from kgateway.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kgateway.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
 from kgateway.messages.describe_transactions import DescribeTransactionsRequest
@@ -91,18 +95,32 @@ class Producer:
         }
 
     def write(self, index: int = 0, key: bytes = b"k", version: int | None = None) -> int:
-        batch = in_transaction(self.me.producer_id, key, sequence=self.sequences[index], epoch=self.me.epoch)
-        data = ProduceRequest.TopicData.PartitionData(index=index, records=batch.data.tobytes())
-        request = ProduceRequest(
-            transactional_id=ID,
-            acks=-1,
-            timeout_ms=1_000,
-            topic_data=[ProduceRequest.TopicData(name=TOPIC, partition_data=[data])],
-        )
-        told = self.ask(produce, request, version or (10 if self.is_old else 12))
-        code: int = told.responses[0].partition_responses[0].error_code
+        [code] = self.written(self.ask(produce, self.batches(index, key=key), version or self.produce_version))
         self.sequences[index] += code == 0
         return code
+
+    @property
+    def produce_version(self) -> int:
+        return 10 if self.is_old else 12
+
+    def batches(self, *indexes: int, key: bytes = b"k") -> ProduceRequest:
+        """
+        The next one for each of these partitions.
+        """
+        data = [ProduceRequest.TopicData.PartitionData(index=one, records=self._batch(one, key)) for one in indexes]
+        topic = ProduceRequest.TopicData(name=TOPIC, partition_data=data)
+        return ProduceRequest(transactional_id=ID, acks=-1, timeout_ms=1_000, topic_data=[topic])
+
+    def written(self, told: Any) -> list[int]:
+        """
+        The code for each partition.
+        """
+        return [one.error_code for one in told.responses[0].partition_responses]
+
+    def _batch(self, index: int, key: bytes) -> bytes:
+        return in_transaction(
+            self.me.producer_id, key, sequence=self.sequences[index], epoch=self.me.epoch
+        ).data.tobytes()
 
     def end(self, commits: bool = True, me: Identity | None = None) -> int:
         producer_id, epoch = me or self.me
@@ -169,6 +187,31 @@ def read(serving: Serving, index: int = 0) -> list[bytes | None]:
     return [record.key for record in committed(partition(serving, index), 0)]
 
 
+class WatchedLog:
+    """
+    What a coordinator has written to its log, which is safe when it is said to be.
+    """
+
+    def __init__(self, log: StateLog) -> None:
+        self.written: list[KeyValue] = []
+        self.safe: Deferred[None] | None = None
+        self._append = log.append
+        log.append = self.append  # type: ignore[method-assign]  # the broker has no other log to give
+
+    def append(self, records: Sequence[KeyValue], producer: ProducerEpoch | None = None) -> Appended:
+        self.written += records
+        return self._append(records, producer)._replace(safe=self.safe)
+
+
+def state_log(serving: Serving) -> WatchedLog:
+    """
+    That of the transactional id.
+    """
+    log = serving.broker.coordinator(Resource.TRANSACTIONAL_ID, ID)
+    assert isinstance(log, StateLog)
+    return WatchedLog(log)
+
+
 @pytest.mark.parametrize("commits", [True, False])
 def test_transactions(producer: Producer, commits: bool, serving: Serving) -> None:
     """
@@ -196,6 +239,56 @@ def test_partitions_that_were_not_added(serving: Serving) -> None:
     assert producer.end() == 0
     assert producer.write(0) == NEVER_ADDED
     assert partition(serving).log_end == 0
+
+
+def test_a_transaction_begins_at_once(producer: Producer, serving: Serving) -> None:
+    """
+    Where what the coordinator writes is safe at once, the first batches wait for nothing, and nothing waits behind
+    them. It writes one record for all partitions of a request.
+    """
+    if producer.is_old:
+        producer.add(0, 1)
+    log = state_log(serving)
+    told = serving.ask(produce, producer.batches(0, 1), producer.produce_version)
+    assert producer.written(result(told)) == [0, 0]
+    assert len(log.written) == (0 if producer.is_old else 1)
+    assert serving.session.appending is None
+
+
+def test_some_partitions_of_a_request_were_not_added(serving: Serving) -> None:
+    """
+    What may be written is, and the refusal names the rest.
+    """
+    producer = Producer(serving, is_old=True)
+    producer.init()
+    producer.add(1)
+    told = producer.ask(produce, producer.batches(0, 1), producer.produce_version)
+    assert producer.written(told) == [NEVER_ADDED, 0]
+    assert [partition(serving, index).log_end for index in (0, 1)] == [0, 1]
+
+
+def test_what_is_behind_the_first_batch_waits(serving: Serving) -> None:
+    """
+    Nothing is written before it is safe that the partition is part of the transaction, and all of it in order; what
+    comes after that waits no more.
+    """
+    producer = Producer(serving, is_old=False)
+    producer.init()
+    log = state_log(serving)
+    log.safe = Deferred()
+    asked = []
+    for key in (b"1", b"2"):
+        asked.append(serving.ask(produce, producer.batches(0, key=key), producer.produce_version))
+        producer.sequences[0] += 1
+    serving.clock.pump([0] * _TURNS)
+    assert (partition(serving).log_end, [one.called for one in asked]) == (0, [False, False])
+    safe, log.safe = log.safe, None
+    safe.callback(None)
+    serving.clock.pump([0] * _TURNS)
+    assert [producer.written(result(one)) for one in asked] == [[0], [0]]
+    assert producer.written(result(serving.ask(produce, producer.batches(0, key=b"3"), 12))) == [0]
+    assert producer.end() == 0
+    assert read(serving) == [b"1", b"2", b"3"]
 
 
 def test_adding_is_all_or_nothing(serving: Serving) -> None:
