@@ -5,16 +5,18 @@ The tests of a client need the client, so they run when they are named, as `tox 
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from bench.kafka.servers import free_port
 from kgateway.testing.kafka import Kafka
 from tests.clients.groups.chaos import SERVER_OPTIONS
 from tests.clients.raw import Raw
 from tests.clients.seaweedmq import gateway
 
-collect_ignore_glob = ["test_*.py"]
+collect_ignore_glob = ["test_*.py", "connect/test_*.py", "streams/test_*.py"]
 
 pytest.register_assert_rewrite("tests.clients.behaviour", "tests.clients.groups.behaviour")
 
@@ -91,3 +93,16 @@ def group_kafka() -> Iterator[Kafka]:
     """
     with gateway(*SERVER_OPTIONS) as kafka:
         yield kafka
+
+
+@pytest.fixture
+def lasting_kafka(tmp_path: Path) -> Iterator[Kafka]:
+    """
+    A gateway that is found at the same place, with what it has stored, after each kill.
+    """
+    listen = f"tcp:{free_port()}:interface=127.0.0.1"
+    kafka = Kafka("--listen", listen, "--broker", f"log:{tmp_path / 'data'}", "--log-level", "warn", folder=tmp_path)
+    kafka.start()
+    yield kafka
+    kafka.stop()
+    assert "Traceback" not in kafka.log, kafka.log
