@@ -1,5 +1,5 @@
 // Does with franz-go what tests/clients/program.py asks, a line of JSON in and one out. With an argument it is the member
-// of a group instead.
+// of a group instead, and with `copy` before it a copier in transactions.
 package main
 
 import (
@@ -317,6 +317,10 @@ func answer(line []byte) any {
 }
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == "copy" {
+		runCopier(os.Args[2])
+		return
+	}
 	if len(os.Args) > 1 {
 		runMember(os.Args[1])
 		return

@@ -52,11 +52,18 @@ NODE = Kind("node", ("node", str(_HERE.parent / "node" / "member.js")), _EAGER, 
 
 def java() -> Kind:
     """
-    Kafka's own, whose program the environment has compiled.
+    Kafka's own.
+    """
+    return Kind("java", java_command("Member"), _ALL, _ALL)
+
+
+def java_command(program: str) -> tuple[str, ...]:
+    """
+    One that the environment has compiled.
     """
     classes = f"{os.environ['MEMBER_CLASSES']}{os.pathsep}{os.environ['KAFKA_JARS']}/*"
     options = ("-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx96m")
-    return Kind("java", ("java", *options, "-cp", classes, "Member"), _ALL, _ALL)
+    return ("java", *options, "-cp", classes, program)
 
 
 def kinds() -> list[Kind]:

@@ -2,6 +2,8 @@
 What a consumer gets of a topic by now.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import NamedTuple
 
@@ -16,8 +18,26 @@ class Row(NamedTuple):
     """
 
     partition: int
+    offset: int
     key: bytes | None
     value: bytes
+
+
+@dataclass(frozen=True)
+class Views:
+    """
+    A topic as it is to who reads what is committed, and to who reads everything.
+    """
+
+    committed: Sequence[Row]
+    everything: Sequence[Row]
+
+
+def read_both(bootstrap: str, topic: str, partitions: int) -> Views:
+    """
+    As it is once nobody writes.
+    """
+    return Views(*(read(bootstrap, topic, partitions, f"read_{which}") for which in ("committed", "uncommitted")))
 
 
 def read(bootstrap: str, topic: str, partitions: int, isolation: str) -> list[Row]:
@@ -42,11 +62,12 @@ def read(bootstrap: str, topic: str, partitions: int, isolation: str) -> list[Ro
         message = consumer.poll(1)
         if message is None:
             continue
-        partition = message.partition()
+        partition, offset = message.partition(), message.offset()
         assert partition is not None
         if message.error():
             ended.add(partition)
         else:
-            found.append(Row(partition, message.key(), message.value() or b""))
+            assert offset is not None
+            found.append(Row(partition, offset, message.key(), message.value() or b""))
     consumer.close()
     return found
