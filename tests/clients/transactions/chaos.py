@@ -35,7 +35,7 @@ PATIENCE_S = 90
 FAULTS_SHOWN = 20
 _PAUSES_S = (0.1, 0.8)
 _MOMENTS = 6  # between one kill of the server and the next, at most
-_KILLED, _TWINS = 0.25, 0.25  # how often, at each moment
+_KILLED, _TWINS = 0.25, 0.35  # how often, at each moment
 # Why a copier may end by itself, in the words of its client: it is shut out, or there is no server.
 _BY_RIGHTS = re.compile("fenced|epoch|connect|dial|eof", re.IGNORECASE)
 
@@ -83,10 +83,11 @@ class Chaos:
         What is wrong, once all has come to rest.
         """
         written, copied = (read_both(self._kafka.bootstrap, topic, PARTITIONS) for topic in (INPUT, OUTPUT))
-        assert len(written.committed) == self._filling.count
+        given = len(written.committed)
+        assert given == self._filling.count, f"{self._filling.count} records are committed in the input, {given} read"
         told = {mark: done for life in self._lives for mark, done in life.outcomes.items()}
         print(
-            f"{len(written.committed)} records and {len(written.everything) - len(written.committed)} aborted; "
+            f"{given} records and {len(written.everything) - given} aborted; "
             f"written {len(copied.everything)}, committed {len(copied.committed)}; {Counter(told.values())[True]} "
             f"commits, {Counter(told.values())[False]} aborts; killed {dict(self._kills)}, {len(self._lives)} lives, "
             f"ended by themselves {dict(Counter(life.why for life in self._lives if life.why))}"
