@@ -89,9 +89,13 @@ def _refused(topics: Sequence[Topic], context: Context) -> Iterator[tuple[Place,
 
 
 def _check(name: str, index: int, context: Context) -> None:
-    if context.version < _BETWEEN_NODES:
+    from_client = context.version < _BETWEEN_NODES
+    if from_client:
         context.demand(Operation.WRITE, Resource.TOPIC, name)
-    if index not in range(len(topic_named(context, name).partitions)):
+    topic = topic_named(context, name)
+    if from_client and topic.internal:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"topic {name} is for coordinators to write to")
+    if index not in range(len(topic.partitions)):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has no partition {index}")
 
 

@@ -111,13 +111,22 @@ def _check_member(request: TxnOffsetCommitRequest, wanted: Wanted, context: Cont
         held = groups.simple(request.group_id)
     else:
         held = _known(request.group_id, groups)
+    try:
+        _check_of(held, request, wanted)
+    except KafkaError as error:
+        if error.code is ErrorCode.STALE_MEMBER_EPOCH:  # of which producers do not know
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from None
+        raise
+    return held
+
+
+def _check_of(held: Held, request: TxnOffsetCommitRequest, wanted: Wanted) -> None:
     check = held.group.check_commit(
         request.member_id, request.group_instance_id, request.generation_id, transactional=True
     )
     if check:
         for topic, asked, _ in wanted:
             check(topic.id, asked.partition_index)
-    return held
 
 
 def _known(group_id: str, groups: Groups) -> Held:

@@ -120,9 +120,10 @@ class IStateLog(Interface):
         larger than the topic takes.
         """
 
-    def snapshot(state: Iterable[KeyValue]) -> Deferred[None]:
+    def snapshot(state: Iterable[KeyValue], undecided_from: int | None = None) -> Deferred[None]:
         """
-        The state as it is now: a replay begins with it and leaves out what was before.
+        The state as it is now: a replay begins with it and leaves out what was before. The state has nothing yet of
+        transactions that have written from this offset on, though they may have ended.
         """
 
     def on_lost(listener: Callable[[], None]) -> Cancel:
@@ -137,6 +138,7 @@ class IReplay(Interface):
     """
 
     undecided: Undecided[bytes, bytes] = Attribute("behind all pieces, what is in transactions that have not ended")
+    began: dict[int, int] = Attribute("behind all pieces, where each of those begins, by producer")
 
     def __next__() -> list[KeyValue]:
         """

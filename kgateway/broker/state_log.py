@@ -49,6 +49,7 @@ class Replay:
 
     def __init__(self, state: Iterable[KeyValue], found: Iterable[Buffer]) -> None:
         self.undecided: Undecided[bytes, bytes] = Undecided()
+        self.began: dict[int, int] = {}
         self._records = chain(state, self._decided(found))
 
     def __iter__(self) -> Iterator[list[KeyValue]]:
@@ -79,6 +80,7 @@ class Replay:
                 yield record.key, record.value
 
     def _hold(self, batch: Batch) -> None:
+        self.began.setdefault(batch.header.producer_id, batch.header.base_offset)
         for record in records(batch):
             if record.key is not None and record.value is not None:
                 self.undecided.put(batch.header.producer_id, record.key, record.value)
@@ -86,6 +88,7 @@ class Replay:
     def _ended(self, batch: Batch) -> Iterator[KeyValue]:
         marker = read_marker(batch)
         if marker:
+            self.began.pop(batch.header.producer_id, None)
             yield from self.undecided.end(batch.header.producer_id, commits=marker.commits)
 
 
@@ -166,9 +169,10 @@ class StateLog:
                 waited.addErrback(_not_coordinator)
         return appended
 
-    def snapshot(self, state: Iterable[KeyValue]) -> Deferred[None]:
+    def snapshot(self, state: Iterable[KeyValue], undecided_from: int | None = None) -> Deferred[None]:
         partition = self._partition
-        taken = Snapshot(partition.last_stable, list(state))
+        stable = partition.last_stable
+        taken = Snapshot(stable if undecided_from is None else min(stable, undecided_from), list(state))
         return Deferred.fromCoroutine(self._save(taken, partition.log_end)).addErrback(_not_coordinator)
 
     def on_lost(self, listener: Callable[[], None]) -> Cancel:

@@ -14,8 +14,6 @@ from kgateway.messages.list_transactions import ListTransactionsRequest, ListTra
 from kgateway.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 
-_TIMEOUT_MS = 60_000  # of the producer that comes in the place of another, and writes nothing
-
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -97,8 +95,9 @@ def abort(cluster: Cluster, transactional_id: str) -> None:
     Have the open transaction aborted, and its producer fenced, by beginning in its place; CONCURRENT_TRANSACTIONS, as
     long as that goes on.
     """
-    connection = cluster.connection(cluster.coordinator(transactional_id, TRANSACTION))
-    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=_TIMEOUT_MS)
+    found = described(cluster, transactional_id)
+    connection = cluster.connection(found.coordinator)
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=max(found.timeout_ms, 1))
     refuse(connection.ask(request, InitProducerIdResponse).error_code)
 
 

@@ -40,6 +40,7 @@ class StateShard:
         self._clock = clock
         self._ended = ended
         self._image: dict[bytes, bytes] = {}
+        self._undecided_from: dict[int, int] = {}  # by producer, where what does not count yet begins
         self._since_snapshot = 0
         self._snapshot: Deferred[None] | None = None
         self._waiting: list[Deferred[None]] = []
@@ -95,7 +96,15 @@ class StateShard:
             raise as_coordinator(error) from None
         if producer is None:
             self.count_in(records)
+        else:
+            self._undecided_from.setdefault(producer[0], appended.base_offset)
         return _safe(appended)
+
+    def decided(self, producer_id: int) -> None:
+        """
+        All that the transaction of this producer has written counts by now, or never will.
+        """
+        self._undecided_from.pop(producer_id, None)
 
     def count_in(self, records: Sequence[KeyValue]) -> None:
         """
@@ -167,6 +176,7 @@ class StateShard:
         async for kept in by_turns(in_pieces(list(self._image.items()), PIECE), self._clock):
             for key, last in kept:
                 self._take(key, partial(self._replay, key, last))
+        self._undecided_from |= replay.began
         for producer_id, key, value in replay.undecided:
             self._take(key, partial(self._replay_undecided, producer_id, key, value))
         await self._replayed()
@@ -197,7 +207,8 @@ class StateShard:
 
     def _take_snapshot(self) -> None:
         self._since_snapshot = 0
-        self._snapshot = self.log.snapshot(self._image.items())
+        undecided_from = min(self._undecided_from.values(), default=None)
+        self._snapshot = self.log.snapshot(self._image.items(), undecided_from)
         self._snapshot.addErrback(self._no_snapshot).addBoth(self._snapshot_ended)
 
     def _no_snapshot(self, failure: Failure) -> None:

@@ -76,6 +76,7 @@ class Shard(StateShard):
             if group_id in self.groups:  # it may have been deleted
                 rows = self.groups[group_id].offsets.end_pending(producer_id, commits=commits)
                 self.count_in([encoded(row) for row in rows])
+        self.decided(producer_id)
 
     def _hold(self, producer_id: int, held: Held, row: Row) -> None:
         held.offsets.replay_pending(producer_id, row)

@@ -13,9 +13,9 @@ from twisted.logger import Logger
 
 from kgateway.cluster.partition import Origin
 from kgateway.context import GatewayParts
-from kgateway.interfaces import Cancel
+from kgateway.interfaces import Cancel, IPartition
 from kgateway.records.control import Marker, marker_batch
-from kgateway.transactions.state import Identity, Place
+from kgateway.transactions.state import EPOCH_EACH, Identity, Place
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 
@@ -60,8 +60,10 @@ class Markers:
         topic = self._broker.view().topics.get(place.topic)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {place.topic}")
+        partition = self._broker.partition(topic.id, place.partition)
+        _check_not_late(partition, place, ending)
         marker = marker_batch(*ending.producer, Marker(ending.commits, ending.coordinator_epoch), self._now_ms())
-        appended = self._broker.partition(topic.id, place.partition).append(marker, Origin.COORDINATOR)
+        appended = partition.append(marker, Origin.COORDINATOR)
         appended.leave(appended.stored)
         if appended.safe is None:
             self._tell(place, ending)
@@ -74,3 +76,12 @@ class Markers:
                 listener(place, ending.producer.producer_id, ending.commits)
             except Exception:  # the marker is written all the same
                 self._log.failure("not told that a transaction has ended in {place}", place=place)
+
+
+def _check_not_late(partition: IPartition, place: Place, ending: Ending) -> None:
+    """
+    Refuse what has come once already, and would end the next transaction, which has its epoch (KIP-1228).
+    """
+    if ending.transaction_version >= EPOCH_EACH and partition.producers().has_open(*ending.producer):
+        reason = f"{place.topic}-{place.partition} has a later transaction of {ending.producer} open"
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, reason)

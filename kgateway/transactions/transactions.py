@@ -27,6 +27,7 @@ from kgateway.transactions.machine import added, begun, completed, ended, missin
 from kgateway.transactions.sending import Sender
 from kgateway.transactions.shard import TransactionShard
 from kgateway.transactions.state import EPOCH_EACH, Identity, Place, Transaction
+from kgateway.transactions.telling import Fencings
 from kgateway.transactions.upkeep import Upkeep
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.schema import Message
@@ -38,6 +39,7 @@ _FENCED_SINCE: Mapping[type[Message], int] = {
     AddOffsetsToTxnRequest: 2,
     EndTxnRequest: 2,
 }
+_VERIFIES = 4  # since this version of AddPartitionsToTxn
 # From which version on a request comes from, or for, a client with an epoch for each transaction (KIP-890).
 _EPOCH_EACH_SINCE: Mapping[type[Message], int] = {AddPartitionsToTxnRequest: 4, EndTxnRequest: 5}
 
@@ -58,6 +60,7 @@ class Transactions:
             Resource.TRANSACTIONAL_ID,
             lambda log, ended: TransactionShard(log, gateway, sender, ended),
         )
+        self._fencings = Fencings()
         self._upkeep = Upkeep(gateway, self._shards.known)
         self._shards.known()
 
@@ -84,7 +87,7 @@ class Transactions:
         """
         Who the producer is from now on; `known` is who it says it was.
         """
-        with _in_version(InitProducerIdRequest, version):
+        with self._answering(InitProducerIdRequest, version, transactional_id):
             _check_id(transactional_id)
             if not 0 < timeout_ms <= self._max_timeout_ms:
                 reason = f"a transaction of {timeout_ms} ms: it must be 1 at least, and {self._max_timeout_ms} at most"
@@ -124,7 +127,8 @@ class Transactions:
         """
         _check_id(transactional_id)
         now = _known(self._shards.having(transactional_id).look(transactional_id), transactional_id)
-        unknown = missing(now, who, places)
+        with self._answering(AddPartitionsToTxnRequest, _VERIFIES, transactional_id):
+            unknown = missing(now, who, places)
         return {place: ErrorCode.TRANSACTION_ABORTABLE if place in unknown else ErrorCode.NONE for place in places}
 
     async def end(self, transactional_id: str, who: Identity, commits: bool, version: int) -> Identity:
@@ -132,7 +136,7 @@ class Transactions:
         Commit or abort: it is decided then, and the partitions are being told. Who the producer is in its next
         transaction.
         """
-        with _in_version(EndTxnRequest, version):
+        with self._answering(EndTxnRequest, version, transactional_id):
             _check_id(transactional_id)
             shard = self._shards.having(transactional_id)
             fresh_id = await shard.fresh_id(_known(shard.look(transactional_id), transactional_id))
@@ -169,7 +173,7 @@ class Transactions:
     async def _add(
         self, request: type[Message], transactional_id: str, who: Identity, places: Set[Place], version: int
     ) -> None:
-        with _in_version(request, version):
+        with self._answering(request, version, transactional_id):
             _check_id(transactional_id)
             shard = self._shards.having(transactional_id)
             now = _known(shard.find(transactional_id), transactional_id)
@@ -196,6 +200,19 @@ class Transactions:
         told = {"id": open_one.transactional_id, "producer": open_one.identity}
         self._log.info("{id}: the transaction of {producer} is aborted, for a producer begins anew", **told)
 
+    @contextmanager
+    def _answering(self, request: type[Message], version: int, transactional_id: str) -> Iterator[None]:
+        """
+        Tell of producers that are fenced, of which clients of old know nothing.
+        """
+        try:
+            yield
+        except KafkaError as error:
+            self._fencings.tell(transactional_id, error)
+            if error.code is ErrorCode.PRODUCER_FENCED and version < _FENCED_SINCE[request]:
+                raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message) from None
+            raise
+
 
 async def _safe(written: Deferred[None] | None) -> None:
     if written is not None:
@@ -215,16 +232,3 @@ def _known(now: Transaction | None, transactional_id: str) -> Transaction:
 
 def _transaction_version(request: type[Message], version: int) -> int:
     return EPOCH_EACH if version >= _EPOCH_EACH_SINCE.get(request, version + 1) else 0
-
-
-@contextmanager
-def _in_version(request: type[Message], version: int) -> Iterator[None]:
-    """
-    Clients of old know nothing of fencing.
-    """
-    try:
-        yield
-    except KafkaError as error:
-        if error.code is ErrorCode.PRODUCER_FENCED and version < _FENCED_SINCE[request]:
-            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message) from None
-        raise

@@ -15,13 +15,14 @@ from kgateway.testing.kafka import Kafka
 
 TOPIC = "orders"
 PATIENCE_S = 30
+TIMEOUT_MS = 20_000  # the longest that a transaction may take
 
 Transactions = Callable[..., tuple[object, str]]  # the command's exit code or reason, and what it prints
 
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Kafka]:
-    with Kafka() as kafka:
+    with Kafka("--transaction-max-timeout-ms", str(TIMEOUT_MS)) as kafka:
         yield kafka
 
 
@@ -48,7 +49,8 @@ def writing(kafka: Kafka, name: str) -> Iterator[Producer]:
     """
     A producer in the middle of a transaction.
     """
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name, "log_level": 0})
+    settings = {"transactional.id": name, "transaction.timeout.ms": TIMEOUT_MS, "log_level": 0}
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, **settings})
     producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     producer.produce(TOPIC, b"value", partition=0)

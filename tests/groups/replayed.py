@@ -17,6 +17,7 @@ class Replayed:
 
     def __init__(self, pieces: Iterable[list[KeyValue]]) -> None:
         self.undecided: Undecided[bytes, bytes] = Undecided()
+        self.began: dict[int, int] = {}
         self._pieces = iter(pieces)
 
     def __iter__(self) -> Iterator[list[KeyValue]]:

@@ -43,6 +43,7 @@ class Scripted:
         self.pieces: Iterable[list[KeyValue]] = list(pieces)
         self.appended: list[Sequence[KeyValue]] = []
         self.snapshots: list[list[KeyValue]] = []
+        self.undecided: list[int | None] = []  # where, by snapshot
         self.snapshot_ends: Callable[[], Deferred[None]] = lambda: succeed(None)
         self.safe: Callable[[], Deferred[None]] | None = None
         self.error: KafkaError | None = None
@@ -57,10 +58,11 @@ class Scripted:
             raise self.error
         self.appended.append(records)
         stored = self.safe and self.safe()
-        return Appended(0, -1, 0, stored=stored, safe=self.safe() if self.safe else None)
+        return Appended(len(self.appended) - 1, -1, 0, stored=stored, safe=self.safe() if self.safe else None)
 
-    def snapshot(self, state: Iterable[KeyValue]) -> Deferred[None]:
+    def snapshot(self, state: Iterable[KeyValue], undecided_from: int | None = None) -> Deferred[None]:
         self.snapshots.append(list(state))
+        self.undecided.append(undecided_from)
         return self.snapshot_ends()
 
     def on_lost(self, listener: Callable[[], None]) -> Cancel:
@@ -301,6 +303,23 @@ def test_large_states_are_written_less_often(monkeypatch: pytest.MonkeyPatch) ->
     for count in range(1, 12):
         held.offsets.commit([(T0, value(count))])
         assert len(world.log.snapshots) == count // 5
+
+
+def test_snapshots_of_what_does_not_count_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Of several transactions that end at once one is counted after the other: a snapshot in between says where those
+    begin of which it has nothing.
+    """
+    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 1)
+    world = World([]).started()
+    held = world.shard.add("g", GroupType.CLASSIC)
+    for producer_id in (7, 8):
+        world.shard.commit_in_transaction(held, (producer_id, 0), [(T0, value(producer_id))])
+    world.shard.end_transaction(7, True)
+    world.shard.end_transaction(8, True)
+    held.offsets.commit([(T0, value(9))])
+    assert world.log.undecided == [0, 1, None]
+    assert world.log.snapshots == [[committed("g", offset)] for offset in (7, 8, 9)]
 
 
 def test_snapshot_after_a_long_replay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from tests.broker.log.log_world import LogWorld
 from tests.groups.coordinating import value
 from tests.groups.test_restarts import EITHER, OnDisk
 
-GROUPS = ("g", "h")
+GROUPS = ("g", "h", "o")  # the first and the last have one log
 TOPIC = STATE_TOPICS[Resource.GROUP]
 PRODUCERS = range(70, 73)
 EPOCH = 0

@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 
 from handlers.add_offsets_to_txn import add_offsets_to_txn
 from handlers.add_partitions_to_txn import add_partitions_to_txn
+from handlers.consumer_group_heartbeat import consumer_group_heartbeat
 from handlers.describe_transactions import describe_transactions
 from handlers.end_txn import end_txn
 from handlers.init_producer_id import init_producer_id
@@ -26,6 +27,7 @@ from kgateway.cluster.view import NewTopic
 from kgateway.interfaces import IPartition, KeyValue, ProducerEpoch
 from kgateway.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kgateway.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.messages.describe_transactions import DescribeTransactionsRequest
 from kgateway.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kgateway.messages.init_producer_id import InitProducerIdRequest
@@ -54,6 +56,7 @@ class Producer:
 
     def __init__(self, serving: Serving, is_old: bool) -> None:
         self.serving = serving
+        self.id = ID
         self.is_old = is_old
         self.me = Identity(-1, -1)
         self.sequences: Counter[int] = Counter()  # by partition
@@ -109,7 +112,7 @@ class Producer:
         """
         data = [ProduceRequest.TopicData.PartitionData(index=one, records=self._batch(one, key)) for one in indexes]
         topic = ProduceRequest.TopicData(name=TOPIC, partition_data=data)
-        return ProduceRequest(transactional_id=ID, acks=-1, timeout_ms=1_000, topic_data=[topic])
+        return ProduceRequest(transactional_id=self.id, acks=-1, timeout_ms=1_000, topic_data=[topic])
 
     def written(self, told: Any) -> list[int]:
         """
@@ -303,6 +306,27 @@ def test_adding_is_all_or_nothing(serving: Serving) -> None:
     assert producer.write(0) == NEVER_ADDED
 
 
+def test_internal_topics_are_not_for_clients(serving: Serving) -> None:
+    """
+    A transaction of a client has nothing to write there.
+    """
+    producer = Producer(serving, True)
+    producer.init()
+    producer.add_offsets()
+    assert producer.add(0, name="__consumer_offsets") == {0: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
+@pytest.mark.parametrize("is_old", [True, False])
+def test_an_empty_id(is_old: bool, serving: Serving) -> None:
+    """
+    It is no id.
+    """
+    producer = Producer(serving, is_old)
+    producer.init()
+    producer.id = ""
+    assert producer.write(0) == ErrorCode.INVALID_REQUEST
+
+
 def test_replaced_producers(producer: Producer, serving: Serving) -> None:
     """
     A second one with the same id ends the transaction of the first, which can do nothing any more.
@@ -343,6 +367,26 @@ def test_offsets_of_who_is_no_member(producer: Producer) -> None:
     assert producer.commit_offset(5, generation_id=1, member_id="m") == ErrorCode.ILLEGAL_GENERATION
     assert producer.commit_offset(5) == 0
     assert producer.commit_offset(5, generation_id=1, member_id="m") == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_offsets_of_who_is_in_another_epoch(producer: Producer) -> None:
+    """
+    A member of the consumer protocol is told so in the word that producers know: they abort, and go on.
+    """
+    joining = ConsumerGroupHeartbeatRequest(
+        group_id=GROUP,
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=1_000,
+        subscribed_topic_names=[TOPIC],
+        topic_partitions=[],
+    )
+    joined = producer.ask(consumer_group_heartbeat, joining, 1)
+    producer.add_offsets()
+    now: int = joined.member_epoch
+    codes = [producer.commit_offset(5, generation_id=epoch, member_id="m") for epoch in (-2, now - 1, now + 1)]
+    assert codes == [ErrorCode.ILLEGAL_GENERATION] * 3
+    assert producer.commit_offset(5, generation_id=now, member_id="m") == 0
 
 
 def test_telling_of_transactions(producer: Producer, serving: Serving) -> None:

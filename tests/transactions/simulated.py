@@ -86,7 +86,7 @@ class SimulatedState(Log):
         (record,) = records
         return self.add(record)
 
-    def snapshot(self, state: Iterable[KeyValue]) -> Deferred[None]:
+    def snapshot(self, state: Iterable[KeyValue], undecided_from: int | None = None) -> Deferred[None]:
         self.snapshots.append(list(state))
         return succeed(None)
 
@@ -99,6 +99,16 @@ class SimulatedPartition(Log):
     """
     A partition, as far as coordinators see it.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: set[tuple[int, int]] = set()
+
+    def producers(self) -> "SimulatedPartition":
+        return self
+
+    def has_open(self, producer_id: int, epoch: int) -> bool:
+        return (producer_id, epoch) in self.open
 
     def append(self, batch: Batch, origin: Origin) -> Appended:
         assert origin is Origin.COORDINATOR

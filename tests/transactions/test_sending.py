@@ -303,3 +303,15 @@ def test_cancelled_in_a_pause() -> None:
     sent.addErrback(lambda _: None)
     sent.cancel()
     assert world.clock.getDelayedCalls() == []
+
+
+def test_a_marker_that_comes_again_later() -> None:
+    """
+    With an epoch for each transaction it cannot end the next one, which has the epoch that the marker says.
+    """
+    world = World()
+    world.broker.partitions[0].open = {(7, 4)}
+    error = refusal(lambda: world.markers.write(T0, COMMITS))
+    assert (error.code, world.written()) == (ErrorCode.INVALID_PRODUCER_EPOCH, [0, 0, 0])
+    assert world.markers.write(T0, COMMITS._replace(transaction_version=0)) is None
+    assert world.written() == [1, 0, 0]

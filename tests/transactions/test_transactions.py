@@ -14,6 +14,7 @@ from kgateway.interfaces import IBroker
 from kgateway.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kgateway.messages.end_txn import EndTxnRequest
 from kgateway.security.permissions import Resource
+from kgateway.transactions import telling
 from kgateway.transactions.listing import Filter
 from kgateway.transactions.state import LAST_EPOCH, NO_ID, Identity, Place, State, Transaction
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -80,6 +81,33 @@ def test_a_producer_is_replaced(world: Transacting) -> None:
         for commits in (True, False):
             assert world.refused(lambda s=spoken, c=commits: world.end(old, c, s)) == "PRODUCER_FENCED"  # type: ignore[misc]
     world.add(new)
+
+
+def test_fenced_producers_are_told_of_once(world: Transacting) -> None:
+    """
+    The log says why, at the first request that is refused, whichever that is.
+    """
+    old = world.init()
+    new = world.init()
+    with capturedLogs() as logged:
+        for _ in range(3):
+            assert world.refused(lambda: world.add(old)) == "PRODUCER_FENCED"
+            assert world.refused(lambda: world.end(old, True)) == "PRODUCER_FENCED"
+            assert world.refused(lambda: world.transactions.verify("a", old, {T0})) == "PRODUCER_FENCED"
+    [event] = logged
+    assert (event["id"], event["reason"].message) == ("a", f"{old} has been replaced by epoch {new.epoch}")
+
+
+def test_what_was_told_is_not_remembered_for_ever(world: Transacting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Of many that are fenced the first ones are told of again.
+    """
+    monkeypatch.setattr(telling, "_REMEMBERED", 2)
+    producers = [world.init() for _ in range(4)]
+    with capturedLogs() as logged:
+        for old in (*producers[:3], *producers[:3]):
+            assert world.refused(lambda old=old: world.add(old)) == "PRODUCER_FENCED"  # type: ignore[misc]
+    assert len(logged) == 6
 
 
 def test_a_producer_goes_on(world: Transacting) -> None:
