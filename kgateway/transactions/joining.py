@@ -15,7 +15,6 @@ from kgateway.transactions.transactions import Transactions
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.types import Buffer
 
-_BETWEEN_NODES = 4  # as a version of AddPartitionsToTxn
 _WHO = Struct(">h20xqh")  # attributes, producer id and epoch
 _WHO_AT = 21
 
@@ -76,9 +75,7 @@ async def join(
 async def _join(
     transactions: Transactions, transactional_id: str, who: Identity, places: Set[Place], dialect: Dialect
 ) -> None:
-    if dialect.adds:
-        await transactions.add_partitions(transactional_id, who, places, _BETWEEN_NODES)
-        return
-    for place, code in transactions.verify(transactional_id, who, places).items():
+    codes = await transactions.join(transactional_id, who, places, adds=dialect.adds)
+    for place, code in codes.items():
         if code is not ErrorCode.NONE:
-            raise KafkaError(code, f"{place.topic}-{place.partition} was not added to the transaction of {who}")
+            raise KafkaError(code, f"{place.topic}-{place.partition} is no part of the transaction of {who}")

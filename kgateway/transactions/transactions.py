@@ -22,6 +22,7 @@ from kgateway.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kgateway.messages.end_txn import EndTxnRequest
 from kgateway.messages.init_producer_id import InitProducerIdRequest
 from kgateway.security.permissions import Resource
+from kgateway.transactions.elsewhere import ask
 from kgateway.transactions.listing import Filter
 from kgateway.transactions.machine import added, begun, completed, ended, missing, new
 from kgateway.transactions.sending import Sender
@@ -39,7 +40,7 @@ _FENCED_SINCE: Mapping[type[Message], int] = {
     AddOffsetsToTxnRequest: 2,
     EndTxnRequest: 2,
 }
-_VERIFIES = 4  # since this version of AddPartitionsToTxn
+_BETWEEN_NODES = 4  # since this version of AddPartitionsToTxn
 # From which version on a request comes from, or for, a client with an epoch for each transaction (KIP-890).
 _EPOCH_EACH_SINCE: Mapping[type[Message], int] = {AddPartitionsToTxnRequest: 4, EndTxnRequest: 5}
 
@@ -121,13 +122,29 @@ class Transactions:
         places = {self.place_of_group(group_id)}
         await self._add(AddOffsetsToTxnRequest, transactional_id, who, places, version)
 
+    async def join(
+        self, transactional_id: str, who: Identity, places: Set[Place], *, adds: bool
+    ) -> Mapping[Place, ErrorCode]:
+        """
+        Whether these partitions are part of the transaction, by the word of whoever coordinates it; with `adds` they
+        become so.
+        """
+        _check_id(transactional_id)
+        node = self.coordinator(transactional_id)
+        if node is not None:
+            return await ask(self._broker.peers, node, transactional_id, who, places, adds=adds)
+        if not adds:
+            return self.verify(transactional_id, who, places)
+        await self.add_partitions(transactional_id, who, places, _BETWEEN_NODES)
+        return dict.fromkeys(places, ErrorCode.NONE)
+
     def verify(self, transactional_id: str, who: Identity, places: Set[Place]) -> Mapping[Place, ErrorCode]:
         """
         Whether these partitions were added to the transaction (AddPartitionsToTxn with verify_only).
         """
         _check_id(transactional_id)
         now = _known(self._shards.having(transactional_id).look(transactional_id), transactional_id)
-        with self._answering(AddPartitionsToTxnRequest, _VERIFIES, transactional_id):
+        with self._answering(AddPartitionsToTxnRequest, _BETWEEN_NODES, transactional_id):
             unknown = missing(now, who, places)
         return {place: ErrorCode.TRANSACTION_ABORTABLE if place in unknown else ErrorCode.NONE for place in places}
 

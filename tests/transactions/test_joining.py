@@ -1,0 +1,118 @@
+"""
+Batches of transactions that another gateway coordinates.
+"""
+
+from typing import Any, cast
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+
+from kgateway.cluster.view import Node
+from kgateway.config.settings import Settings
+from kgateway.context import GatewayParts
+from kgateway.interfaces import IBroker
+from kgateway.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    PartitionResult,
+    TopicResult,
+)
+from kgateway.security.authorizer import AllowAll
+from kgateway.security.permissions import Resource
+from kgateway.transactions.joining import Dialect, join
+from kgateway.transactions.state import Identity
+from kgateway.transactions.transactions import Transactions
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.broker.behaviour import START_MS, refusal, result
+from tests.transactions.simulated import THERE, SimulatedBroker
+from tests.transactions.transacting import T0, T1
+
+ME = Identity(7, 4)
+LATER = ErrorCode.NOT_ENOUGH_REPLICAS
+Answer = AddPartitionsToTxnResponse.ResultsByTransaction
+
+
+class Elsewhere(SimulatedBroker):
+    """
+    A broker of which the other node coordinates all.
+    """
+
+    def coordinator(self, resource: Resource, key: str) -> Any:
+        assert resource is Resource.TRANSACTIONAL_ID
+        return Node(THERE)
+
+    def coordinators(self, resource: Resource) -> list[Any]:
+        return []
+
+
+class World:
+    """
+    A gateway that has partitions, and no transactions.
+    """
+
+    def __init__(self) -> None:
+        self.broker = Elsewhere()
+        parts = GatewayParts(cast(IBroker, self.broker), Settings(), AllowAll(), Clock(), lambda: START_MS)
+        self.transactions = parts.service(Transactions)
+
+    def join(self, *, adds: bool = True) -> Deferred[None]:
+        return Deferred.fromCoroutine(join(self.transactions, "a", ME, {T0, T1}, Dialect(adds, True, LATER)))
+
+    def answer(self, codes: dict[int, ErrorCode], error: ErrorCode = ErrorCode.NONE) -> None:
+        """
+        The other node says so of partitions of `t`.
+        """
+        told = [PartitionResult(partition_index=index, partition_error_code=code) for index, code in codes.items()]
+        found = Answer(transactional_id="a", topic_results=[TopicResult(name="t", results_by_partition=told)])
+        answer = AddPartitionsToTxnResponse(throttle_time_ms=0, error_code=error, results_by_transaction=[found])
+        self.broker.peers.answers.popleft().callback(answer)
+
+
+@pytest.mark.parametrize("adds", [True, False])
+def test_the_coordinator_is_asked(adds: bool) -> None:
+    """
+    In the words of Kafka's brokers, once for all partitions.
+    """
+    world = World()
+    joined = world.join(adds=adds)
+    ((node, request, version),) = world.broker.peers.asked
+    assert (node.id, version) == (THERE, 5)
+    assert isinstance(request, AddPartitionsToTxnRequest)
+    (asked,) = request.transactions
+    assert (asked.transactional_id, asked.producer_id, asked.producer_epoch) == ("a", *ME)
+    assert asked.verify_only is not adds
+    assert [(topic.name, topic.partitions) for topic in asked.topics] == [("t", [0, 1])]
+    assert not joined.called
+    world.answer({0: ErrorCode.NONE, 1: ErrorCode.NONE})
+    assert result(joined) is None
+
+
+SAID = [
+    ({0: ErrorCode.NONE, 1: ErrorCode.TRANSACTION_ABORTABLE}, ErrorCode.NONE, ErrorCode.TRANSACTION_ABORTABLE),
+    ({0: ErrorCode.PRODUCER_FENCED, 1: ErrorCode.NONE}, ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH),
+    ({0: ErrorCode.NONE}, ErrorCode.NONE, LATER),
+    ({0: ErrorCode.NOT_COORDINATOR, 1: ErrorCode.NOT_COORDINATOR}, ErrorCode.NONE, LATER),
+    ({}, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+]
+
+
+@pytest.mark.parametrize(("codes", "error", "told"), SAID)
+def test_what_it_says(codes: dict[int, ErrorCode], error: ErrorCode, told: ErrorCode) -> None:
+    """
+    A refusal is told in the client's words; a partition of which it says nothing is asked for again later.
+    """
+    world = World()
+    joined = world.join()
+    world.answer(codes, error)
+    assert refusal(lambda: joined).code is told
+
+
+def test_it_is_away() -> None:
+    """
+    Clients come again.
+    """
+    world = World()
+    joined = world.join()
+    world.broker.peers.answers.popleft().errback(KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "nobody listens"))
+    assert refusal(lambda: joined).code is LATER
