@@ -30,4 +30,4 @@ class Fencings:
         self._told[told] = None
         if len(self._told) > _REMEMBERED:
             del self._told[next(iter(self._told))]
-        self._log.warn("{id}: a producer is fenced: {reason}", id=transactional_id, reason=refusal)
+        self._log.info("{id}: a producer is fenced: {reason}", id=transactional_id, reason=refusal)
