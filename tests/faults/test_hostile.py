@@ -47,6 +47,7 @@ _FORESEEN = re.compile(
        | kgateway\.cluster\.creation\.Plan\#warn\]\ topic\ .*                      # gets fewer replicas than it wants
        | kgateway\.cluster\.deadline\.Deadline\#info\]\ a\ change\ .*\ was\ refused:\ .*  # its client had no time
        | kgateway\.groups\.\S+\#info\]\ group\ (.|\n)*                           # what becomes of groups
+       | kgateway\.transactions\.\S+\#info\]\ ((?!Traceback).|\n)*                # and of transactions
        )
        | kgateway\ \S+\ is\ ready:\ .*""",
     re.VERBOSE,
