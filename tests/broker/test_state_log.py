@@ -377,11 +377,12 @@ def test_transactions_count_when_they_are_committed() -> None:
 
 def test_deletions_take_along_what_is_undecided() -> None:
     """
-    It does not come back with the marker.
+    It does not come back with the marker, and nothing waits for that.
     """
     here = Transacting()
     here.put(b"a", b"1", 7)
     here.put(b"a", None)
+    assert here.replayed() == ({b"a": None}, [])
     here.end(7, commits=True)
     assert here.replayed() == ({b"a": None}, [])
 

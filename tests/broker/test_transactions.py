@@ -121,6 +121,16 @@ def test_markers_fence_producers(partition: IPartition) -> None:
     assert partition.last_stable == 2
 
 
+def test_a_transaction_is_open_in_its_epoch(partition: IPartition) -> None:
+    """
+    And in no other: who has the next one begins there.
+    """
+    transact(partition, in_transaction(ONE, b"a", epoch=1))
+    assert [epoch for epoch in range(3) if partition.producers().has_open(ONE, epoch)] == [1]
+    transact(partition, marked(ONE, commits=True, epoch=1))
+    assert not partition.producers().has_open(ONE, 1)
+
+
 def test_batches_of_no_transaction_in_one(partition: IPartition) -> None:
     """
     A producer with an open transaction writes nothing beside it.

@@ -5,6 +5,7 @@ Offsets that are committed in transactions, over the log on disk: they count wit
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred
@@ -44,11 +45,18 @@ class Transacting(OnDisk):
         """
         The marker, in the partition of each group.
         """
-        count = len(self.broker.view().topics[TOPIC].partitions)
-        ending = Ending(Identity(producer_id, EPOCH), commits, 0, 0)
-        for index in {place_of(group_id, count) for group_id in GROUPS}:
-            written = self.parts.service(Markers).write(TransactionPlace(TOPIC, index), ending)
-            assert not isinstance(written, Deferred)
+        for index in {self.index(group_id) for group_id in GROUPS}:
+            self.mark(TransactionPlace(TOPIC, index), producer_id, commits)
+
+    def index(self, group_id: str) -> int:
+        """
+        The partition that has the group.
+        """
+        return place_of(group_id, len(self.broker.view().topics[TOPIC].partitions))
+
+    def mark(self, place: TransactionPlace, producer_id: int, commits: bool) -> None:
+        written = self.parts.service(Markers).write(place, Ending(Identity(producer_id, EPOCH), commits, 0, 0))
+        assert not isinstance(written, Deferred)
 
     def told(self, group_id: str) -> dict[int, int]:
         """
@@ -87,21 +95,50 @@ def test_they_count_with_the_marker(again: Callable[[LogWorld], None], commits: 
         world.restart(again)
 
 
-def test_markers_while_groups_are_loaded(world: Transacting) -> None:
+def test_markers_in_other_topics(world: Transacting) -> None:
     """
-    They are not missed.
+    They say nothing of groups, whatever the number of their partition.
+    """
+    world.hold(70, "g", 5)
+    world.topic("other", 8)
+    world.mark(TransactionPlace("other", world.index("g")), 70, True)
+    assert (world.told("g"), world.unstable("g")) == ({0: 1}, {0})
+    world.mark(TransactionPlace(TOPIC, world.index("g")), 70, True)
+    assert (world.told("g"), world.unstable("g")) == ({0: 5}, set())
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_markers_while_groups_are_loaded(commits: bool, world: Transacting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    They are not missed, though the log was read before they were written.
     """
     world.hold(70, "g", 5)
     world.parts.stop()
     world.world.restart()
     world.broker = world.world.broker
+    log: Any = world.broker.coordinator(Resource.GROUP, "g")
+    replayed, read = log.replay(), Deferred[Any]()
+    monkeypatch.setattr(log, "replay", lambda: read)
     world.start()
-    shard = world.groups._shards.at(place_of("g", 8))
-    assert shard
-    shard.end_transaction(70, True)
-    assert not shard.is_serving or world.told("g") == {0: 5}
+    (loading,) = world.groups.loading(["g"])
+    world.end(70, commits)
+    assert not loading.called
+    replayed.chainDeferred(read)
     world.load()
-    assert (world.told("g"), world.unstable("g")) == ({0: 5}, set())
+    assert (world.told("g"), world.unstable("g")) == ({0: 5 if commits else 1}, set())
+
+
+@pytest.mark.parametrize(("deleted", "kept"), [("g", "o"), ("o", "g")])
+def test_others_in_the_transaction_of_a_deleted_group(deleted: str, kept: str, world: Transacting) -> None:
+    """
+    They are committed, whichever of those in one log it is.
+    """
+    assert world.index(deleted) == world.index(kept)
+    for group_id in ("g", "o"):
+        world.hold(70, group_id, 5)
+    assert world.groups.delete(deleted) is None
+    world.end(70, True)
+    assert (world.told(kept), world.unstable(kept)) == ({0: 5}, set())
 
 
 def test_a_group_that_is_deleted_meanwhile(world: Transacting) -> None:

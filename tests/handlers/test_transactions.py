@@ -136,10 +136,20 @@ class Producer:
         return told.error_code
 
     def commit_offset(self, offset: int, version: int | None = None, **member: Any) -> int:
+        request = self.offset(offset, **member)
+        told = self.ask(txn_offset_commit, request, version or self.offset_version)
+        code: int = told.topics[0].partitions[0].error_code
+        return code
+
+    @property
+    def offset_version(self) -> int:
+        return 3 if self.is_old else 5
+
+    def offset(self, offset: int, **member: Any) -> TxnOffsetCommitRequest:
         partition = TxnOffsetCommitRequest.Topic.Partition(
             partition_index=0, committed_offset=offset, committed_metadata=None
         )
-        request = TxnOffsetCommitRequest(
+        return TxnOffsetCommitRequest(
             transactional_id=ID,
             group_id=GROUP,
             producer_id=self.me.producer_id,
@@ -147,9 +157,6 @@ class Producer:
             topics=[TxnOffsetCommitRequest.Topic(name=TOPIC, partitions=[partition])],
             **member,
         )
-        told = self.ask(txn_offset_commit, request, version or (3 if self.is_old else 5))
-        code: int = told.topics[0].partitions[0].error_code
-        return code
 
     def add_offsets(self) -> int:
         request = AddOffsetsToTxnRequest(
@@ -206,11 +213,11 @@ class WatchedLog:
         return self._append(records, producer)._replace(safe=self.safe)
 
 
-def state_log(serving: Serving) -> WatchedLog:
+def state_log(serving: Serving, resource: Resource = Resource.TRANSACTIONAL_ID, name: str = ID) -> WatchedLog:
     """
-    That of the transactional id.
+    That of the transactional id, or of a group.
     """
-    log = serving.broker.coordinator(Resource.TRANSACTIONAL_ID, ID)
+    log = serving.broker.coordinator(resource, name)
     assert isinstance(log, StateLog)
     return WatchedLog(log)
 
@@ -357,6 +364,33 @@ def test_offsets(producer: Producer, commits: bool) -> None:
     assert producer.fetch_offset(stable=False) == (-1, 0)
     assert producer.end(commits) == 0
     assert producer.fetch_offset() == (5 if commits else -1, 0)
+
+
+def test_offsets_are_safe_when_that_is_said(producer: Producer, serving: Serving) -> None:
+    """
+    Who is told that they are committed ends the transaction next.
+    """
+    producer.add_offsets()
+    log = state_log(serving, Resource.GROUP, GROUP)
+    safe = log.safe = Deferred()
+    asked = serving.ask(txn_offset_commit, producer.offset(5), producer.offset_version)
+    serving.clock.pump([0] * _TURNS)
+    assert (len(log.written), asked.called) == (1, False)
+    safe.callback(None)
+    assert result(asked).topics[0].partitions[0].error_code == 0
+
+
+def test_who_is_no_member_adds_no_group(serving: Serving) -> None:
+    """
+    Its transaction has not begun by that.
+    """
+    producer = Producer(serving, is_old=False)
+    producer.init()
+    log = state_log(serving)
+    assert producer.commit_offset(5, generation_id=1, member_id="m") == ErrorCode.ILLEGAL_GENERATION
+    assert log.written == []
+    assert producer.commit_offset(5) == 0
+    assert len(log.written) == 1
 
 
 def test_offsets_of_who_is_no_member(producer: Producer) -> None:

@@ -108,6 +108,17 @@ def test_what_it_says(codes: dict[int, ErrorCode], error: ErrorCode, told: Error
     assert refusal(lambda: joined).code is told
 
 
+@pytest.mark.parametrize(("adds", "told"), [(True, ErrorCode.CONCURRENT_TRANSACTIONS), (False, LATER)])
+def test_the_transaction_before_has_not_ended(adds: bool, told: ErrorCode) -> None:
+    """
+    Clients that have their partitions added come again when they are told so; those of old do not know the word here.
+    """
+    world = World()
+    joined = world.join(adds=adds)
+    world.answer(dict.fromkeys((0, 1), ErrorCode.CONCURRENT_TRANSACTIONS))
+    assert refusal(lambda: joined).code is told
+
+
 def test_it_is_away() -> None:
     """
     Clients come again.

@@ -20,7 +20,7 @@ from kgateway.transactions.state import LAST_EPOCH, NO_ID, Identity, Place, Stat
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import refusal, result
 from tests.transactions.simulated import SimulatedBroker
-from tests.transactions.transacting import EACH, OLD, T0, T1, T2, TIMEOUT_MS, Transacting, transaction
+from tests.transactions.transacting import ADD_VERSION, EACH, OLD, T0, T1, T2, TIMEOUT_MS, Transacting, transaction
 
 WHO = Identity(7, 3)
 
@@ -361,6 +361,25 @@ def test_answers_come_when_they_are_safe() -> None:
     me = answered(ask.init("a", TIMEOUT_MS, None, 5))
     answered(ask.add_partitions("a", me, {T0}, 5))
     assert answered(ask.end("a", me, True, 5)) == (me.producer_id, 1)
+
+
+def test_ends_while_something_is_written() -> None:
+    """
+    What ends is what is safe: who asks before that asks again.
+    """
+    broker = SimulatedBroker()
+    world = Transacting(lambda _: cast(IBroker, broker))
+    me = world.init()
+    world.add(me, [T0])
+    broker.state.is_slow = True
+    adding = Deferred.fromCoroutine(world.transactions.add_partitions("a", me, {T1}, ADD_VERSION[EACH]))
+    assert world.refused(lambda: world.end(me, True)) == "CONCURRENT_TRANSACTIONS"
+    assert len(broker.state.unsafe) == 1
+    broker.state.is_slow = False
+    broker.state.settle()
+    result(adding)
+    world.end(me, True)
+    assert [len(one.entries) for one in broker.partitions] == [1, 1, 0]
 
 
 def test_ids_elsewhere(world: Transacting, monkeypatch: pytest.MonkeyPatch) -> None:
