@@ -90,7 +90,10 @@ def test_each_line_once(lasting_kafka: Kafka, worker: Worker, lines: Lines) -> N
     _wait_for_more(lasting_kafka, worker, lines)
     copied = _copied(lasting_kafka)
     everything = len(read(lasting_kafka.bootstrap, TOPIC, 1, "read_uncommitted"))
-    print(f"{len(copied)} lines, {everything} with the aborted, killed: {dict(killed)}, {monotonic() - began:.0f} s")
+    print(
+        f"{len(copied)} lines, {everything} with the aborted, killed: {dict(killed)}, "
+        f"tasks that failed: {worker.restarts}, {monotonic() - began:.0f} s"
+    )
     assert copied == lines.written[: len(copied)]
 
 
