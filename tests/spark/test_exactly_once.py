@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import Row
 
 from kgateway.client.partitioning import partition_of
 from kgateway.spark.exactly_once import sink as sink_module
@@ -193,13 +194,16 @@ def test_tasks_that_are_tried_again(topics: Topics, stream: Stream, monkeypatch:
     run = sink_module._run
 
     def lossy(*given: Any) -> Any:
+        if not tries:  # not one task was the first, and nothing is open
+            tries.append(0)
+            return [Row(records=0, problem="begun before")]
         found = run(*given)
         tries.append(len(found))
-        return [*found, type(found[0])(records=0, problem="begun before")] if len(tries) < 3 else found
+        return [*found, type(found[0])(records=0, problem="begun before")] if len(tries) < 4 else found
 
     monkeypatch.setattr(sink_module, "_run", lossy)
     assert stream.run(exactly_once(**stream.options())).exception() is None
-    assert len(tries) == 5
+    assert len(tries) == 6
     assert told(topics, stream.sink) == list(range(30))
     tries[:] = []
     topics.fill(stream.source, numbered(5, first=30))

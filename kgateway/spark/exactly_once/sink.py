@@ -87,11 +87,18 @@ class Sink:
                 note = f"{sum(row.records for row in told)} records"
                 transaction.commit_offset(transaction.id, self._guard, number + 1, note)
         except BaseException:
-            with suppress(KafkaError, Unanswered):  # whoever begins next aborts it
-                transaction.end(commits=False)
+            _abort(transaction)
             raise
-        transaction.end(commits=is_whole)
+        if is_whole:
+            transaction.end(commits=True)
+        else:
+            _abort(transaction)
         return is_whole
+
+
+def _abort(transaction: Transaction) -> None:
+    with suppress(KafkaError, Unanswered):  # nothing may be open yet, and whoever begins next aborts it
+        transaction.end(commits=False)
 
 
 def _run(frame: DataFrame, transaction: Transaction, writing: Writing) -> list[Any]:
