@@ -3,8 +3,9 @@ How fast Spark reads topics: `tox -e bench-spark`.
 
 `count(*), sum(length(value)), max(offset)` over all columns of a topic in two partitions, on `local[2]`, warm: once
 over Kafka's protocol, with the gateway on the same two processors, and once from the files of its log. Then the same
-with a schema of two columns, and into Parquet. `--records 100=4000000` measures larger topics. On a machine that does
-other things, the processor time says more than the time.
+with a schema of two columns, and into Parquet. A source that reads nothing comes first: none in Python can be faster.
+`--records 100=4000000` measures larger topics. On a machine that does other things, the processor time says more than
+the time.
 
 Spark's own Kafka source reads the same records first, from an Apache Kafka and from the gateway, and the last column
 compares with the former. It is in a Spark and a Python of its own, that SPARKS_OWN_PYTHON and SPARKS_OWN_JARS name.
@@ -38,6 +39,7 @@ RECORDS = {100: 2_000_000, 1_000: 500_000}
 ROUNDS = 5
 WARM_UPS = 2
 _BATCHES = {"linger.ms": 20, "batch.num.messages": 1_000, "batch.size": 1 << 17, "queue.buffering.max.messages": 50_000}
+_TWO = "offset long, value binary"
 _QUERY = ("count(*)", "sum(length(value))", "max(offset)")
 
 
@@ -66,12 +68,17 @@ def session() -> Iterator[Any]:
     Spark on both processors, with little memory.
     """
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    from pyspark import cloudpickle
     from pyspark.sql import SparkSession
+
+    from bench import spark_nothing
 
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "2g")
     for key, value in {"ui.enabled": "false", "log.level": "ERROR", "ui.showConsoleProgress": "false"}.items():
         builder = builder.config(f"spark.{key}", value)
     spark = builder.getOrCreate()
+    cloudpickle.register_pickle_by_value(spark_nothing)  # its tasks know nothing of `bench`
+    spark.dataSource.register(spark_nothing.Nothing)
     try:
         yield spark
     finally:
@@ -181,9 +188,16 @@ def measure(
         assert row[:2] == (count, count * value_bytes), row
 
     def two_columns(name: str) -> None:
-        [row] = reading(name).schema("offset long, value binary").load().selectExpr(*_QUERY).collect()
+        [row] = reading(name).schema(_TWO).load().selectExpr(*_QUERY).collect()
         assert row[0] == count, row
 
+    def nothing(schema: str | None) -> None:
+        reader = spark.read.format("nothing").options(count=count, bytes=value_bytes)
+        [row] = (reader.schema(schema) if schema else reader).load().selectExpr(*_QUERY).collect()
+        assert row[:2] == (count, count * value_bytes), row
+
+    table.row("nothing read, all columns", value_bytes, count, rounds(partial(nothing, None)))
+    table.row("nothing read, two columns", value_bytes, count, rounds(partial(nothing, _TWO)))
     for name in where:
         table.row(f"{name}, all columns", value_bytes, count, rounds(partial(aggregate, name)))
         table.row(f"{name}, two columns", value_bytes, count, rounds(partial(two_columns, name)))

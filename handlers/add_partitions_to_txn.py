@@ -96,7 +96,7 @@ def _check(name: str, index: int, context: Context) -> None:
     if from_client and topic.internal:
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"topic {name} is for coordinators to write to")
     if index not in range(len(topic.partitions)):
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has no partition {index}")
+        raise topic.no_partition(index)
 
 
 def _results(topics: Sequence[Topic], codes: Mapping[Place, ErrorCode]) -> list[TopicResult]:

@@ -53,5 +53,6 @@ def _check(name: str, index: int, path: str, context: Context) -> None:
     if path != context.broker.log_dir:
         reason = f"{path} is no place for partitions here; all are in {context.broker.log_dir}"
         raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, reason)
-    if not 0 <= index < len(topic_named(context, name).partitions):
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has no partition {index}")
+    topic = topic_named(context, name)
+    if not 0 <= index < len(topic.partitions):
+        raise topic.no_partition(index)

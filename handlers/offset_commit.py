@@ -19,7 +19,7 @@ from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.view import Topic
 from kgateway.groups.coding import NEVER
 from kgateway.groups.groups import Groups
-from kgateway.groups.offsets import Place
+from kgateway.groups.offsets import Place, check_metadata
 from kgateway.groups.shard import Held
 from kgateway.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kgateway.messages.stored.offset_commit import OffsetCommitValue
@@ -81,8 +81,7 @@ def _in_topic(asked: TopicAsked, context: Context, wanted: Wanted) -> TopicAnswe
             if 0 <= answer.partition_index < len(topic.partitions):
                 wanted.append((topic, partition, answer))
             else:
-                reason = f"topic {topic.name} has no partition {answer.partition_index}"
-                unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
+                unknown = topic.no_partition(answer.partition_index)
                 answer.error_code = context.refuse(unknown, f"{topic.name}-{answer.partition_index}")
     return TopicAnswer(name=asked.name, topic_id=asked.topic_id, partitions=answers)
 
@@ -116,12 +115,12 @@ def _fits(topic: Topic, asked: Asked, answer: Answer, context: Context) -> bool:
     """
     Whether what is to be kept with the offset may be so long.
     """
-    size, size_max = len(asked.committed_metadata or ""), context.settings.offset_metadata_max_bytes
-    if size > size_max:
-        reason = f"a text of {size} characters, and {size_max} are allowed"
-        error = KafkaError(ErrorCode.OFFSET_METADATA_TOO_LARGE, reason)
+    try:
+        check_metadata(asked.committed_metadata, context.settings.offset_metadata_max_bytes)
+    except KafkaError as error:
         answer.error_code = context.refuse(error, f"{topic.name}-{asked.partition_index}")
-    return size <= size_max
+        return False
+    return True
 
 
 def _committing(request: OffsetCommitRequest, context: Context) -> Held:

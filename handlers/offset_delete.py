@@ -5,6 +5,7 @@ OffsetDelete: a group forgets offsets of topics that none of its members reads (
 from twisted.internet.defer import Deferred
 
 from kgateway.api import Context, Operation, Resource, api
+from kgateway.cluster.view import Topic
 from kgateway.groups.expiry import CONSUMERS
 from kgateway.groups.group import Group
 from kgateway.groups.groups import Groups
@@ -52,21 +53,20 @@ def _in_topic(asked: TopicAsked, group: Group, wanted: list[Place], context: Con
     name = asked.name
     try:
         context.demand(Operation.READ, Resource.TOPIC, name)
-        count = len(topic_named(context, name).partitions)
+        topic = topic_named(context, name)
         if group.reads(name):
             raise KafkaError(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, f"a member of group {group.group_id} reads {name}")
     except KafkaError as error:
         answers = [_refused(error, name, partition.partition_index, context) for partition in asked.partitions]
     else:
-        answers = [_in_partition(name, count, one.partition_index, wanted, context) for one in asked.partitions]
+        answers = [_in_partition(topic, one.partition_index, wanted, context) for one in asked.partitions]
     return TopicAnswer(name=name, partitions=answers)
 
 
-def _in_partition(name: str, count: int, index: int, wanted: list[Place], context: Context) -> Answer:
-    if not 0 <= index < count:
-        reason = f"topic {name} has no partition {index}, but {count} from 0 on"
-        return _refused(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason), name, index, context)
-    wanted.append(Place(name, index))
+def _in_partition(topic: Topic, index: int, wanted: list[Place], context: Context) -> Answer:
+    if not 0 <= index < len(topic.partitions):
+        return _refused(topic.no_partition(index), topic.name, index, context)
+    wanted.append(Place(topic.name, index))
     return Answer(partition_index=index, error_code=ErrorCode.NONE)
 
 

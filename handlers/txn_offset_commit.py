@@ -15,7 +15,7 @@ from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.view import Topic
 from kgateway.groups.group import NO_GENERATION
 from kgateway.groups.groups import Groups
-from kgateway.groups.offsets import Place
+from kgateway.groups.offsets import Place, check_metadata
 from kgateway.groups.shard import Held
 from kgateway.messages.stored.offset_commit import OffsetCommitValue
 from kgateway.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -81,12 +81,8 @@ def _topic(name: str, asked: Asked, context: Context) -> Topic:
     context.demand(Operation.READ, Resource.TOPIC, name)
     topic = topic_named(context, name)
     if asked.partition_index not in range(len(topic.partitions)):
-        reason = f"topic {name} has no partition {asked.partition_index}"
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
-    size, size_max = len(asked.committed_metadata or ""), context.settings.offset_metadata_max_bytes
-    if size > size_max:
-        reason = f"a text of {size} characters, and {size_max} are allowed"
-        raise KafkaError(ErrorCode.OFFSET_METADATA_TOO_LARGE, reason)
+        raise topic.no_partition(asked.partition_index)
+    check_metadata(asked.committed_metadata, context.settings.offset_metadata_max_bytes)
     return topic
 
 

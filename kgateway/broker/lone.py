@@ -227,14 +227,6 @@ def unknown(topic_id: Uuid) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {topic_id}")
 
 
-def no_partition(topic: Topic, index: int) -> KafkaError:
-    """
-    The topic does not have so many.
-    """
-    reason = f"topic {topic.name} has no partition {index}, but {len(topic.partitions)} from 0 on"
-    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
-
-
 def deleted(topic: Topic) -> KafkaError:
     """
     What those are told who still have one of its partitions.

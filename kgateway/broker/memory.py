@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, execute, succeed
 from twisted.internet.interfaces import IReactorTime
 from zope.interface import implementer
 
-from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, deleted, no_partition, unknown
+from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, deleted, unknown
 from kgateway.broker.memory_partition import MemoryPartition
 from kgateway.broker.producers import EXPIRY_MS
 from kgateway.broker.retention_rounds import CHECK_MS, RetentionRounds
@@ -81,7 +81,7 @@ class MemoryBroker(LoneBroker):
         if partitions is None:
             raise unknown(topic_id)
         if not 0 <= index < len(partitions):
-            raise no_partition(partitions[0].topic, index)
+            raise partitions[0].topic.no_partition(index)
         return partitions[index]
 
     def measure(self, places: Places) -> Deferred[Measured]:

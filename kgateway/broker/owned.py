@@ -178,7 +178,4 @@ class OwnedPartition:
         if header.producer_id < 0:
             return None
         self._producers.expire(now_ms, header.producer_id)
-        written = self._producers.duplicate(header)
-        if written is None:
-            self._producers.check(header)
-        return written
+        return self._producers.repeated(header)

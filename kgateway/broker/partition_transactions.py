@@ -48,6 +48,13 @@ class PartitionTransactions:
             stable = next(iter(self.open.values()), marker_offset + 1)
             self.aborted.add(AbortedTransaction(producer_id, first_offset, marker_offset, stable))
 
+    def compacted(self, end: int) -> None:
+        """
+        Before this offset is something that compaction has left. It comes to nothing that is undecided: what began
+        before has ended, also where nothing is left that says so.
+        """
+        self.open = {producer_id: began for producer_id, began in self.open.items() if began >= end}
+
     def settle(self, high_watermark: int) -> None:
         """
         Markers before this offset are safe.

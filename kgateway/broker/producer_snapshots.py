@@ -89,7 +89,8 @@ def parsed(data: bytes) -> ProducerSnapshot:
 
 
 def _entries(producer_id: int, producer: Producer, transaction_offset: int) -> Iterator[ProducerSnapshot.Entry]:
-    for batch in producer.window or [Written(_NO_SEQUENCE, _NO_SEQUENCE, NO_OFFSET, NO_TIMESTAMP)]:
+    unnumbered = NO_OFFSET if producer.unnumbered_offset is None else producer.unnumbered_offset
+    for batch in producer.window or [Written(_NO_SEQUENCE, _NO_SEQUENCE, unnumbered, NO_TIMESTAMP)]:
         delta = (batch.last_sequence - batch.base_sequence) % (SEQUENCE_MAX + 1)
         yield ProducerSnapshot.Entry(
             producer_id=producer_id,
@@ -112,3 +113,5 @@ def _remember(table: ProducerTable, entry: ProducerSnapshot.Entry, now_ms: int) 
         base_sequence = (entry.last_sequence - entry.offset_delta) % (SEQUENCE_MAX + 1)
         base_offset = entry.last_offset - entry.offset_delta
         producer.window.append(Written(base_sequence, entry.last_sequence, base_offset, entry.timestamp))
+    elif entry.last_offset >= 0:
+        producer.unnumbered_offset = entry.last_offset

@@ -47,12 +47,15 @@ class Producer:
     seen_ms: int
     coordinator_epoch: int = NO_EPOCH  # of the last marker
     window: deque[Written] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    unnumbered_offset: int | None = None  # of its last batch that has records, and no sequence number
 
     @property
-    def last_offset(self) -> int:
+    def last_offset(self) -> int | None:
         """
-        Of its last batch that has a sequence number; there must be one.
+        Of its last batch; `None` where nothing but markers is known of it.
         """
+        if not self.window:
+            return self.unnumbered_offset
         last = self.window[-1]
         return last.base_offset + (last.last_sequence - last.base_sequence) % (SEQUENCE_MAX + 1)
 
@@ -73,24 +76,20 @@ class ProducerTable:
         """
         return producer_id in self.transactions.open and self.producers[producer_id].epoch == epoch
 
-    def duplicate(self, header: BatchHeader) -> Written | None:
+    def repeated(self, header: BatchHeader) -> Written | None:
         """
-        The batch this one repeats, if it is still remembered.
+        The batch this one repeats, if it is still remembered; `None` where it is new. What is neither is refused.
         """
         producer = self.producers.get(header.producer_id)
-        if producer is None or producer.epoch != header.producer_epoch:
-            return None
-        base, last = header.base_sequence, last_sequence(header)
-        for written in producer.window:
-            if written.base_sequence == base and written.last_sequence == last:
-                return written
+        if producer is not None and producer.epoch == header.producer_epoch:
+            base, last = header.base_sequence, last_sequence(header)
+            for written in producer.window:
+                if written.base_sequence == base and written.last_sequence == last:
+                    return written
+        self._check(header, producer)
         return None
 
-    def check(self, header: BatchHeader) -> None:
-        """
-        Refuse a batch that is neither new nor a duplicate.
-        """
-        producer = self.producers.get(header.producer_id)
+    def _check(self, header: BatchHeader, producer: Producer | None) -> None:
         epoch = producer.epoch if producer else NO_EPOCH
         if header.producer_epoch < epoch:
             _refuse(
@@ -137,6 +136,8 @@ class ProducerTable:
             producer = self.producers[header.producer_id]
             producer.coordinator_epoch = max(marker.coordinator_epoch, producer.coordinator_epoch)
             self.transactions.end(header.producer_id, base_offset, commits=marker.commits)
+        elif not header.records_count:  # as compaction leaves it, once nothing of the transaction is there
+            self.transactions.end(header.producer_id, base_offset, commits=True)
 
     def remember(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
         """
@@ -151,6 +152,8 @@ class ProducerTable:
         if header.base_sequence >= 0:
             written = Written(header.base_sequence, last_sequence(header), base_offset, header.max_timestamp)
             producer.window.append(written)
+        elif not header.is_control:
+            producer.unnumbered_offset = base_offset + header.last_offset_delta
 
     def expire(self, now_ms: int, producer_id: int) -> None:
         """

@@ -9,6 +9,7 @@ from typing import Any
 
 from kgateway.cli.control import as_json, table
 from kgateway.cli.layout import told_node
+from kgateway.cli.states import add_states
 from kgateway.client.cluster import Cluster
 from kgateway.client.groups import TYPES, Listed, listed
 
@@ -22,16 +23,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     """
     What can be asked for.
     """
-    known = {state.lower(): state for state in _STATES}
     parser.add_argument("--type", choices=TYPES, action="append", help="only groups of this type; may be repeated")
-    parser.add_argument(
-        "--state",
-        metavar="STATE",
-        type=lambda text: known.get(text.lower(), text),
-        choices=_STATES,
-        action="append",
-        help=f"only groups in this state; may be repeated: {', '.join(_STATES)}",
-    )
+    add_states(parser, _STATES, "groups")
 
 
 def run(options: Namespace, cluster: Cluster) -> Iterator[str]:

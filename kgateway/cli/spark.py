@@ -10,7 +10,7 @@ from importlib import import_module
 from kgateway.cli.example import add_example
 from kgateway.cli.spark_session import add_session, failures_told
 
-_JOBS = ("archive", "verify", "report", "backfill")
+_JOBS = ("archive", "verify", "compact", "sql", "report", "backfill")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -7,7 +7,6 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.bar import size
@@ -15,6 +14,7 @@ from kgateway.cli.control import add_json
 from kgateway.cli.interrupts import Interrupts
 from kgateway.cli.layout import right_aligned
 from kgateway.cli.pairs import positive
+from kgateway.cli.spark_places import IN_A_FILER, PLACE, folder, place
 from kgateway.cli.spark_progress import Progress
 from kgateway.cli.spark_session import add_topics, session, source_options
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from kgateway.spark.place import Place
 
 EXAMPLE = "kgateway spark archive orders --into archive --once"
-_HEADINGS = ("partition", "first", "last", "records", "files", "size", "gone before", "no records")
+_HEADINGS = ("partition", "first", "last", "records", "files", "size", "gone before", "no records", "removed")
+_SUMMED = ("bytes", "compacted", "markers", "aborted", "removed")
 _CODECS = ("zstd", "snappy", "gzip", "none")
 _FILE_MIB = 256
 _EVERY_S = 10
@@ -37,7 +38,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     What can be asked for.
     """
     parser.add_argument("topics", metavar="TOPIC", nargs="+", help="which topics; each gets a folder of its name")
-    parser.add_argument("--into", metavar="FOLDER", type=Path, required=True, help="where the archives are")
+    parser.add_argument(
+        "--into", metavar=PLACE, type=place, required=True, help=f"where the archives are, {IN_A_FILER}"
+    )
     parser.add_argument("--once", action="store_true", help="end when all is archived that is there at the start")
     parser.add_argument(
         "--every", metavar="SECONDS", type=positive, default=_EVERY_S, help=f"else how often, {_EVERY_S} if not given"
@@ -87,13 +90,11 @@ def run(options: Namespace) -> Iterator[str]:
 
 def _targets(options: Namespace) -> "tuple[Place, list[Target]]":
     from kgateway.spark.archive.archiving import identity_of
-    from kgateway.spark.archive.folder import Folder
     from kgateway.spark.archive.parquet import Target
 
-    place, into = place_of(options), options.into.absolute()
-    topics = dict.fromkeys(options.topics)
-    return place, [
-        Target(Folder(into / topic), identity_of(place, topic), options.file_mib << 20, options.codec)
+    logs, topics = place_of(options), dict.fromkeys(options.topics)
+    return logs, [
+        Target(folder(options, options.into, topic), identity_of(logs, topic), options.file_mib << 20, options.codec)
         for topic in topics
     ]
 
@@ -132,6 +133,7 @@ def summary(manifest: "Manifest") -> list[str]:
             size(one["bytes"]),
             f"{one['gone']:,}",
             f"{one['compacted'] + one['markers'] + one['aborted']:,}",
+            f"{one['removed']:,}",
         ]
         for one in told(manifest)["partitions"]
     ]
@@ -149,7 +151,7 @@ def _partition(manifest: "Manifest", index: int) -> dict[str, Any]:
     tiles = manifest.of(index)
     files = [file for file in manifest.files if file.partition == index]
     gone = sum(tile.last - tile.first + 1 for tile in tiles if tile not in files)
-    summed = {name: sum(getattr(file, name) for file in files) for name in ("bytes", "compacted", "markers", "aborted")}
+    summed = {name: sum(getattr(file, name) for file in files) for name in _SUMMED}
     return {
         "partition": index,
         "first": tiles[0].first,

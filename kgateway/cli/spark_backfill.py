@@ -7,10 +7,9 @@ import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import TYPE_CHECKING
 
 from kgateway.cli.asking import add_server
@@ -18,6 +17,7 @@ from kgateway.cli.control import table
 from kgateway.cli.layout import counted, right_aligned
 from kgateway.cli.named import unknown
 from kgateway.cli.refused import Refused
+from kgateway.cli.spark_progress import watching
 from kgateway.cli.spark_session import session
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Unanswered
@@ -79,7 +79,7 @@ def run(options: Namespace) -> Iterator[str]:
         began = time.monotonic()
         with session(options) as spark:
             backfill = _wanted(options, known[options.topic])
-            with _watching(backfill, options):
+            with watching(partial(_watch, backfill, options)):
                 ended = backfill.run(spark, cluster)
         yield from _told(backfill, ended, time.monotonic() - began)
 
@@ -104,26 +104,10 @@ def _wanted(options: Namespace, topic: Topic) -> "Backfill":
     )
 
 
-@contextmanager
-def _watching(backfill: "Backfill", options: Namespace) -> Iterator[None]:
-    """
-    At a terminal, tell how far it has come while it goes on.
-    """
-    if not sys.stderr.isatty():
-        yield
-        return
-    over = Event()
-    watch = Thread(target=_watch, args=[backfill, options, over], daemon=True)
-    watch.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watch.join()
-        sys.stderr.write("\r\x1b[K")
-
-
 def _watch(backfill: "Backfill", options: Namespace, over: Event) -> None:
+    """
+    Tell how far it has come while it goes on.
+    """
     while not over.wait(_LOOK_S):
         try:
             with Cluster(options.bootstrap, options.timeout) as cluster:
@@ -134,6 +118,7 @@ def _watch(backfill: "Backfill", options: Namespace, over: Event) -> None:
             come, of = so_far
             sys.stderr.write(f"\r{min(come, of):,} of {of:,} rows, {min(come / max(of, 1), 1):.0%}\x1b[K")
             sys.stderr.flush()
+    sys.stderr.write("\r\x1b[K")
 
 
 def _told(backfill: "Backfill", ended: "Sequence[Ended]", seconds: float) -> Iterator[str]:

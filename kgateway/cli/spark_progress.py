@@ -4,6 +4,9 @@ How far a job is, shown to who waits at a terminal.
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
@@ -53,3 +56,21 @@ class Progress:
         text = f"{self._what} [{'#' * full}{'.' * (_BAR - full)}] {share:.0%}, {done:,} of {of:,} {self._unit}"
         self._terminal.write(f"\r{text}, {rate:,.0f}/s \x1b[K")
         self._terminal.flush()
+
+
+@contextmanager
+def watching(watch: Callable[[Event], None]) -> Iterator[None]:
+    """
+    At a terminal, have a thread tell how far a job is, until the event is set, as it is when this is left.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    over = Event()
+    thread = Thread(target=watch, args=[over], daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -33,7 +33,14 @@ _QUIET = {
     "spark.log.level": "OFF",
     "spark.sql.session.timeZone": "UTC",
 }
+_LOGS_OF_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+# What brings what is imported only where it is needed; the second is for filers.
+_EXTRAS = dict.fromkeys(("pyspark", "pyarrow", "numpy", "pandas", "fastavro"), "spark")
+_EXTRAS |= dict.fromkeys(("h2", "google"), "seaweedmq")
 _CALLED = "An error occurred while calling"  # and then which object of Java's, which says nothing to anybody
+_SAYS_NOTHING = "Exception thrown in awaitResult"  # but what it was caused by
+_SEVERAL = "[STAGE_MATERIALIZATION_MULTIPLE_FAILURES]"  # and then one in each line
+_CAUSE = re.compile(r"^Caused by: [\w.$]+: (?P<words>.+)", re.MULTILINE)
 _TOLD_IN_PYTHON = re.compile(r"^(?:pyspark\.errors\.[\w.]+: )?(?:\w+\.)*(\w+): (?P<words>.+)", re.MULTILINE)
 
 
@@ -102,10 +109,12 @@ def session(options: Namespace) -> Iterator["SparkSession"]:
 
     from pyspark_kgateway import DefaultSource
 
+    hush_errors()
     builder = SparkSession.builder.master(options.master).appName(f"kgateway spark {options.kind}")
-    for name, value in (_QUIET | dict(options.conf)).items():
-        builder = builder.config(name, value)
     with tempfile.TemporaryDirectory(prefix="kgateway-spark-") as folder:
+        tables = {"spark.sql.warehouse.dir": f"{folder}/tables"}  # which else is made where one is
+        for name, value in (_QUIET | tables | dict(options.conf)).items():
+            builder = builder.config(name, value)
         with _hushed(Path(folder) / "said"):
             spark = builder.getOrCreate()
         try:
@@ -115,6 +124,16 @@ def session(options: Namespace) -> Iterator["SparkSession"]:
             yield spark
         finally:
             spark.stop()
+
+
+def hush_errors() -> None:
+    """
+    Have errors told by us alone: Spark's Python logs each one with all its trace.
+    """
+    from pyspark.logger import PySparkLogger
+
+    for name in _LOGS_OF_ERRORS:
+        PySparkLogger.getLogger(name).disabled = True
 
 
 @contextmanager
@@ -142,9 +161,10 @@ def failures_told(options: Namespace, run: Callable[[Namespace], Iterable[str]])
     try:
         yield from run(options)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"pyspark", "pyarrow", "numpy", "pandas", "fastavro"}:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
             raise
-        _end(options, f"{error.name} is not installed; `pip install kgateway[spark]` brings it")
+        _end(options, f"{error.name} is not installed; `pip install kgateway[{extra}]` brings it")
     except Exception as error:
         words = _words(error)
         if words is None:
@@ -185,8 +205,12 @@ def in_words(trace: str) -> str:
         return found[0]
     first, _, rest = trace.strip().partition("\n")
     if not first.startswith(_CALLED):
-        return first
+        reason = rest.partition("\n")[0].strip() if first.startswith(_SEVERAL) else first
+        return reason.rstrip("; ")
     kind, _, words = rest.lstrip(": ").partition("\n")[0].partition(": ")
+    causes: list[str] = [one["words"] for one in _CAUSE.finditer(rest)]
+    if words.startswith(_SAYS_NOTHING) and causes:
+        return causes[-1]
     return words or kind or first
 
 

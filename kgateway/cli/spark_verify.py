@@ -9,13 +9,13 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.bar import size
 from kgateway.cli.control import add_json
 from kgateway.cli.refused import Refused
 from kgateway.cli.spark_archive import place_of, summary, told
+from kgateway.cli.spark_places import IN_A_FILER, PLACE, archived, folder, place
 from kgateway.cli.spark_progress import Progress
 from kgateway.cli.spark_session import add_topics, session
 from kgateway.observe.plain import printable
@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "topics", metavar="TOPIC", nargs="*", help="of which; without any, all whose archives are there"
     )
     parser.add_argument(
-        "--in", metavar="FOLDER", dest="folder", type=Path, required=True, help="where the archives are"
+        "--in", metavar=PLACE, dest="folder", type=place, required=True, help=f"where the archives are, {IN_A_FILER}"
     )
     parser.add_argument("--no-log", action="store_true", help="look at the archives alone, not at the log")
     add_json(parser)
@@ -46,7 +46,7 @@ def run(options: Namespace) -> Iterator[str]:
     """
     What was found, then a summary.
     """
-    topics = options.topics or _archived(options.folder)
+    topics = options.topics or archived(options, options.folder)
     faults, outcomes = 0, []
     with session(options) as spark:
         for topic in topics:
@@ -62,22 +62,12 @@ def run(options: Namespace) -> Iterator[str]:
         raise SystemExit(_FAULTY)
 
 
-def _archived(folder: Path) -> list[str]:
-    from kgateway.spark.archive.manifest import FOLDER
-
-    found = sorted(path.parent.name for path in folder.glob(f"*/{FOLDER}"))
-    if not found:
-        raise Refused(f"there is no archive in {folder}")
-    return found
-
-
 def _outcome(options: Namespace, spark: Any, topic: str) -> "Outcome":
-    from kgateway.spark.archive.folder import Folder
     from kgateway.spark.archive.verifying import Outcome, Verifying
     from kgateway.spark.failures import Unreadable
 
-    folder = Folder((options.folder / topic).absolute())
-    verifying = Verifying(spark, folder, topic, None if options.no_log else place_of(options))
+    archive = folder(options, options.folder, topic)
+    verifying = Verifying(spark, archive, topic, None if options.no_log else place_of(options))
     with Progress(f"verifying {topic}", "files") as progress:
         try:
             for step in verifying.steps():
@@ -98,6 +88,9 @@ def _lines(topic: str, outcome: "Outcome", seconds: float) -> Iterator[str]:
     yield from summary(outcome.manifest)
     files = outcome.manifest.files
     records, raw = sum(file.count for file in files), sum(file.raw_bytes for file in files)
+    removed = sum(file.removed for file in files)
+    if removed:
+        yield f"{removed:,} records removed by compaction, {outcome.proven:,} of them rightly, as the log shows"
     yield (
         f"{records:,} records of {size(raw)} in {len(files):,} files, {outcome.compared:,} of them compared with the "
         f"log, {outcome.alone:,} known by their checksum alone, in {seconds:.1f} s: {_found(outcome.faults)}"
@@ -111,4 +104,5 @@ def _found(faults: int) -> str:
 def _told(topic: str, outcome: "Outcome") -> dict[str, Any]:
     archive = told(outcome.manifest) if outcome.manifest else {"topic": topic, "partitions": []}
     findings = [asdict(finding) for finding in outcome.findings]
-    return archive | {"compared": outcome.compared, "alone": outcome.alone, "findings": findings}
+    counts = {"compared": outcome.compared, "alone": outcome.alone, "proven": outcome.proven}
+    return archive | counts | {"findings": findings}

@@ -8,9 +8,11 @@ from functools import partial
 
 from kgateway.cli.confirming import add_yes, confirm
 from kgateway.cli.control import as_json
+from kgateway.cli.named import unknown
 from kgateway.cli.refused import Refused
 from kgateway.client.cluster import Cluster
 from kgateway.client.offsets import Partition
+from kgateway.client.topics import topics
 from kgateway.client.transactions import Writing, abort, abort_in, described, writing
 
 _OPEN = "Ongoing"
@@ -59,8 +61,8 @@ def _aborted(options: Namespace, cluster: Cluster) -> str:
 
 
 def _ended_by_hand(options: Namespace, cluster: Cluster) -> str:
-    topic, index, offset = options.hanging
-    partition = Partition(topic, int(index))
+    name, index, offset = options.hanging
+    partition = _partition(name, int(index), cluster)
     open_ones = cluster.settled(partial(writing, cluster, partition))
     hanging = next((one for one in open_ones if one.first_offset == int(offset)), None)
     if hanging is None:
@@ -68,6 +70,17 @@ def _ended_by_hand(options: Namespace, cluster: Cluster) -> str:
     confirm(options, f"abort what producer {hanging.producer_id} has written to {partition} from offset {offset} on")
     cluster.settled(partial(abort_in, cluster, partition, hanging))
     return f"{partition} from offset {offset} on"
+
+
+def _partition(name: str, index: int, cluster: Cluster) -> Partition:
+    known = cluster.settled(partial(topics, cluster))
+    if name not in known:
+        raise Refused(unknown(name, known))
+    there = [part.partition for part in known[name].parts]
+    partition = Partition(name, index)
+    if partition not in there:
+        raise Refused(f"there is no partition {partition}: {name} has {len(there)}")
+    return partition
 
 
 def _others(open_ones: list[Writing]) -> str:

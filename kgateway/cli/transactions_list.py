@@ -9,6 +9,7 @@ from typing import Any
 
 from kgateway.cli.control import as_json, table
 from kgateway.cli.layout import told_node
+from kgateway.cli.states import add_states
 from kgateway.client.cluster import Cluster
 from kgateway.client.transactions import Listed, listed
 
@@ -22,15 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """
     What can be asked for.
     """
-    known = {state.lower(): state for state in _STATES}
-    parser.add_argument(
-        "--state",
-        metavar="STATE",
-        type=lambda text: known.get(text.lower(), text),
-        choices=_STATES,
-        action="append",
-        help=f"only those in this state; may be repeated: {', '.join(_STATES)}",
-    )
+    add_states(parser, _STATES, "those")
 
 
 def run(options: Namespace, cluster: Cluster) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import NO_OVERRIDES, AllOverrides, ConfigKind, ConfigResource, Overrides
 from kgateway.cluster.names import blurred
+from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
 NO_NODE = -1
@@ -63,6 +64,13 @@ class Topic:
     partitions: tuple[PartitionState, ...]
     config: TopicConfig = field(default_factory=TopicConfig)
     internal: bool = False
+
+    def no_partition(self, index: int) -> KafkaError:
+        """
+        What those are told who ask for one that it does not have.
+        """
+        reason = f"topic {self.name} has no partition {index}, but {len(self.partitions)} from 0 on"
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
 
 
 @dataclass(frozen=True, slots=True)

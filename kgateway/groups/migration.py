@@ -139,7 +139,6 @@ class Migration:
         group.changes.lifetimes.stop()
         self._become(classic)
         self._log.info("group {group}: speaks the classic protocol now", group=group.group_id)
-        classic.rebalance("the last member of the consumer protocol is gone")
         if written is not None:
             written.addErrback(self._stayed_consumer, classic, group)
         return True
@@ -200,7 +199,8 @@ def _common(spoken: Collection[Protocols]) -> str:
 
 def _classic_row(state: GroupState, left: Sequence[str], protocol: str, gateway: GatewayParts) -> Row:
     """
-    The members with what they own, for some may go on with that until they join again.
+    The members with what they own, for some may go on with that until they join again. Nobody leads them, so that they
+    are told to join also by a gateway that has started anew meanwhile.
     """
     return Row(
         GroupMetadataKey(group=state.group_id),
@@ -208,7 +208,7 @@ def _classic_row(state: GroupState, left: Sequence[str], protocol: str, gateway:
             protocol_type=_CONSUMER,
             generation=state.epoch_now.number,
             protocol=protocol,
-            leader=left[0],
+            leader=None,
             current_state_timestamp=gateway.now_ms(),
             members=[_classic_member(state, member_id, protocol, gateway.broker.view()) for member_id in left],
         ),

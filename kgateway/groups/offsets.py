@@ -14,6 +14,7 @@ from twisted.internet.defer import Deferred
 from kgateway.cluster.undecided import Undecided
 from kgateway.groups.rows import Row, Write
 from kgateway.messages.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
+from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import ZERO, Uuid
 
 
@@ -137,3 +138,13 @@ def is_of(committed: OffsetCommitValue, topic_id: Uuid) -> bool:
     Whether an offset is of the topic with this id, as far as both are known.
     """
     return committed.topic_id in (topic_id, ZERO) or topic_id == ZERO
+
+
+def check_metadata(metadata: str | None, size_max: int) -> None:
+    """
+    Refuse a text that may not be kept with an offset, for it is too long.
+    """
+    size = len(metadata or "")
+    if size > size_max:
+        reason = f"a text of {size} characters, and {size_max} are allowed"
+        raise KafkaError(ErrorCode.OFFSET_METADATA_TOO_LARGE, reason)

@@ -25,12 +25,13 @@ What the broker writes stands before the CRC, so a batch finds its place in a lo
 from collections.abc import Callable, Iterator
 from copy import copy
 from enum import IntEnum
+from struct import Struct
 from typing import NamedTuple, cast
 
 from crc32c import crc32c
 
 from kgateway.records.compression import Codec
-from kgateway.wire.codec import decoder, encode, encoder
+from kgateway.wire.codec import decoder, encode
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.malformed import Malformed, Place
 from kgateway.wire.schema import Message, v
@@ -58,16 +59,6 @@ class TimestampType(IntEnum):
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
-
-
-class BatchPlace(Message, versions="2"):
-    """
-    The part of a header that the broker writes.
-    """
-
-    base_offset: i64
-    batch_length: i32
-    partition_leader_epoch: i32
 
 
 class BatchHeader(Message, versions="2"):
@@ -144,7 +135,7 @@ class Incomplete(Malformed):
 
 # A decoder is typed for bytes, which it needs for slices; a table of numbers is read from any buffer.
 _decode_header = cast(Callable[[Buffer, int], tuple[BatchHeader, int]], decoder(BatchHeader, MAGIC))
-_encode_place = encoder(BatchPlace, MAGIC)
+_write_place = Struct(">qii").pack  # base offset, batch length, partition leader epoch
 
 
 def _place(field: str) -> Place:
@@ -215,10 +206,7 @@ def placed(batch: Batch, base_offset: int, leader_epoch: int) -> list[Buffer]:
     """
     The batch at its place in a log: a new head, and a view of the rest as it came.
     """
-    place = BatchPlace(
-        base_offset=base_offset, batch_length=batch.header.batch_length, partition_leader_epoch=leader_epoch
-    )
-    return [*_encode_place(place), batch.data[PLACE_SIZE:]]
+    return [_write_place(base_offset, batch.header.batch_length, leader_epoch), batch.data[PLACE_SIZE:]]
 
 
 def stamped(batch: Batch, timestamp_ms: int) -> Batch:

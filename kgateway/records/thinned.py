@@ -70,6 +70,13 @@ def hole(base_offset: int, last_offset: int, leader_epoch: int) -> Batch:
     return written(header, b"")
 
 
+def is_hole(header: BatchHeader) -> bool:
+    """
+    Whether a batch with this header is such a one.
+    """
+    return not header.records_count and header.producer_id < 0
+
+
 def _record(data: bytes, entry: Entry, base_timestamp: int, horizon_ms: int | None) -> bytes:
     """
     The record as it is, or with its timestamp counted from the horizon.

@@ -28,6 +28,7 @@ from kgateway.wire.frames import Framer
 from kgateway.wire.malformed import Malformed
 
 SEND_BYTES = 1 << 20  # that the socket may take at once; Twisted gives it 128 KiB, and then asks whether it may go on
+READ_BYTES = 127 << 10  # asked of the socket at once; for 128 KiB and more the C library goes to the system each time
 TURN_SECONDS = 0.002  # of one connection, then the others have theirs
 
 Serve = Callable[[bytes, Session], list[bytes] | Pending]
@@ -62,6 +63,7 @@ class Connection(Protocol):
         self.transport.setTcpKeepAlive(True)
         self.transport.registerProducer(self, True)  # it says when its buffer is full
         self.transport.SEND_LIMIT = SEND_BYTES
+        self.transport.bufferSize = READ_BYTES
         self._clients.opened(self)
 
     def dataReceived(self, data: bytes) -> None:

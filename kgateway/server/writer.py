@@ -15,6 +15,7 @@ class IClientTransport(ITCPTransport, IConsumer, IPushProducer):
     """
 
     SEND_LIMIT: int = Attribute("how many bytes a socket is given at once")
+    bufferSize: int = Attribute("how many bytes a socket is asked for at once")
 
 
 class Writer:

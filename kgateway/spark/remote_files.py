@@ -67,6 +67,12 @@ class RemoteFiles:
         self.read_last = path
         return self._server.part(path, position, size)
 
+    def size(self, path: UrlPath) -> int:
+        """
+        How many bytes a file has.
+        """
+        return self._server.size(path)
+
     def open(self, path: PurePath) -> "RemoteFile":
         return RemoteFile(self._server, cast(UrlPath, path))
 

@@ -13,7 +13,15 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from http.client import BadStatusLine, HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, RemoteDisconnected
+from http.client import (
+    BadStatusLine,
+    HTTPConnection,
+    HTTPException,
+    HTTPResponse,
+    HTTPSConnection,
+    IncompleteRead,
+    RemoteDisconnected,
+)
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -29,7 +37,7 @@ _NOT_FOUND = (404, 410)
 _PASSING = (408, 425, 429)
 _BEYOND_ITS_END = 416
 _REASON_BYTES = 300
-_RANGE = re.compile(r"bytes (\d+)-(\d+)/.*")
+_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
 
 
 class RemoteError(OSError):
@@ -38,10 +46,20 @@ class RemoteError(OSError):
     """
 
 
+class Undelivered(RemoteError):
+    """
+    The server is there, but this file, or a part of it, does not come: it may have lost it.
+    """
+
+
 class _Passing(Exception):
     """
     What may work when it is tried again.
     """
+
+
+# A filer hangs up where a volume does not have the first bytes, and breaks off where it misses later ones.
+_UNDELIVERED = (_Passing, IncompleteRead, RemoteDisconnected)
 
 
 class HttpServer:
@@ -62,6 +80,12 @@ class HttpServer:
             return b""
         wanted = {"Range": f"bytes={start}-{start + size - 1}"}
         return self._settled(path, path.target, wanted, lambda answer: _part(path, answer, start, size))
+
+    def size(self, path: UrlPath) -> int:
+        """
+        How many bytes a file has.
+        """
+        return self._settled(path, path.target, {"Range": "bytes=0-0"}, lambda answer: _size(path, answer))
 
     def page(self, path: UrlPath, query: str, bytes_max: int) -> bytes:
         """
@@ -95,7 +119,8 @@ class HttpServer:
             waited = time.monotonic() - began
             if waited + pause > self.access.patience_s:
                 reason = str(problem) or type(problem).__name__
-                raise RemoteError(f"{path} cannot be had, tried for {waited:.0f} s: {reason}") from problem
+                kind = Undelivered if isinstance(problem, _UNDELIVERED) else RemoteError
+                raise kind(f"{path} cannot be had, tried for {waited:.0f} s: {reason}") from problem
             time.sleep(pause)
             pause = min(2 * pause, _PAUSE_MAX_S)
 
@@ -161,6 +186,16 @@ def _part(path: UrlPath, answer: HTTPResponse, start: int, size: int) -> bytes:
     return data
 
 
+def _size(path: UrlPath, answer: HTTPResponse) -> int:
+    told = _RANGE.fullmatch(answer.getheader("Content-Range", ""))
+    if told and told[3].isdecimal():
+        answer.read()
+        return int(told[3])
+    if answer.status != _WHOLE or answer.length is None:
+        raise RemoteError(f"{path.origin} does not say how large {path} is")
+    return answer.length
+
+
 def _length_of_part(path: UrlPath, answer: HTTPResponse, start: int, size: int) -> int:
     """
     How many bytes are to come. A server that does not know ranges sends the whole file, however large.
@@ -168,7 +203,7 @@ def _length_of_part(path: UrlPath, answer: HTTPResponse, start: int, size: int) 
     if answer.status == _WHOLE and start == 0 and answer.length is not None and answer.length <= size:
         return answer.length
     told = _RANGE.fullmatch(answer.getheader("Content-Range", ""))
-    if not told:
+    if not told or told[1] is None:
         raise RemoteError(f"{path.origin} does not answer ranges: {size:,} bytes of {path} were wanted, and all came")
     first, last = int(told[1]), int(told[2])
     if first != start or not start <= last < start + size:

@@ -175,8 +175,10 @@ def _next_producer(now: Transaction, known: Identity | None, fresh_id: int) -> t
 
 def _may_have_been(now: Transaction, known: Identity) -> bool:
     """
-    Whether it is the producer of an earlier epoch at least, or of the id before.
+    Whether it is the producer of an earlier epoch at least, or of the id before or after.
     """
+    if _is_next(now, known):
+        return True
     return known.producer_id == now.producer_id or (known.producer_id == now.previous_id and known.epoch >= LAST_EPOCH)
 
 
@@ -205,7 +207,17 @@ def _check_end(now: Transaction, who: Identity, each: bool) -> None:
         _fence(f"{who} cannot have this epoch yet")
 
 
+def _is_next(now: Transaction, who: Identity) -> bool:
+    """
+    Whether this is who the producer will be once the transaction is complete, for the epochs of its id are used up. It
+    was told so when the end was decided.
+    """
+    return now.next_id != NO_ID and who == (now.next_id, _FIRST_EPOCH)
+
+
 def _check_identity(now: Transaction, who: Identity) -> None:
+    if _is_next(now, who):
+        _check_decided(now)
     if who.producer_id != now.producer_id:
         reason = f"{now.transactional_id} has the producer id {now.producer_id}, not {who.producer_id}"
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, reason)

@@ -87,6 +87,16 @@ def test_a_producer_without_sequences() -> None:
     assert reread(data) == before
 
 
+def test_the_last_batch_without_a_sequence() -> None:
+    """
+    Its offset is there, as Kafka has it.
+    """
+    before = table({7: (3, [])})
+    before.producers[7].unnumbered_offset = 5
+    assert (reread(written(before)) or table({})).producers == before.producers
+    assert numbers((7, 8), (3, 2), (-1, 4), (5, 8), (0, 4)) in written(before)
+
+
 def test_open_transactions() -> None:
     """
     With where they began, in the order of that, and the epoch of the coordinator that ended the one before.
@@ -118,7 +128,7 @@ def test_sequences_wrap_inside_a_batch() -> None:
     assert data[20:36] == numbers((1, 4), (42, 8), (2, 4))  # as Kafka counts them
     after = reread(data)
     assert after
-    assert after.duplicate(sent) == Written(SEQUENCE_MAX, 1, 40, START_MS)
+    assert after.repeated(sent) == Written(SEQUENCE_MAX, 1, 40, START_MS)
 
 
 def test_time_of_silence_begins_anew() -> None:

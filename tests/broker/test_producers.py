@@ -43,14 +43,14 @@ def table(*headers: BatchHeader) -> ProducerTable:
     """
     found = ProducerTable()
     for index, header in enumerate(headers, 1):
-        found.check(header)
+        assert found.repeated(header) is None
         found.remember(header, index * 100, now_ms=index)
     return found
 
 
 def refused(found: ProducerTable, header: BatchHeader) -> KafkaError:
     with pytest.raises(KafkaError) as error:
-        found.check(header)
+        found.repeated(header)
     return error.value
 
 
@@ -59,8 +59,7 @@ def test_the_next_sequence_is_taken() -> None:
     A batch that begins where the last one ended is new.
     """
     found = table(batch(0, 3), batch(3, 2))
-    found.check(batch(5))
-    assert found.duplicate(batch(5)) is None
+    assert found.repeated(batch(5)) is None
 
 
 @pytest.mark.parametrize("sequence", [0, 2, 4, 100])
@@ -79,23 +78,23 @@ def test_a_repeated_batch_has_its_first_offset() -> None:
     """
     headers = [batch(sequence) for sequence in range(WINDOW + 1)]
     found = table(*headers)
-    assert found.duplicate(headers[0]) is None
-    assert found.duplicate(headers[1]) == Written(base_sequence=1, last_sequence=1, base_offset=200, timestamp_ms=5)
-    assert found.duplicate(headers[5]) == Written(base_sequence=5, last_sequence=5, base_offset=600, timestamp_ms=5)
+    assert refused(found, headers[0]).code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert found.repeated(headers[1]) == Written(base_sequence=1, last_sequence=1, base_offset=200, timestamp_ms=5)
+    assert found.repeated(headers[5]) == Written(base_sequence=5, last_sequence=5, base_offset=600, timestamp_ms=5)
 
 
 def test_a_batch_of_another_size_is_no_duplicate() -> None:
     """
     First and last sequence number must both be the same.
     """
-    assert table(batch(0, 3)).duplicate(batch(0, 2)) is None
+    assert refused(table(batch(0, 3)), batch(0, 2)).code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_an_unknown_producer_may_begin_anywhere() -> None:
     """
     What it sent before may have been deleted, and its state with it.
     """
-    table().check(batch(42))
+    assert table().repeated(batch(42)) is None
 
 
 def test_a_new_epoch_begins_at_zero() -> None:
@@ -103,8 +102,8 @@ def test_a_new_epoch_begins_at_zero() -> None:
     A raised epoch starts its sequence anew, and no batch of the old one is a duplicate any more.
     """
     found = table(batch(0, 3), batch(0, 1, epoch=1))
-    found.check(batch(1, epoch=1))
-    assert found.duplicate(batch(0, 3)) is None
+    assert found.repeated(batch(1, epoch=1)) is None
+    assert refused(found, batch(0, 3)).code is ErrorCode.INVALID_PRODUCER_EPOCH
     assert refused(table(batch(0)), batch(5, epoch=1)).code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
@@ -124,8 +123,8 @@ def test_sequences_wrap() -> None:
     wrapping = batch(SEQUENCE_MAX - 1, 3)
     assert last_sequence(wrapping) == 0
     found = table(wrapping)
-    found.check(batch(1))
-    table(batch(SEQUENCE_MAX)).check(batch(0))
+    assert found.repeated(batch(1)) is None
+    assert table(batch(SEQUENCE_MAX)).repeated(batch(0)) is None
 
 
 @pytest.mark.parametrize(("sequence", "count"), [(0, 1), (5, 3), (SEQUENCE_MAX - 1, 4), (SEQUENCE_MAX, 2)])
@@ -143,7 +142,7 @@ def test_producers_do_not_mix() -> None:
     """
     Each producer id has a sequence of its own.
     """
-    table(batch(0, 3)).check(batch(0, producer_id=8))
+    assert table(batch(0, 3)).repeated(batch(0, producer_id=8)) is None
 
 
 def test_a_producer_without_an_epoch_has_no_order() -> None:
@@ -160,11 +159,11 @@ def test_batches_without_a_sequence_count_by_their_epoch() -> None:
     What a coordinator writes has no place in the sequence of its producer, repeats nothing, and may raise the epoch.
     """
     found = table(batch(0, 3), batch(-1), batch(3))
-    assert found.duplicate(batch(-1)) is None
+    assert found.repeated(batch(-1)) is None
     found = table(batch(0, 3), batch(-1, epoch=1))
     assert refused(found, batch(-1)).code is ErrorCode.INVALID_PRODUCER_EPOCH
     assert refused(found, batch(1, epoch=1)).message == "producer 7 sends sequence 1, and 0 is next"
-    found.check(batch(0, epoch=1))
+    assert found.repeated(batch(0, epoch=1)) is None
 
 
 def test_silent_producers_expire() -> None:
@@ -175,7 +174,7 @@ def test_silent_producers_expire() -> None:
     found.expiry_ms = 10
     found.expire(now_ms=11, producer_id=9)
     assert list(found.producers) == [8]
-    found.check(batch(42))
+    assert found.repeated(batch(42)) is None
     assert refused(found, batch(42, producer_id=8)).code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 

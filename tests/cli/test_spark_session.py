@@ -32,6 +32,17 @@ kgateway.spark.failures.DataLost: offsets 3 to 5 of orders-0 are gone
             "[TABLE_OR_VIEW_NOT_FOUND] There is no orders.\nIt is at line 1",
             "[TABLE_OR_VIEW_NOT_FOUND] There is no orders.",
         ),
+        ("\n[WRONG] There is no orders; line 1 pos 7;\n'Project", "[WRONG] There is no orders; line 1 pos 7"),
+        (
+            "An error occurred while calling o1.getResult.\n: org.apache.spark.SparkException: Exception thrown in "
+            "awaitResult: \n\tat a.b(c)\nCaused by: a.JobFailed: Job aborted\nCaused by: a.Zero: Division by zero\n",
+            "Division by zero",
+        ),
+        (
+            "[STAGE_MATERIALIZATION_MULTIPLE_FAILURES] Multiple failures (2) in stage materialization: \n"
+            "  1. Zero: Division by zero\n  2. Zero: Division by zero\n",
+            "1. Zero: Division by zero",
+        ),
     ],
 )
 def test_the_reason_alone(trace: str, told: str) -> None:

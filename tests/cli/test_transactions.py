@@ -131,6 +131,15 @@ def test_abort_what_hangs(kafka: Kafka, transactions: Transactions) -> None:
         producer.abort_transaction(PATIENCE_S)
 
 
+@pytest.mark.parametrize(("topic", "partition"), [("nowhere", 0), (TOPIC, 99)])
+def test_no_such_partition_to_end_by_hand(transactions: Transactions, topic: str, partition: int) -> None:
+    """
+    What is not there is not waited for.
+    """
+    code, _ = transactions("abort", "--hanging", topic, partition, 0, "--yes")
+    assert str(code).startswith("kgateway transactions abort: there is no ")
+
+
 @pytest.mark.parametrize("wrong", [(), ("a", "--hanging", "t", "0", "0"), ("--hanging", "t", "x", "0")])
 def test_mistakes(transactions: Transactions, wrong: tuple[str, ...]) -> None:
     """

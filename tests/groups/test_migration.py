@@ -368,6 +368,24 @@ class DowngradeTests(MigrationTestCase):
         self.serving.clock.advance(100)
         assert [type(row.key) for row in self.log.compacted()] == [GroupMetadataKey]
 
+    def test_restart_before_they_have_joined(self) -> None:
+        """
+        So they do also where the gateway is started anew before they have: else nobody would read what the last
+        consumer did.
+        """
+        member = self.mixed()
+        self.beat("m2", -1)
+        self.group.stop()
+        again = self.migration.classic_group("g", self.log.write)
+        for row in self.log.compacted():
+            again.replay(row)
+        again.loaded()
+        self.group = again
+        assert (again.state, again.generation) == ("PreparingRebalance", 2)
+        self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, again.heartbeat, member.member_id, None, 2)
+        joined = self.join(self.asked(member.member_id))
+        assert (joined.generation, joined.leader) == (3, member.member_id)
+
     def test_last_consumer_expires(self) -> None:
         """
         So they are when it is not heard of any more.

@@ -113,6 +113,17 @@ def test_a_large_answer_does_not_wait(two: list[Asking]) -> None:
     assert first.ends.received() == b"A" * (WRITE_BYTES + 1)
 
 
+def test_many_frames_are_read_at_once(two: list[Asking]) -> None:
+    """
+    More than Twisted asks a socket for: what a client sends behind a batch of 64 KiB comes with it.
+    """
+    first, _ = two
+    sent = frames(*[b"a" * 12_000] * 10)
+    first.ends.theirs.sendall(sent)
+    first.ends.transport.doRead()
+    assert (first.connection.bytes_in, first.connection.requests) == (len(sent), 10)
+
+
 def test_tls_does_not_wait(two: list[Asking]) -> None:
     """
     The transport has to encrypt it in any case.

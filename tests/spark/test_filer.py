@@ -31,11 +31,14 @@ from kgateway.spark.ranges import OffsetRange
 from kgateway.spark.reading import Wanted, read
 from kgateway.spark.remote_access import Access
 from kgateway.spark.remote_paths import url_path
+from kgateway.spark.sql.statement import answered
+from kgateway.spark.sql.tables import Tables
 from kgateway.testing.kafka import Kafka
 from tests.broker.seaweed.cluster import cluster as cluster
 from tests.broker.seaweed.cluster import mended as mended
 from tests.broker.seaweedmq.go_gateway import GoGateway
 from tests.broker.seaweedmq.published import Published
+from tests.spark.archive.archives import Archives, said
 from tests.spark.folders import ORDERS, batch, clean, offsets_in, segment
 from tests.spark.gateway import Row, Topics, refused
 
@@ -291,8 +294,9 @@ def test_parquet_that_seaweedfs_makes(there: Topics, cluster: DevCluster) -> Non
         found = rows_of(there, **straight, **{"kgateway.filer.files": "parquet"})
         if found:
             break
-    # It has no headers and no nulls, and leaves out what has no key.
-    wanted = [(*row[:4], row[4] or b"", *row[5:7], None) for row in rows_of(there, **straight) if row[3]]
+    # It does not tell null from empty.
+    wanted = [(*row[:3], row[3] or None, row[4] or b"", *row[5:]) for row in rows_of(there, **straight)]
+    assert {row[3] is None for row in wanted} == {bool(row[7]) for row in wanted} == {True, False}
     assert found == wanted
     some = {"startingOffsets": json.dumps({topic: {"0": 10}}), "endingOffsets": json.dumps({topic: {"0": 30}})}
     assert rows_of(there, **straight, **some, **{"kgateway.filer.files": "parquet", "minPartitions": "3"}) == [
@@ -332,3 +336,27 @@ def _ask(cluster: DevCluster, verb: str, path: str, body: bytes | None = None) -
     request.add_header("Content-Type", "application/octet-stream")
     with urlopen(request, timeout=30) as answer:
         answer.read()
+
+
+def test_archived_and_asked_past_all_gateways(there: Topics, cluster: DevCluster) -> None:
+    """
+    The archive is made of the filer's files and lies in the filer, and SQL sees it and what came since as one table.
+    """
+    topic, place = make(there, "record"), {"kgateway.filer": cluster.filer}
+    _fill(there.kafka.bootstrap, topic, records("record", 0, 100, 2))
+    archives = Archives(there.spark, url_path(f"http://{cluster.filer}/archives"), place)
+    manifest = archives.archive(topic)
+    assert manifest.ends == {0: 50, 1: 50}
+    _fill(there.kafka.bootstrap, topic, records("record", 100, 20, 2))
+    outcome = archives.verify(topic)
+    assert (said(outcome), outcome.compared) == ([], 100)
+    asked = f"SELECT _source, _partition, _offset, _key, _value, _ts_ns FROM `{topic}` ORDER BY 2, 3"
+    with (
+        Tables(there.spark, place, {topic: archives.folder(topic)}, print) as made,
+        answered(there.spark, asked, lambda name: made.table(name, {}), made.topics) as result,
+    ):
+        rows = [tuple(row) for row in result.collect()]
+    straight = rows_of(there, names=("partition", "offset", "key", "value", "timestamp"), subscribe=topic, **place)
+    assert [row[1:5] for row in rows] == [row[:4] for row in straight]
+    assert [row[5] for row in rows] == [int(row[4].timestamp() * 1_000) * 1_000_000 for row in straight]
+    assert [row[0] for row in rows] == [*["parquet_archive"] * 50, *["live_log"] * 10] * 2

@@ -405,6 +405,7 @@ def columns(offsets: list[int | None]) -> dict[str, list[object]]:
         "_kafka_timestamp_type": [*times],
         "key": [*values],
         "value": [*values],
+        "_kafka_headers": [b""] * len(offsets),
     }
 
 
@@ -439,9 +440,13 @@ def test_parquet_of_others(served: Served) -> None:
     """
     Files that are damaged, or of other columns, are named.
     """
-    path = parquet(Written(served.root, "record"), "x", who=[1, 2])
+    written = Written(served.root, "record")
+    path = parquet(written, "x", who=[1, 2])
     with pytest.raises(Unreadable, match=rf"{served.url}/.*/x.parquet has no column _kafka_offset"):
         from_parquet(served).extents([ORDERS])
+    parquet(written, "x", **columns([3]) | {"_kafka_headers": [b"h: 1"]})
+    with pytest.raises(Unreadable, match=rf"{served.url}/.*/x.parquet is damaged: 'h: 1' tells of no headers"):
+        offsets_in(from_parquet(served), 3, 4)
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(Unreadable, match=rf"{served.url}/.*/x.parquet is damaged: Parquet magic bytes not found"):
         from_parquet(served).extents([ORDERS])

@@ -12,14 +12,19 @@ pytest.importorskip("cryptography")
 
 from kgateway.client.offsets import Extent, Partition
 from kgateway.records.record import Record
+from kgateway.spark.archive.store import read as read_all
 from kgateway.spark.failures import Unreadable
+from kgateway.spark.filer.store import filer_store
 from kgateway.spark.options import READ, Options
 from kgateway.spark.query import place_of
 from kgateway.spark.ranges import OffsetRange
 from kgateway.spark.reading import Wanted, read
+from kgateway.spark.remote_access import Access
+from kgateway.spark.remote_http import RemoteError
+from kgateway.spark.remote_paths import url_path
 from kgateway.testing.kafka import Kafka
 from tests.broker.seaweed.grpc.certificates import Authority
-from tests.broker.seaweed.secured import FILER_GROUP, SecuredCluster
+from tests.broker.seaweed.secured import FILER_GROUP, Sections, SecuredCluster
 from tests.clients.confluent_client import Confluent
 
 PLACE = Partition("t", 0)
@@ -79,3 +84,25 @@ def test_who_has_not_is_told_what_is_missing(secured: SecuredCluster) -> None:
         offsets(secured, secured.gateway("other", {"https.client": {"enabled": True, "ca": other}}))
     with pytest.raises(Unreadable, match=r"HTTP 400 Client sent an HTTP request to an HTTPS server"):
         offsets(secured, secured.gateway("reader"), scheme="http")
+
+
+def test_who_has_what_it_takes_writes(secured: SecuredCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A file of an archive, by gRPC and HTTP; who has no certificate is told so.
+    """
+    path = url_path(f"https://{secured.cluster.filer}/archives/orders/file")
+    store = filer_store(path.origin, Access(security_file=str(secured.gateway("writer"))))
+    making = store.make(path.parent)
+    making.write(b"some bytes")
+    making.name(path.name)
+    making.give_up()
+    assert read_all(store, path) == b"some bytes"
+    store.remove(path)
+    assert store.names(path.parent) == []
+    monkeypatch.setattr("kgateway.broker.seaweed.volumes._ALL_S", 1.0)
+    none: Sections = {"grpc": {}, "grpc.mq": {}}
+    making = filer_store(path.origin, Access(security_file=str(secured.gateway("nobody", none)))).make(path.parent)
+    making.write(b"some bytes")
+    with pytest.raises(RemoteError, match=r"the filer 127.0.0.1:\d+ cannot be asked by gRPC"):
+        making.name(path.name)
+    making.give_up()

@@ -316,6 +316,27 @@ def test_end_with_the_last_epoch() -> None:
     assert refused(end, rotated, me) == "PRODUCER_FENCED"
 
 
+def test_who_has_a_fresh_id_waits_for_the_partitions() -> None:
+    """
+    The producer knows its next id as soon as the end is decided, and may go on before the partitions are told.
+    """
+    now = transaction(epoch=LAST_EPOCH, state=State.ONGOING, places=T)
+    found, after = end(now, Identity(7, LAST_EPOCH), fresh=FRESH), Identity(FRESH, 0)
+    told = {
+        refused(added, found, after, T, EACH, NOW),
+        refused(missing, found, after, T),
+        refused(end, found, after, False),
+        refused(begin, found, after),
+    }
+    assert told == {"CONCURRENT_TRANSACTIONS"}
+    done = completed(found, LATER)
+    assert added(done, after, T, EACH, NOW).state is State.ONGOING
+    assert begin(done, after).identity == (FRESH, 1)
+    for prepared, other in ((found, Identity(FRESH, 1)), (end(ONGOING), Identity(NO_ID, 0))):
+        assert refused(added, prepared, other, T, EACH, NOW) == "INVALID_PRODUCER_ID_MAPPING"
+        assert refused(begin, prepared, other) == "PRODUCER_FENCED"
+
+
 def test_end_with_the_last_epoch_of_all() -> None:
     """
     A log that an earlier Kafka wrote may have the epoch that no producer is given; from there on, too, there is a way.

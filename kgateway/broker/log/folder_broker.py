@@ -45,7 +45,7 @@ from kgateway.broker.log.stored_topics import with_stored
 from kgateway.broker.log.topic_changes import TopicChanges
 from kgateway.broker.log.topic_journal import TOPICS, TopicJournal
 from kgateway.broker.log.upkeep import Upkeep
-from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, no_partition
+from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker
 from kgateway.broker.producers import EXPIRY_MS
 from kgateway.broker.retention_rounds import CHECK_MS
 from kgateway.broker.state_log import StateLog
@@ -241,7 +241,7 @@ class FolderBroker(LoneBroker):
         if found is None:
             topic = self._topic(topic_id)
             if not 0 <= index < len(topic.partitions):
-                raise no_partition(topic, index)
+                raise topic.no_partition(index)
             found = self._openings.partition(topic, index)
         return found
 

@@ -45,6 +45,7 @@ from kgateway.broker.producers import ProducerTable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import EARLIEST_OFFSET, NO_EPOCH
 from kgateway.records.batch import Batch
+from kgateway.records.thinned import is_hole
 from kgateway.wire.malformed import Malformed
 
 Steps = Generator[Work | None, None, None]
@@ -279,7 +280,11 @@ class Recovery:
             return f"leader epoch {epoch}, and {self._leader_epoch} begins only now"
         segment.note(header, offset, self._interval)
         self._note_epoch(epoch, offset)
-        if offset >= self._start and header.producer_id >= 0:
+        if offset < self._start:
+            return None
+        if is_hole(header):
+            self._producers.transactions.compacted(header.last_offset + 1)
+        elif header.producer_id >= 0:
             try:
                 self._producers.note(batch, offset, self._now_ms)
             except Malformed as malformed:

@@ -17,6 +17,8 @@ from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.guarded import GuardedChannel
 from kgateway.broker.seaweed.paths import parted
 from kgateway.broker.seaweed.protos.filer_pb2 import (
+    AtomicRenameEntryRequest,
+    AtomicRenameEntryResponse,
     CreateEntryRequest,
     CreateEntryResponse,
     DeleteEntryRequest,
@@ -48,6 +50,7 @@ _LIST = Method("/filer_pb.SeaweedFiler/ListEntries", ListEntriesRequest, ListEnt
 _CREATE = Method("/filer_pb.SeaweedFiler/CreateEntry", CreateEntryRequest, CreateEntryResponse)
 _UPDATE = Method("/filer_pb.SeaweedFiler/UpdateEntry", UpdateEntryRequest, UpdateEntryResponse)
 _DELETE = Method("/filer_pb.SeaweedFiler/DeleteEntry", DeleteEntryRequest, DeleteEntryResponse)
+_RENAME = Method("/filer_pb.SeaweedFiler/AtomicRenameEntry", AtomicRenameEntryRequest, AtomicRenameEntryResponse)
 
 _ANSWER_S = 10.0
 _ALL_S = 30.0  # with all attempts
@@ -130,11 +133,17 @@ class Filer:
         entry = self.small_file(content)
         return self._repeated(lambda seconds: self._create(path, entry, False, seconds)).addCallback(lambda _: None)
 
-    def delete(self, path: str, *, recursive: bool = False, data: bool = True) -> Deferred[None]:
+    def delete(self, path: str, *, recursive: bool = False) -> Deferred[None]:
         """
         Take away what is there, if anything, and its bytes.
         """
-        return self._repeated(lambda seconds: self._delete(path, recursive, data, seconds))
+        return self._repeated(lambda seconds: self._delete(path, recursive, seconds))
+
+    def rename(self, path: str, new: str) -> Deferred[None]:
+        """
+        Give what is there another name, in place of what has that. Tried once.
+        """
+        return Deferred.fromCoroutine(self._rename(path, new))
 
     def small_file(self, content: bytes, extended: Mapping[str, bytes] | None = None) -> Entry:
         """
@@ -203,15 +212,25 @@ class Filer:
             raise _of(path, error) from error
         return True
 
-    async def _delete(self, path: str, recursive: bool, data: bool, seconds: float) -> None:
+    async def _delete(self, path: str, recursive: bool, seconds: float) -> None:
         directory, name = parted(path)
-        request = DeleteEntryRequest(directory=directory, name=name, is_recursive=recursive, is_delete_data=data)
+        request = DeleteEntryRequest(directory=directory, name=name, is_recursive=recursive, is_delete_data=True)
         try:
             answer = await self.channel.call(_DELETE, request, seconds)
         except RpcError as error:
             raise _of(path, error) from error
         if answer.error:
             raise FilerRefused(path, answer.error)
+
+    async def _rename(self, path: str, new: str) -> None:
+        (old_directory, old_name), (new_directory, new_name) = parted(path), parted(new)
+        request = AtomicRenameEntryRequest(
+            old_directory=old_directory, old_name=old_name, new_directory=new_directory, new_name=new_name
+        )
+        try:
+            await self.channel.call(_RENAME, request, _ANSWER_S)
+        except RpcError as error:
+            raise _of(path, error) from error
 
 
 def _of(path: str, error: RpcError) -> Exception:

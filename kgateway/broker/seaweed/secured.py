@@ -5,7 +5,7 @@ The security that a `security.toml` says.
 import time
 from collections.abc import Callable, Mapping
 
-from twisted.internet.interfaces import IStreamClientEndpoint
+from twisted.internet.interfaces import IReactorTime, IStreamClientEndpoint
 
 from kgateway.broker.seaweed.security import Role, Security
 from kgateway.broker.seaweed.security_file import SecurityFile, SigningKey
@@ -21,11 +21,14 @@ _READ_FROM_FILERS = "jwt.filer_signing.read"
 class Secured(Security):
     """
     BadSecurity where the file, or one that it names, will not do. Certificates are read anew for each connection: when
-    they are renewed the gateway goes on.
+    they are renewed the gateway goes on. Without a clock it is that of the process's reactor.
     """
 
-    def __init__(self, file: SecurityFile, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, file: SecurityFile, now_s: Callable[[], float] = time.time, clock: IReactorTime | None = None
+    ) -> None:
         self._file = file
+        self._clock = clock
         self._now_s = now_s
         self._grpc = file.grpc()
         self._https = file.https()
@@ -38,12 +41,12 @@ class Secured(Security):
     def grpc(self, plain: IStreamClientEndpoint, role: Role) -> IStreamClientEndpoint:
         if not self._grpc:
             return plain
-        return TlsEndpoint(plain, self._grpc, f"[grpc.{role.value}]")
+        return TlsEndpoint(plain, self._grpc, f"[grpc.{role.value}]", clock=self._clock)
 
     def http(self, plain: IStreamClientEndpoint, role: Role, host: str) -> IStreamClientEndpoint:
         if not self._https:
             return plain
-        return TlsEndpoint(plain, self._https, f"[https.{role.value}]", host)
+        return TlsEndpoint(plain, self._https, f"[https.{role.value}]", host, self._clock)
 
     def headers(self, role: Role, verb: str, path: str) -> Mapping[str, str]:
         key = self._keys.get(_section(role, verb))

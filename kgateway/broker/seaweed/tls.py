@@ -12,15 +12,16 @@ from OpenSSL.crypto import X509, PKey
 from service_identity import VerificationError
 from twisted.internet import ssl
 from twisted.internet.defer import Deferred, fail
-from twisted.internet.endpoints import wrapClientTLS
 from twisted.internet.interfaces import (
     IOpenSSLClientConnectionCreator,
     IProtocolFactory,
     IProtocolNegotiationFactory,
+    IReactorTime,
     IStreamClientEndpoint,
 )
 from twisted.internet.protocol import connectionDone
 from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
+from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -53,19 +54,23 @@ class TlsEndpoint:
     To a server that has this section in its own security.toml, on a host where its certificate must be for that.
     """
 
-    def __init__(self, plain: IStreamClientEndpoint, tls: Tls, section: str, host: str = "") -> None:
+    def __init__(
+        self, plain: IStreamClientEndpoint, tls: Tls, section: str, host: str = "", clock: IReactorTime | None = None
+    ) -> None:
         self._plain = plain
         self._tls = tls
         self._theirs = f"under {section} of its security.toml"
         self._host = host
+        self._clock = clock
 
     def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:  # noqa: N803  # Twisted's
         try:
-            secured = wrapClientTLS(self._creator(_spoken(protocolFactory)), self._plain)
+            creator = self._creator(_spoken(protocolFactory))
         except BadSecurity:
             return fail()
-        connected: Deferred[Any] = secured.connect(_Factory(protocolFactory, self))
-        return connected.addCallback(lambda wrapper: wrapper.wrappedProtocol)
+        secured = TLSMemoryBIOFactory(creator, True, _Factory(protocolFactory, self), self._clock)
+        connected: Deferred[Any] = self._plain.connect(secured)
+        return connected.addCallback(lambda tls: tls.wrappedProtocol.wrappedProtocol)
 
     def in_words(self, reason: Failure) -> Failure:
         """

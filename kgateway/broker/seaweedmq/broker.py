@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from kgateway.broker.config_changes import ConfigChanges
-from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker, no_partition
+from kgateway.broker.lone import STATE_PARTITIONS, LoneBroker
 from kgateway.broker.patience import at_most
 from kgateway.broker.producers import EXPIRY_MS
 from kgateway.broker.retention_rounds import CHECK_MS, RetentionRounds
@@ -202,7 +202,7 @@ class SeaweedMQBroker(LoneBroker):
     def partition(self, topic_id: Uuid, index: int) -> Partition:
         topic = self._topic(topic_id)
         if not 0 <= index < len(topic.partitions):
-            raise no_partition(topic, index)
+            raise topic.no_partition(index)
         return self._owned.openings.partition(topic, index)
 
     def create_topic(self, new: NewTopic) -> Deferred[Topic]:

@@ -182,6 +182,8 @@ class ClassicGroup:
             generation=self.generation,
             count=len(self.members),
         )
+        if last.value.leader is None:
+            self.rebalance("the last member of the consumer protocol is gone")
         if len(self.members) > self._settings.group_max_size:
             self._rebalance.begin(f"there are {len(self.members)} members, more than may be")
 

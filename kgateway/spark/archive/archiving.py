@@ -13,8 +13,9 @@ from kgateway.spark.archive.manifest import Identity, Manifest
 from kgateway.spark.archive.merging import Merge, mergeable
 from kgateway.spark.archive.parquet import Target
 from kgateway.spark.archive.running import run_all
+from kgateway.spark.archive.takeover import taken_over
 from kgateway.spark.archive.task import Task, ended
-from kgateway.spark.archive.tiles import Gap, Tile, holes, tile_of_name
+from kgateway.spark.archive.tiles import Gap, Tile, holes
 from kgateway.spark.failures import Unreadable
 from kgateway.spark.place import Place
 from kgateway.spark.planning import limited, split
@@ -79,18 +80,7 @@ class Archiving:
         """
         folder = self._target.folder
         found = folder.manifests.newest() or Manifest(identity=self._target.identity)
-        identity = agreed(found.identity, self._target.identity)
-        folder.publish(found)
-        taken = folder.manifests.commit(replace(found, identity=identity, leaving=()))
-        folder.clean([name for name in folder.staged_names() if self._is_planned(taken, name)])
-        return taken
-
-    def _is_planned(self, manifest: Manifest, name: str) -> bool:
-        tile = tile_of_name(self._topic, name)
-        return tile is not None and any(
-            partition == tile.partition and start <= tile.first and tile.last < end
-            for partition, start, end in manifest.planned
-        )
+        return taken_over(folder, replace(found, identity=agreed(found.identity, self._target.identity)))
 
     def _starts(self, extents: Mapping[Partition, Extent]) -> dict[Partition, int]:
         ends = self.manifest.ends

@@ -6,7 +6,7 @@ are what the manifest says, and its records are those of the log, as far as the 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePath
 
 import numpy as np
 
@@ -15,16 +15,17 @@ from kgateway.spark.archive.checksums import Checksum
 from kgateway.spark.archive.comparing import Difference, compare
 from kgateway.spark.archive.folder import Folder
 from kgateway.spark.archive.manifest import Identity
-from kgateway.spark.archive.parquet import crc_of, file_of, footer, rows_of
+from kgateway.spark.archive.parquet import crc_of, file_of, footer, rows_of, size_of
 from kgateway.spark.archive.task import records
 from kgateway.spark.archive.tiles import File
 from kgateway.spark.archive.watching import Seen, counted
 from kgateway.spark.failures import Unreadable
 from kgateway.spark.place import Place
 from kgateway.spark.ranges import OffsetRange
+from kgateway.spark.remote_http import RemoteError
 
 _SHOWN_MAX = 10  # spans of offsets in one message
-_IN_FOOTER = ("partition", "first", "last", "count", "markers", "aborted", "checksum")
+_IN_FOOTER = ("partition", "first", "last", "count", "markers", "aborted", "removed", "checksum")
 _ATTEMPTS = 5  # to read from where the log begins, which moves
 
 
@@ -67,14 +68,9 @@ class Check:
         Look at it.
         """
         checked = Checked()
-        try:
-            path = self.folder.place(self.file.name)
-        except FileNotFoundError:
-            self._tell(checked, f"the file is gone: {self.file.range} ({self.file.count:,} records) are in no file")
-            return checked
-        self._check_bytes(path, checked)
-        is_good = self._check_records(path, checked)
-        if is_good is None:
+        path = self._path(checked)
+        is_good = self._check_records(path, checked) if path and self._check_bytes(path, checked) else None
+        if path is None or is_good is None:
             return checked
         if self.place and self.extent:
             self._check_log(path, is_good, checked)
@@ -85,12 +81,48 @@ class Check:
     def _tell(self, checked: Checked, reason: str) -> None:
         checked.findings.append(Finding(self.file.name, reason))
 
-    def _check_bytes(self, path: Path, checked: Checked) -> None:
+    def _tell_unread(self, checked: Checked, error: OSError) -> None:
+        """
+        A disk or a volume that does not give the file is a fault of the archive; a server that is away is none.
+        """
+        if isinstance(error, FileNotFoundError) or type(error) is RemoteError:
+            raise error
+        self._tell(checked, f"it cannot be read: {error}: {self._its_records} are in no file")
+
+    @property
+    def _its_records(self) -> str:
+        return f"{self.file.range} ({self.file.count:,} records)"
+
+    def _path(self, checked: Checked) -> PurePath | None:
+        """
+        Where the file is; nothing where it is not.
+        """
         try:
-            says, told = file_of(path), footer(path)
+            return self.folder.place(self.file.name)
+        except FileNotFoundError:
+            self._tell(checked, f"the file is gone: {self._its_records} are in no file")
+        except OSError as error:
+            self._tell_unread(checked, error)
+        return None
+
+    def _check_bytes(self, path: PurePath, checked: Checked) -> bool:
+        """
+        Whether they can be read.
+        """
+        try:
+            self._compare_bytes(path, checked)
+        except OSError as error:
+            self._tell_unread(checked, error)
+            return False
+        return True
+
+    def _compare_bytes(self, path: PurePath, checked: Checked) -> None:
+        store = self.folder.store
+        try:
+            says, told = file_of(store, path), footer(store, path)
         except Unreadable as error:
             self._tell(checked, str(error))
-            size, crc = path.stat().st_size, crc_of(path)
+            size, crc = size_of(store, path), crc_of(store, path)
         else:
             self._check_footer(says, told, checked)
             size, crc = says.bytes, says.crc
@@ -105,20 +137,20 @@ class Check:
         if wrong:
             self._tell(checked, f"its footer is not that of the file that was written: {', '.join(wrong)}")
 
-    def _check_records(self, path: Path, checked: Checked) -> bool | None:
+    def _check_records(self, path: PurePath, checked: Checked) -> bool | None:
         """
         Whether its records are those that were written; nothing where it cannot be read.
         """
         checksum, before, doubled, alien = Checksum(), self.file.first - 1, list[int](), list[int]()
         try:
-            for rows in rows_of(path):
+            for rows in rows_of(self.folder.store, path):
                 checksum.add(rows)
                 offsets = np.concatenate([[before], rows.column("offset").to_numpy()])
                 doubled += offsets[1:][np.diff(offsets) <= 0].tolist()
                 alien += offsets[1:][(offsets[1:] < self.file.first) | (offsets[1:] > self.file.last)].tolist()
                 before = int(offsets[-1])
         except Unreadable as error:
-            self._tell(checked, f"{error}: {self.file.range} ({self.file.count:,} records) are in no file")
+            self._tell(checked, f"{error}: {self._its_records} are in no file")
             return None
         doubled = [offset for offset in doubled if offset not in set(alien)]
         if doubled:
@@ -134,7 +166,7 @@ class Check:
             )
         return is_good
 
-    def _check_log(self, path: Path, is_good: bool, checked: Checked) -> None:
+    def _check_log(self, path: PurePath, is_good: bool, checked: Checked) -> None:
         partition = Partition(self.identity.topic, self.file.partition)
         assert self.place, "the log is looked at"
         assert self.extent, "the log is looked at"
@@ -144,7 +176,8 @@ class Check:
                 checked.alone += self.file.count
                 return
             seen, of = Seen(), OffsetRange(partition, start, end)
-            if is_good and len(of) == self.file.last + 1 - self.file.first and self._is_same(of, seen):
+            is_all = not self.file.removed and len(of) == self.file.last + 1 - self.file.first
+            if is_good and is_all and self._is_same(of, seen):
                 checked.compared += self.file.count
                 return
             seen = Seen()
@@ -163,16 +196,21 @@ class Check:
                 checksum.add(rows)
         return seen.gone is None and checksum.text == self.file.checksum
 
-    def _compared(self, path: Path, of: OffsetRange, seen: Seen) -> Difference:
+    def _compared(self, path: PurePath, of: OffsetRange, seen: Seen) -> Difference:
         assert self.place, "the log is looked at"
         with closing(self.place.open(planning=False)) as logs:
-            return compare(rows_of(path), records(logs, of, seen))
+            return compare(
+                rows_of(self.folder.store, path), records(logs, of, seen), is_compacted=self.file.removed > 0
+            )
 
     def _judge(self, found: Difference, seen: Seen, of: OffsetRange, is_good: bool, checked: Checked) -> None:
         checked.compared += found.same
         checked.alone += len(found.alone)
         if found.lost:
             self._tell(checked, f"{spans(found.lost)} in the log, and not in the archive")
+        if found.missing > self.file.removed:
+            reason = f"{found.missing:,} records are in the log alone, and compaction has removed {self.file.removed:,}"
+            self._tell(checked, reason)
         if found.changed:
             self._tell(checked, f"{spans(found.changed)} not what the log has")
         none = [*seen.markers, *seen.aborted]

@@ -26,8 +26,10 @@ class Checksum:
 
     def add(self, rows: pa.RecordBatch) -> None:
         """
-        The next records.
+        The next records. None at all are no batch.
         """
+        if not rows.num_rows:
+            return
         self.count += rows.num_rows
         for name in _FIXED:
             self._feed(name, _numbers(rows.column(name)))

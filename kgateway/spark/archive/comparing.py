@@ -22,18 +22,24 @@ class Difference:
     changed: list[int] = field(default_factory=list)
     alone: list[int] = field(default_factory=list)  # the log has none there
     same: int = 0  # how many are in both, and the same
+    missing: int = 0  # how many the log has alone, where that is expected
 
 
-def compare(archived: Iterable[pa.RecordBatch], logged: Iterable[pa.RecordBatch]) -> Difference:
+def compare(
+    archived: Iterable[pa.RecordBatch], logged: Iterable[pa.RecordBatch], *, is_compacted: bool = False
+) -> Difference:
     """
-    Both are in order of offsets.
+    Both are in order of offsets. What compaction may have removed is counted, however much it is.
     """
     found, rest = Difference(), _Rest(iter(archived))
     for rows in logged:
         ours, theirs = rest.up_to(rows.column("offset")[-1].as_py()), rows
         mine, its = _offsets(ours), _offsets(theirs)
         both, at_mine, at_its = np.intersect1d(mine, its, return_indices=True)
-        found.lost += np.setdiff1d(its, mine).tolist()
+        if is_compacted:
+            found.missing += len(its) - len(both)
+        else:
+            found.lost += np.setdiff1d(its, mine).tolist()
         found.alone += np.setdiff1d(mine, its).tolist()
         changed = _changed(ours.take(pa.array(at_mine)), theirs.take(pa.array(at_its)))
         found.changed += changed

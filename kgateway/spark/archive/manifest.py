@@ -5,30 +5,30 @@ What an archive of a topic has: the manifest.
 
 Each change is a new file with the next number and all that there is; it is made whole under another name, and linked to
 its own only if nobody else has made one of that number. So who reads the newest has a state that was, and a job that
-finds its number taken knows that another job works on the archive, and ends. Only some of the newest are kept.
+finds its number taken knows that another job works on the archive, and ends. Only some of the newest are kept; so a job
+whose number is there no more is known by those above it.
 """
 
 import json
-import os
-import uuid
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import PurePath
 from typing import Any
 
 import crc32c
 
+from kgateway.spark.archive.store import Store, read, remove_all
 from kgateway.spark.archive.tiles import File, Gap, of_json, to_json
-from kgateway.spark.failures import Unreadable
+from kgateway.spark.failures import Unreadable, Unwritten
 
 FOLDER = "_manifest"
-_VERSION = 1
+_VERSION = 2
+_VERSIONS = (1, _VERSION)  # the first one does not know compaction
 _KEPT = 10
 _DIGITS = 20
 
 
-class Taken(Exception):
+class Taken(Unwritten):
     """
     Another job writes to the archive.
     """
@@ -53,6 +53,18 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Removals:
+    """
+    What compaction has removed from the archive: how often it did, and the times before which it was allowed to, the
+    latest of each.
+    """
+
+    count: int = 0
+    before_ms: int | None = None  # any records
+    tombstones_before_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """
     One state of an archive.
@@ -63,6 +75,7 @@ class Manifest:
     tiles: tuple[File | Gap, ...] = ()  # in order of partition and offset
     planned: tuple[tuple[int, int, int], ...] = ()  # partition, start and end of what is being written
     leaving: tuple[str, ...] = ()  # files that others have taken the place of
+    removals: Removals = field(default_factory=Removals)
 
     @property
     def files(self) -> list[File]:
@@ -100,8 +113,8 @@ class Manifests:
     Those of one archive.
     """
 
-    folder: Path
-    _part: str = field(default_factory=lambda: uuid.uuid4().hex)
+    folder: PurePath
+    store: Store
 
     def newest(self) -> Manifest | None:
         """
@@ -120,65 +133,67 @@ class Manifests:
         """
         path = self._path(number)
         try:
-            told = json.loads(path.read_bytes())
+            told = json.loads(read(self.store, path))
             body = told["manifest"]
-            is_whole = _crc(body) == told["crc32c"]
+            is_whole = crc_of(body) == told["crc32c"]
         except (ValueError, TypeError, KeyError):
             is_whole = False
         if not is_whole:
             raise Damaged(f"{path} is damaged: it is not what was written")
-        if body["version"] != _VERSION:
-            raise Damaged(f"{path} is of version {body['version']}; this program knows version {_VERSION}")
+        if body["version"] not in _VERSIONS:
+            raise Damaged(f"{path} is of version {body['version']}; this program knows up to version {_VERSION}")
         return _of_json(body)
 
     def commit(self, manifest: Manifest) -> Manifest:
         """
         The next state. Taken where somebody else has made that.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
         made = replace(manifest, number=manifest.number + 1)
-        part, path = self.folder / f".{self._part}", self._path(made.number)
-        with open(part, "wb") as file:
-            body = _to_json(made)
-            file.write(json.dumps({"crc32c": _crc(body), "manifest": body}, indent=1).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        self._check_newest(manifest.number)
+        self._make(made)
         try:
-            os.link(part, path)
-        except FileExistsError:
-            raise Taken(f"another job has written {path} meanwhile: is there one running on this archive?") from None
-        finally:
-            part.unlink()
-        sync_folder(self.folder)
-        for number in self._numbers()[:-_KEPT]:
-            with suppress(FileNotFoundError):
-                self._path(number).unlink()
+            self._check_newest(made.number)
+        except Taken:
+            remove_all(self.store, self.folder, [self._path(made.number).name])
+            raise
+        remove_all(self.store, self.folder, [self._path(number).name for number in self._numbers()[:-_KEPT]])
         return made
 
-    def _numbers(self) -> list[int]:
+    def _make(self, made: Manifest) -> None:
+        body, path, making = _to_json(made), self._path(made.number), self.store.make(self.folder)
         try:
-            names = os.listdir(self.folder)
-        except FileNotFoundError:
-            return []
+            making.write(json.dumps({"crc32c": crc_of(body), "manifest": body}, indent=1).encode())
+            making.name(path.name)
+        except FileExistsError:
+            raise self._taken(made.number) from None
+        finally:
+            making.give_up()
+
+    def _check_newest(self, number: int) -> None:
+        """
+        Taken where others are further than this. The next number may be free, though they have been there: they have
+        removed it.
+        """
+        if above := [one for one in self._numbers() if one > number]:
+            raise self._taken(above[-1])
+
+    def _taken(self, number: int) -> Taken:
+        path = self._path(number)
+        return Taken(f"another job has written {path} meanwhile: is there one running on this archive?")
+
+    def _numbers(self) -> list[int]:
+        names = self.store.names(self.folder)
         stems = [name.removesuffix(".json") for name in names if name.endswith(".json")]
         return sorted(int(stem) for stem in stems if stem.isdecimal() and len(stem) == _DIGITS)
 
-    def _path(self, number: int) -> Path:
+    def _path(self, number: int) -> PurePath:
         return self.folder / f"{number:0{_DIGITS}}.json"
 
 
-def sync_folder(folder: Path) -> None:
+def crc_of(body: Any) -> str:
     """
-    Have the names in it outlast a loss of power.
+    The checksum that stands beside a body of JSON.
     """
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _crc(body: Any) -> str:
     return f"{crc32c.crc32c(json.dumps(body, sort_keys=True).encode()):08x}"
 
 
@@ -194,6 +209,7 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
         "tiles": [to_json(tile) for tile in manifest.tiles],
         "planned": [list(one) for one in manifest.planned],
         "leaving": list(manifest.leaving),
+        "removals": asdict(manifest.removals),
     }
 
 
@@ -205,4 +221,5 @@ def _of_json(body: dict[str, Any]) -> Manifest:
         tiles=tuple(of_json(tile) for tile in body["tiles"]),
         planned=tuple((partition, start, end) for partition, start, end in body["planned"]),
         leaving=tuple(body["leaving"]),
+        removals=Removals(**body.get("removals", {})),
     )

@@ -2,16 +2,20 @@
 Small files of an archive into larger ones: a job that runs on writes one for each partition in each round.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from kgateway.spark.archive.checksums import Checksum
+from kgateway.spark.archive.folder import Folder
 from kgateway.spark.archive.manifest import Manifest
 from kgateway.spark.archive.parquet import Output, Target, rows_of
 from kgateway.spark.archive.tiles import File
 from kgateway.spark.failures import Unreadable
 
 MANY = 16  # neighbours that are small, which are worth it even if they are not a large one together
+_SUMMED = ("markers", "aborted", "removed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +34,27 @@ class Merge:
         output = Output(self.target, self.files[0].partition, self.files[0].first)
         try:
             for file in self.files:
-                self._copy(file, output)
-            markers, aborted = (sum(getattr(file, name) for file in self.files) for name in ("markers", "aborted"))
-            return output.end(self.files[-1].last, markers, aborted)
+                for rows in rows_as_written(self.target.folder, file):
+                    output.add(rows)
+            summed = {name: sum(getattr(file, name) for file in self.files) for name in _SUMMED}
+            return output.end(self.files[-1].last, **summed)
         finally:
             output.give_up()
 
-    def _copy(self, file: File, output: Output) -> None:
-        path, checksum = self.target.folder.place(file.name), Checksum()
-        try:
-            for rows in rows_of(path):
-                checksum.add(rows)
-                output.add(rows)
-        except Unreadable as error:
-            raise Unreadable(f"{path}: {error}") from error
-        if checksum.text != file.checksum:
-            raise Unreadable(f"{path} does not have the records that were written to it: `kgateway spark verify`")
+
+def rows_as_written(folder: Folder, file: File) -> Iterator[pa.RecordBatch]:
+    """
+    The records of a file; Unreadable at the end where they are not those that were written to it.
+    """
+    path, checksum = folder.place(file.name), Checksum()
+    try:
+        for rows in rows_of(folder.store, path):
+            checksum.add(rows)
+            yield rows
+    except Unreadable as error:
+        raise Unreadable(f"{path}: {error}") from error
+    if checksum.text != file.checksum:
+        raise Unreadable(f"{path} does not have the records that were written to it: `kgateway spark verify`")
 
 
 def mergeable(manifest: Manifest, file_bytes: int) -> list[list[File]]:

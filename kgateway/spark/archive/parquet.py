@@ -2,12 +2,9 @@
 Files of an archive: how one is written, so that it is there whole or not at all, and how it is read back.
 """
 
-import os
-import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 import crc32c
@@ -15,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgateway.spark.archive.checksums import Checksum
-from kgateway.spark.archive.folder import PART, Folder
-from kgateway.spark.archive.manifest import Identity, sync_folder
+from kgateway.spark.archive.folder import Folder
+from kgateway.spark.archive.manifest import Identity
+from kgateway.spark.archive.store import Making, Store
 from kgateway.spark.archive.tiles import File, Tile, file_name
 from kgateway.spark.columns import TYPES, kafka_columns
 from kgateway.spark.failures import Unreadable
@@ -29,8 +27,9 @@ _REPEATING = ["key", "topic", "partition", "timestampType"]
 _BY_DIFFERENCE = {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"}
 _READ_BYTES = 8 << 20
 _IN_FOOTER = {"first": "first_offset", "last": "last_offset"} | {
-    name: name for name in ("partition", "count", "markers", "aborted", "raw_bytes", "checksum")
+    name: name for name in ("partition", "count", "markers", "aborted", "removed", "raw_bytes", "checksum")
 }
+_SINCE_COMPACTION = {"removed": "0"}  # files that were written before do not say it
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +44,28 @@ class Target:
     codec: str
 
 
-class _Sink:
+class Sink:
     """
-    A file whose checksum is known when it is written.
+    Whose checksum is known when it is written.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._file = open(path, "xb")  # noqa: SIM115, `close` closes it
+    def __init__(self, making: Making) -> None:
+        self.making = making
         self.crc = 0
         self.bytes = 0
         self.closed = False
 
     def write(self, data: Any) -> int:
         self.crc = crc32c.crc32c(data, self.crc)
-        size = self._file.write(data)
+        size = self.making.write(data)
         self.bytes += size
         return size
 
     def flush(self) -> None:
-        pass  # `close` does
+        pass  # all is when it gets its name
 
     def close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+        self.closed = True
 
 
 @dataclass
@@ -87,9 +82,8 @@ class Output:
     _waiting_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.target.folder.staged.mkdir(parents=True, exist_ok=True)
-        self._part = self.target.folder.staged / f"{PART}{uuid.uuid4().hex}"
-        self._sink = _Sink(self._part)
+        folder = self.target.folder
+        self._sink = Sink(folder.store.make(folder.staged))
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._sink, "w"),
             SCHEMA,
@@ -109,7 +103,7 @@ class Output:
         if self._waiting_bytes >= GROUP_BYTES:
             self._write()
 
-    def end(self, last: int, markers: int, aborted: int) -> File:
+    def end(self, last: int, markers: int, aborted: int, removed: int = 0) -> File:
         """
         Have it whole, under the name that says what is in it. Where it is there already, that one is it.
         """
@@ -117,11 +111,10 @@ class Output:
         count, checksum, topic = self.checksum.count, self.checksum.text, self.target.identity.topic
         tile = Tile(partition=self.partition, first=self.first, last=last)
         facts: dict[str, Any] = {"name": file_name(topic, tile, count, checksum), "count": count, "markers": markers}
-        facts |= {"aborted": aborted, "checksum": checksum, "raw_bytes": self.checksum.bytes}
+        facts |= {"aborted": aborted, "removed": removed, "checksum": checksum, "raw_bytes": self.checksum.bytes}
         facts |= {name: getattr(tile, name) for name in ("partition", "first", "last")}
         self._writer.add_key_value_metadata(_footer(self.target.identity, facts))
         self._writer.close()
-        self._sink.close()
         return self._named(File(**facts, bytes=self._sink.bytes, crc=f"{self._sink.crc:08x}"))
 
     def give_up(self) -> None:
@@ -129,9 +122,7 @@ class Output:
         Leave nothing of it.
         """
         self._writer.is_open = False  # or it would write its end
-        self._sink.close()
-        with suppress(FileNotFoundError):
-            self._part.unlink()
+        self._sink.making.give_up()
 
     def _write(self) -> None:
         if self._waiting:
@@ -140,14 +131,11 @@ class Output:
             self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def _named(self, made: File) -> File:
-        path = self.target.folder.staged / made.name
+        folder = self.target.folder
         try:
-            os.link(self._part, path)
+            self._sink.making.name(made.name)
         except FileExistsError:  # by a task that was tried twice, or of a job that was killed
-            return file_of(path)
-        finally:
-            self._part.unlink()
-        sync_folder(path.parent)
+            return file_of(folder.store, folder.staged / made.name)
         return made
 
 
@@ -157,26 +145,27 @@ def _footer(identity: Identity, facts: Mapping[str, Any]) -> dict[str, str]:
     return {f"{_PREFIX}{name}": value for name, value in told.items()}
 
 
-def file_of(path: Path) -> File:
+def file_of(store: Store, path: PurePath) -> File:
     """
     What a file says of itself, and the checksum that its bytes have.
     """
-    told = footer(path)
+    told = _SINCE_COMPACTION | footer(store, path)
     try:
         facts = {name: told[at] for name, at in _IN_FOOTER.items()}
         checksum = facts.pop("checksum")
         numbers = {name: int(value) for name, value in facts.items()}
     except (KeyError, ValueError) as error:
         raise Unreadable(f"it does not say in its footer what is in it: {error}") from None
-    return File(name=path.name, checksum=checksum, bytes=path.stat().st_size, crc=crc_of(path), **numbers)
+    return File(name=path.name, checksum=checksum, bytes=size_of(store, path), crc=crc_of(store, path), **numbers)
 
 
-def footer(path: Path) -> dict[str, str]:
+def footer(store: Store, path: PurePath) -> dict[str, str]:
     """
     What the footer of a file says of it.
     """
     try:
-        metadata = pq.read_metadata(path).metadata or {}
+        with store.open(path) as file:
+            metadata = pq.read_metadata(file).metadata or {}
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise
@@ -185,26 +174,35 @@ def footer(path: Path) -> dict[str, str]:
     return {name.removeprefix(_PREFIX): value for name, value in pairs.items() if name.startswith(_PREFIX)}
 
 
-def crc_of(path: Path) -> str:
+def size_of(store: Store, path: PurePath) -> int:
+    """
+    How many bytes it has.
+    """
+    with store.open(path) as file:
+        return int(file.size())
+
+
+def crc_of(store: Store, path: PurePath) -> str:
     """
     CRC32C of all its bytes.
     """
     crc = 0
-    with open(path, "rb") as file:
+    with store.open(path) as file:
         while data := file.read(_READ_BYTES):
             crc = crc32c.crc32c(data, crc)
     return f"{crc:08x}"
 
 
-def rows_of(path: Path) -> Iterator[pa.RecordBatch]:
+def rows_of(store: Store, path: PurePath, columns: Sequence[str] = COLUMNS) -> Iterator[pa.RecordBatch]:
     """
-    The records of a file, a row group at a time.
+    The records of a file, a row group at a time. Of columns that are not wanted nothing is read.
     """
+    wanted = pa.schema([SCHEMA.field(name) for name in columns])
     try:
-        with pq.ParquetFile(path) as file:
+        with store.open(path) as bytes_of, pq.ParquetFile(bytes_of) as file:
             for number in range(file.num_row_groups):
-                table = file.read_row_group(number, columns=list(COLUMNS), use_threads=False)
-                yield from table.select(COLUMNS).cast(SCHEMA).combine_chunks().to_batches()
+                table = file.read_row_group(number, columns=list(columns), use_threads=False)
+                yield from table.select(columns).cast(wanted).combine_chunks().to_batches()
     except (pa.ArrowException, OSError, KeyError) as error:
         if isinstance(error, FileNotFoundError):
             raise

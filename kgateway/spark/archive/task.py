@@ -55,7 +55,7 @@ class Task:
         for name in folder.staged_names():
             tile = tile_of_name(self.target.identity.topic, name)
             if tile and (tile.partition, tile.first) == (self.of.partition.index, position) and tile.last < self.of.end:
-                return file_of(folder.staged / name)
+                return file_of(folder.store, folder.staged / name)
         return None
 
     def _written(self, logs: Logs, left: OffsetRange) -> Iterator[File | Gap]:

@@ -52,13 +52,14 @@ class File(Tile):
     raw_bytes: int  # of keys, values and headers
     bytes: int  # of the file
     crc: str  # of the file
+    removed: int = 0  # records that compaction of the archive has removed
 
     @property
     def compacted(self) -> int:
         """
-        Offsets that compaction had removed when the file was written.
+        Offsets that compaction had removed from the log when they were archived.
         """
-        return self.last - self.first + 1 - self.count - self.markers - self.aborted
+        return self.last - self.first + 1 - self.count - self.markers - self.aborted - self.removed
 
 
 def file_name(topic: str, tile: Tile, count: int, checksum: str) -> str:

@@ -15,6 +15,7 @@ from kgateway.spark.archive.folder import Folder
 from kgateway.spark.archive.manifest import Damaged, Manifest
 from kgateway.spark.archive.running import run_all
 from kgateway.spark.archive.tiles import Gap, Tile, holes
+from kgateway.spark.compact.proving import Proof
 from kgateway.spark.failures import Unreadable
 from kgateway.spark.place import Place
 from kgateway.spark.topics import Topics
@@ -32,6 +33,7 @@ class Outcome:
     findings: Sequence[Finding]
     compared: int = 0
     alone: int = 0
+    proven: int = 0  # records that compaction has removed, and the log shows that it was right
 
     @property
     def faults(self) -> int:
@@ -74,7 +76,24 @@ class Verifying:
             checked += run_all(self._spark, some)
         for one in checked:
             findings += one.findings
-        yield Outcome(manifest, findings, sum(one.compared for one in checked), sum(one.alone for one in checked))
+        proven = self._proven(manifest, extents, findings)
+        yield Outcome(
+            manifest, findings, sum(one.compared for one in checked), sum(one.alone for one in checked), proven
+        )
+
+    def _proven(self, manifest: Manifest, extents: Mapping[int, Extent], findings: list[Finding]) -> int:
+        """
+        How many of the records that compaction has removed were rightly removed.
+        """
+        if not (self._place and extents and any(file.removed for file in manifest.files)):
+            return 0
+        if any(finding.is_fault for finding in findings):
+            reason = "what compaction removed is looked at when nothing else is wrong"
+            findings.append(Finding(manifest.identity.topic, reason, is_fault=False))
+            return 0
+        proven, wrong = Proof(self._spark, self._folder, manifest, self._place, extents).run()
+        findings += wrong
+        return proven
 
     def _chunks(self, checks: Sequence[Check]) -> Iterator[Sequence[Check]]:
         size = int(self._spark.sparkContext.defaultParallelism) * _TASKS_A_CORE

@@ -1,8 +1,8 @@
 """
 What SeaweedFS itself has put into Parquet, beside the log files of a partition: an operator's `mq.topic.compact` does.
 
-It does so with topics of the form `record`, and loses some of them: records without a key are not there, values that
-are null are empty, and headers are none. So it is read only where somebody says so, in place of log files.
+It does so with topics of the form `record`, and does not tell null from empty: a key that is empty there is taken for
+null, a value for empty. So it is read only where somebody says so, in place of log files.
 """
 
 import io
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kgateway.broker.seaweedmq.folders import Folder
+from kgateway.broker.seaweedmq.forms.headers_text import headers_of
 from kgateway.broker.seaweedmq.forms.runs import Runs
 from kgateway.client.offsets import Extent
 from kgateway.records.batch import batches
@@ -26,7 +27,7 @@ from kgateway.spark.remote_paths import UrlPath
 SUFFIX = ".parquet"
 
 _OFFSET, _TIMESTAMP, _TIMESTAMP_TYPE = "_kafka_offset", "_kafka_timestamp", "_kafka_timestamp_type"
-_COLUMNS = [_OFFSET, _TIMESTAMP, _TIMESTAMP_TYPE, "key", "value"]
+_COLUMNS = [_OFFSET, _TIMESTAMP, _TIMESTAMP_TYPE, "key", "value", "_kafka_headers"]
 _ROWS = 4_096  # at a time
 _READ_BYTES = 1 << 20
 
@@ -94,7 +95,7 @@ class ParquetFiles:
                 if missing:
                     raise Unreadable(f"{path} has no column {missing[0]}: its topic is not of the form record")
                 yield file
-        except pa.ArrowException as error:
+        except (pa.ArrowException, ValueError) as error:
             raise Unreadable(f"{path} is damaged: {error}") from error
 
 
@@ -144,9 +145,11 @@ def _window(rows: pa.RecordBatch, position: int, end: int) -> Window | None:
     Those of the rows that are wanted, as batches.
     """
     runs = Runs()
-    for offset, timestamp, kind, key, value in zip(*(rows.column(name).to_pylist() for name in _COLUMNS), strict=True):
+    columns = (rows.column(name).to_pylist() for name in _COLUMNS)
+    for offset, timestamp, kind, key, value, text in zip(*columns, strict=True):
         if offset is not None and position <= offset < end:
-            runs.add(offset, timestamp, key, value, by_append=bool(kind))
+            headers = headers_of(text.decode()) if text else ()
+            runs.add(offset, timestamp, key or None, value, headers, by_append=bool(kind))
             position = offset + 1
     found = list(batches(b"".join(runs.finish())))
     return Window(found, Aborted(), position) if found else None

@@ -16,14 +16,20 @@ from kgateway.broker.log.findings import Finding, Survey
 from kgateway.broker.log.local_disk import LocalDisk
 from kgateway.broker.log.partition import LogPartition
 from kgateway.broker.log.segment import file_name
+from kgateway.broker.log.settling import INTERVAL_S
+from kgateway.broker.log.walking import scan
+from kgateway.broker.producer_snapshots import SNAPSHOT
+from kgateway.broker.producers import EXPIRY_MS
 from kgateway.cluster.partition import Isolation, Origin
-from kgateway.records.batch import batches
+from kgateway.records.batch import Batch, BatchHeader, batches
+from kgateway.records.record import Record
 from kgateway.wire.errors import ErrorCode
-from tests.broker.behaviour import batch, fetched, refusal, result
+from tests.broker.behaviour import START_MS, batch, fetched, refusal, result
 from tests.broker.log.compaction.compacted import check_whole
 from tests.broker.log.compaction.test_crashes import Life, cut_off_everywhere, small_segments
 from tests.broker.log.log_world import LogWorld
 from tests.broker.transacting import PRODUCERS, Ledger, committed, in_transaction, marked, transact
+from tests.records.values import batch_of
 
 __all__ = ["small_segments"]
 
@@ -32,6 +38,7 @@ pytestmark = pytest.mark.usefixtures("power_goes")
 ONE, TWO, *_ = PRODUCERS
 EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
 _CRASH_SEEDS = range(int(os.environ.get("COMPACTION_SEEDS", "4")))
+_HISTORIES = range(20 * len(_CRASH_SEEDS))
 
 
 @pytest.fixture
@@ -57,6 +64,15 @@ def told(partition: LogPartition) -> dict[str, list[AbortedTransaction] | None]:
     """
     files = sorted(partition.folder.glob(f"*{ABORTED_INDEX}"))
     return {path.name: sound(path.read_bytes(), int(path.stem)) for path in files}
+
+
+def headers(partition: LogPartition) -> list[BatchHeader]:
+    """
+    Of all batches there are, also those without records.
+    """
+    files, segments = partition.log.files, partition.log.segments
+    found = (one for part in segments for one in scan(files.get(part.path).read, 0, part.size, part.base_offset))
+    return [one.header for one in found if isinstance(one, Batch)]
 
 
 def filled(world: LogWorld, **config: Any) -> LogPartition:
@@ -307,7 +323,8 @@ class Transacting(Life):
         Committed readers get what counts, the last of each key at least; and nothing that was aborted.
         """
         partition = self.partition
-        read, expected = committed(partition, 0), self.ledger.committed
+        start = partition.log_start
+        read, expected = committed(partition, start), [one for one in self.ledger.committed if one.offset >= start]
         assert [one for one in read if one not in expected] == []
         latest = {record.key: record for record in expected}
         kept = {record.key: record for record in read}
@@ -325,7 +342,10 @@ class Transacting(Life):
             path = segment.path.with_suffix(ABORTED_INDEX)
             is_there = path.name in self.disk.names(partition.folder)
             entries = sound(self.disk.read(path), segment.base_offset) if is_there else []
-            assert entries == aborted(partition).ended_between(segment.base_offset, segment.next_offset)
+            assert entries is not None
+            start = max(segment.base_offset, partition.log_start)
+            expected = aborted(partition).ended_between(start, segment.next_offset)
+            assert [one for one in entries if one.last_offset >= start] == expected
 
 
 def written_to(seed: int) -> Transacting:
@@ -354,6 +374,58 @@ def test_compaction(seed: int) -> None:
         if turn % 2:
             life.again(power=turn == 3)
             life.check()
+
+
+@pytest.mark.parametrize("seed", _HISTORIES)
+def test_histories(seed: int) -> None:
+    """
+    Records are deleted, processes die, and the power goes or days go by, in which producers are forgotten. What was
+    decided stays decided, what is open stays open, and whoever wrote goes on.
+    """
+    life, days_go_by = Transacting(seed), bool(seed % 2)
+    chance, ledger = life.chance, life.ledger
+    ledger.has_stray_markers = not days_go_by
+    for _ in range(12):
+        for _ in range(chance.randint(1, 25)):
+            life.write()
+        life.compact()
+        if chance.random() < 0.3:
+            result(life.partition.delete_before(chance.randint(life.partition.log_start, life.partition.last_stable)))
+        if days_go_by and chance.random() < 0.3:
+            life.now_ms += EXPIRY_MS + 1
+        for _ in range(chance.randint(0, 3)):
+            life.compact()
+        if chance.random() < 0.6:
+            life.again(power=not days_go_by)
+        started = (max(one.first_offset, life.partition.log_start) for one in ledger.open.values())
+        assert life.partition.last_stable == min([life.partition.log_end, *started])
+        life.check()
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_compacted_markers_end_what_a_file_has_open(commits: bool) -> None:
+    """
+    Where what tells of producers is from before the marker, of which only the header is left.
+    """
+    life = Transacting(0)
+    partition, filling = life.partition, batch_of([Record(0, START_MS, b"a", bytes(200))])
+    transact(partition, in_transaction(ONE, b"a"))
+    life.clock.advance(INTERVAL_S)
+    path = partition.folder / file_name(partition.log_end, SNAPSHOT)
+    data = life.disk.read(path)
+    transact(partition, marked(ONE, commits, epoch=1))
+    for _ in range(3):
+        transact(partition, *[filling] * 4)
+        life.now_ms += partition.topic.config.delete_retention_ms
+        life.compact()
+    assert [header.records_count for header in headers(partition) if header.is_control] == [0]
+    for name in life.disk.names(partition.folder):
+        if name.endswith(SNAPSHOT):
+            life.disk.remove(partition.folder / name)
+    life.disk.write(path, data, sync=True)
+    life.again(power=False)
+    assert not life.partition.producers().transactions.any_undecided
+    assert len(aborted(life.partition)) == 0
 
 
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])

@@ -140,6 +140,22 @@ def test_what_is_deleted_is_gone(filer: Filer, folder: str) -> None:
     wait(filer.delete(f"{folder}/none"))
 
 
+def test_what_is_renamed_takes_the_place_of_another(filer: Filer, folder: str) -> None:
+    """
+    In any folder; and what is not there is refused.
+    """
+    for name in ("one", "other"):
+        wait(filer.create(f"{folder}/{name}", filer.small_file(name.encode()), only_if_absent=True))
+    wait(filer.rename(f"{folder}/one", f"{folder}/other"))
+    wait(filer.rename(f"{folder}/other", f"{folder}/sub/new"))
+    assert _names(wait(filer.entries(folder))) == ["sub"]
+    entry = wait(filer.entry(f"{folder}/sub/new"))
+    assert entry
+    assert entry.content == b"one"
+    with pytest.raises(FilerRefused, match=f"{folder}/one"):
+        wait(filer.rename(f"{folder}/one", f"{folder}/two"))
+
+
 def test_what_was_done_has_an_earlier_time(filer: Filer, folder: str) -> None:
     """
     By the clock of the filer.

@@ -1,6 +1,6 @@
 """
 Columns of the form `record`, as SeaweedMQ's own tool reads them: its shell makes Parquet files of a topic, by the types
-that the topic says its columns have. (The program that there is to install has no `weed sql`.)
+that the topic says its columns have. What its SQL makes of them is in test_weed_sql.py.
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ import pytest
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
 from kgateway.broker.seaweed.dev_process import weed_program
+from kgateway.broker.seaweedmq.forms.headers_text import headers_text
 from kgateway.records.record import Header, Record
 from kgateway.testing.kafka import Kafka
 from tests.broker.seaweedmq.weed_files import files
@@ -28,6 +29,9 @@ ROWS = [
     Record(0, _TIMESTAMP, b"k0", b"v0", (Header("h", b"1"), Header("none", None))),
     Record(1, _TIMESTAMP + 1, b"k1", b"\xff\x00binary"),
     Record(2, _TIMESTAMP - 5, b"k2", "µ".encode(), (Header("h", b""),)),
+    Record(3, _TIMESTAMP + 2, None, b"no key"),
+    Record(4, _TIMESTAMP + 3, b"", b"an empty key"),
+    Record(5, _TIMESTAMP + 4, b"k5", None),
 ]
 
 
@@ -66,8 +70,8 @@ def compacted(cluster: DevCluster, topic: str, to: Path) -> list[dict[str, Any]]
 
 def test_columns_come_out_right(shared: DevCluster, tmp_path: Path) -> None:
     """
-    Keys, values, timestamps, partitions and offsets, and who wrote them. The tool knows that headers are lists of
-    records, and leaves every list empty.
+    Keys, values, headers, timestamps, partitions and offsets, and who wrote them; of records without a key, too. What
+    is null is empty there.
     """
     with Kafka("--broker", f"seaweedmq:{','.join(shared.masters)}") as kafka:
         client = Confluent(kafka.bootstrap)
@@ -76,9 +80,11 @@ def test_columns_come_out_right(shared: DevCluster, tmp_path: Path) -> None:
     found = compacted(shared, "columns", tmp_path)
     columns = ("_kafka_offset", "_kafka_timestamp", "key", "value")
     assert [Record(*(row[column] for column in columns)) for row in found] == [
-        record._replace(headers=()) for record in ROWS
+        record._replace(key=record.key or b"", value=record.value or b"", headers=()) for record in ROWS
     ]
-    assert {tuple(row["_kafka_headers"]) for row in found} == {()}
+    texts = [headers_text(record.headers).encode() if record.headers else b"" for record in ROWS]
+    assert [row["_kafka_headers"] for row in found] == texts
     assert {row["_kafka_partition"] for row in found} == {0}
+    assert [row["_offset"] for row in found] == list(range(len(ROWS)))
     assert all(len(row["_kafka_producer"]) == 22 for row in found)
-    assert [row["_key"] for row in found] == [row["key"] for row in found]
+    assert [row["_key"] for row in found] == [row["key"] or b"(none)" for row in found]

@@ -28,6 +28,7 @@ from kgateway.records.record import records
 
 TOPIC = "transacted"
 _CONFIG = {"segment.ms": "300", "delete.retention.ms": "0", "min.cleanable.dirty.ratio": "0"}
+_HOUR_MS = "3600000"
 _SEED = 7
 _TURNS = 400
 _PATIENCE_S = 60
@@ -65,6 +66,8 @@ def _write(server: Server) -> None:
     for producer in producers:
         producer.init_transactions(_PATIENCE_S)
     for turn in range(_TURNS):
+        if turn == _TURNS // 2:
+            _begin_last_segment(server)
         producer = chance.choice(producers)
         if chance.random() < 0.25 and began[producer]:
             end = producer.commit_transaction if chance.random() < 0.5 else producer.abort_transaction
@@ -80,8 +83,17 @@ def _write(server: Server) -> None:
     for producer, is_open in began.items():
         if is_open:
             producer.abort_transaction(_PATIENCE_S)
-    _put(server, b"end", 0)  # Kafka keeps the last batch before the last segment, even if nothing is left of it
-    _put(server, b"behind", 1)
+    _put(server, b"end", 0)
+
+
+def _begin_last_segment(server: Server) -> None:
+    """
+    What comes from now on is seen by the second round of compaction, not by the first. Kafka keeps the last batch
+    before the last segment, even if nothing is left of it: so something is.
+    """
+    _put(server, b"last", 0)
+    _put(server, b"behind", 2)
+    _set(server, segment_ms=_HOUR_MS)
 
 
 def _put(server: Server, key: bytes, later: int) -> None:

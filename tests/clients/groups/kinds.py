@@ -8,9 +8,11 @@ NODE_PATH, where its modules are.
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 
 _HERE = Path(__file__).parent
 
@@ -64,6 +66,17 @@ def java_command(program: str) -> tuple[str, ...]:
     classes = f"{os.environ['MEMBER_CLASSES']}{os.pathsep}{os.environ['KAFKA_JARS']}/*"
     options = ("-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx96m")
     return ("java", *options, "-cp", classes, program)
+
+
+def cast_of(protocols: Sequence[str], random: Random) -> list[Kind]:
+    """
+    Those that are here and speak one of the protocols. librdkafka 2.16 as the leader of a cooperative group may name a
+    topic of an assignment more than once, of which franz-go 1.22 takes the last: so only one of them is in it.
+    """
+    found = [kind for kind in kinds() if kind.protocols & {*protocols}]
+    if "cooperative" in protocols and {CONFLUENT, GO} <= {*found}:
+        found.remove(random.choice([CONFLUENT, GO]))
+    return found
 
 
 def kinds() -> list[Kind]:

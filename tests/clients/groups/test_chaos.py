@@ -7,14 +7,14 @@ failure names it.
 """
 
 import os
-from random import SystemRandom
+from random import Random, SystemRandom
 
 import pytest
 
 from kgateway.testing.pytest_plugin import StartKafka
 from tests.clients.groups.at_work import free_of_accidents
 from tests.clients.groups.chaos import FIND_OUT_S, SERVER_OPTIONS, Cast, Chaos
-from tests.clients.groups.kinds import kinds
+from tests.clients.groups.kinds import cast_of
 
 SEED = os.environ.get("GROUPS_SEED") or str(SystemRandom().randrange(1 << 32))
 ROUNDS = int(os.environ.get("GROUPS_ROUNDS", "2"))
@@ -36,10 +36,10 @@ def test_chaos(start_kafka: StartKafka, scenario: str) -> None:
     The group keeps its promises, and settles within a session timeout after each round.
     """
     print(f"\nGROUPS_SEED={SEED}")
-    protocols = SCENARIOS[scenario]
-    cast = Cast([kind for kind in kinds() if kind.protocols & {*protocols}], protocols, SIZE)
+    protocols, seed = SCENARIOS[scenario], f"{SEED} {scenario}"
+    cast = Cast(cast_of(protocols, Random(f"{seed} cast")), protocols, SIZE)
     kafka = start_kafka(*SERVER_OPTIONS)
-    chaos = Chaos(kafka.port, f"group-{scenario}", cast, f"{SEED} {scenario}")
+    chaos = Chaos(kafka.port, f"group-{scenario}", cast, seed)
     with free_of_accidents(kafka), chaos:
         for _ in range(ROUNDS):
             chaos.rage(_ROUND_S)

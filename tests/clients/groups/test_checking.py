@@ -15,6 +15,7 @@ from tests.clients.groups.events import (
     Frozen,
     Left,
     Lost,
+    OfMember,
     Processed,
     Refused,
     Revoked,
@@ -23,6 +24,7 @@ from tests.clients.groups.events import (
 )
 
 _ILLEGAL_GENERATION = 22
+_BACK = "t:0: the committed offset went back from {} to {} at 4.000, after commits of nobody"
 
 
 def wrong(*events: Event, end: int = 0) -> str:
@@ -63,14 +65,15 @@ class TestOwners:
         """
         Two have it, and go on having it.
         """
-        assert wrong(A, B) == "t:0: b has it since 10.000, and a still has it"
+        assert wrong(A, B) == "t:0: b has it since 10.000000, and a still has it"
 
     @pytest.mark.parametrize("end", [Revoked(11, "a", ["t:0"]), Left(11, "a"), Revoked(11, "b", ["t:0"])], ids=str)
-    def test_two_for_a_while(self, end: Event) -> None:
+    def test_two_for_a_while(self, end: OfMember) -> None:
         """
         Nobody has shut out the first one.
         """
-        assert "a had it until 11.000 without being shut out" in wrong(A, B, end)
+        ended = f"({type(end).__name__} of {end.member})"
+        assert f"a had it until 11.000000 {ended} without being shut out" in wrong(A, B, end)
 
     def test_the_first_is_told(self) -> None:
         """
@@ -109,6 +112,28 @@ class TestOwners:
         stood, late = [Frozen(2, "a"), B, Thawed(30, "a")], Assigned(30.1, "a", ["t:1"])
         assert not wrong(A, *stood, late, Revoked(31, "a", ["t:0"]))
         assert "without being shut out" in wrong(A, *stood, late, Revoked(37, "a", ["t:0"]))
+
+    @pytest.mark.parametrize("owner", [[], [Revoked(30.2, "b", ["t:0"])]], ids=["goes on", "lets it go"])
+    def test_who_went_on_is_told_what_was_true_before(self, owner: list[Event]) -> None:
+        """
+        It believes an answer that is as old as its sleep until it finds out, soon, that it was shut out.
+        """
+        told = [B, Frozen(11, "a"), Thawed(30, "a"), Assigned(30.1, "a", ["t:0"]), *owner]
+        assert not wrong(*told, Lost(30.3, "a", ["t:0"]))
+        assert not wrong(*told, Ended(30.3, "a"))
+        assert "b had it until 30." in wrong(*told, Revoked(30.3, "a", ["t:0"]))
+        assert "b had it until 30." in wrong(*told, Left(30.3, "a"))
+        assert "without being shut out" in wrong(*told, Lost(37, "a", ["t:0"]))
+        assert "without being shut out" in wrong(*told, Ended(37, "a"))
+        assert "t:0: a has it since 30.1" in wrong(*told)
+
+    def test_who_did_not_stand_still_is_told_the_truth(self) -> None:
+        """
+        Who was always awake is assigned nothing that another one has, not even for a moment.
+        """
+        late = Assigned(30.1, "a", ["t:0"])
+        assert "(Lost of a) without being shut out" in wrong(B, late, Lost(30.2, "a", ["t:0"]))
+        assert "(Revoked of b) without" in wrong(B, late, Revoked(30.2, "b", ["t:0"]), Lost(30.3, "a", ["t:0"]))
 
     def test_it_stood_still_before(self) -> None:
         """
@@ -162,14 +187,21 @@ class TestOffsets:
         Less is committed than was.
         """
         back = [Processed(2, "a", {"t:0": [0, 1]}), Seen(3, 2.9, {"t:0": 2}), Seen(4, 3.9, {"t:0": 1})]
-        assert wrong(*back, end=2) == "t:0: the committed offset went back from 2 to 1 at 4.000"
+        assert wrong(*back, end=2) == _BACK.format(2, 1)
+
+    def test_who_has_committed_before_it_went_back(self) -> None:
+        """
+        That is told, for it shows whose fault it is.
+        """
+        back = [*worked(2, "a", [0, 1]), Seen(3, 2.9, {"t:0": 2}), *worked(3.1, "b", [0]), Seen(4, 2.1, {"t:0": 1})]
+        assert "commits of 2 by a from 2.100 to 2.200, 1 by b from 3.200 to 3.300" in wrong(*back, end=2)
 
     def test_a_commit_goes_away(self) -> None:
         """
         Nothing is committed where something was.
         """
         gone = [Processed(2, "a", {"t:0": [0, 1]}), Seen(3, 2.9, {"t:0": 2}), Seen(4, 3.9, {})]
-        assert wrong(*gone, end=2) == "t:0: the committed offset went back from 2 to -1 at 4.000"
+        assert wrong(*gone, end=2) == _BACK.format(2, -1)
 
     def test_a_promise_is_broken(self) -> None:
         """

@@ -94,10 +94,15 @@ public class Copier {
             }
         } catch (KafkaException error) {
             error.printStackTrace();
-            tell("ended", Map.of("why", error.getClass().getSimpleName()));
+            tell("ended", Map.of("why", named(error)));
         }
         consumer.close();
         Runtime.getRuntime().halt(0); // what is open is left to whoever comes next
+    }
+
+    private static String named(Throwable error) {
+        String name = error.getClass().getSimpleName();
+        return error.getCause() == null ? name : name + " by " + named(error.getCause());
     }
 
     private ConsumerRecords<byte[], byte[]> polled() {

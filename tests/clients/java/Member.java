@@ -24,6 +24,7 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.RangeAssignor;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.UnknownMemberIdException;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -87,7 +88,7 @@ public class Member implements ConsumerRebalanceListener {
 
     private void run(AtomicBoolean leave) {
         while (!leave.get()) {
-            ConsumerRecords<byte[], byte[]> records = consumer.poll(POLL);
+            ConsumerRecords<byte[], byte[]> records = poll();
             if (!records.isEmpty()) {
                 Map<TopicPartition, OffsetAndMetadata> next = process(records);
                 sleep(workMs);
@@ -97,6 +98,17 @@ public class Member implements ConsumerRebalanceListener {
         tell("leaving", Map.of());
         consumer.close();
         tell("left", Map.of());
+    }
+
+    // Where it stood still as it asked for its offsets, 4.3.1 throws what the group says of that: it is shut out. By the
+    // next poll it joins again.
+    private ConsumerRecords<byte[], byte[]> poll() {
+        try {
+            return consumer.poll(POLL);
+        } catch (UnknownMemberIdException shutOut) {
+            tell("failed", Map.of("why", shutOut.toString(), "code", Errors.UNKNOWN_MEMBER_ID.code()));
+            return ConsumerRecords.empty();
+        }
     }
 
     private Map<TopicPartition, OffsetAndMetadata> process(ConsumerRecords<byte[], byte[]> records) {

@@ -24,7 +24,7 @@ class Life:
         self.how = how
         self.outcomes: dict[str, bool] = {}  # whether a transaction is committed, by its mark
         self.why: str | None = None  # it ended by itself
-        self.is_ready = self.was_killed = self.has_ended = False
+        self.is_ready = self.was_killed = self.was_replaced = self.has_ended = False
         self._ended = ended
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
@@ -122,6 +122,8 @@ class Copier:
         return newest.is_ready and all(life.has_ended for life in replaced)
 
     def _begin(self) -> None:
+        for life in self.lives:
+            life.was_replaced = True
         how = replace(self._how, seed=self._how.seed * _LIVES + len(self.lives))
         self.lives.append(Life(self._command, how, self._log, self._go_on))
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from kgateway.spark.archive.archiving import Archiving, identity_of
 from kgateway.spark.archive.folder import Folder
 from kgateway.spark.archive.manifest import Manifest
-from kgateway.spark.archive.parquet import COLUMNS, Target
+from kgateway.spark.archive.parquet import COLUMNS, SCHEMA, Target
 from kgateway.spark.archive.verifying import Outcome, Verifying
 from kgateway.spark.options import READ, Options
 from kgateway.spark.place import Place
@@ -27,7 +29,7 @@ class Archives:
     """
 
     spark: Any
-    path: Path
+    path: Any  # a Path, or a UrlPath
     options: dict[str, str]
     file_bytes: int = FILE_BYTES
     task_records: int = 1_000
@@ -74,9 +76,16 @@ class Archives:
         """
         What somebody finds in the folder who knows nothing of archives.
         """
-        found: list[dict[str, Any]] = ds.dataset(self.path / topic, format="parquet").to_table().to_pylist()
+        found: list[dict[str, Any]] = self._table(topic).to_pylist()
         assert all(tuple(row) == COLUMNS for row in found)
         return sorted(found, key=lambda row: (row["partition"], row["offset"]))
+
+    def _table(self, topic: str) -> pa.Table:
+        if isinstance(self.path, Path):
+            return ds.dataset(self.path / topic, format="parquet").to_table()
+        folder = self.folder(topic)
+        tables = [pq.read_table(folder.store.open(folder.path / name)) for name in self.names(topic)]
+        return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
     def offsets(self, topic: str, partition: int = 0) -> list[int]:
         """
@@ -88,7 +97,8 @@ class Archives:
         """
         The files of that.
         """
-        return sorted(path.name for path in (self.path / topic).glob("*.parquet"))
+        folder = self.folder(topic)
+        return sorted(name for name in folder.store.names(folder.path) if name.endswith(".parquet"))
 
 
 def said(outcome: Outcome) -> list[str]:

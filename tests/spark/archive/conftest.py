@@ -2,10 +2,16 @@
 Archives of the gateway that runs.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from tests.broker.seaweed.cluster import cluster as cluster
+from tests.broker.seaweed.cluster import mended as mended
 
 
 @pytest.fixture
@@ -17,3 +23,21 @@ def archives(topics: Any, tmp_path: Path) -> Any:
 
     options = {"kafka.bootstrap.servers": topics.kafka.bootstrap, "kafka.isolation.level": "read_committed"}
     return Archives(topics.spark, tmp_path / "archives", options)
+
+
+@pytest.fixture
+def url(cluster: DevCluster) -> str:
+    """
+    A folder of a filer that nobody else uses.
+    """
+    return f"http://{cluster.filer}/archives/{uuid4().hex}"
+
+
+@pytest.fixture
+def there(archives: Any, url: str) -> Any:
+    """
+    Archives in it.
+    """
+    from kgateway.spark.remote_paths import url_path
+
+    return replace(archives, path=url_path(url))

@@ -3,18 +3,23 @@ Topics into archives, in real Spark, of a gateway that runs.
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from kgateway.broker.log.folder import CLEAN
-from kgateway.spark.archive.manifest import Taken
+from kgateway.spark.archive.finding import archives_in
+from kgateway.spark.archive.manifest import Identity, Manifest, Manifests, Taken
 from kgateway.spark.archive.merging import MANY
+from kgateway.spark.archive.store import LocalMaking, LocalStore
 from kgateway.spark.archive.tiles import Gap, Tile, tile_of_name
+from kgateway.spark.archive.verifying import Outcome, Verifying
 from kgateway.spark.failures import Unreadable
+from kgateway.spark.remote_access import Access
 from tests.spark.archive.archives import Archives, said
 from tests.spark.folders import ORDERS, batch, marker, segment
 from tests.spark.gateway import Topics, numbered
@@ -206,14 +211,14 @@ def staged(archives: Archives, topic: str) -> dict[str, int]:
     The files that wait.
     """
     folder = archives.folder(topic)
-    return {name: (folder.staged / name).stat().st_ino for name in folder.staged_names()}
+    return {name: (Path(folder.staged) / name).stat().st_ino for name in folder.staged_names()}
 
 
 def test_a_plan_of_a_killed_job_is_carried_out(killed: str, archives: Archives) -> None:
     """
     What tasks have written stays, what they had begun goes, and the next job makes the same files.
     """
-    folder, before = archives.folder(killed).staged, staged(archives, killed)
+    folder, before = Path(archives.folder(killed).staged), staged(archives, killed)
     assert len(before) == 2
     (folder / ".part-1").write_bytes(b"PAR1")
     (folder / "other.parquet").write_bytes(b"PAR1")
@@ -329,18 +334,64 @@ def test_a_damaged_file_is_not_merged(topics: Topics, archives: Archives) -> Non
         archives.job(topic).merge()
 
 
-def test_a_second_job_takes_the_archive_over(topics: Topics, archives: Archives) -> None:
+@pytest.mark.parametrize("others", [1, 12])  # so many that what the first one would write was there, and is gone
+def test_a_second_job_takes_the_archive_over(topics: Topics, archives: Archives, others: int) -> None:
     """
     The first one ends where it would write the next time, and has changed nothing.
     """
     topic = topics.make(*numbered(100))
     first = archives.job(topic)
-    archives.archive(topic)
+    for _ in range(others):
+        archives.archive(topic)
     before = inodes(archives, topic)
     with pytest.raises(Taken, match="another job has written"):
         list(first.rounds(first.extents()))
     assert inodes(archives, topic) == before
     assert said(archives.verify(topic)) == []
+
+
+class Overtaken(LocalStore):
+    """
+    Before a file is made, something else is done, once.
+    """
+
+    def __init__(self, first: Callable[[], object]) -> None:
+        self._first = [first]
+
+    def make(self, folder: PurePath) -> LocalMaking:
+        while self._first:
+            self._first.pop()()
+        return super().make(folder)
+
+
+def test_a_number_that_was_there(tmp_path: Path) -> None:
+    """
+    It is free again, but whoever finds others above it takes back what it wrote.
+    """
+    manifests = Manifests(tmp_path, LocalStore())
+    first = manifests.commit(Manifest(identity=Identity(topic="t")))
+
+    def others() -> None:
+        manifest = first
+        for _ in range(12):
+            manifest = manifests.commit(manifest)
+
+    with pytest.raises(Taken, match=f"another job has written {tmp_path}/0*13.json"):
+        Manifests(tmp_path, Overtaken(others)).commit(first)
+    assert [int(name[:-5]) for name in sorted(os.listdir(tmp_path))] == [*range(4, 14)]
+
+
+def test_an_archive_without_a_manifest(tmp_path: Path) -> None:
+    """
+    Is one that all of them name, and verify tells of; a folder of something else is none.
+    """
+    for name in ("orders/_manifest", "others"):
+        (tmp_path / name).mkdir(parents=True)
+    [found] = archives_in(tmp_path, Access())
+    assert found.path == tmp_path / "orders"
+    [outcome] = Verifying(None, found, "orders", None).steps()
+    assert isinstance(outcome, Outcome)
+    assert said(outcome) == [f"manifest: there is no archive in {found.path}: no manifest"]
 
 
 def test_a_topic_that_was_made_anew_is_another_one(topics: Topics, archives: Archives) -> None:

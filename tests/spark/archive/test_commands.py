@@ -3,29 +3,19 @@
 """
 
 import json
-import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kgateway.spark.archive.archiving import Archiving
+from tests.spark.archive.archives import Archives
 from tests.spark.gateway import Topics, numbered
-
-ROOT = Path(__file__).parents[3]
-PATIENCE_S = 180
-
-
-class Ended:
-    """
-    A command that has ended.
-    """
-
-    def __init__(self, topics: Topics, *arguments: str) -> None:
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "KGATEWAY_BOOTSTRAP": topics.kafka.bootstrap}
-        command = [sys.executable, "-m", "kgateway", "spark", *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+from tests.spark.jobs import PATIENCE_S, ROOT, Ended, runner
 
 
 def test_archive_and_verify(topics: Topics, tmp_path: Path) -> None:
@@ -66,6 +56,26 @@ def test_mistakes_are_told_in_one_line(topics: Topics, arguments: tuple[str, ...
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"kgateway spark {said}")
     assert done.err.count("\n") == 1
+
+
+def test_another_job(
+    topics: Topics, archives: Archives, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Who is overtaken says so, and ends.
+    """
+    topic, rounds = topics.make(*numbered(10)), Archiving.rounds
+
+    def overtaken(job: Archiving, extents: Any) -> Iterator[int]:
+        archives.job(topic)
+        return rounds(job, extents)
+
+    monkeypatch.setattr(Archiving, "rounds", overtaken)
+    with pytest.raises(SystemExit) as end:
+        runner(topics, monkeypatch, "archive")(topic, "--into", archives.path, "--once")
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert re.fullmatch(r"kgateway spark archive: another job has written .*: is there one running .*\n", told)
 
 
 def test_help_needs_no_spark() -> None:

@@ -13,15 +13,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
+from kgateway.spark.filer.waiting import WaitingFiler
 from tests.spark.archive.archives import Archives, said
-from tests.spark.archive.test_commands import ROOT
 from tests.spark.gateway import PARTITIONS, Topics, numbered
+from tests.spark.jobs import ROOT
 
 KILLS = int(os.environ.get("SPARK_KILLS", "3"))
 SEED = int(os.environ.get("SPARK_KILLS_SEED", random.randrange(1 << 32)))
@@ -84,26 +86,35 @@ def newest(archives: Archives, topic: str) -> int:
     return manifest.number if manifest else 0
 
 
-def test_kills(topics: Topics, archives: Archives) -> None:
+@pytest.fixture(params=["archives", "there"])
+def somewhere(request: pytest.FixtureRequest) -> Archives:
+    """
+    In a folder of this machine, or in a filer.
+    """
+    found: Archives = request.getfixturevalue(request.param)
+    return found
+
+
+def test_kills(topics: Topics, somewhere: Archives) -> None:
     """
     Whoever reads the folder finds each record once when the next job has ended, and verify agrees.
     """
     topic, chance = topics.make(), random.Random(SEED)
     with producing(topics, topic) as counts:
         for number in range(KILLS):
-            print(f"kill {number} of seed {SEED} at manifest {killed(topics, archives, topic, chance)}")
-            faults = said(archives.verify(topic))
+            print(f"kill {number} of seed {SEED} at manifest {killed(topics, somewhere, topic, chance)}")
+            faults = said(somewhere.verify(topic))
             assert all("another file has taken its place" in fault for fault in faults), f"seed {SEED}: {faults}"
-    job = archives.job(topic)
+    job = somewhere.job(topic)
     for _ in job.rounds(job.extents()):
         pass
     job.merge()
     [count] = counts
-    found = sorted(int(row["value"]) for row in archives.rows(topic))
+    found = sorted(int(row["value"]) for row in somewhere.rows(topic))
     assert found == list(range(count)), f"seed {SEED}"
-    outcome = archives.verify(topic)
+    outcome = somewhere.verify(topic)
     assert (said(outcome), outcome.compared) == ([], count), f"seed {SEED}"
-    print(f"{KILLS} kills: {count:,} records in {len(archives.names(topic))} files, none lost, none doubled")
+    print(f"{KILLS} kills: {count:,} records in {len(somewhere.names(topic))} files, none lost, none doubled")
 
 
 class Ended(BaseException):
@@ -112,25 +123,26 @@ class Ended(BaseException):
     """
 
 
-CHANGES = ("link", "replace", "unlink")  # of a folder
+CHANGES_HERE = [(os, name) for name in ("link", "replace", "unlink")]
+CHANGES_THERE = [(WaitingFiler, "ask")]
 
 
-def ending(patched: pytest.MonkeyPatch, last: int) -> None:
+def ending(patched: pytest.MonkeyPatch, archives: Archives, last: int) -> None:
     """
-    Have the job end before this one of its changes.
+    Have the job end before this one of its changes, or questions to the filer.
     """
     counting = itertools.count()
 
-    def instead(change: Callable[..., None]) -> Callable[..., None]:
-        def changed(*arguments: Any, **named: Any) -> None:
+    def instead(change: Callable[..., Any]) -> Callable[..., Any]:
+        def changed(*arguments: Any, **named: Any) -> Any:
             if next(counting) >= last:
                 raise Ended
-            change(*arguments, **named)
+            return change(*arguments, **named)
 
         return changed
 
-    for name in CHANGES:
-        patched.setattr(os, name, instead(getattr(os, name)))
+    for owner, name in CHANGES_HERE if isinstance(archives.path, Path) else CHANGES_THERE:
+        patched.setattr(owner, name, instead(getattr(owner, name)))
 
 
 def archive_and_merge(archives: Archives, topic: str) -> None:
@@ -143,17 +155,17 @@ def archive_and_merge(archives: Archives, topic: str) -> None:
     job.merge()
 
 
-def test_each_step_may_be_the_last(topics: Topics, archives: Archives, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_step_may_be_the_last(topics: Topics, somewhere: Archives, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A job that ends before any of the changes that it makes in the folder leaves what the next one puts in order; and
-    who looks before that finds no record twice, and nothing wrong but for files that a merge has not removed yet.
+    A job that ends before any of its changes leaves what the next one puts in order; and who looks before that finds no
+    record twice, and nothing wrong but for files that a merge has not removed yet.
     """
     topic = topics.make(*numbered(200))
     monkeypatch.setattr("kgateway.spark.archive.merging.MANY", 2)
     for last in itertools.count():
-        here = replace(archives, path=archives.path / str(last), task_records=50)
+        here = replace(somewhere, path=somewhere.path / str(last), task_records=50)
         with monkeypatch.context() as patched:
-            ending(patched, last)
+            ending(patched, here, last)
             try:
                 archive_and_merge(here, topic)
                 is_over = True
@@ -168,7 +180,8 @@ def test_each_step_may_be_the_last(topics: Topics, archives: Archives, monkeypat
         archive_and_merge(here, topic)
         assert [int(row["value"]) for row in here.rows(topic)] == [*range(0, 200, 2), *range(1, 200, 2)], last
         assert len(here.names(topic)) == 2, last
-        assert os.listdir(here.folder(topic).staged) == [], last
+        folder = here.folder(topic)
+        assert folder.store.names(folder.staged) == [], last
         assert said(here.verify(topic)) == [], last
         if is_over:
             break

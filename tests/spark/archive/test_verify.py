@@ -15,6 +15,7 @@ import pytest
 from kgateway.spark.archive.checking import spans
 from kgateway.spark.archive.checksums import Checksum
 from kgateway.spark.archive.parquet import SCHEMA, rows_of
+from kgateway.spark.archive.store import LocalStore
 from tests.spark.archive.archives import Archives, said
 from tests.spark.gateway import Topics, numbered
 
@@ -196,7 +197,7 @@ def test_checksums_do_not_depend_on_batches(topic: str, archives: Archives) -> N
     """
     Nor on what Arrow has behind nulls, but on every field of every record.
     """
-    [rows] = rows_of(archives.path / topic / archives.names(topic)[0])
+    [rows] = rows_of(LocalStore(), archives.path / topic / archives.names(topic)[0])
     whole, parts = Checksum(), Checksum()
     whole.add(rows)
     for at in range(0, rows.num_rows, 7):

@@ -1,5 +1,5 @@
 """
-The processes of a query: its driver, and the executors that the driver's Java has started.
+The processes of an application: its driver, and the executors that the driver's Java has started.
 """
 
 import os
@@ -9,19 +9,19 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-_JOB = Path(__file__).parent / "job.py"
+CLUSTER = "local-cluster[2,1,700]"  # two executors, each a process
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
-class Query:
+class Application:
     """
     Is started again whenever it has ended.
     """
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.starts = 0
-        self._log = folder / "query.log"
-        self._command = [sys.executable, str(_JOB), *arguments, str(folder / "checkpoint")]
+        self._log = folder / "application.log"
+        self._command = [sys.executable, *arguments]
         self._environment = os.environ | {
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",

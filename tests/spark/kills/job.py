@@ -9,6 +9,7 @@ import sys
 from pyspark.sql import SparkSession
 
 from pyspark_kgateway import exactly_once
+from tests.spark.kills.driver import CLUSTER
 
 SETTINGS = {
     "spark.driver.memory": "600m",
@@ -25,7 +26,7 @@ def main(bootstrap: str, source: str, sink: str, checkpoint: str) -> None:
     """
     Run until it is killed.
     """
-    builder = SparkSession.builder.master("local-cluster[2,1,700]").appName("kills")
+    builder = SparkSession.builder.master(CLUSTER).appName("kills")
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     server = {"kafka.bootstrap.servers": bootstrap}

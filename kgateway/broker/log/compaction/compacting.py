@@ -1,8 +1,9 @@
 """
 Compacts one partition of this gateway: asks a helper for the work, and puts what it has written in place.
 
-Before anything takes the place of what was there, all that the helper has read will outlast the machine: else a record
-could go for a later one of its key that is lost when the power goes.
+Before anything takes the place of what was there, all that has decided what goes will outlast the machine: the records
+that the helper has read, and the markers behind them. Else a record could go for a later one of its key that is lost
+when the power goes, or turns out to be of a transaction without an end.
 """
 
 from collections.abc import Sequence
@@ -125,12 +126,14 @@ class Compacting:
         Do it; the offset before which the log is clean now.
         """
         job = self._job(partition, dirt, await self._deletions_stay_from(partition))
-        began = self._parts.clock.seconds()
+        began, decided_by = self._parts.clock.seconds(), partition.log_end
         before = partition.log.segments[: len(job.segments)]
         if [segment.base_offset for segment in before] != [one.base for one in job.segments]:
             raise Overtaken  # since it was looked at
         try:
             outcome = await self._parts.in_thread(partial(self._compactor.compact, job))
+            if not partition.lost and partition.synced_offset < decided_by:
+                await partition.sync()
             if outcome.rewritten:
                 exchange = partial(self._exchange, partition, job, outcome, before)
                 await partition.reshaping.run(lambda: Deferred.fromCoroutine(exchange()))
@@ -172,8 +175,6 @@ class Compacting:
         )
 
     async def _exchange(self, partition: LogPartition, job: Job, outcome: Outcome, before: Sequence[Segment]) -> None:
-        if not partition.lost and partition.synced_offset < job.segments[-1].end:
-            await partition.sync()
         if partition.lost or not all(map(partition.log.has, before)):
             raise Overtaken
         disk, folder = self._parts.files.disk, partition.folder
@@ -232,7 +233,7 @@ class Compacting:
 
 
 def _last_batch(producer: Producer) -> LastBatch:
-    return LastBatch(producer.epoch, producer.last_offset if producer.window else None)
+    return LastBatch(producer.epoch, producer.last_offset)
 
 
 def _full(segments: Sequence[Segment]) -> list[Full]:

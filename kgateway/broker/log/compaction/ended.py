@@ -15,13 +15,13 @@ from kgateway.wire.malformed import Malformed
 
 class EndedTransactions:
     """
-    One way through a log, of which this is known to be aborted.
+    One way through a log from any offset on, of which this is known to be aborted.
     """
 
     def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
         self._left: list[AbortedTransaction] = []
         self._ahead = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
-        self._aborted: dict[int, AbortedTransaction] = {}  # by producer, those whose marker is still to come
+        self._aborted: dict[int, AbortedTransaction] = {}  # by producer, the last that began
         self._written: set[int] = set()  # the producers of which a batch has come since their last marker
 
     def is_aborted(self, header: BatchHeader) -> bool:
@@ -32,7 +32,8 @@ class EndedTransactions:
             return False
         self._reach(header.last_offset)
         self._written.add(header.producer_id)
-        return header.producer_id in self._aborted
+        one = self._aborted.get(header.producer_id)
+        return one is not None and header.last_offset <= one.last_offset
 
     def may_go(self, batch: Batch) -> bool:
         """
@@ -50,9 +51,9 @@ class EndedTransactions:
         self._reach(header.last_offset)
         is_left = header.producer_id in self._written
         self._written.discard(header.producer_id)
-        aborted = None if marker.commits else self._aborted.pop(header.producer_id, None)
-        if aborted and is_left:
-            self._left.append(aborted)
+        one = self._aborted.get(header.producer_id)
+        if one and is_left and header.last_offset == one.last_offset:
+            self._left.append(one)
         return not is_left
 
     def taken(self) -> list[AbortedTransaction]:
@@ -65,4 +66,4 @@ class EndedTransactions:
     def _reach(self, offset: int) -> None:
         while self._ahead and self._ahead[-1].first_offset <= offset:
             one = self._ahead.pop()
-            self._aborted.setdefault(one.producer_id, one)
+            self._aborted[one.producer_id] = one

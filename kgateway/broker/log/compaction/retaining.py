@@ -7,7 +7,8 @@ delete horizon (KIP-534). Records without a key are the last of none. What a rou
 do batches whose records cannot be read; and the very last record, so that readers get to the end.
 
 Records of a transaction that was aborted go, and count as the last of no key. A marker goes like a deletion, once
-nothing is left of its transaction.
+nothing is left of its transaction; not at once where the log begins behind it by now, for after a loss of power the
+producers are known from the border of a segment on.
 
 Batches are neither joined nor parted, for each is one append of one producer. One that has nothing left stays as a
 header where it is the last of its producer, from which sequence numbers go on.
@@ -53,6 +54,13 @@ class Times(NamedTuple):
     delete_retention_ms: int
     deletions_stay_from: int = LONG_MAX  # the offset from which they are shown for ever
 
+    @property
+    def horizon_ms(self) -> int:
+        """
+        When those may go that are seen for the first time.
+        """
+        return min(self.now_ms + self.delete_retention_ms, LONG_MAX)
+
 
 @dataclass(slots=True)
 class Retaining:
@@ -78,8 +86,8 @@ class Retaining:
             return self._left_of_marker(batch, self.ended.may_go(batch))
         is_aborted = self.ended.is_aborted(header)
         if header.last_offset < self.log_start:
-            return None
-        if header.base_offset >= self.latest.end:
+            return self._emptied(batch)
+        if header.base_offset >= self.latest.end or (is_aborted and self._is_last(header)):
             return batch
         if is_aborted:
             self.records_seen += header.records_count
@@ -98,9 +106,7 @@ class Retaining:
 
     def _left_of_marker(self, batch: Batch, may_go: bool) -> Batch | None:
         header = batch.header
-        if header.last_offset < self.log_start:
-            return None
-        if not may_go or header.last_offset >= self.latest.end - 1:
+        if not may_go or self._is_last(header):
             return batch
         if not header.records_count:
             return self._emptied(batch)
@@ -108,8 +114,8 @@ class Retaining:
             return self._emptied(batch) if self.times.now_ms >= header.base_timestamp else batch
         try:
             payload = payload_of(batch)
-            horizon_ms = self.times.now_ms + self.times.delete_retention_ms
-            return thinned(header, payload.data, list(entries(payload, header.records_count)), horizon_ms)
+            found = list(entries(payload, header.records_count))
+            return thinned(header, payload.data, found, self.times.horizon_ms)
         except Malformed:
             self.unreadable += 1
             return batch
@@ -139,7 +145,13 @@ class Retaining:
         """
         if header.has_delete_horizon or all(has_value for *_, has_value in kept):
             return None
-        return self.times.now_ms + self.times.delete_retention_ms
+        return self.times.horizon_ms
+
+    def _is_last(self, header: BatchHeader) -> bool:
+        """
+        Whether the very last record is in it.
+        """
+        return header.last_offset >= self.latest.end - 1
 
     def _emptied(self, batch: Batch) -> Batch | None:
         header = batch.header

@@ -237,6 +237,22 @@ class DeleteEntryResponse(_message.Message):
     error: str
     def __init__(self, error: _Optional[str] = ...) -> None: ...
 
+class AtomicRenameEntryRequest(_message.Message):
+    __slots__ = ("old_directory", "old_name", "new_directory", "new_name")
+    OLD_DIRECTORY_FIELD_NUMBER: _ClassVar[int]
+    OLD_NAME_FIELD_NUMBER: _ClassVar[int]
+    NEW_DIRECTORY_FIELD_NUMBER: _ClassVar[int]
+    NEW_NAME_FIELD_NUMBER: _ClassVar[int]
+    old_directory: str
+    old_name: str
+    new_directory: str
+    new_name: str
+    def __init__(self, old_directory: _Optional[str] = ..., old_name: _Optional[str] = ..., new_directory: _Optional[str] = ..., new_name: _Optional[str] = ...) -> None: ...
+
+class AtomicRenameEntryResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class Location(_message.Message):
     __slots__ = ("url", "public_url", "grpc_port")
     URL_FIELD_NUMBER: _ClassVar[int]

@@ -1,19 +1,23 @@
 """
 The form `record`: a message is a record, with columns that SeaweedMQ's own tools read, and nothing is lost.
 
-    key                     bytes; absent where it is null. The message has the same key
+    key                     bytes; absent where it is null. The message has the same key, or `(none)` for one that is
+                            null or empty: SeaweedFS's SQL, subscribers and Parquet files leave out messages with none
     value                   bytes; absent where it is null, which makes the record a tombstone
     _kafka_offset           int64
     _kafka_partition        int32
     _kafka_timestamp        int64, milliseconds
     _kafka_timestamp_type   string, only with LogAppendTime
-    _kafka_headers          list of records of a key and a value, both bytes; the value is absent where it is null
+    _kafka_headers          string, where there are any (headers_text.py); SeaweedFS's Parquet files have no lists of
+                            records
     _kafka_producer         bytes, only of idempotent producers:
                               8  producer id
                               2  producer epoch
                               4  base sequence of the batch
                               4  which of its records this is
                               4  how many it has
+    _offset                 int64, never in a message: SeaweedFS fills it in its Parquet files where a topic has such a
+                            column, and its reader of these files panics where it is missing
 
 The batch of an idempotent producer is a batch again when it is read, unless it is too large. Messages that others wrote
 into the topic have no `_kafka_` columns: their columns are read as JSON text, any other bytes as they are, and their
@@ -32,7 +36,6 @@ from kgateway.broker.seaweed.protos.schema_pb2 import (
     INT64,
     STRING,
     Field,
-    ListType,
     RecordType,
     RecordValue,
     ScalarType,
@@ -41,6 +44,7 @@ from kgateway.broker.seaweed.protos.schema_pb2 import (
 )
 from kgateway.broker.seaweedmq.forms.columns import columns_of, json_of
 from kgateway.broker.seaweedmq.forms.form import Form, LeftOut, Message, Placed, Report, only_repeated, repeated
+from kgateway.broker.seaweedmq.forms.headers_text import headers_of, headers_text
 from kgateway.broker.seaweedmq.forms.opened import opened
 from kgateway.broker.seaweedmq.forms.runs import Runs, Sequence
 from kgateway.broker.seaweedmq.log_entries import Entry
@@ -53,7 +57,9 @@ _KEY, _VALUE = "key", "value"
 _OFFSET, _PARTITION = "_kafka_offset", "_kafka_partition"
 _TIMESTAMP, _TIMESTAMP_TYPE = "_kafka_timestamp", "_kafka_timestamp_type"
 _HEADERS, _PRODUCER = "_kafka_headers", "_kafka_producer"
+_SEAWEEDS_OFFSET = "_offset"
 _LOG_APPEND_TIME = "LogAppendTime"
+_NO_KEY = b"(none)"
 _SEQUENCE = Struct(">qhiii")
 _MILLISECOND_NS = 1_000_000
 
@@ -76,17 +82,17 @@ class RecordForm(Form):
     name = "record"
 
     def record_type(self) -> RecordType:
-        note = [_scalar(0, _KEY, BYTES), _scalar(1, _VALUE, BYTES)]
-        headers = ListType(element_type=Type(record_type=RecordType(fields=note)))
         return RecordType(
             fields=[
-                *note,
+                _scalar(0, _KEY, BYTES),
+                _scalar(1, _VALUE, BYTES),
                 _scalar(2, _OFFSET, INT64),
                 _scalar(3, _PARTITION, INT32),
                 _scalar(4, _TIMESTAMP, INT64),
                 _scalar(5, _TIMESTAMP_TYPE, STRING),
-                Field(name=_HEADERS, field_index=6, type=Type(list_type=headers)),
+                _scalar(6, _HEADERS, STRING),
                 _scalar(7, _PRODUCER, BYTES),
+                _scalar(8, _SEAWEEDS_OFFSET, INT64),
             ]
         )
 
@@ -108,11 +114,11 @@ class RecordForm(Form):
             if by_append:
                 fields[_TIMESTAMP_TYPE].string_value = _LOG_APPEND_TIME
             if record.headers:
-                _write_headers(fields[_HEADERS], record.headers)
+                fields[_HEADERS].string_value = headers_text(record.headers)
             if header.producer_id >= 0:
                 sequence = header.producer_id, header.producer_epoch, header.base_sequence, index, len(found)
                 fields[_PRODUCER].bytes_value = _SEQUENCE.pack(*sequence)
-            messages.append(Message(record.key or b"", columns.SerializeToString()))
+            messages.append(Message(record.key or _NO_KEY, columns.SerializeToString()))
         return messages
 
     def walk(
@@ -164,15 +170,6 @@ def _scalar(index: int, name: str, kind: ScalarType) -> Field:
     return Field(name=name, field_index=index, type=Type(scalar_type=kind))
 
 
-def _write_headers(column: Value, headers: Iterable[Header]) -> None:
-    values = column.list_value.values
-    for header in headers:
-        fields = values.add().record_value.fields
-        fields[_KEY].bytes_value = header.key.encode(errors="surrogateescape")
-        if header.value is not None:
-            fields[_VALUE].bytes_value = header.value
-
-
 def _columns(entry: Entry) -> Mapping[str, Value]:
     """
     The columns of one of our messages; none where another has written it.
@@ -193,21 +190,17 @@ def _read(entry: Entry) -> _Row:
         fields[_TIMESTAMP].int64_value,
         fields[_KEY].bytes_value if _KEY in fields else None,
         fields[_VALUE].bytes_value if _VALUE in fields else None,
-        _read_headers(fields[_HEADERS]) if _HEADERS in fields else (),
+        _read_headers(fields[_HEADERS].string_value) if _HEADERS in fields else (),
         _TIMESTAMP_TYPE in fields,
         _read_sequence(fields[_PRODUCER].bytes_value) if _PRODUCER in fields else None,
     )
 
 
-def _read_headers(column: Value) -> tuple[Header, ...]:
-    notes = [item.record_value.fields for item in column.list_value.values]
-    return tuple(
-        Header(
-            note[_KEY].bytes_value.decode(errors="surrogateescape"),
-            note[_VALUE].bytes_value if _VALUE in note else None,
-        )
-        for note in notes
-    )
+def _read_headers(text: str) -> tuple[Header, ...]:
+    try:
+        return headers_of(text)
+    except ValueError as error:
+        raise Malformed(Place("RecordValue", 0, _HEADERS), 0, str(error)) from None
 
 
 def _read_sequence(data: bytes) -> Sequence:

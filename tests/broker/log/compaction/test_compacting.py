@@ -19,12 +19,14 @@ from kgateway.broker.log.walking import Damaged
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import Origin
 from kgateway.cluster.view import NewTopic
+from kgateway.records.batch import batches
 from kgateway.records.thinned import emptied
 from kgateway.wire.errors import ErrorCode
-from tests.broker.behaviour import EXPIRY_MS, START_MS, refusal, result
+from tests.broker.behaviour import EXPIRY_MS, START_MS, fetched, refusal, result
 from tests.broker.log.compaction.compacted import check_whole
 from tests.broker.log.compaction.jobs import Jobs, keyed
 from tests.broker.log.compaction.worlds import SIZE, Compacted, altered, bases, leftovers, offsets, told, write
+from tests.broker.transacting import marked, transact
 from tests.records.handmade import holding
 from tests.records.sealed import sealed
 
@@ -117,14 +119,32 @@ def test_forgotten_producers(world: Compacted) -> None:
 
 def test_producers_of_whom_only_markers_are_known(world: Compacted) -> None:
     """
-    A batch without a sequence number is the last of nobody.
+    They have no last batch; others have, also without a sequence number.
     """
     partition = world.made()
-    partition.append(keyed(b"a", producer_id=7, producer_epoch=0), Origin.COORDINATOR)
+    transact(partition, marked(7, commits=True), keyed(b"a", producer_id=8, producer_epoch=0))
     write(partition, *KEYS)
     world.round()
-    assert world.work.jobs[0].last_batches == {7: LastBatch(0, None)}
-    assert offsets(partition) == [4, 5, 6, 7]
+    assert world.work.jobs[0].last_batches == {7: LastBatch(0, None), 8: LastBatch(0, 1)}
+    assert offsets(partition) == [0, 5, 6, 7, 8]
+
+
+def test_markers_of_what_coordinators_write(world: Compacted) -> None:
+    """
+    One producer commits offsets in one epoch, which have no sequence numbers. Only the last of them stays as a header,
+    with its marker.
+    """
+    partition = world.made(segment_bytes=500, min_cleanable_dirty_ratio=0, delete_retention_ms=0)
+    options = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
+    for _ in range(20):
+        transact(partition, keyed(b"a", **options), marked(7, commits=True))
+    for _ in range(4):
+        write(partition, b"b")
+        partition.log.roll()
+        world.now_ms += 1_000
+        world.round()
+    headers = [batch.header for data in fetched(partition, 0, 1 << 20).batches for batch in batches(data)]
+    assert sum(header.producer_id == 7 for header in headers) == 2
 
 
 def test_what_was_read_will_outlast_the_machine(world: Compacted) -> None:
@@ -324,6 +344,7 @@ def test_the_topic_is_deleted_while_it_is_decided(world: Compacted) -> None:
     """
     partition = world.made()
     write(partition, *KEYS)
+    result(partition.sync())
     world.threads.slow = True
     world.round()
     while not world.work.jobs:

@@ -55,7 +55,7 @@ class Life:
     One process after the other on a lossy disk, which writes keys and compacts.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, **changes: str) -> None:
         self.chance = Random(seed)
         self.disk = LossyDisk(self.chance)
         self.expected = Expected()
@@ -63,7 +63,8 @@ class Life:
         self.sequence = 0
         self.boot = 0
         self.start()
-        config = CONFIG | {"delete.retention.ms": str(10 * BACKOFF_MS)}
+        given = {name.replace("_", "."): value for name, value in changes.items()}
+        config = CONFIG | {"delete.retention.ms": str(10 * BACKOFF_MS)} | given
         result(self.broker.create_topic(NewTopic("t", 1, TopicConfig.of(config))))
 
     def start(self) -> None:

@@ -12,6 +12,7 @@ from kgateway.broker.log.compaction.cleaning import Full
 from kgateway.broker.log.compaction.retaining import LastBatch
 from kgateway.broker.log.compaction.rewriting import cleaned_name
 from kgateway.broker.log.segment import LOG, file_name
+from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.records.batch import Batch, batches
 from kgateway.records.control import Marker, marker_batch, read_marker
 from tests.broker.log.compaction.jobs import TOKEN, Jobs, keyed
@@ -42,7 +43,7 @@ class Rounds:
         jobs.write(*segments)
         self.jobs = jobs
         self.told: list[AbortedTransaction] = []
-        self._segments = jobs.full
+        self.segments = jobs.full
 
     def go(self, aborted: list[AbortedTransaction], **changes: Any) -> list[int]:
         """
@@ -51,17 +52,17 @@ class Rounds:
         given: dict[str, Any] = {
             "now_ms": NOW_MS,
             "delete_retention_ms": RETENTION_MS,
-            "segments": self._segments,
+            "segments": self.segments,
         }
         for one in self.jobs.compact(aborted=aborted, **given | changes).rewritten:
-            self.told, self._segments = one.aborted, [Full(one.base, one.end, one.size)]
+            self.told, self.segments = one.aborted, [Full(one.base, one.end, one.size)]
             cleaned = self.jobs.folder / cleaned_name(one.base, LOG, TOKEN)
             cleaned.replace(self.jobs.folder / file_name(one.base, LOG))
         return [batch.header.base_offset for batch in self.left]
 
     @property
     def left(self) -> list[Batch]:
-        (segment,) = self._segments
+        (segment,) = self.segments
         data = (self.jobs.folder / file_name(segment.base, LOG)).read_bytes()
         return [batch for batch in batches(data) if batch.header.producer_id >= 0 or batch.header.records_count]
 
@@ -154,6 +155,28 @@ def test_one_producers_transactions(jobs: Jobs) -> None:
     assert [horizon(batch) is not None for batch in rounds.left] == [True, False, False, True, False, False]
 
 
+def test_aborted_records_at_the_end_stay(jobs: Jobs) -> None:
+    """
+    Until a later round sees what is behind them: readers get to the end of what is decided.
+    """
+    told = [aborted(7, 1, 3)]
+    rounds = Rounds(jobs, [keyed(b"a"), written(7, b"a"), written(7, b"b")], [ended(7, commits=False), keyed(b"c")])
+    first, second = rounds.segments
+    rounds.segments = [first]
+    assert rounds.go(told) == [0, 2]
+    rounds.segments += [second]
+    assert rounds.go(told) == [0, 3, 4]
+
+
+def test_horizons_have_an_end(jobs: Jobs) -> None:
+    """
+    Deletions that are shown for ever are shown until there are no numbers left.
+    """
+    rounds = Rounds(jobs, [keyed((b"a", None)), ended(7, commits=True), keyed(b"b")], [keyed(b"c")])
+    assert rounds.go([], delete_retention_ms=LONG_MAX) == [0, 1, 2, 3]
+    assert [horizon(batch) for batch in rounds.left] == [LONG_MAX, LONG_MAX, None, None]
+
+
 def test_what_a_round_does_not_know_of_stays(jobs: Jobs) -> None:
     """
     Behind where the keys had no room, aborted records and what is told of them stay, too.
@@ -178,6 +201,25 @@ def test_transactions_that_began_before_the_dirty_part(jobs: Jobs) -> None:
         jobs, [written(7, b"a"), keyed(b"b")], [written(7, b"b", sequence=1), ended(7, commits=False)], [keyed(b"z")]
     )
     assert rounds.go(told, first_dirty=2) == [1, 3, 4]
+
+
+def test_transactions_that_ended_before_the_dirty_part(jobs: Jobs) -> None:
+    """
+    What their producers have committed since is the last of its keys.
+    """
+    told = [aborted(7, 1, 2), aborted(7, 3, 4)]
+    before = [keyed(b"a"), written(7, b"x"), ended(7, commits=False), written(7, b"y"), ended(7, commits=False)]
+    rounds = Rounds(jobs, before, [written(7, b"a", sequence=2), ended(7, commits=True)], [keyed(b"z")])
+    assert rounds.go(told, first_dirty=5) == [2, 4, 5, 6, 7]
+
+
+def test_markers_that_are_missing(jobs: Jobs) -> None:
+    """
+    A transaction of which the marker was lost ends where it is told to end.
+    """
+    rounds = Rounds(jobs, [written(7, b"x"), keyed(b"lost"), written(7, b"a")], [ended(7, commits=True)], [keyed(b"z")])
+    assert rounds.go([aborted(7, 0, 1)]) == [1, 2, 3, 4]
+    assert rounds.told == []
 
 
 @pytest.mark.parametrize("had_file", [True, False])

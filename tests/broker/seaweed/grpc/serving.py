@@ -31,7 +31,7 @@ class Service:
 
     def __init__(self) -> None:
         self.metadata: list[tuple[str, str | bytes]] = []
-        self.is_over = threading.Semaphore(0)  # slow calls that are
+        self.has_begun, self.is_over = threading.Semaphore(0), threading.Semaphore(0)  # slow calls
 
     def echo(self, request: bytes, context: grpc.ServicerContext) -> bytes:
         self.metadata = list(context.invocation_metadata())
@@ -50,7 +50,9 @@ class Service:
 
     def slow(self, request: bytes, context: grpc.ServicerContext) -> bytes:
         over = threading.Event()
-        context.add_callback(over.set)
+        if not context.add_callback(over.set):
+            over.set()  # it was over before it began
+        self.has_begun.release()
         over.wait()
         self.is_over.release()
         return b""

@@ -153,7 +153,8 @@ def test_a_deadline_ends_a_call_here_and_there(server: Server, channel: Channel)
 def test_a_cancelled_call_is_cancelled_there(server: Server, channel: Channel) -> None:
     echoed(channel, b"connected")
     call = channel.call(method("Slow"), BytesValue(), 20)
-    echoed(channel, b"the slow one has begun")
+    echoed(channel, b"the slow one is on its way")
+    assert server.service.has_begun.acquire(timeout=20)
     call.cancel()
     with pytest.raises(CancelledError):
         wait(call)

@@ -1,0 +1,213 @@
+"""
+`kgateway spark compact`: the latest value of each key, as a table of its own, or as what stays in an archive. Archives
+can also be cut by time.
+"""
+
+import json
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgateway.cli.bar import size
+from kgateway.cli.control import add_json
+from kgateway.cli.layout import counted, right_aligned
+from kgateway.cli.pairs import positive
+from kgateway.cli.refused import Refused
+from kgateway.cli.spark_archive import place_of, summary
+from kgateway.cli.spark_archive import told as told_archive
+from kgateway.cli.spark_places import IN_A_FILER, PLACE, archived, folder, place
+from kgateway.cli.spark_progress import Progress
+from kgateway.cli.spark_session import add_topics, session
+from kgateway.cli.spark_stages import stages
+from kgateway.cli.times import option_time_ms
+from kgateway.config.kinds import duration
+
+if TYPE_CHECKING:
+    from kgateway.spark.archive.manifest import Manifest
+    from kgateway.spark.compact.snapshots import Snapshot
+    from kgateway.spark.compact.tables import Made
+
+EXAMPLE = "kgateway spark compact orders --in archive --output latest"
+_HEADINGS = ("partition", "first", "last", "latest values")
+_TASK_RECORDS = 1 << 20
+_AGE = duration(0, 1 << 42)
+_KEY, _TIME = "key", "time"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """
+    What can be asked for.
+    """
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", help="which topics; without any, all whose archives are there"
+    )
+    parser.add_argument(
+        "--in",
+        metavar=PLACE,
+        dest="folder",
+        type=place,
+        help=f"where the archives are, {IN_A_FILER}; else the topics are read",
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--output", metavar="FOLDER", type=Path, help="where tables of the latest values are; each topic gets a folder"
+    )
+    what.add_argument(
+        "--in-place",
+        choices=(_KEY, _TIME),
+        help="remove from the archives what a later record of its key has replaced, or what is old",
+    )
+    until = parser.add_mutually_exclusive_group()
+    until.add_argument(
+        "--older-than", metavar="AGE", type=_before, dest="before_ms", help="only what is older, such as 7d"
+    )
+    until.add_argument(
+        "--before", metavar="TIME", type=_time, dest="before_ms", help="only what is from before, such as 2026-11-21"
+    )
+    parser.add_argument(
+        "--tombstones-older-than",
+        metavar="AGE",
+        type=_before,
+        dest="tombstones_before_ms",
+        help="in place: remove also tombstones that are older, such as 1d; else they stay",
+    )
+    parser.add_argument("--keep-tombstones", action="store_true", help="in tables: keep keys without a value")
+    parser.add_argument("--keep-keyless", action="store_true", help="keep records without a key; else they are refused")
+    parser.add_argument(
+        "--task-records",
+        metavar="COUNT",
+        type=positive,
+        default=_TASK_RECORDS,
+        help=f"how many offsets of a topic a task of Spark takes, {_TASK_RECORDS} if not given",
+    )
+    add_json(parser)
+    add_topics(parser)
+
+
+def run(options: Namespace) -> Iterator[str]:
+    """
+    The summaries.
+    """
+    _check(options)
+    topics = dict.fromkeys(options.topics or archived(options, options.folder))
+    job, done = _compacted if options.in_place else _tabled, []
+    with session(options) as spark:
+        for topic in topics:
+            lines, told = job(options, spark, topic)
+            done.append(told)
+            if not options.json:
+                yield from lines
+    if options.json:
+        yield json.dumps(done, indent=2)
+
+
+def _check(options: Namespace) -> None:
+    wrong = [
+        (not options.folder and not options.topics, "name topics, or by --in where archives are"),
+        (options.in_place and not options.folder, "--in-place is about archives: say by --in where they are"),
+        (
+            options.in_place == _TIME and options.before_ms is None,
+            "--in-place time needs --older-than AGE or --before TIME",
+        ),
+        (
+            options.output and options.before_ms is not None,
+            "--older-than and --before go with --in-place: a table has what is latest now",
+        ),
+        (
+            options.in_place != _KEY and options.tombstones_before_ms is not None,
+            "--tombstones-older-than goes with --in-place key",
+        ),
+        (options.in_place and options.keep_tombstones, "--keep-tombstones goes with --output"),
+        (options.in_place == _TIME and options.keep_keyless, "--keep-keyless is about keys, not about time"),
+    ]
+    for is_wrong, words in wrong:
+        if is_wrong:
+            raise Refused(words)
+
+
+def _tabled(options: Namespace, spark: Any, topic: str) -> tuple[list[str], Any]:
+    from kgateway.spark.compact.snapshots import Snapshots
+    from kgateway.spark.compact.sources import LogSource
+    from kgateway.spark.compact.tables import Table, made_of_archive
+
+    began = time.monotonic()
+    table = Table(Snapshots((options.output / topic).absolute()), options.keep_tombstones, options.keep_keyless)
+    with stages(spark, f"compacting {topic}"):
+        if options.folder:
+            made = made_of_archive(table, spark, folder(options, options.folder, topic))
+        else:
+            made = table.make(spark, LogSource(spark, place_of(options), topic, options.task_records))
+    told = _told_table(made.snapshot) | {"read": made.read or 0}
+    return [*_table_lines(told), _what_was_made(made, time.monotonic() - began)], told
+
+
+def _told_table(snapshot: "Snapshot") -> dict[str, Any]:
+    return {
+        "topic": snapshot.state.identity.topic,
+        "snapshot": snapshot.number,
+        "partitions": [
+            {"partition": index, "first": start, "last": end - 1, "records": snapshot.counts.get(index, 0)}
+            for index, (start, end) in snapshot.state.extents.items()
+        ],
+    }
+
+
+def _table_lines(told: dict[str, Any]) -> list[str]:
+    rows = [
+        [str(one["partition"]), *(f"{one[name]:,}" for name in ("first", "last", "records"))]
+        for one in told["partitions"]
+    ]
+    return [f"topic {told['topic']}", *map("  ".join, right_aligned(_HEADINGS, rows))]
+
+
+def _what_was_made(made: "Made", seconds: float) -> str:
+    number, kept = made.snapshot.number, sum(made.snapshot.counts.values())
+    if made.read is None:
+        return f"nothing came since: snapshot {number} stays, with {counted(kept, 'record')}"
+    after = f" after snapshot {made.before.number}" if made.before else ""
+    return f"snapshot {number}{after}: {kept:,} records stay of {made.read:,} that were read, in {seconds:.1f} s"
+
+
+def _compacted(options: Namespace, spark: Any, topic: str) -> tuple[list[str], Any]:
+    from kgateway.spark.compact.compaction import Aim, Compaction
+
+    began = time.monotonic()
+    aim = Aim(
+        by_key=options.in_place == _KEY,
+        before_ms=options.before_ms,
+        tombstones_before_ms=options.tombstones_before_ms,
+        keep_keyless=options.keep_keyless,
+    )
+    job = Compaction(spark, folder(options, options.folder, topic), aim)
+    before = job.manifest
+    with Progress(f"looking at {topic}", "files") as progress:
+        for step in job.look():
+            progress.done(*step)
+    with stages(spark, f"comparing keys of {topic}"):
+        job.plan()
+    with Progress(f"compacting {topic}", "files") as progress:
+        for step in job.write():
+            progress.done(*step)
+    removed = _what_was_removed(before, job.manifest, time.monotonic() - began)
+    return [*summary(job.manifest), removed], told_archive(job.manifest)
+
+
+def _what_was_removed(before: "Manifest", after: "Manifest", seconds: float) -> str:
+    records, of = (
+        sum(getattr(file, name) for file in before.files) - sum(getattr(file, name) for file in after.files)
+        for name in ("count", "bytes")
+    )
+    return f"{records:,} records removed, files are smaller by {size(max(of, 0))}, in {seconds:.1f} s"
+
+
+def _before(text: str) -> int:
+    try:
+        return time.time_ns() // 1_000_000 - int(str(_AGE.parse(text)))
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no duration such as 12h or 7d") from None
+
+
+_time = partial(option_time_ms, instead="nothing in Kafka is older")

@@ -1,0 +1,191 @@
+"""
+`kgateway spark sql`: a query of topics. Each topic is a table, of what is archived and what the log has behind it; what
+it gives is shown, or goes to a file or into a topic.
+"""
+
+import re
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgateway.cli.layout import counted
+from kgateway.cli.pairs import positive
+from kgateway.cli.refused import Refused
+from kgateway.cli.spark_places import IN_A_FILER, access
+from kgateway.cli.spark_session import add_topics, session, source_options
+from kgateway.cli.spark_sql_output import FORMATS, TABLE, check_output, into_file, lines, table
+from kgateway.cli.spark_stages import stages
+from kgateway.observe.plain import printable
+
+if TYPE_CHECKING:
+    from kgateway.spark.sql.tables import Tables
+
+EXAMPLE = (
+    'kgateway spark sql "SELECT _partition, count(*) AS records FROM orders GROUP BY _partition" --archive archive'
+)
+_SERVERS = "kafka.bootstrap.servers"
+_VALUES = ("json", "avro")
+_OF_TOPIC = re.compile(r"(?:(?P<topic>[A-Za-z0-9._-]+)=)?(?P<text>.*)", re.DOTALL)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """
+    What can be asked for.
+    """
+    parser.add_argument(
+        "statement", metavar="STATEMENT", help="such as 'SELECT * FROM orders'; names like `a-b` have backticks"
+    )
+    parser.add_argument(
+        "--archive",
+        metavar="[TOPIC=]FOLDER|URL",
+        action="append",
+        default=[],
+        help=f"the archive of a topic, or a folder that has archives, {IN_A_FILER}; may be given several times",
+    )
+    parser.add_argument(
+        "--value-schema",
+        metavar="[TOPIC=]SCHEMA",
+        action="append",
+        default=[],
+        help="what values are, so that they become columns: 'id long, who string', the schema's JSON, or @FILE",
+    )
+    parser.add_argument(
+        "--value-format",
+        metavar="[TOPIC=]FORMAT",
+        action="append",
+        default=[],
+        help=f"how values are written: {' or '.join(_VALUES)}; {_VALUES[0]} if not given",
+    )
+    parser.add_argument("--format", choices=FORMATS, help="of the result; else as --output ends, else a table")
+    parser.add_argument("-o", "--output", metavar="PATH", type=Path, help="where it goes; nothing may be there yet")
+    parser.add_argument(
+        "--to-topic", metavar="TOPIC", help="write each row as a record of this topic, which has to be there"
+    )
+    parser.add_argument("--limit", metavar="N", type=positive, help="no more than N rows")
+    add_topics(parser)
+
+
+def run(options: Namespace) -> Iterator[str]:
+    """
+    The result, or what became of it.
+    """
+    form = _checked(options)
+    from kgateway.spark.sql.archives import archives_of
+    from kgateway.spark.sql.statement import answered, check
+    from kgateway.spark.sql.tables import Tables
+
+    check(options.statement)
+    source, archives, of_values = (
+        source_options(options),
+        archives_of(options.archive, access(options)),
+        values_of(options),
+    )
+    if options.to_topic:
+        _check_target(source, options.to_topic)
+    with session(options) as spark, Tables(spark, source, archives, _tell) as tables:
+        make = partial(_table, tables, of_values)
+        with answered(spark, options.statement, make, tables.topics) as result:
+            wanted = result.limit(options.limit) if options.limit else result
+            yield from _given(options, form, spark, wanted, source)
+
+
+def _given(options: Namespace, form: str, spark: Any, result: Any, source: dict[str, str]) -> Iterator[str]:
+    began = time.monotonic()
+    if options.to_topic:
+        records = _write(spark, result, source, options.to_topic)
+        yield f"{counted(records, 'record')} written to {options.to_topic} in {time.monotonic() - began:.1f} s"
+    elif options.output:
+        with stages(spark, "reading"):
+            into_file(result, form, options.output, options.limit)
+        yield f"{options.output}: written in {time.monotonic() - began:.1f} s"
+    elif form == TABLE:
+        with stages(spark, "reading"):
+            shown = [*table(result, options.limit)]
+        yield from shown
+    else:
+        yield from lines(result, form)
+
+
+def _checked(options: Namespace) -> str:
+    """
+    The form of the result, once it is known to have a place.
+    """
+    if options.to_topic and (options.output or options.format):
+        raise Refused("--to-topic writes records; leave --output and --format out")
+    ending = options.output.suffix.removeprefix(".") if options.output else ""
+    form: str = options.format or (ending if ending in FORMATS else TABLE)
+    check_output(options.output, form)
+    return form
+
+
+def _tell(words: str) -> None:
+    print(printable(words), file=sys.stderr, flush=True)
+
+
+def _table(tables: "Tables", of_values: dict[str, tuple[str, str]], topic: str) -> Any:
+    form, schema = of_values.get(topic) or of_values.get("") or ("", "")
+    if not form:
+        return tables.table(topic, {})
+    if schema.startswith("@"):
+        schema = Path(schema[1:]).read_text()
+    if form == _VALUES[0] and not schema.lstrip().startswith("{"):
+        from pyspark.sql.types import StructType
+
+        schema = StructType.fromDDL(schema).json()
+    return tables.table(topic, {"value.format": form, "value.schema": schema})
+
+
+def values_of(options: Namespace) -> dict[str, tuple[str, str]]:
+    """
+    By topic, or for all without one: the format of values, and their schema.
+    """
+    forms, schemas = dict(map(_of_topic, options.value_format)), dict(map(_of_topic, options.value_schema))
+    for topic, form in forms.items():
+        if form not in _VALUES:
+            raise Refused(f"--value-format {form} is none of {', '.join(_VALUES)}")
+        if topic not in schemas and "" not in schemas:
+            raise Refused("--value-format is given without --value-schema")
+    found = {topic: (forms.get(topic) or forms.get("") or _VALUES[0], schema) for topic, schema in schemas.items()}
+    return found | {topic: (form, schemas.get(topic) or schemas[""]) for topic, form in forms.items()}
+
+
+def _of_topic(text: str) -> tuple[str, str]:
+    match = _OF_TOPIC.fullmatch(text)
+    assert match, "it fits anything"
+    return match["topic"] or "", match["text"]
+
+
+def _check_target(source: dict[str, str], topic: str) -> None:
+    from contextlib import closing
+
+    from kgateway.spark.options import READ, Options
+    from kgateway.spark.query import place_of
+    from kgateway.spark.topics import Topics
+
+    if _SERVERS not in source:
+        raise Refused("--to-topic needs a server to write to: name it by --bootstrap")
+    with closing(place_of(Options(source, READ)).open(planning=True)) as logs:
+        Topics(names=(topic,)).partitions(logs)
+
+
+def _write(spark: Any, result: Any, source: dict[str, str], topic: str) -> int:
+    """
+    How many records that were.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    from kgateway.spark.sql.records import as_records
+
+    rows, form = as_records(result)
+    _tell(f"{topic}: each row becomes a record with {form}")
+    seen = Observation()
+    counting = rows.observe(seen, f.count(f.lit(1)).alias("rows"))
+    with stages(spark, "reading"):
+        to = {_SERVERS: source[_SERVERS], "topic": topic}
+        counting.write.format("kgateway").options(**to).mode("append").save()
+    return int(seen.get["rows"])

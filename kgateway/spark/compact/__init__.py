@@ -1,0 +1,3 @@
+"""
+The latest record of each key: as tables of their own, and as all that stays in an archive.
+"""

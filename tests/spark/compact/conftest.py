@@ -1,0 +1,22 @@
+"""
+Archives, as their own tests have them, and tables of latest values.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.archive.conftest import archives
+
+__all__ = ["archives"]
+
+
+@pytest.fixture
+def tables(topics: Any, archives: Any, tmp_path: Path) -> Any:
+    """
+    In a folder of their own.
+    """
+    from tests.spark.compact.tables import Tables
+
+    return Tables(topics, archives, tmp_path / "tables")

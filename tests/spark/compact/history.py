@@ -1,0 +1,62 @@
+"""
+Records of few keys, and the rule of which of them stay, in plain Python.
+"""
+
+import random
+from typing import Any
+
+import pytest
+
+from tests.spark.archive.archives import Archives
+from tests.spark.gateway import PARTITIONS, Row
+
+
+def some(count: int, seed: int, keys: int = 40) -> list[Row]:
+    """
+    Records of some keys, a fifth of which are tombstones; each key is in both partitions.
+    """
+    chance = random.Random(seed)
+    return [
+        {
+            "key": b"k%d" % chance.randrange(keys),
+            "value": None if chance.random() < 0.2 else b"%d-%d" % (seed, number),
+            "partition": chance.randrange(PARTITIONS),
+            "headers": [("h", b"%d" % number)] if number % 3 else [],
+            "timestamp": 1 + chance.randrange(1_000),
+        }
+        for number in range(count)
+    ]
+
+
+def without_replaced(rows: list[Row]) -> list[Row]:
+    """
+    Of rows in order of offsets those that have no later one of their key.
+    """
+    latest: dict[Any, Row] = {}
+    for number, row in enumerate(rows):
+        latest[row["partition"], row["key"], None if row["key"] is not None else number] = row
+    return sorted(latest.values(), key=lambda row: (row["partition"], row["offset"]))
+
+
+def without_tombstones(rows: list[Row]) -> list[Row]:
+    """
+    Of these rows all that do not say that their key is gone.
+    """
+    return [row for row in rows if row["key"] is None or row["value"] is not None]
+
+
+def values(rows: list[Row]) -> dict[tuple[int, bytes], bytes]:
+    """
+    The latest value of each key in each partition, of rows in order.
+    """
+    found = {(row["partition"], row["key"]): row["value"] for row in rows}
+    return {place: value for place, value in found.items() if value is not None}
+
+
+def merged(archives: Archives, topic: str) -> None:
+    """
+    Have small neighbours of the archive in one file.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("kgateway.spark.archive.merging.MANY", 2)
+        archives.job(topic).merge()

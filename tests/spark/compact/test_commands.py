@@ -1,0 +1,127 @@
+"""
+`kgateway spark compact` as it is called.
+"""
+
+import io
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from kgateway.cli.spark_stages import stages
+from tests.spark.gateway import Topics, numbered
+from tests.spark.jobs import PATIENCE_S, Ended, Run, runner
+
+LOCAL = ("--master", "local[2]")
+
+
+@pytest.fixture
+def compact(topics: Topics, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """
+    The command, in a folder of its own.
+    """
+    monkeypatch.chdir(tmp_path)
+    return runner(topics, monkeypatch, "compact")
+
+
+def test_tables(topics: Topics, tmp_path: Path) -> None:
+    """
+    Of a topic and of its archive, with a summary and nothing else; again, and nothing came.
+    """
+    topic, output, into = topics.make(*numbered(100), *numbered(100)), str(tmp_path / "latest"), str(tmp_path / "in")
+    done = Ended(topics, "compact", topic, "--output", output, *LOCAL)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0] == f"topic {topic}"
+    assert [line.split() for line in lines[2:4]] == [["0", "0", "99", "50"], ["1", "0", "99", "50"]]
+    assert lines[4].startswith("snapshot 1: 100 records stay of 200 that were read, in ")
+    done = Ended(topics, "compact", topic, "--output", output, *LOCAL)
+    assert done.out.splitlines()[4] == "nothing came since: snapshot 1 stays, with 100 records"
+    assert Ended(topics, "archive", topic, "--into", into, "--once", *LOCAL).code == 0
+    done = Ended(topics, "compact", "--in", into, "--output", output, "--json", *LOCAL)
+    assert (done.code, done.err) == (0, "")
+    [told] = json.loads(done.out)
+    assert (told["topic"], told["snapshot"], told["read"]) == (topic, 2, 200)
+
+
+def test_archives(topics: Topics, tmp_path: Path) -> None:
+    """
+    By key, then by time, with summaries; verify tells what has gone, and what of it is proven.
+    """
+    topic, into = topics.make(*numbered(100), *numbered(100)), str(tmp_path / "in")
+    assert Ended(topics, "archive", topic, "--into", into, "--once", *LOCAL).code == 0
+    done = Ended(topics, "compact", "--in", into, "--in-place", "key", "--older-than", "1h", *LOCAL)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[1].split()[-1] == "removed"
+    assert lines[2].split()[:4] + lines[2].split()[-1:] == ["0", "0", "99", "50", "50"]
+    assert lines[4].startswith("100 records removed, files are smaller by ")
+    before = ("--in-place", "time", "--before", "1970-01-01T00:00:01.050Z")
+    done = Ended(topics, "compact", topic, "--in", into, *before, *LOCAL)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[4].startswith("50 records removed")
+    done = Ended(topics, "verify", "--in", into, *LOCAL)
+    assert (done.code, done.err) == (0, "")
+    assert "150 records removed by compaction, 150 of them rightly, as the log shows\n" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--output x", "name topics, or by --in where archives are"),
+        ("t --in-place key", "--in-place is about archives: say by --in where they are"),
+        ("--in x --in-place time", "--in-place time needs --older-than AGE or --before TIME"),
+        ("t --output x --older-than 7d", "--older-than and --before go with --in-place"),
+        ("--in x --in-place time --older-than 7d --tombstones-older-than 1d", "--tombstones-older-than goes with"),
+        ("--in x --in-place key --keep-tombstones", "--keep-tombstones goes with --output"),
+        ("--in x --in-place time --older-than 7d --keep-keyless", "--keep-keyless is about keys"),
+        ("--in nowhere --in-place key", "there is no archive in nowhere"),
+        ("t --in nowhere --output x", "there is no archive in "),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    compact: Run, capsys: pytest.CaptureFixture[str], arguments: str, said: str
+) -> None:
+    """
+    And nothing is done.
+    """
+    with pytest.raises(SystemExit) as end:
+        compact(*arguments.split())
+    assert end.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"kgateway spark compact: {said}")
+    assert err.count("\n") == 1
+
+
+def test_an_age_that_is_none(compact: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Is told with how one looks.
+    """
+    with pytest.raises(SystemExit):
+        compact("--in", "x", "--in-place", "key", "--older-than", "7 days")
+    assert "'7 days' is no duration such as 12h or 7d" in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    """
+    Somebody looks.
+    """
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_who_waits_sees_how_far_spark_is(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A bar, that goes when it is over.
+    """
+    terminal, deadline = Terminal(), time.monotonic() + PATIENCE_S
+    monkeypatch.setattr("sys.stderr", terminal)
+    with stages(topics.spark, "compacting orders"):
+        while not terminal.getvalue():
+            topics.spark.range(10_000_000).selectExpr("sum(id % 7)").collect()
+            assert time.monotonic() < deadline
+    assert re.search(r"compacting orders \[[#.]{30}\] \d+%, \d+ of \d+ tasks", terminal.getvalue())
+    assert terminal.getvalue().endswith("\r\x1b[K")
