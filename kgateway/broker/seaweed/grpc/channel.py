@@ -13,14 +13,17 @@ from kgateway.broker.seaweed.grpc.connection import Connection
 from kgateway.broker.seaweed.grpc.limits import Limits
 from kgateway.broker.seaweed.grpc.method import Method, RequestT, ResponseT
 from kgateway.broker.seaweed.grpc.request import Metadata, Request
-from kgateway.broker.seaweed.grpc.status import RpcError, Status
+from kgateway.broker.seaweed.grpc.status import NotTaken, RpcError, Status
 from kgateway.broker.seaweed.grpc.stream import Ended, Received, Stream
 from kgateway.broker.seaweed.grpc.unary import Unary
+
+_NOT_TAKEN_S = 0.05  # until a call is made again that was not taken
 
 
 class Channel:
     """
-    Makes its connection when a call needs one, and another when that is gone; no call is tried again.
+    Makes its connection when a call needs one, and another when that is gone. No call is tried again but one with a
+    single message that the peer has not taken, until its time is over.
 
     `metadata` goes with each call, before that of the call.
     """
@@ -53,6 +56,21 @@ class Channel:
         """
         The answer to a message; an RpcError where there is none in so many seconds.
         """
+        deadline = self._clock.seconds() + timeout
+
+        def attempt() -> Deferred[ResponseT]:
+            left = deadline - self._clock.seconds()
+            return self._call_once(method, request, left, metadata).addErrback(again)
+
+        def again(failure: Failure) -> Deferred[ResponseT]:
+            failure.trap(NotTaken)
+            return deferLater(self._clock, _NOT_TAKEN_S).addCallback(lambda _: attempt())
+
+        return attempt()
+
+    def _call_once(
+        self, method: Method[RequestT, ResponseT], request: RequestT, timeout: float, metadata: Metadata
+    ) -> Deferred[ResponseT]:
         unary = Unary(method.response)
         unary.stream = stream = self.open(method, unary.received, unary.ended, timeout, metadata)
         try:

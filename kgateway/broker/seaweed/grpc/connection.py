@@ -24,7 +24,7 @@ from kgateway.broker.seaweed.grpc.frames import Frames, FrameTooLong, last_strea
 from kgateway.broker.seaweed.grpc.http2 import ITransport, greeting
 from kgateway.broker.seaweed.grpc.keepalive import Keepalive
 from kgateway.broker.seaweed.grpc.limits import Limits
-from kgateway.broker.seaweed.grpc.status import RpcError, Status, of_reset
+from kgateway.broker.seaweed.grpc.status import NotTaken, RpcError, Status, of_reset
 from kgateway.broker.seaweed.grpc.stream import Stream
 from kgateway.broker.seaweed.grpc.window import Window
 from kgateway.broker.seaweed.grpc.writer import Writer
@@ -227,7 +227,7 @@ class Connection(Protocol):
         """
         The peer takes no more calls, and has not taken those after this one.
         """
-        error = RpcError(Status.UNAVAILABLE, f"{self._authority} is going away and has not taken the call")
+        error = NotTaken(f"{self._authority} is going away and has not taken the call")
         refused = [stream for stream in self._streams.values() if stream.id > last_stream]
         self._retire()
         for stream in refused:

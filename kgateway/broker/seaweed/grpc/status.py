@@ -54,6 +54,15 @@ class RpcError(Exception):
         return f"{self.status.name}: {self.message}"
 
 
+class NotTaken(RpcError):
+    """
+    A call of which the peer says that it has not begun with it: who makes it again does nothing twice.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Status.UNAVAILABLE, message)
+
+
 _OF_HTTP = {
     400: Status.INTERNAL,
     401: Status.UNAUTHENTICATED,
@@ -72,7 +81,6 @@ _OF_RESET: dict[int, Status] = {
     ErrorCodes.FLOW_CONTROL_ERROR: Status.INTERNAL,
     ErrorCodes.SETTINGS_TIMEOUT: Status.INTERNAL,
     ErrorCodes.FRAME_SIZE_ERROR: Status.INTERNAL,
-    ErrorCodes.REFUSED_STREAM: Status.UNAVAILABLE,
     ErrorCodes.CANCEL: Status.CANCELLED,
     ErrorCodes.COMPRESSION_ERROR: Status.INTERNAL,
     ErrorCodes.CONNECT_ERROR: Status.INTERNAL,
@@ -92,5 +100,7 @@ def of_reset(code: int) -> RpcError:
     """
     What it means that the peer has reset a stream.
     """
-    status = _OF_RESET.get(code, Status.UNKNOWN)
-    return RpcError(status, f"the peer reset the stream: {getattr(code, 'name', code)}")
+    message = f"the peer reset the stream: {getattr(code, 'name', code)}"
+    if code == ErrorCodes.REFUSED_STREAM:
+        return NotTaken(message)
+    return RpcError(_OF_RESET.get(code, Status.UNKNOWN), message)

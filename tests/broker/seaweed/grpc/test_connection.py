@@ -6,10 +6,12 @@ import gc
 import weakref
 
 import pytest
+from google.protobuf.wrappers_pb2 import BytesValue
 from h2.errors import ErrorCodes
 from h2.events import DataReceived, PingReceived, StreamEnded, StreamReset, WindowUpdated
 from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
+from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
 
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
@@ -286,6 +288,48 @@ def test_a_reset_of_the_peer_ends_the_call() -> None:
     assert heard.status == "UNAVAILABLE"
 
 
+def test_a_call_that_the_peer_has_not_taken_is_made_again() -> None:
+    peer = Peer()
+    call = peer.call()
+    link = peer.accept()
+    link.http2.reset_stream(1, ErrorCodes.REFUSED_STREAM)
+    link.pump()
+    assert len(link.requests()) == 1, "not at once: the peer has too much to do"
+    peer.clock.advance(0.05)
+    link.pump()
+    assert len(link.requests()) == 2
+    link.answer(3, b"")
+    assert call.called
+
+
+def test_a_call_that_is_never_taken_ends_in_its_time() -> None:
+    peer = Peer()
+    call = peer.channel.call(METHOD, BytesValue(), 0.12)
+    link = peer.accept()
+    failed = []
+    call.addErrback(lambda failure: failed.append(failure.value))
+    for number in range(3):
+        assert not failed
+        link.http2.reset_stream(1 + 2 * number, ErrorCodes.REFUSED_STREAM)
+        link.pump()
+        peer.clock.advance(0.05)
+        link.pump()
+    assert [error.status for error in failed] == [Status.DEADLINE_EXCEEDED]
+
+
+def test_nobody_makes_a_call_again_that_was_cancelled_meanwhile() -> None:
+    peer = Peer()
+    call = peer.call()
+    link = peer.accept()
+    link.http2.reset_stream(1, ErrorCodes.REFUSED_STREAM)
+    link.pump()
+    call.addErrback(lambda failure: failure.trap(CancelledError))
+    call.cancel()
+    peer.clock.advance(1)
+    link.pump()
+    assert len(link.requests()) == 1
+
+
 def test_a_stream_cancelled_by_its_first_message_gets_no_second() -> None:
     peer = Peer()
     link, stream, heard = opened(peer)
@@ -335,6 +379,17 @@ def test_calls_that_a_peer_going_away_has_not_taken_fail() -> None:
     go_away(link, 1)
     assert refused.status == "UNAVAILABLE"
     assert not taken.ends
+
+
+def test_calls_of_one_message_that_it_has_not_taken_go_elsewhere() -> None:
+    peer = Peer()
+    link, _, _ = opened(peer)
+    call = peer.call()
+    link.pump()
+    go_away(link, 1)
+    peer.clock.advance(0.05)
+    peer.accept().answer(1, b"")
+    assert call.called
 
 
 def test_calls_that_wait_for_room_go_elsewhere_when_the_peer_goes_away() -> None:
