@@ -28,7 +28,7 @@ class MemoryPartition(OwnedPartition):
 
     def __init__(self, topic: Topic, index: int, *, now_ms: Callable[[], int], producer_expiry_ms: int) -> None:
         super().__init__(topic, index, now_ms, ProducerTable(producer_expiry_ms))
-        self._tail = Tail(EARLIEST_OFFSET)  # which is all of it
+        self._tail: Tail[Buffer] = Tail(EARLIEST_OFFSET)  # which is all of it
         self._times = TimeIndex()
         self._changed_ms = now_ms()
 

@@ -7,13 +7,15 @@ until it is half of them, so that cutting costs nothing that grows with what is 
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sized
+from typing import Generic, TypeVar
 
-from kgateway.wire.types import Buffer
+B = TypeVar("B", bound=Sized)  # a batch, or what stands for one and has its length
 
 _FEW = 64  # batches that were cut and may stay in the lists for now
 
 
-class Tail:
+class Tail(Generic[B]):
     """
     Batches in a row, oldest first.
     """
@@ -22,7 +24,7 @@ class Tail:
 
     def __init__(self, start: int) -> None:
         self.end = start  # the offset that comes next
-        self._batches: list[Buffer | None] = []
+        self._batches: list[B | None] = []
         self._bases: list[int] = []
         self._positions = [0]  # where in the bytes of the log each batch begins, and where the last one ends
         self._first = 0  # of those that are kept
@@ -42,13 +44,20 @@ class Tail:
         return self._positions[-1] - self._positions[self._first]
 
     @property
-    def batches(self) -> list[Buffer]:
+    def first(self) -> B | None:
+        """
+        The oldest batch that is kept.
+        """
+        return self._batches[self._first] if self._first < len(self._batches) else None
+
+    @property
+    def batches(self) -> list[B]:
         """
         All that is kept.
         """
         return self._between(self._first, len(self._batches))
 
-    def add(self, data: Buffer, base_offset: int, end: int) -> None:
+    def add(self, data: B, base_offset: int, end: int) -> None:
         """
         One more batch, whose offsets end before `end`.
         """
@@ -57,7 +66,7 @@ class Tail:
         self._positions.append(self._positions[-1] + len(data))
         self.end = end
 
-    def read(self, offset: int, max_bytes: int, at_least_one: bool, stop: int) -> tuple[list[Buffer], int]:
+    def read(self, offset: int, max_bytes: int, at_least_one: bool, stop: int) -> tuple[list[B], int]:
         """
         As many batches as fit from the one on that has the offset, none of which begins at `stop` or later, and their
         size. Whoever asks for less than `start` gets what there is.
@@ -71,27 +80,39 @@ class Tail:
             return [], 0
         return self._between(first, last), positions[last] - positions[first]
 
-    def from_offset(self, offset: int) -> list[Buffer]:
+    def from_offset(self, offset: int) -> list[B]:
         """
         All batches from the one on that has the offset.
         """
-        return self._between(max(bisect_right(self._bases, offset) - 1, self._first), len(self._batches))
+        return self._between(self._with(offset), len(self._batches))
+
+    def size_from(self, offset: int) -> int:
+        """
+        The bytes of these.
+        """
+        return self._positions[-1] - self._positions[self._with(offset)]
 
     def cut(self, offset: int) -> None:
         """
         Keep no batch that ends before or at the offset.
         """
-        until = len(self._bases) if offset >= self.end else bisect_right(self._bases, offset) - 1
-        self._drop(max(until, self._first))
+        self._drop(self._with(offset))
 
-    def shrink(self, size: int, keep_from: int) -> None:
+    def drop_first(self) -> None:
         """
-        Keep no more than so many bytes, except for what is at `keep_from` or later.
+        Keep the oldest batch no more.
         """
-        within = bisect_left(self._positions, self._positions[-1] - size)
-        self._drop(max(min(within, bisect_right(self._bases, keep_from) - 1), self._first))
+        self._drop(self._first + 1)
 
-    def _between(self, first: int, last: int) -> list[Buffer]:
+    def _with(self, offset: int) -> int:
+        """
+        Which batch has the offset.
+        """
+        if offset >= self.end:
+            return len(self._bases)
+        return max(bisect_right(self._bases, offset) - 1, self._first)
+
+    def _between(self, first: int, last: int) -> list[B]:
         return [batch for batch in self._batches[first:last] if batch is not None]
 
     def _drop(self, first: int) -> None:

@@ -132,6 +132,11 @@ class Settings:
         choice("held", "flushed", "received"),
         "seaweedmq.acks",
     )
+    seaweedmq_recent_bytes: int = option(
+        1 << 30,
+        "how much of what was produced lately to SeaweedMQ is kept in temporary files, for consumers not far behind",
+        size(0),
+    )
     seaweed_security: str | None = option(
         None, "the security.toml with the certificates and keys that a SeaweedFS cluster wants", path()
     )

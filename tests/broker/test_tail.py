@@ -10,17 +10,19 @@ from kgateway.broker.tail import Tail
 PLENTY = 1 << 20
 
 
-def filled(*sizes: int, start: int = 0) -> Tail:
+def filled(*sizes: int, start: int = 0) -> Tail[bytes]:
     """
     A tail of batches that have as many bytes as offsets, each of a byte of its own.
     """
-    tail = Tail(start)
+    tail = Tail[bytes](start)
     for number, size in enumerate(sizes):
         tail.add(bytes([number]) * size, tail.end, tail.end + size)
     return tail
 
 
-def read(tail: Tail, offset: int, max_bytes: int = PLENTY, *, stop: int = PLENTY, one: bool = False) -> list[int]:
+def read(
+    tail: Tail[bytes], offset: int, max_bytes: int = PLENTY, *, stop: int = PLENTY, one: bool = False
+) -> list[int]:
     batches, size = tail.read(offset, max_bytes, one, stop)
     assert size == sum(map(len, batches))
     return [batch[0] for batch in batches]
@@ -63,17 +65,23 @@ def test_what_is_cut_is_gone() -> None:
     assert (tail.start, read(tail, 6)) == (6, [9])
 
 
-def test_shrinking_keeps_what_is_needed() -> None:
-    """
-    The oldest go first, as many as must; what is needed stays, however large it is.
-    """
+def test_the_first_one_goes_alone() -> None:
     tail = filled(2, 3, 1)
-    tail.shrink(4, keep_from=PLENTY)
-    assert (tail.start, tail.size) == (2, 4)
-    tail.shrink(0, keep_from=5)
-    assert (tail.start, tail.size) == (5, 1)
-    tail.shrink(0, keep_from=5)
-    assert tail.start == 5
+    assert tail.first == b"\0\0"
+    tail.drop_first()
+    assert (tail.start, tail.size, tail.first) == (2, 4, b"\1\1\1")
+    tail.cut(6)
+    assert tail.first is None
+
+
+def test_what_comes_from_an_offset_on() -> None:
+    """
+    With the batch that has it; at the end there is nothing.
+    """
+    tail = filled(2, 3, 1, start=10)
+    found = [[batch[0] for batch in tail.from_offset(offset)] for offset in (9, 10, 11, 12, 15, 16)]
+    assert found == [[0, 1, 2], [0, 1, 2], [0, 1, 2], [1, 2], [2], []]
+    assert [tail.size_from(offset) for offset in (9, 11, 12, 15, 16)] == [6, 6, 4, 1, 0]
 
 
 @given(
@@ -86,7 +94,7 @@ def test_tail_is_a_list(steps: list[int | tuple[str, int]], offset: int, max_byt
     """
     Whatever was added and cut, a read gives what a list would.
     """
-    tail, model = Tail(0), list[tuple[int, int]]()
+    tail, model = Tail[bytes](0), list[tuple[int, int]]()
     for step in steps:
         if isinstance(step, int):
             model.append((tail.end, tail.end + step))

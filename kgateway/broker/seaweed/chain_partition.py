@@ -26,6 +26,7 @@ from kgateway.cluster.view import Topic
 from kgateway.interfaces import IPartition
 from kgateway.records.batch import Batch, batches, placed
 from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.types import Buffer
 
 _ON_THEIR_WAY = 2  # objects; what comes meanwhile goes together into the next
 
@@ -56,7 +57,7 @@ class ChainPartition(OwnedPartition):
         self.now_ms = now_ms
         self._chain = chain
         self._clock = clock
-        self._tail = Tail(EARLIEST_OFFSET)
+        self._tail: Tail[Buffer] = Tail(EARLIEST_OFFSET)
         self._unsafe = Awaited()
         self._objects: list[_Place] = []
         self._next: list[bytes] = []  # batches for the next object

@@ -37,6 +37,7 @@ from kgateway.broker.seaweedmq.parts import Parts
 from kgateway.broker.seaweedmq.site import Site
 from kgateway.broker.seaweedmq.topics import Stored
 from kgateway.broker.seaweedmq.watching import Watching
+from kgateway.broker.spool import Spool
 from kgateway.broker.state_log import StateLog
 from kgateway.broker.unusable import Unusable
 from kgateway.cluster.config import TopicConfig
@@ -82,11 +83,13 @@ class SeaweedMQBroker(LoneBroker):
         filer_group: str = "",
         security: Security | None = None,
         retention_check_ms: int = CHECK_MS,
+        recent_bytes: int = 0,
     ) -> None:
         super().__init__(node_id, "", offsets_partitions, topic_defaults)
         self._masters = masters
         seaweed = Seaweed(masters, reactor, filer_group=filer_group, security=security)
-        self._site = Site(seaweed, namespace, client, now_ms, reactor, producer_expiry_ms, self._topic_defaults)
+        kept = producer_expiry_ms, self._topic_defaults, Spool(recent_bytes)
+        self._site = Site(seaweed, namespace, client, now_ms, reactor, *kept)
         self._own_changes = OwnChanges()
         self._owning = Owning(self._site, self._begin, self._end)
         self._ends: list[Callable[[], None]] = []  # what is done when the topics are ours no more

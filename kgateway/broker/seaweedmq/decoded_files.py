@@ -13,6 +13,7 @@ from typing import NamedTuple
 from twisted.internet.defer import DeferredSemaphore
 
 from kgateway.broker.tail import Tail
+from kgateway.wire.types import Buffer
 
 _AT_ONCE = 4  # ranges on their way
 
@@ -42,7 +43,7 @@ class Decoded(NamedTuple):
     The batches of a range, and where the next one begins.
     """
 
-    tail: Tail
+    tail: Tail[Buffer]
     next: Mark
 
 

@@ -1,5 +1,5 @@
 """
-A partition whose newest records are in memory, and all others in SeaweedMQ's log files: what is read of it, and what is
+A partition whose newest records are at hand, and all others in SeaweedMQ's log files: what is read of it, and what is
 let go.
 """
 
@@ -14,11 +14,11 @@ from kgateway.broker.retention import Limits, limits_of
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweedmq.cold_reads import ColdReads
 from kgateway.broker.seaweedmq.in_kafkas_words import in_kafkas_words
+from kgateway.broker.seaweedmq.lately import Lately
 from kgateway.broker.seaweedmq.link import Link
 from kgateway.broker.seaweedmq.old_files import OldFiles
 from kgateway.broker.seaweedmq.opened import Opened
 from kgateway.broker.seaweedmq.searching import Searching
-from kgateway.broker.tail import Tail
 from kgateway.broker.times import find_max_time, find_time
 from kgateway.cluster.partition import Aborted, Found, Isolation, Read
 from kgateway.cluster.view import Topic
@@ -38,13 +38,16 @@ class FiledPartition(OwnedPartition):
 
     _log = Logger()
 
-    def __init__(self, topic: Topic, index: int, now_ms: Callable[[], int], opened: Opened, link: Link) -> None:
+    def __init__(
+        self, topic: Topic, index: int, now_ms: Callable[[], int], opened: Opened, link: Link, lately: Lately
+    ) -> None:
         super().__init__(topic, index, now_ms, opened.producers)
         self.log_start, self.log_end = opened.start, opened.end.offset
         self._form = link.form
         self._link = link
         self._ledger = link.ledger
-        self._tail = Tail(self.log_end)
+        self._safe = self.log_end  # before which all is in files
+        self._lately = lately
         self._cold = ColdReads(link.history.read, link.clock, self._waiters.wake)
         self._old_files = OldFiles(link.history, link.form, link.seaweed)
         self._beginning = DeferredLock()
@@ -73,10 +76,9 @@ class FiledPartition(OwnedPartition):
         stop = self.high_watermark
         if offset >= stop:
             return self._read([], isolation)
-        if offset >= self._tail.start:
-            found, _ = self._tail.read(offset, max_bytes, at_least_one, stop)
-            return self._read(found, isolation)
-        reading = self._cold.read(offset, max_bytes, at_least_one, min(stop, self._tail.start))
+        if offset >= self._lately.start:
+            return self._read(self._lately.read(offset, max_bytes, at_least_one, stop), isolation)
+        reading = self._cold.read(offset, max_bytes, at_least_one, min(stop, self._lately.start))
         return reading.addCallbacks(self._read, self._unreadable, (isolation,))
 
     def expire(self) -> Deferred[None]:
@@ -149,12 +151,12 @@ class FiledPartition(OwnedPartition):
 
     def _to_search(self) -> tuple[list[Batch], Searching | None]:
         """
-        The batches in memory that can be read, and what finds records in files, if there are older ones.
+        The batches that can be read and are in no file, and what finds records in files, if there are older ones.
         """
         self._check_owned()
-        held = [batch for data in self._tail.batches for batch in batches(data)]
+        held = [batch for data in self._lately.from_offset(self._safe) for batch in batches(data)]
         readable = [batch for batch in held if batch.header.base_offset < self.high_watermark]
-        start, link = self._tail.start, self._link
+        start, link = self._safe, self._link
         if start <= self.log_start:
             return readable, None
         ledger = self._ledger.ledger if self._ledger else None

@@ -14,11 +14,12 @@ from kgateway.broker.seaweedmq.beside import Beside
 from kgateway.broker.seaweedmq.decoded_files import DecodedFiles
 from kgateway.broker.seaweedmq.folders import folders_of
 from kgateway.broker.seaweedmq.history import History
+from kgateway.broker.seaweedmq.lately import Lately
 from kgateway.broker.seaweedmq.layout import RING_SIZE
 from kgateway.broker.seaweedmq.link import Link
 from kgateway.broker.seaweedmq.looking import FLUSHED_S
 from kgateway.broker.seaweedmq.opened import Opened, fresh, opened
-from kgateway.broker.seaweedmq.partition import Limits, SeaweedMQPartition
+from kgateway.broker.seaweedmq.partition import SeaweedMQPartition
 from kgateway.broker.seaweedmq.partition_ledger import PartitionLedger
 from kgateway.broker.seaweedmq.site import Site
 from kgateway.broker.seaweedmq.topics import Stored, Topics
@@ -27,8 +28,8 @@ from kgateway.cluster.view import Topic
 from kgateway.wire.uuids import Uuid
 
 _DECODED_BYTES = 24 << 20  # of files that were read, for all partitions
-_TAILS_BYTES = 40 << 20  # of what was published lately, for all partitions
-_TAIL_BYTES_MIN = 1 << 16
+_LATELY_BYTES = 40 << 20  # of what was published lately, for all partitions, where it must be in memory
+_LATELY_BYTES_MIN = 1 << 16
 _LOOK_S = 0.1
 _HELD_BYTES = 256 << 20  # that are in no file, for all partitions
 _HELD_BYTES_MIN = 4 << 20
@@ -154,12 +155,15 @@ class Making:
         return link._replace(ledger=self._ledgers.of(stored.kept.id, link)) if self._ledgers else link
 
     def _made(self, topic: Topic, index: int, link: Link, found: Opened) -> SeaweedMQPartition:
-        partition = SeaweedMQPartition(topic, index, self._site.now_ms, found, link, self._limits)
+        lately = Lately(self._site.spool, self._memory_bytes, found.end.offset)
+        partition = SeaweedMQPartition(topic, index, self._site.now_ms, found, link, lately, self._held_bytes)
         self._by_folder[link.history.folders[-1].path] = partition
         if link.ledger:
             link.ledger.open(found.start, found.end)
         return partition
 
-    def _limits(self) -> Limits:
-        count = max(len(self._by_folder), 1)
-        return Limits(max(_TAILS_BYTES // count, _TAIL_BYTES_MIN), max(_HELD_BYTES // count, _HELD_BYTES_MIN))
+    def _memory_bytes(self) -> int:
+        return max(_LATELY_BYTES // max(len(self._by_folder), 1), _LATELY_BYTES_MIN)
+
+    def _held_bytes(self) -> int:
+        return max(_HELD_BYTES // max(len(self._by_folder), 1), _HELD_BYTES_MIN)

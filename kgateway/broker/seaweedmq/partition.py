@@ -1,13 +1,12 @@
 """
 A partition whose log is one of SeaweedMQ's.
 
-What is appended gets its offsets here, is held in memory, and is published. It can be read once the broker has answered
+What is appended gets its offsets here, is held, and is published. It can be read once the broker has answered
 for it; in a topic whose `seaweedmq.acks` is `flushed`, once it is in the files of the filer. It is held until it is in
 files, whatever clients wait for, so that it can be published again when the broker is killed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -21,25 +20,16 @@ from kgateway.broker.seaweedmq.flushes import AT_ONCE_S, SOON_S, Flushes
 from kgateway.broker.seaweedmq.folders import Folder
 from kgateway.broker.seaweedmq.history import End
 from kgateway.broker.seaweedmq.in_flight import Shifted
+from kgateway.broker.seaweedmq.lately import Lately
 from kgateway.broker.seaweedmq.link import Link
 from kgateway.broker.seaweedmq.opened import Opened
 from kgateway.broker.seaweedmq.publisher import message
 from kgateway.broker.seaweedmq.publishing import Outgoing, Publishing
-from kgateway.broker.tail import Tail
 from kgateway.cluster.partition import EpochEnd
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import IPartition
 from kgateway.records.batch import Batch, placed, read_batch
 from kgateway.wire.errors import ErrorCode, KafkaError
-
-
-class Limits(NamedTuple):
-    """
-    How much of a partition is in memory.
-    """
-
-    tail_bytes: int  # of what is in files
-    held_bytes: int  # of what is not
 
 
 @implementer(IPartition)
@@ -57,13 +47,14 @@ class SeaweedMQPartition(FiledPartition):
         now_ms: Callable[[], int],
         opened: Opened,
         link: Link,
-        limits: Callable[[], Limits],
+        lately: Lately,
+        held_bytes: Callable[[], int],
     ) -> None:
-        super().__init__(topic, index, now_ms, opened, link)
-        self._limits = limits
+        super().__init__(topic, index, now_ms, opened, link, lately)
+        self._held_bytes = held_bytes  # how much may wait to be in files
         self._epochs = opened.epochs
         self._opened_end = self.log_end
-        self._stored, self._safe = self.log_end, self.log_end  # offsets before which all is in memory, in files
+        self._stored = self.log_end  # before which all is in the broker's memory
         self._shown = self.log_start  # before which all could be read, whatever the topic waits for now
         self._unstored, self._unsafe = Awaited(), Awaited()
         self._publishing = Publishing(link, opened.end, self._held, self._look, self._shifted)
@@ -121,12 +112,6 @@ class SeaweedMQPartition(FiledPartition):
             self._ledger.moved()
         self._publishing.resume()
 
-    def shrink(self) -> None:
-        """
-        Keep in memory no more of what is in files than the limits say.
-        """
-        self._tail.shrink(self._limits().tail_bytes, keep_from=self._safe)
-
     async def save(self) -> None:
         """
         Keep what it knows and its files do not tell cheaply: who has written what.
@@ -141,7 +126,7 @@ class SeaweedMQPartition(FiledPartition):
             self._ledger.close()
         self._unstored.fail(why)
         self._unsafe.fail(why)
-        self._tail = Tail(self.log_end)
+        self._lately.begin_at(self.log_end)
 
     def epoch_end(self, leader_epoch: int) -> EpochEnd | None:
         self._check_owned()
@@ -150,14 +135,14 @@ class SeaweedMQPartition(FiledPartition):
     def _keep(self, batch: Batch) -> None:
         self._link.demand_ownership()
         self._form.check(self.topic.config)
-        if self.log_end > self._safe and self._tail.size > self._limits().held_bytes:
-            reason = f"{self._tail.size} bytes of {self.topic.name}-{self.index} wait for SeaweedMQ; try again"
+        if (waiting := self._lately.unsafe()) > self._held_bytes():
+            reason = f"{waiting} bytes of {self.topic.name}-{self.index} wait for SeaweedMQ; try again"
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, reason)
         base_offset = self.log_end
         data = b"".join(placed(batch, base_offset, self.leader_epoch))
         outgoing = self._outgoing(read_batch(data))
         self.log_end = outgoing.end
-        self._tail.add(data, base_offset, outgoing.end)
+        self._lately.add(data, base_offset, outgoing.end)
         self._publishing.publish(outgoing)
         self._flushes.published()
 
@@ -182,7 +167,7 @@ class SeaweedMQPartition(FiledPartition):
         """
         What was appended from this offset on, which may be amid a batch.
         """
-        for data in self._tail.from_offset(offset) if offset < self._tail.end else ():
+        for data in self._lately.from_offset(offset):
             outgoing = self._outgoing(read_batch(data))
             there = max(offset - outgoing.base_offset, 0) if len(outgoing.messages) > 1 else 0
             yield outgoing._replace(messages=outgoing.messages[there:])
@@ -195,7 +180,7 @@ class SeaweedMQPartition(FiledPartition):
         self._stored = max(self._stored, in_flight.acked)
         if in_flight.flushed > self._safe:
             self._safe = in_flight.flushed
-            self.shrink()
+            self._lately.safe_to(self._safe)
             if self._ledger:
                 self._ledger.grown()
         self._unstored.reached(self._stored)
@@ -238,7 +223,7 @@ class SeaweedMQPartition(FiledPartition):
         if self.lost or end.offset <= self.log_end or not self._publishing.follow(end):
             return
         self.log_end = self._stored = self._safe = end.offset
-        self._tail = Tail(end.offset)
+        self._lately.begin_at(end.offset)
         if self._ledger:
             self._ledger.catch_up()
         self._waiters.wake()

@@ -127,7 +127,7 @@ class RangeReading:
 
     async def _read(self, wanted: _Wanted) -> Decoded:
         (start, end, shift), form = wanted.mark, self._form
-        tail, found = Tail(end), await self._files.range_at(wanted.file, start)
+        tail, found = Tail[Buffer](end), await self._files.range_at(wanted.file, start)
         async for piece in self.pieces(found):
             for buffer in form.decode(piece, shift, tail.end):
                 for batch in batches(buffer):

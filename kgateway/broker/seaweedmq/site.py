@@ -9,6 +9,7 @@ from kgateway.broker.seaweed.chain import Chain
 from kgateway.broker.seaweed.filer import Filer
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq.layout import namespace_folder
+from kgateway.broker.spool import Spool
 
 
 class Site(NamedTuple):
@@ -23,6 +24,7 @@ class Site(NamedTuple):
     reactor: Any
     producer_expiry_ms: int
     topic_defaults: Mapping[str, str]
+    spool: Spool  # of what was published lately
 
     @property
     def folder(self) -> str:

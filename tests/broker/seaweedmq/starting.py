@@ -21,7 +21,9 @@ def gateway(cluster: DevCluster, namespace: str) -> SeaweedMQBroker:
     One that has not begun.
     """
     masters = master_addresses(",".join(cluster.masters))
-    return SeaweedMQBroker(masters, node_id=1, now_ms=lambda: START_MS, reactor=reactor, namespace=namespace)
+    return SeaweedMQBroker(
+        masters, node_id=1, now_ms=lambda: START_MS, reactor=reactor, namespace=namespace, recent_bytes=1 << 20
+    )
 
 
 def settled_to(partition: IPartition) -> int:

@@ -4,10 +4,11 @@ Ranges of log files that were read lately.
 
 from kgateway.broker.seaweedmq.decoded_files import Decoded, DecodedFiles, Key, Mark
 from kgateway.broker.tail import Tail
+from kgateway.wire.types import Buffer
 
 
 def of_size(size: int) -> Decoded:
-    tail = Tail(0)
+    tail = Tail[Buffer](0)
     tail.add(bytes(size), 0, 1)
     return Decoded(tail, Mark(size, 1, 0))
 

@@ -36,6 +36,7 @@ def make(cluster: DevCluster, monkeypatch: pytest.MonkeyPatch) -> Make:
             reactor=reactor,
             namespace=f"test-{uuid4().hex}",
             producer_expiry_ms=producer_expiry_ms,
+            recent_bytes=1 << 20,
         )
 
     made.configs = {"seaweedmq_format": "batch"}  # type: ignore[attr-defined]  # as `World` asks for it
