@@ -57,6 +57,7 @@ class Serving:
         )
         self.session = Session(listener="plaintext", host="127.0.0.1", local=Address("127.0.0.1", 9092))
         self.context: Context  # of the last request
+        self.request: Any  # the last, as its handler has it
 
     def now_ms(self) -> int:
         return START_MS + round(self.clock.seconds() * 1000)
@@ -66,8 +67,8 @@ class Serving:
         The response, after request and response went over the wire in this version.
         """
         self.context = Context(self.parts, self.session, version, "test-client")
-        sent = decode(type(request), version, encode(request, version))
-        result = handler.handle(sent, self.context)
+        self.request = decode(type(request), version, encode(request, version))
+        result = handler.handle(self.request, self.context)
         if result is None or isinstance(result, Message):
             answer: Deferred[Any] = succeed(result)
         else:

@@ -54,6 +54,7 @@ async def write_made(unmade: list[Unmade], writing: Writing) -> None:
                     await one.joining
         for one, data, making in makings:
             one.answers.append(await _write(one.topic, data.index, making, writing))
+            data.records = None  # the log has what was made of them; the request is there until it is answered
     finally:
         _appended(own, context)
 

@@ -55,6 +55,7 @@ class Writing:
                 check_named(self.request)
                 origin = _ADDED
             appended = partition.append(batch, origin)
+            data.records = None  # the log has them; the request is there until it is answered
         except Exception as error:
             return self.refused(foreseen(error, f"{topic.name}-{data.index}"), topic.name, data.index, log_start)
         return self._answer(topic, data.index, appended)

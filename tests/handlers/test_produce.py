@@ -519,6 +519,14 @@ class AcksTests(ProduceTestCase):
                 self.errback(promised, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
                 self.assertIsNone(self.left(promised), acks)
 
+    def test_records_are_not_kept_until_the_answer(self) -> None:
+        """
+        What the log has, the request that waits lets go of.
+        """
+        self.assertNoResult(self.start(self.request(batch(), batch())))
+        self.assertEqual([None, None], [data.records for data in self.serving.request.topic_data[0].partition_data])
+        self.assertEqual((1, 1), (self.partitions[0].log_end, self.partitions[1].log_end))
+
     def test_client_goes(self) -> None:
         """
         A wait that is cancelled leaves no timer, and the batch where it is.

@@ -163,6 +163,7 @@ class MessageSetTests(ConvertedTestCase):
         result = self.start(self.request(SET), 2)
         self.end_all()
         self.assertNoResult(result)
+        self.assertIsNone(self.serving.request.topic_data[0].partition_data[0].records, "the log has them")
         self.serving.clock.advance(5)
         [answer] = self.answers(result)
         self.assertEqual(ErrorCode.REQUEST_TIMED_OUT, answer.error_code)

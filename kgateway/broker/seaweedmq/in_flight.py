@@ -45,19 +45,31 @@ class InFlight:
     def __init__(self, offset: int, next_message: int, stored: Callable[[Sent], object] = _nobody) -> None:
         self._stored = stored  # told of each batch when it is in files
         self.acked = self.flushed = offset  # Kafka's, before which all messages are in memory, or in files
+        self.end = offset  # Kafka's, before which all was published
         self.next_message = next_message  # SeaweedMQ's offset of the message that is published next
+        self.unanswered_bytes = 0
         self._first_unanswered = next_message
         self._unanswered: deque[Sent] = deque()
+        self._sizes: deque[int] = deque()  # of their messages
         self._unflushed: deque[Sent] = deque()
 
     def sent(
-        self, base_offset: int, end: int, messages: int, time_ms: int = 0, max_timestamp: int = NO_TIMESTAMP
+        self,
+        base_offset: int,
+        end: int,
+        messages: int,
+        time_ms: int = 0,
+        max_timestamp: int = NO_TIMESTAMP,
+        size: int = 0,
     ) -> None:
         """
         The messages of a batch were published.
         """
         self.next_message += messages
+        self.end = end
+        self.unanswered_bytes += size
         self._unanswered.append(Sent(base_offset, end, self.next_message - 1, messages, time_ms, max_timestamp))
+        self._sizes.append(size)
 
     def answered(self, messages: int, last_message: int) -> bool:
         """
@@ -70,6 +82,7 @@ class InFlight:
         while self._unanswered and self._unanswered[0].last_message <= last_message:
             sent = self._unanswered.popleft()
             self.acked = sent.end
+            self.unanswered_bytes -= self._sizes.popleft()
             self._unflushed.append(sent)
         return self.acked > before
 

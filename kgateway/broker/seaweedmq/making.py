@@ -3,6 +3,7 @@ Makes partitions of what there is of them in the cluster, and tells them what th
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from twisted.internet.task import deferLater
@@ -28,11 +29,12 @@ from kgateway.cluster.view import Topic
 from kgateway.wire.uuids import Uuid
 
 _DECODED_BYTES = 24 << 20  # of files that were read, for all partitions
-_LATELY_BYTES = 40 << 20  # of what was published lately, for all partitions, where it must be in memory
-_LATELY_BYTES_MIN = 1 << 16
 _LOOK_S = 0.1
-_HELD_BYTES = 256 << 20  # that are in no file, for all partitions
-_HELD_BYTES_MIN = 4 << 20
+
+# Bytes for all partitions, and the least for one.
+_LATELY = 40 << 20, 1 << 16  # of what was published lately, where it must be in memory
+_HELD = 256 << 20, 4 << 20  # that are in no file
+_WINDOW = 32 << 20, 1 << 20  # that are on their way to brokers
 
 
 class Ledgers(Protocol):
@@ -155,15 +157,16 @@ class Making:
         return link._replace(ledger=self._ledgers.of(stored.kept.id, link)) if self._ledgers else link
 
     def _made(self, topic: Topic, index: int, link: Link, found: Opened) -> SeaweedMQPartition:
-        lately = Lately(self._site.spool, self._memory_bytes, found.end.offset)
-        partition = SeaweedMQPartition(topic, index, self._site.now_ms, found, link, lately, self._held_bytes)
+        in_memory, held, on_its_way = (partial(self._share, *limits) for limits in (_LATELY, _HELD, _WINDOW))
+        lately = Lately(self._site.spool, in_memory, found.end.offset)
+        partition = SeaweedMQPartition(topic, index, self._site.now_ms, found, link, lately, held, on_its_way)
         self._by_folder[link.history.folders[-1].path] = partition
         if link.ledger:
             link.ledger.open(found.start, found.end)
         return partition
 
-    def _memory_bytes(self) -> int:
-        return max(_LATELY_BYTES // max(len(self._by_folder), 1), _LATELY_BYTES_MIN)
-
-    def _held_bytes(self) -> int:
-        return max(_HELD_BYTES // max(len(self._by_folder), 1), _HELD_BYTES_MIN)
+    def _share(self, total: int, least: int) -> int:
+        """
+        What one partition may have of so many bytes.
+        """
+        return max(total // max(len(self._by_folder), 1), least)

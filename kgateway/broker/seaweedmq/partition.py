@@ -24,7 +24,8 @@ from kgateway.broker.seaweedmq.lately import Lately
 from kgateway.broker.seaweedmq.link import Link
 from kgateway.broker.seaweedmq.opened import Opened
 from kgateway.broker.seaweedmq.publisher import message
-from kgateway.broker.seaweedmq.publishing import Outgoing, Publishing
+from kgateway.broker.seaweedmq.publishing import Publishing
+from kgateway.broker.seaweedmq.sending import Outgoing
 from kgateway.cluster.partition import EpochEnd
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import IPartition
@@ -49,6 +50,7 @@ class SeaweedMQPartition(FiledPartition):
         link: Link,
         lately: Lately,
         held_bytes: Callable[[], int],
+        window: Callable[[], int],
     ) -> None:
         super().__init__(topic, index, now_ms, opened, link, lately)
         self._held_bytes = held_bytes  # how much may wait to be in files
@@ -57,7 +59,7 @@ class SeaweedMQPartition(FiledPartition):
         self._stored = self.log_end  # before which all is in the broker's memory
         self._shown = self.log_start  # before which all could be read, whatever the topic waits for now
         self._unstored, self._unsafe = Awaited(), Awaited()
-        self._publishing = Publishing(link, opened.end, self._held, self._look, self._shifted)
+        self._publishing = Publishing(link, opened.end, self._held, window, self._look, self._shifted)
         self._flushes = Flushes(
             link.history, opened.start, link.clock, self._flushed, self._ended, self._is_in_files, self._patience_s
         )

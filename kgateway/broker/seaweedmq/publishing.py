@@ -6,8 +6,7 @@ they say what has come, and everything behind that is published again, in order,
 a broker had in its memory when it was killed comes back under the same offsets.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
@@ -22,6 +21,7 @@ from kgateway.broker.seaweedmq.in_kafkas_words import CLUSTERS_ERRORS
 from kgateway.broker.seaweedmq.link import Link
 from kgateway.broker.seaweedmq.looking import look
 from kgateway.broker.seaweedmq.publisher import Publisher
+from kgateway.broker.seaweedmq.sending import Held, Outgoing, Sending
 from kgateway.wire.errors import KafkaError
 
 _BACK_S = 5.0  # for a broker that is out, before nothing is published any more
@@ -31,18 +31,6 @@ _UNLOADED_S = 0.3  # from when a broker has written all of a partition that nobo
 _LATELY_S = 2.0
 _LOOK_S = 0.1
 _DELAYS_S = (0.1, 0.2, 0.5, 1.0, 2.0)
-
-
-class Outgoing(NamedTuple):
-    """
-    A batch on its way.
-    """
-
-    base_offset: int
-    end: int
-    messages: Sequence[bytes]
-    time_ms: int  # when it was made to be published at once
-    max_timestamp: int  # of its records, as its header says
 
 
 class Publishing:
@@ -56,17 +44,19 @@ class Publishing:
         self,
         link: Link,
         end: End,
-        held: Callable[[int], Iterable[Outgoing]],
+        held: Held,
+        window: Callable[[], int],
         moved: Callable[[], None],
         shifted: Callable[[Shifted], None],
     ) -> None:
         self._link = link
         self.in_flight = self._begun(end)
         self._name = f"{link.topic}-{link.index}"
-        self._held = held  # what was appended from an offset on
+        self._held = held
+        self._window = window
         self._moved = moved
         self._shifted = shifted
-        self._publisher: Publisher | None = None
+        self._sending: Sending | None = None
         self._connecting: Deferred[None] | None = None
         self._was_open = False
         self._settled_at = link.clock.seconds() + _LATELY_S if end.last_file else 0.0
@@ -78,8 +68,8 @@ class Publishing:
         """
         Publish a batch, which `held` gives from now on, too.
         """
-        if self._publisher:
-            self._send(self._publisher, batch)
+        if self._sending:
+            self._sending.send(batch, self.in_flight)
         elif self._connecting is None and not self._paused:
             self._connect()
 
@@ -92,8 +82,10 @@ class Publishing:
         self._paused = True
         if self._connecting:
             await self._connecting
-        if self._publisher:
-            await self._finish(self._publisher)
+        if self._sending:
+            await at_most(self._link.clock, _FINISH_S, self._sending.all_sent())
+        if self._sending:
+            await self._finish(self._sending)
         end = await look(self._link)
         self._go_on(end)
         self._moved()
@@ -111,7 +103,10 @@ class Publishing:
         """
         Go on where the files end, behind what others have published; not while anything of ours is on its way.
         """
-        if self._connecting or not self.in_flight.is_empty or end.next_message < self.in_flight.next_message:
+        is_behind = self._sending is not None and self._sending.is_behind
+        if self._connecting or is_behind or not self.in_flight.is_empty:
+            return False
+        if end.next_message < self.in_flight.next_message:
             return False
         self._go_on(end)
         return True
@@ -123,9 +118,9 @@ class Publishing:
         self._closed = True
         if self._connecting:
             self._connecting.cancel()
-        if self._publisher:
-            self._publisher.close()
-            self._publisher = None
+        if self._sending:
+            self._sending.publisher.close()
+            self._sending = None
 
     def _go_on(self, end: End) -> None:
         """
@@ -137,11 +132,6 @@ class Publishing:
     def _begun(self, end: End) -> InFlight:
         ledger = self._link.ledger
         return InFlight(end.offset, end.next_message, *([ledger.noted] if ledger else []))
-
-    def _send(self, publisher: Publisher, batch: Outgoing) -> None:
-        base_offset, end, messages, time_ms, max_timestamp = batch
-        self.in_flight.sent(base_offset, end, len(messages), time_ms, max_timestamp)
-        publisher.send(batch.messages)
 
     def _connect(self) -> None:
         connecting = self._connecting = Deferred.fromCoroutine(self._keep_trying())
@@ -169,8 +159,8 @@ class Publishing:
 
     async def _open(self) -> None:
         link = self._link
-        if self._publisher:
-            await self._finish(self._publisher)
+        if self._sending:
+            await self._finish(self._sending)
         if self._was_open:
             await self._until_gone()
         end = await look(link)
@@ -189,9 +179,8 @@ class Publishing:
             publisher.close()
             raise
         self._go_on(end)
-        self._publisher, self._was_open = publisher, True
-        for batch in self._held(end.offset):
-            self._send(publisher, batch)
+        self._sending, self._was_open = Sending(publisher, self._held, self._window), True
+        self._sending.go_on(self.in_flight)
         self._moved()
 
     async def _until_gone(self) -> None:
@@ -206,17 +195,17 @@ class Publishing:
                 break
             await deferLater(link.clock, _LOOK_S)
 
-    async def _finish(self, publisher: Publisher) -> None:
+    async def _finish(self, sending: Sending) -> None:
         """
         End the stream once all that was sent is in the log. When the last publisher is gone, the broker writes what it
         has into files.
         """
-        self._publisher, finished = None, Deferred[None]()
+        self._sending, finished = None, Deferred[None]()
         self._finished = finished
-        publisher.finish()
+        sending.publisher.finish()
         await at_most(self._link.clock, _FINISH_S, finished)
         self._finished = None
-        publisher.close()
+        sending.publisher.close()
         self._settled_at = self._link.clock.seconds() + _FINISH_S
 
     def _answered(self, messages: int, last_message: int) -> None:
@@ -229,6 +218,8 @@ class Publishing:
             return
         if moved:
             self._moved()
+        if self._sending:
+            self._sending.go_on(self.in_flight)
 
     def _count_again(self, error: Shifted) -> None:
         """
@@ -239,20 +230,21 @@ class Publishing:
             if not self._connecting:
                 self._log.warn("{name}: {error}; the files are looked at", name=self._name, error=error)
                 self._connect()
-        elif self._publisher:
-            publisher, self._publisher = self._publisher, None
-            publisher.finish()  # what is broken off may leave a gap
+        elif self._sending:
+            sending, self._sending = self._sending, None
+            sending.publisher.finish()  # what is broken off may leave a gap
             self._shifted(error)
 
     def _broken(self, publisher: Publisher, error: RpcError) -> None:
         if self._finished:
             self._finished.callback(None)
             return
-        if publisher is not self._publisher:
+        sending = self._sending
+        if sending is None or publisher is not sending.publisher:
             return
-        self._publisher = None
+        self._sending = None
         self._log.info("{name}: the stream to its broker broke: {error}", name=self._name, error=error)
-        if not self.in_flight.is_empty:  # what was not flushed may be lost
+        if sending.is_behind or not self.in_flight.is_empty:  # what was not flushed may be lost
             self._connect()
 
     def _given_up(self, failure: Failure) -> None:
