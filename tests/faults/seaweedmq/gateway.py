@@ -51,6 +51,13 @@ class Gateway:
         places = [number for number, line in enumerate(lines) if "Traceback" in line]
         return ["\n".join(lines[max(number - 2, 0) : number + _LINES_SHOWN]) for number in places]
 
+    @property
+    def pid(self) -> int:
+        """
+        Of its process, while it runs.
+        """
+        return self._kafka.pid
+
     def start(self) -> float:
         """
         Start, and wait until clients can connect; the seconds that took.
@@ -79,13 +86,13 @@ class Gateway:
         """
         Let it sleep: its connections stay, and nothing is answered.
         """
-        os.kill(self._kafka.pid, signal.SIGSTOP)
+        os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
         """
         Let it go on after a pause.
         """
-        os.kill(self._kafka.pid, signal.SIGCONT)
+        os.kill(self.pid, signal.SIGCONT)
 
     def end(self) -> None:
         """
