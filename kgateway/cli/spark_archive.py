@@ -59,9 +59,18 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=_TASK_RECORDS,
         help=f"how many offsets a task of Spark takes, {_TASK_RECORDS} if not given",
     )
-    parser.add_argument("--codec", choices=_CODECS, default=_CODECS[0], help=f"{_CODECS[0]} if not given")
+    add_codec(parser)
     add_json(parser)
     add_topics(parser)
+
+
+def add_codec(parser: ArgumentParser) -> None:
+    """
+    How files are compressed.
+    """
+    parser.add_argument(
+        "--codec", choices=_CODECS, default=_CODECS[0], help=f"how files are compressed, {_CODECS[0]} if not given"
+    )
 
 
 def run(options: Namespace) -> Iterator[str]:

@@ -16,7 +16,7 @@ from kgateway.cli.control import add_json
 from kgateway.cli.layout import counted, right_aligned
 from kgateway.cli.pairs import positive
 from kgateway.cli.refused import Refused
-from kgateway.cli.spark_archive import place_of, summary
+from kgateway.cli.spark_archive import add_codec, place_of, summary
 from kgateway.cli.spark_archive import told as told_archive
 from kgateway.cli.spark_places import IN_A_FILER, PLACE, archived, folder, place
 from kgateway.cli.spark_progress import Progress
@@ -83,6 +83,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=_TASK_RECORDS,
         help=f"how many offsets of a topic a task of Spark takes, {_TASK_RECORDS} if not given",
     )
+    add_codec(parser)
     add_json(parser)
     add_topics(parser)
 
@@ -134,7 +135,8 @@ def _tabled(options: Namespace, spark: Any, topic: str) -> tuple[list[str], Any]
     from kgateway.spark.compact.tables import Table, made_of_archive
 
     began = time.monotonic()
-    table = Table(Snapshots((options.output / topic).absolute()), options.keep_tombstones, options.keep_keyless)
+    snapshots = Snapshots((options.output / topic).absolute())
+    table = Table(snapshots, options.keep_tombstones, options.keep_keyless, options.codec)
     with stages(spark, f"compacting {topic}"):
         if options.folder:
             made = made_of_archive(table, spark, folder(options, options.folder, topic))
@@ -181,7 +183,7 @@ def _compacted(options: Namespace, spark: Any, topic: str) -> tuple[list[str], A
         tombstones_before_ms=options.tombstones_before_ms,
         keep_keyless=options.keep_keyless,
     )
-    job = Compaction(spark, folder(options, options.folder, topic), aim)
+    job = Compaction(spark, folder(options, options.folder, topic), aim, options.codec)
     before = job.manifest
     with Progress(f"looking at {topic}", "files") as progress:
         for step in job.look():

@@ -33,7 +33,6 @@ from kgateway.spark.compact.rule import removed_by_key
 from kgateway.spark.compact.sources import by_partition, manifest_of
 
 FOLDER = "_compacting"
-_CODEC = "zstd"
 _TASKS_A_CORE = 4  # that are given to Spark at once
 
 
@@ -54,10 +53,11 @@ class Compaction:
     Of the archive of one topic, to which nobody else writes meanwhile.
     """
 
-    def __init__(self, spark: SparkSession, folder: Folder, aim: Aim) -> None:
+    def __init__(self, spark: SparkSession, folder: Folder, aim: Aim, codec: str = "zstd") -> None:
         self._spark = spark
         self._folder = folder
         self._aim = aim
+        self._codec = codec  # of files that are written anew
         self._ends: dict[int, int] = {}  # of what may go, in each partition
         self._going: tuple[PurePath, ...] = ()
         self.manifest = taken_over(folder, manifest_of(folder))
@@ -90,7 +90,7 @@ class Compaction:
         Remove them: how many files are done, of how many.
         """
         files = self._old_files() if self._going else []
-        target = Target(self._folder, self.manifest.identity, 0, _CODEC)
+        target = Target(self._folder, self.manifest.identity, 0, self._codec)
         done = 0
         for some in self._chunks(files):
             yield done, len(files)

@@ -26,7 +26,6 @@ from kgateway.spark.compact.sources import ARCHIVE, LOG, ArchiveSource, LogSourc
 from kgateway.spark.failures import Unreadable
 
 _ATTEMPTS = 5
-_CODEC = "zstd"
 _TIMES = "spark.sql.parquet.outputTimestampType"
 
 
@@ -50,6 +49,7 @@ class Table:
     snapshots: Snapshots
     keep_tombstones: bool = False
     keep_keyless: bool = False
+    codec: str = "zstd"  # of the files
 
     def make(self, spark: SparkSession, source: ArchiveSource | LogSource) -> Made:
         """
@@ -102,7 +102,7 @@ class Table:
         spark.conf.set(_TIMES, "TIMESTAMP_MICROS")  # which not only Spark reads
         try:
             found = latest(records, keep_tombstones=self.keep_tombstones)
-            found.write.option("compression", _CODEC).parquet(f"file:{making}")
+            found.write.option("compression", self.codec).parquet(f"file:{making}")
             if not self.keep_keyless:
                 check_keys(seen.get)
             snapshot = facts(_counted(spark, making))

@@ -4,6 +4,7 @@ Tables of latest values, made as the command does it, in the Spark of the tests.
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset as ds
 
@@ -26,7 +27,7 @@ class Tables:
     topics: Topics
     archives: Archives
     path: Path
-    options: dict[str, bool] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
 
     def of_archive(self, topic: str, folder: str = "latest") -> Made:
         """

@@ -8,6 +8,7 @@ import re
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from kgateway.cli.spark_stages import stages
@@ -15,6 +16,14 @@ from tests.spark.gateway import Topics, numbered
 from tests.spark.jobs import PATIENCE_S, Ended, Run, runner
 
 LOCAL = ("--master", "local[2]")
+
+
+def codecs(folder: Path) -> set[str]:
+    """
+    Of all Parquet files in it.
+    """
+    groups = [pq.ParquetFile(path).metadata.row_group(0) for path in folder.rglob("*.parquet")]
+    return {group.column(number).compression for group in groups for number in range(group.num_columns)}
 
 
 @pytest.fixture
@@ -31,8 +40,9 @@ def test_tables(topics: Topics, tmp_path: Path) -> None:
     Of a topic and of its archive, with a summary and nothing else; again, and nothing came.
     """
     topic, output, into = topics.make(*numbered(100), *numbered(100)), str(tmp_path / "latest"), str(tmp_path / "in")
-    done = Ended(topics, "compact", topic, "--output", output, *LOCAL)
+    done = Ended(topics, "compact", topic, "--output", output, "--codec", "gzip", *LOCAL)
     assert (done.code, done.err) == (0, "")
+    assert codecs(tmp_path / "latest") == {"GZIP"}
     lines = done.out.splitlines()
     assert lines[0] == f"topic {topic}"
     assert [line.split() for line in lines[2:4]] == [["0", "0", "99", "50"], ["1", "0", "99", "50"]]
@@ -52,8 +62,11 @@ def test_archives(topics: Topics, tmp_path: Path) -> None:
     """
     topic, into = topics.make(*numbered(100), *numbered(100)), str(tmp_path / "in")
     assert Ended(topics, "archive", topic, "--into", into, "--once", *LOCAL).code == 0
-    done = Ended(topics, "compact", "--in", into, "--in-place", "key", "--older-than", "1h", *LOCAL)
+    assert codecs(tmp_path / "in") == {"ZSTD"}
+    how = ("--in-place", "key", "--older-than", "1h", "--codec", "snappy")
+    done = Ended(topics, "compact", "--in", into, *how, *LOCAL)
     assert (done.code, done.err) == (0, "")
+    assert codecs(tmp_path / "in") == {"SNAPPY"}
     lines = done.out.splitlines()
     assert lines[1].split()[-1] == "removed"
     assert lines[2].split()[:4] + lines[2].split()[-1:] == ["0", "0", "99", "50", "50"]
