@@ -105,6 +105,7 @@ class Confluent:
                 "acks": how.acks,
                 "enable.idempotence": how.idempotent,
                 "batch.size": how.batch_bytes or 1_000_000,  # its default
+                "linger.ms": 1_000,  # until the flush: what is sent together is a batch, however slow the machine is
                 "message.max.bytes": REQUEST_BYTES_MAX,
                 "topic.metadata.propagation.max.ms": 1_000,  # how long an unknown topic may be about to come
             }
