@@ -33,7 +33,8 @@ def gateway(cluster: DevCluster, tmp_path: Path) -> Iterator[Gateway]:
 
 def test_what_it_is_too_slow_for_waits(cluster: DevCluster, gateway: Gateway) -> None:
     """
-    All of it is acknowledged when the broker goes on, and is there once, in order.
+    What is not refused for want of room is acknowledged when the broker goes on, and is there once, in order. How much
+    room there is for one partition is up to how many the cluster has.
     """
     name = f"slow-{uuid4().hex[:8]}"
     gateway.create(name, 1, "held", "batch")
@@ -46,8 +47,8 @@ def test_what_it_is_too_slow_for_waits(cluster: DevCluster, gateway: Gateway) ->
         growth = resident_bytes(gateway.pid) - before
         cluster.broker.resume()
         answers = [produced(client.answer(ProduceRequest, PRODUCE_VERSION, number)) for number in sent]
-    assert [(answer.error_code, answer.base_offset) for answer in answers] == [
-        (ErrorCode.NONE, number + 1) for number in range(_REQUESTS)
-    ]
     assert growth < _GROWTH_MAX, f"{growth / MIB:.0f} MiB"
-    assert [value[:8] for value in all_values(gateway, (name, 0))[1:]] == [value[:8] for value in values]
+    taken = [value for value, answer in zip(values, answers, strict=True) if answer.error_code == ErrorCode.NONE]
+    assert taken
+    assert {answer.error_code for answer in answers} <= {ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS}
+    assert all_values(gateway, (name, 0)) == [b"first", *taken]
