@@ -3,7 +3,8 @@ Bytes that are wanted for a while, in temporary files: they take none of the pro
 nobody else needs.
 
 The files have no names, so none outlives the process. The oldest is given up when there are too many; it is there until
-nothing refers to what is in it. What cannot be written stays in memory.
+nothing refers to what is in it. What cannot be written stays in memory, and is given up when what was written at that
+time is.
 """
 
 import os
@@ -23,24 +24,35 @@ _PIECES = 8_192  # in a file: each takes some memory
 
 class User(Protocol):
     """
-    Who refers to pieces.
+    Who refers to what is kept.
     """
 
-    def shrink(self) -> None:
+    def let_go(self) -> None:
         """
-        Refer no more to what is old, unless it must.
+        Refer no more to files of an age that is over.
         """
+
+
+class Age:
+    """
+    Of what was kept while one file was the newest.
+    """
+
+    __slots__ = ("is_over",)
+
+    def __init__(self) -> None:
+        self.is_over = False
 
 
 class _File:
-    __slots__ = ("__weakref__", "descriptor", "is_old", "pieces", "size")
+    __slots__ = ("__weakref__", "age", "descriptor", "pieces", "size")
 
     def __init__(self) -> None:
         file = tempfile.TemporaryFile(prefix="kgateway-", buffering=0)  # noqa: SIM115  # it closes with this
         weakref.finalize(self, file.close)
         self.descriptor = file.fileno()
         self.size = self.pieces = 0
-        self.is_old = False
+        self.age = Age()
 
     def append(self, data: Buffer) -> "Piece":
         start = end = self.size
@@ -69,13 +81,10 @@ class Piece:
         return self.size
 
     @property
-    def is_old(self) -> bool:
-        """
-        Whether its file is to go.
-        """
-        return self.file.is_old
+    def age(self) -> Age:
+        return self.file.age
 
-    def read(self) -> bytes:
+    def read(self) -> Buffer:
         """
         The bytes; an OSError where they cannot be had.
         """
@@ -85,7 +94,28 @@ class Piece:
         return data
 
 
-Stored = Piece | Buffer  # in a file, or in memory
+class InMemory:
+    """
+    Bytes that are in no file.
+    """
+
+    __slots__ = ("_data", "age")
+
+    def __init__(self, data: Buffer, age: Age) -> None:
+        self._data = data
+        self.age = age
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def read(self) -> Buffer:
+        """
+        The bytes.
+        """
+        return self._data
+
+
+Stored = Piece | InMemory
 
 
 class Spool:
@@ -99,30 +129,35 @@ class Spool:
         self._file_bytes = bytes_max // _FILES
         self._files: deque[_File] = deque()
         self._users: weakref.WeakSet[User] = weakref.WeakSet()
+        self._no_file = Age()
         self._fails = False
 
     def serve(self, user: User) -> None:
         """
-        Tell somebody when files become old.
+        Tell somebody when an age is over.
         """
         self._users.add(user)
 
-    def keep(self, data: bytes) -> Stored:
+    def keep(self, data: Buffer) -> Stored:
         """
-        Keep the bytes; themselves, where they could not be written.
+        Keep the bytes.
         """
         if not self._file_bytes:
-            return data
+            return InMemory(data, self._age)
         try:
             piece = self._newest().append(data)
         except OSError as error:
-            if not self._fails:
-                problem = "what was produced lately stays in memory, for {folder} takes no more: {error}"
-                self._log.warn(problem, folder=tempfile.gettempdir(), error=error)
-            self._fails = True
-            return data
+            before, self._fails = self._fails, True
+            if not before:
+                problem = "what was produced lately stays in memory, for temporary files take no more: {error}"
+                self._log.warn(problem, error=error)
+            return InMemory(data, self._age)
         self._fails = False
         return piece
+
+    @property
+    def _age(self) -> Age:
+        return self._files[-1].age if self._files else self._no_file
 
     def _newest(self) -> _File:
         """
@@ -133,9 +168,9 @@ class Spool:
             newest = _File()
             self._files.append(newest)
             if len(self._files) > _FILES:
-                self._files.popleft().is_old = True
+                self._files.popleft().age.is_over = self._no_file.is_over = True
                 for user in tuple(self._users):
-                    user.shrink()
+                    user.let_go()
         return newest
 
 
@@ -143,7 +178,7 @@ def read(found: Iterable[Stored]) -> list[Buffer]:
     """
     The bytes, in order; what follows one another in a file is read at once.
     """
-    return [stored.read() if isinstance(stored, Piece) else stored for stored in _together(found)]
+    return [stored.read() for stored in _together(found)]
 
 
 def _together(found: Iterable[Stored]) -> Iterator[Stored]:

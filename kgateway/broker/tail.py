@@ -7,7 +7,7 @@ until it is half of them, so that cutting costs nothing that grows with what is 
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from typing import Generic, TypeVar
 
 B = TypeVar("B", bound=Sized)  # a batch, or what stands for one and has its length
@@ -51,6 +51,13 @@ class Tail(Generic[B]):
         return self._batches[self._first] if self._first < len(self._batches) else None
 
     @property
+    def first_end(self) -> int:
+        """
+        The offset behind that.
+        """
+        return self._end_of(self._first)
+
+    @property
     def batches(self) -> list[B]:
         """
         All that is kept.
@@ -86,9 +93,17 @@ class Tail(Generic[B]):
         """
         return self._between(self._with(offset), len(self._batches))
 
+    def at(self, offset: int) -> tuple[B, int] | None:
+        """
+        The batch that has the offset, and the offset behind it.
+        """
+        place = self._with(offset)
+        batch = self._batches[place] if place < len(self._batches) else None
+        return None if batch is None else (batch, self._end_of(place))
+
     def size_from(self, offset: int) -> int:
         """
-        The bytes of these.
+        The bytes from that batch on.
         """
         return self._positions[-1] - self._positions[self._with(offset)]
 
@@ -103,6 +118,20 @@ class Tail(Generic[B]):
         Keep the oldest batch no more.
         """
         self._drop(self._first + 1)
+
+    def exchange(self, other: Callable[[B], B | None]) -> None:
+        """
+        Keep others in place of the oldest batches, as long as there are such.
+        """
+        for place in range(self._first, len(self._batches)):
+            batch = self._batches[place]
+            changed = None if batch is None else other(batch)
+            if changed is None:
+                break
+            self._batches[place] = changed
+
+    def _end_of(self, place: int) -> int:
+        return self._bases[place + 1] if place + 1 < len(self._bases) else self.end
 
     def _with(self, offset: int) -> int:
         """

@@ -7,12 +7,14 @@ import tempfile
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.logger import Logger, formatEvent
 
-from kgateway.broker.spool import Piece, Spool, Stored, read
+from kgateway.broker.spool import InMemory, Piece, Spool, Stored, read
 
 FILE_BYTES, FILES = 100, 16
 
@@ -34,8 +36,15 @@ class Counting:
 
     told = 0
 
-    def shrink(self) -> None:
+    def let_go(self) -> None:
         self.told += 1
+
+
+def in_memory(spool: Spool, data: bytes) -> InMemory:
+    stored = spool.keep(data)
+    assert isinstance(stored, InMemory)
+    assert (stored.read(), len(stored)) == (data, len(data))
+    return stored
 
 
 @given(st.lists(st.binary(min_size=1, max_size=60), max_size=60), st.data())
@@ -53,7 +62,8 @@ def test_neighbours_are_read_at_once() -> None:
     files = spool()
     pieces: list[Stored] = [files.keep(b"%d" % number) for number in range(6)]
     assert read(pieces) == [b"012345"]
-    assert read([*pieces[:2], *pieces[4:], b"memory", pieces[3]]) == [b"01", b"45", b"memory", b"3"]
+    some = [*pieces[:2], *pieces[4:], in_memory(Spool(0), b"memory"), pieces[3]]
+    assert read(some) == [b"01", b"45", b"memory", b"3"]
 
 
 def test_the_oldest_file_is_given_up() -> None:
@@ -65,10 +75,10 @@ def test_the_oldest_file_is_given_up() -> None:
     first, other = kept(files, b"a" * 50), kept(files, b"b" * 50)
     for _ in range(FILES - 1):
         kept(files, bytes(FILE_BYTES))
-    assert not first.is_old
+    assert not first.age.is_over
     newest = kept(files, b"one too many")
-    assert first.is_old
-    assert not newest.is_old
+    assert first.age.is_over
+    assert not newest.age.is_over
     assert user.told == 1
     descriptor, gone = first.file.descriptor, weakref.ref(first.file)
     del first
@@ -93,7 +103,7 @@ def test_files_have_no_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_none_are_wanted() -> None:
-    assert Spool(0).keep(b"some") == b"some"
+    assert not in_memory(Spool(0), b"some").age.is_over
 
 
 def test_what_cannot_be_written_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,9 +113,46 @@ def test_what_cannot_be_written_stays_in_memory(tmp_path: Path, monkeypatch: pyt
     folder = tmp_path / "later"
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     files = spool()
-    assert files.keep(b"some") == b"some"
+    first = in_memory(files, b"some")
     folder.mkdir()
     assert kept(files, b"more").read() == b"more"
+    assert not first.age.is_over
+    for _ in range(FILES + 1):
+        kept(files, bytes(FILE_BYTES))
+    assert first.age.is_over
+
+
+def test_no_place_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The operator is told once, until there is one; nothing fails.
+    """
+    told: list[Any] = []
+    monkeypatch.setattr(Spool, "_log", Logger(observer=cast(Any, told.append)))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc/nowhere"])
+    files = spool()
+    for _ in range(3):
+        in_memory(files, b"some")
+    assert len(told) == 1
+    assert "No usable temporary directory" in formatEvent(told[0])
+    monkeypatch.undo()
+    kept(files, b"more")
+
+
+def test_what_a_full_disk_left_in_memory_has_an_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    That of what was written before.
+    """
+    files = spool()
+    before = kept(files, b"before")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", _full)
+        there = in_memory(files, b"some")
+    assert there.age is before.age
+
+
+def _full(*_: object) -> int:
+    raise OSError(28, "No space left on device")
 
 
 def test_a_disk_that_is_full_amid_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +168,7 @@ def test_a_disk_that_is_full_amid_a_write(monkeypatch: pytest.MonkeyPatch) -> No
         return pwrite(descriptor, data[:3], position)
 
     monkeypatch.setattr(os, "pwrite", full)
-    assert files.keep(b"amid it") == b"amid it"
+    in_memory(files, b"amid it")
     monkeypatch.setattr(os, "pwrite", lambda descriptor, data, position: pwrite(descriptor, data[:2], position))
     behind = kept(files, b"behind")
     assert read([before, behind]) == [b"beforebehind"]

@@ -67,9 +67,9 @@ def test_what_is_cut_is_gone() -> None:
 
 def test_the_first_one_goes_alone() -> None:
     tail = filled(2, 3, 1)
-    assert tail.first == b"\0\0"
+    assert (tail.first, tail.first_end) == (b"\0\0", 2)
     tail.drop_first()
-    assert (tail.start, tail.size, tail.first) == (2, 4, b"\1\1\1")
+    assert (tail.start, tail.size, tail.first, tail.first_end) == (2, 4, b"\1\1\1", 5)
     tail.cut(6)
     assert tail.first is None
 
@@ -82,6 +82,33 @@ def test_what_comes_from_an_offset_on() -> None:
     found = [[batch[0] for batch in tail.from_offset(offset)] for offset in (9, 10, 11, 12, 15, 16)]
     assert found == [[0, 1, 2], [0, 1, 2], [0, 1, 2], [1, 2], [2], []]
     assert [tail.size_from(offset) for offset in (9, 11, 12, 15, 16)] == [6, 6, 4, 1, 0]
+
+
+def test_one_batch() -> None:
+    """
+    By an offset that it has; before all, the first; behind all, none.
+    """
+    tail = filled(2, 3, 1, start=10)
+    found = [tail.at(offset) for offset in (9, 10, 11, 12, 14, 15, 16)]
+    assert [None if each is None else (each[0][0], each[1]) for each in found] == [
+        (0, 12),
+        (0, 12),
+        (0, 12),
+        (1, 15),
+        (1, 15),
+        (2, 16),
+        None,
+    ]
+    tail.cut(12)
+    assert tail.at(10) == (b"\1\1\1", 15)
+    assert Tail[bytes](5).at(5) is None
+
+
+def test_others_in_place_of_the_oldest() -> None:
+    tail = filled(2, 3, 1, 1)
+    tail.drop_first()
+    tail.exchange(lambda batch: bytes(len(batch)) if batch != b"\3" else None)
+    assert tail.batches == [b"\0\0\0", b"\0", b"\3"]
 
 
 @given(

@@ -3,7 +3,7 @@ A partition whose newest records are at hand, and all others in SeaweedMQ's log 
 let go.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
@@ -76,9 +76,15 @@ class FiledPartition(OwnedPartition):
         stop = self.high_watermark
         if offset >= stop:
             return self._read([], isolation)
-        if offset >= self._lately.start:
-            return self._read(self._lately.read(offset, max_bytes, at_least_one, stop), isolation)
-        reading = self._cold.read(offset, max_bytes, at_least_one, min(stop, self._lately.start))
+        until = self._lately.start
+        if offset >= until:
+            try:
+                return self._read(self._lately.read(offset, max_bytes, at_least_one, stop), isolation)
+            except KafkaError:
+                if offset >= self._safe:
+                    raise
+            until = self._safe
+        reading = self._cold.read(offset, max_bytes, at_least_one, min(stop, until))
         return reading.addCallbacks(self._read, self._unreadable, (isolation,))
 
     def expire(self) -> Deferred[None]:
@@ -149,18 +155,18 @@ class FiledPartition(OwnedPartition):
         aborted: list[Aborted] | None = [] if isolation is Isolation.READ_COMMITTED else None
         return Read(found, sum(map(len, found)), self.high_watermark, self.last_stable, self.log_start, aborted)
 
-    def _to_search(self) -> tuple[list[Batch], Searching | None]:
+    def _to_search(self) -> tuple[Iterator[Batch], Searching | None]:
         """
         The batches that can be read and are in no file, and what finds records in files, if there are older ones.
         """
         self._check_owned()
-        held = [batch for data in self._lately.from_offset(self._safe) for batch in batches(data)]
-        readable = [batch for batch in held if batch.header.base_offset < self.high_watermark]
-        start, link = self._safe, self._link
+        held = (batch for data in self._lately.all_from(self._safe) for batch in batches(data))
+        stop, start, link = self.high_watermark, self._safe, self._link
+        readable = (batch for batch in held if batch.header.base_offset < stop)
         if start <= self.log_start:
             return readable, None
         ledger = self._ledger.ledger if self._ledger else None
-        return readable, Searching(link.history, self._form, ledger, self.log_start, min(start, self.high_watermark))
+        return readable, Searching(link.history, self._form, ledger, self.log_start, min(start, stop))
 
     def _unreadable(self, failure: Failure) -> Failure:
         self._check_owned()

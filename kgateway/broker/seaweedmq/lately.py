@@ -4,8 +4,9 @@ is in no file of the cluster yet is published out of it again where a broker is 
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
-from kgateway.broker.spool import Piece, Spool, Stored, read
+from kgateway.broker.spool import InMemory, Piece, Spool, Stored, read
 from kgateway.broker.tail import Tail
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.types import Buffer
@@ -37,12 +38,19 @@ class Lately:
         """
         return self._tail.start
 
+    @property
+    def unsafe(self) -> int:
+        """
+        How many bytes are not known to be in files of the cluster.
+        """
+        return self._tail.size_from(self._safe)
+
     def add(self, data: bytes, base_offset: int, end: int) -> None:
         """
         One more batch.
         """
         stored = self._spool.keep(data)
-        if not isinstance(stored, Piece):
+        if isinstance(stored, InMemory):
             self._in_memory += len(data)
         self._tail.add(stored, base_offset, end)
 
@@ -52,35 +60,51 @@ class Lately:
         """
         return _read(self._tail.read(offset, max_bytes, at_least_one, stop)[0])
 
-    def unsafe(self) -> int:
+    def each_from(self, offset: int) -> Iterator[Buffer]:
         """
-        How many bytes are in no file of the cluster.
+        Each batch from the one on that has the offset, as they are when it is their turn.
         """
-        return self._tail.size_from(self._safe)
-
-    def from_offset(self, offset: int) -> Iterator[Buffer]:
-        """
-        Each batch from the one on that has the offset.
-        """
-        for stored in self._tail.from_offset(offset):
+        while (found := self._tail.at(offset)) is not None:
+            stored, offset = found
             yield from _read([stored])
+
+    def all_from(self, offset: int) -> Iterator[Buffer]:
+        """
+        All batches from the one on that has the offset, as they are now; each is read when it is its turn.
+        """
+        return (data for stored in self._tail.from_offset(offset) for data in _read([stored]))
 
     def safe_to(self, offset: int) -> None:
         """
         All before the offset is in files of the cluster, and may go.
         """
         self._safe = offset
-        self.shrink()
+        self._shrink()
 
-    def shrink(self) -> None:
+    def let_go(self) -> None:
+        self._shrink()
+        self._tail.exchange(self._without_file)
+
+    def _shrink(self) -> None:
         tail, memory_bytes = self._tail, self._memory_bytes()
-        while tail.start < self._safe and tail.first is not None:
-            first = tail.first
-            if not (self._in_memory > memory_bytes or (isinstance(first, Piece) and first.is_old)):
+        while (first := tail.first) is not None and tail.first_end <= self._safe:
+            if not (first.age.is_over or self._in_memory > memory_bytes):
                 break
-            if not isinstance(first, Piece):
+            if isinstance(first, InMemory):
                 self._in_memory -= len(first)
             tail.drop_first()
+
+    def _without_file(self, stored: Stored) -> Stored | None:
+        """
+        What must stay keeps no file of an age that is over, which has much else.
+        """
+        if not stored.age.is_over:
+            return None
+        if isinstance(stored, Piece):
+            with suppress(OSError):  # who needs it is told
+                stored = InMemory(stored.read(), stored.age)
+                self._in_memory += len(stored)
+        return stored
 
 
 def _read(found: list[Stored]) -> list[Buffer]:

@@ -137,14 +137,14 @@ class SeaweedMQPartition(FiledPartition):
     def _keep(self, batch: Batch) -> None:
         self._link.demand_ownership()
         self._form.check(self.topic.config)
-        if (waiting := self._lately.unsafe()) > self._held_bytes():
+        if (waiting := self._lately.unsafe) > self._held_bytes():
             reason = f"{waiting} bytes of {self.topic.name}-{self.index} wait for SeaweedMQ; try again"
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, reason)
         base_offset = self.log_end
         data = b"".join(placed(batch, base_offset, self.leader_epoch))
         outgoing = self._outgoing(read_batch(data))
-        self.log_end = outgoing.end
         self._lately.add(data, base_offset, outgoing.end)
+        self.log_end = outgoing.end
         self._publishing.publish(outgoing)
         self._flushes.published()
 
@@ -169,7 +169,7 @@ class SeaweedMQPartition(FiledPartition):
         """
         What was appended from this offset on, which may be amid a batch.
         """
-        for data in self._lately.from_offset(offset):
+        for data in self._lately.each_from(offset):
             outgoing = self._outgoing(read_batch(data))
             there = max(offset - outgoing.base_offset, 0) if len(outgoing.messages) > 1 else 0
             yield outgoing._replace(messages=outgoing.messages[there:])

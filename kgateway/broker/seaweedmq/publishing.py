@@ -96,7 +96,7 @@ class Publishing:
         Publish what has come meanwhile, and what comes.
         """
         self._paused = False
-        if any(self._held(self.in_flight.flushed)):
+        if self._is_holding():
             self._connect()
 
     def follow(self, end: End) -> bool:
@@ -218,8 +218,27 @@ class Publishing:
             return
         if moved:
             self._moved()
-        if self._sending:
-            self._sending.go_on(self.in_flight)
+        self._send_more()
+
+    def _send_more(self) -> None:
+        """
+        What waits for answers may go. Where it cannot be read it is tried again and again, by another stream.
+        """
+        sending = self._sending
+        if sending:
+            try:
+                sending.go_on(self.in_flight)
+            except (*CLUSTERS_ERRORS, KafkaError):
+                self._sending = None
+                sending.publisher.close()
+                if self._connecting is None:
+                    self._connect()
+
+    def _is_holding(self) -> bool:
+        try:
+            return next(self._held(self.in_flight.flushed), None) is not None
+        except (*CLUSTERS_ERRORS, KafkaError):  # it is there, and cannot be read just now
+            return True
 
     def _count_again(self, error: Shifted) -> None:
         """

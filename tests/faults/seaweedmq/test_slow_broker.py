@@ -2,7 +2,7 @@
 A broker of SeaweedMQ that stands still for a while: what is produced meanwhile waits, and takes little memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,7 +16,8 @@ from tests.faults.process import MIB, resident_bytes
 from tests.faults.seaweedmq.asking import all_values, produce_until_taken
 from tests.faults.seaweedmq.gateway import Gateway
 
-_REQUESTS, _VALUE_BYTES = 100, 1_000_000
+_VALUES = [b"%08d" % number + bytes(1_000_000) for number in range(100)]
+_PATIENCE_S = 60
 _GROWTH_MAX = 64 * MIB  # with 32 MiB on their way to brokers, and some requests that are being read
 
 
@@ -31,24 +32,53 @@ def gateway(cluster: DevCluster, tmp_path: Path) -> Iterator[Gateway]:
         found.end()
 
 
+def sent(gateway: Gateway, cluster: DevCluster, name: str, form: str) -> tuple[Client, list[int], int]:
+    """
+    Send the values while the broker stands still; by whom, as which requests, and by how much the gateway has grown.
+    """
+    gateway.create(name, 1, "held", form)
+    client = Client(gateway.port, patience_s=_PATIENCE_S)
+    produce_until_taken(client, (name, 0), b"first")
+    before = resident_bytes(gateway.pid)
+    cluster.broker.pause()
+    numbers = [client.send(produce_request(name, batch_of(value)), PRODUCE_VERSION) for value in _VALUES]
+    return client, numbers, resident_bytes(gateway.pid) - before
+
+
+def taken(client: Client, numbers: Sequence[int]) -> list[bytes]:
+    """
+    The values of requests that are acknowledged; others are refused for want of room, which a partition has as much of
+    as others of the cluster leave it.
+    """
+    answers = [produced(client.answer(ProduceRequest, PRODUCE_VERSION, number)) for number in numbers]
+    assert {answer.error_code for answer in answers} <= {ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS}
+    found = [value for value, answer in zip(_VALUES, answers, strict=True) if answer.error_code == ErrorCode.NONE]
+    assert found
+    return found
+
+
 def test_what_it_is_too_slow_for_waits(cluster: DevCluster, gateway: Gateway) -> None:
     """
-    What is not refused for want of room is acknowledged when the broker goes on, and is there once, in order. How much
-    room there is for one partition is up to how many the cluster has.
+    What is taken is acknowledged when the broker goes on, and is there once, in order.
     """
     name = f"slow-{uuid4().hex[:8]}"
-    gateway.create(name, 1, "held", "batch")
-    values = [b"%08d" % number + bytes(_VALUE_BYTES) for number in range(_REQUESTS)]
-    with Client(gateway.port) as client:
-        produce_until_taken(client, (name, 0), b"first")
-        before = resident_bytes(gateway.pid)
-        cluster.broker.pause()
-        sent = [client.send(produce_request(name, batch_of(value)), PRODUCE_VERSION) for value in values]
-        growth = resident_bytes(gateway.pid) - before
+    client, numbers, growth = sent(gateway, cluster, name, "batch")
+    with client:
         cluster.broker.resume()
-        answers = [produced(client.answer(ProduceRequest, PRODUCE_VERSION, number)) for number in sent]
+        values = taken(client, numbers)
     assert growth < _GROWTH_MAX, f"{growth / MIB:.0f} MiB"
-    taken = [value for value, answer in zip(values, answers, strict=True) if answer.error_code == ErrorCode.NONE]
-    assert taken
-    assert {answer.error_code for answer in answers} <= {ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS}
-    assert all_values(gateway, (name, 0)) == [b"first", *taken]
+    assert all_values(gateway, (name, 0)) == [b"first", *values]
+
+
+@pytest.mark.parametrize("form", ["batch", "record"])
+def test_what_waits_goes_to_the_next_broker(form: str, cluster: DevCluster, gateway: Gateway) -> None:
+    """
+    Where this one is killed.
+    """
+    name = f"next-{uuid4().hex[:8]}"
+    client, numbers, _ = sent(gateway, cluster, name, form)
+    with client:
+        cluster.broker.kill()
+        cluster.start_broker()
+        values = taken(client, numbers)
+    assert all_values(gateway, (name, 0)) == [b"first", *values]

@@ -64,6 +64,8 @@ class Channel:
 
         def again(failure: Failure) -> Deferred[ResponseT]:
             failure.trap(NotTaken)
+            if deadline - self._clock.seconds() <= _NOT_TAKEN_S:
+                raise RpcError(Status.DEADLINE_EXCEEDED, f"{method.path} was not taken within {timeout:g} s")
             return deferLater(self._clock, _NOT_TAKEN_S).addCallback(lambda _: attempt())
 
         return attempt()

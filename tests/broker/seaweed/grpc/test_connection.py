@@ -314,7 +314,10 @@ def test_a_call_that_is_never_taken_ends_in_its_time() -> None:
         link.pump()
         peer.clock.advance(0.05)
         link.pump()
-    assert [error.status for error in failed] == [Status.DEADLINE_EXCEEDED]
+    assert [str(error) for error in failed] == [f"DEADLINE_EXCEEDED: {METHOD.path} was not taken within 0.12 s"]
+    peer.clock.advance(1)
+    link.pump()
+    assert len(link.requests()) == 3, "none goes out that could not be answered in time"
 
 
 def test_nobody_makes_a_call_again_that_was_cancelled_meanwhile() -> None:
