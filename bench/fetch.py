@@ -66,10 +66,10 @@ def count_bytes(port: int, topic: str = TOPIC, isolation_level: int = 0) -> None
                 data = client.ask(asked, _VERSION).responses[0].partitions[0].records
                 if not data:
                     break
-                offset = _end(data)
+                offset = batches_end(data)
 
 
-def _end(data: memoryview) -> int:
+def batches_end(data: memoryview) -> int:
     """
     The offset behind the last batch.
     """

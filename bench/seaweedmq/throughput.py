@@ -19,6 +19,7 @@ from bench.kafka.rounds import Plan, Workload
 from bench.kafka.servers import Server
 from bench.kafka.table import Measured, Row, at_least
 from bench.produce import LARGE, PARTITIONS, RECORD_BYTES, producer
+from bench.seaweedmq.counting import Offsets, count_bytes
 from bench.seaweedmq.servers import all_taken, broker_pid, config_of, is_ours, topic_of, values_of
 from bench.work import cost
 from tests.faults.process import MIB, cpu_seconds, peak_resident_bytes, resident_bytes
@@ -31,6 +32,8 @@ _GOALS = {"batch": at_least(10), "record": at_least(3), "plain": at_least(3)}
 _REQUESTS = {**LARGE, "batch.size": 900_000, "message.max.bytes": 1_000_000}
 _PATIENCE_S = 60
 _AT_ONCE = 10_000
+_TIMES = 4  # what was written last is counted, which takes a tenth of a second
+_INDEXES = range(PARTITIONS)
 
 
 def workload(form: str) -> Workload:
@@ -51,6 +54,7 @@ def workload(form: str) -> Workload:
         Row(f"produce, form {form}", "MB/s", _GOALS[form], "GB", broker),
         Row(f"resident at most until then, form {form}; goal: under 191", "MiB"),
         Row(f"consume what was written last, form {form}", "MB/s", _GOALS[form], "GB", broker),
+        Row(f"the same, a client that counts, form {form}", "MB/s", _GOALS[form], "GB", broker),
         Row(f"consume what was written first, form {form}", "MB/s", _GOALS[form], "GB", broker),
         Row(f"resident after that, form {form}", "MiB"),
     ]
@@ -63,23 +67,37 @@ def _measured(server: Server, topic: str, count: int, last: int, first: int) -> 
     with all_taken(server, topic, count, PARTITIONS):
         found = [_cost(server, count, partial(send, client, topic, values, count))]
     found.append(Measured(peak_resident_bytes(server.pid) / MIB))
-    for read_count, is_last in ((last, True), (first, False)):
-        if is_ours(server) and not is_last:
-            server.stop()
-            server.start()
-        # One that has read before would first wait for its fetch at the end of the log.
-        reader = consumer(server.bootstrap, **LARGE_FETCHES)
-        ends = [_end(reader, topic, index) for index in range(PARTITIONS)]
-        starts = [end - read_count // PARTITIONS if is_last else 0 for end in ends]
-        places = [TopicPartition(topic, index, start) for index, start in enumerate(starts)]
-        found.append(_cost(server, read_count, partial(_read, reader, places, read_count)))
-        reader.close()
+    ends = _ends(server, topic)
+    starts = {index: end - last // PARTITIONS for index, end in ends.items()}
+    found.append(_consumed(server, topic, starts, last))
+    found.append(_cost(server, last * _TIMES, partial(_counted, server, topic, starts, ends)))
+    if is_ours(server):
+        server.stop()
+        server.start()
+    found.append(_consumed(server, topic, dict.fromkeys(ends, 0), first))
     return [*found, Measured(resident_bytes(server.pid) / MIB)]
 
 
-def _end(reader: Consumer, topic: str, index: int) -> int:
-    _, end = reader.get_watermark_offsets(TopicPartition(topic, index), _PATIENCE_S)
-    return int(end)
+def _ends(server: Server, topic: str) -> dict[int, int]:
+    reader = consumer(server.bootstrap)
+    ends = {index: reader.get_watermark_offsets(TopicPartition(topic, index), _PATIENCE_S)[1] for index in _INDEXES}
+    reader.close()
+    return ends
+
+
+def _consumed(server: Server, topic: str, starts: Offsets, count: int) -> Measured:
+    reader = consumer(server.bootstrap, **LARGE_FETCHES)
+    for index in _INDEXES:  # one that knows the server already; one that has read would first wait for its last fetch
+        reader.get_watermark_offsets(TopicPartition(topic, index), _PATIENCE_S)
+    places = [TopicPartition(topic, index, start) for index, start in starts.items()]
+    found = _cost(server, count, partial(_read, reader, places, count))
+    reader.close()
+    return found
+
+
+def _counted(server: Server, topic: str, starts: Offsets, ends: Offsets) -> None:
+    for _ in range(_TIMES):
+        count_bytes(server.bootstrap, topic, starts, ends)
 
 
 def _cost(server: Server, count: int, work: partial[None]) -> Measured:

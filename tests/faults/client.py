@@ -28,8 +28,8 @@ class Client:
     One connection.
     """
 
-    def __init__(self, port: int, *, patience_s: float = PATIENCE_S) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), patience_s)
+    def __init__(self, port: int, *, host: str = "127.0.0.1", patience_s: float = PATIENCE_S) -> None:
+        self.socket = socket.create_connection((host, port), patience_s)
         self._correlation_id = 0
 
     def send(self, request: Message, version: int) -> int:
