@@ -123,13 +123,17 @@ class BatchBuilder:
         """
         Add a record.
         """
-        base_timestamp = self._base_timestamp if self.count else timestamp
-        encoded = _body(timestamp - base_timestamp, self.count, key, value, headers)
-        self._bodies += _varint(len(encoded))
-        self._bodies += encoded
-        self._base_timestamp = base_timestamp
-        self._max_timestamp = max(self._max_timestamp, timestamp) if self.count else timestamp
-        self.count += 1
+        count = self.count
+        base_timestamp = self._base_timestamp if count else timestamp
+        encoded = _body(timestamp - base_timestamp, count, key, value, headers)
+        bodies = self._bodies
+        bodies += _varint(len(encoded))
+        bodies += encoded
+        if not count:
+            self._base_timestamp = self._max_timestamp = timestamp
+        elif timestamp > self._max_timestamp:
+            self._max_timestamp = timestamp
+        self.count = count + 1
 
     def build(self) -> bytes:
         """
