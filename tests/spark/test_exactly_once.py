@@ -11,10 +11,14 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from kgateway.client.partitioning import partition_of
 from kgateway.spark.exactly_once import sink as sink_module
+from kgateway.spark.exactly_once.placing import apart
 from kgateway.spark.failures import WrongOption
+from kgateway.spark.options import ONCE, Options
+from kgateway.spark.writing import writing_of
 from pyspark_kgateway import exactly_once
 from tests.spark.gateway import PARTITIONS, Topics, numbered
 
@@ -214,6 +218,23 @@ def test_tasks_that_are_tried_again(topics: Topics, stream: Stream, monkeypatch:
     failure = str(stream.run(exactly_once(**stream.options())).exception())
     assert "batch 3 could not be written: in each of 2 tries Spark began a task again" in failure
     assert told(topics, stream.sink) == list(range(30))
+
+
+def test_rows_without_a_key(topics: Topics, stream: Stream) -> None:
+    """
+    Those of a task go to one partition, which is the same when it runs again, and another one in the next batch.
+    """
+    options = Options(stream.options(), ONCE)
+    frame = topics.spark.range(20, numPartitions=2).selectExpr("cast(id as string) as value")
+    writing = writing_of(options, to_arrow_schema(frame.schema, timezone="UTC"))
+
+    def placed(number: int) -> list[tuple[int, int]]:
+        return sorted((int(row.value), row.partition) for row in apart(frame, number, writing, 2).collect())
+
+    first = placed(0)
+    assert [where for _, where in first] == [0] * 10 + [1] * 10
+    assert placed(0) == first
+    assert placed(1) == [(value, 1 - where) for value, where in first]
 
 
 def test_rows_name_topics_and_partitions(topics: Topics, stream: Stream) -> None:

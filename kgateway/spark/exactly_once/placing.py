@@ -1,14 +1,17 @@
 """
 Says of each row to which partition it goes, before it is sent: in a transaction one task has all rows of a partition.
+
+Spark may run one of these tasks again when some of those that write have theirs already, as where the machine is gone
+that has what came of it. So a row goes to the same partition each time.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from random import randrange
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
 
@@ -23,12 +26,12 @@ _BYTES = {"key", "value"}
 _ORDER = ("key", "value", "headers", "partition", "topic")
 
 
-def apart(frame: DataFrame, writing: Writing, tasks: int) -> DataFrame:
+def apart(frame: DataFrame, number: int, writing: Writing, tasks: int) -> DataFrame:
     """
-    The rows with their partitions, all that go to the same in the same task.
+    The rows of a batch with their partitions, all that go to the same in the same task.
     """
     placed = _plain(frame, writing.topic)
-    place = Placing(writing)
+    place = Placing(number, writing)
 
     # Without an annotation of its own Spark would take the class for another kind of function.
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -56,19 +59,23 @@ class Placing:
     A task that knows how many partitions a topic has.
     """
 
-    def __init__(self, writing: Writing) -> None:
+    def __init__(self, number: int, writing: Writing) -> None:
+        self._number = number
         self._writing = writing
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """
         The same rows, with partitions.
         """
+        context = TaskContext.get()
+        assert context
+        turn = self._number + context.partitionId()
         with self._writing.telling(), self._writing.reached() as cluster:
             counts: dict[str, int] = {}
             for batch in batches:
-                yield self._placed(batch, cluster, counts)
+                yield self._placed(batch, turn, cluster, counts)
 
-    def _placed(self, batch: pa.RecordBatch, cluster: Cluster, counts: dict[str, int]) -> pa.RecordBatch:
+    def _placed(self, batch: pa.RecordBatch, turn: int, cluster: Cluster, counts: dict[str, int]) -> pa.RecordBatch:
         topics, place = batch.column("topic"), batch.schema.get_field_index("partition")
         found = batch.column(place)
         for topic in pc.unique(topics).to_pylist():
@@ -76,16 +83,17 @@ class Placing:
                 raise Unwritten("a row has no topic")
             if topic not in counts:
                 counts[topic] = _partitions(cluster, topic)
-            chosen = _chosen(batch.column("key"), counts[topic])
+            chosen = _chosen(batch.column("key"), turn, counts[topic])
             found = pc.if_else(pc.equal(topics, topic), pc.coalesce(found, chosen), found)
         return batch.set_column(place, batch.schema.field(place), found)
 
 
-def _chosen(keys: pa.Array, partitions: int) -> pa.Array:
+def _chosen(keys: pa.Array, turn: int, partitions: int) -> pa.Array:
     """
-    Rows with a key go where they always do, those without all to one partition, which is another one the next time.
+    Rows with a key go where they always do, those without all to one partition, which is another one for the next task,
+    and in the next batch.
     """
-    anywhere = pa.scalar(randrange(partitions), pa.int32())
+    anywhere = pa.scalar(turn % partitions, pa.int32())
     placed = pa.array(partitions_of(keys, partitions).astype(np.int32))
     return pc.if_else(pc.is_null(keys), anywhere, placed)
 

@@ -80,7 +80,7 @@ class Sink:
         Whether it is written for good: not so where Spark has begun a task twice.
         """
         try:
-            told = _run(frame, transaction, writing)
+            told = _run(frame, number, transaction, writing)
             _check(told)
             is_whole = all(row.problem is None for row in told)
             if is_whole:
@@ -101,7 +101,7 @@ def _abort(transaction: Transaction) -> None:
         transaction.end(commits=False)
 
 
-def _run(frame: DataFrame, transaction: Transaction, writing: Writing) -> list[Any]:
+def _run(frame: DataFrame, number: int, transaction: Transaction, writing: Writing) -> list[Any]:
     """
     What all tasks say.
     """
@@ -112,7 +112,7 @@ def _run(frame: DataFrame, transaction: Transaction, writing: Writing) -> list[A
     def run(batches: Any) -> Any:
         return task(batches)
 
-    return [*apart(frame, writing, tasks).mapInArrow(run, TOLD).collect()]
+    return [*apart(frame, number, writing, tasks).mapInArrow(run, TOLD).collect()]
 
 
 def _check(told: Iterable[Any]) -> None:
