@@ -5,6 +5,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,6 +114,20 @@ def test_abort(kafka: Kafka, transactions: Transactions) -> None:
     code, text = transactions("abort", "aborted", "--yes")
     assert "has no transaction open" in str(code)
     assert text == ""
+
+
+def test_abort_what_may_take_longer_than_is_allowed_by_now(
+    tmp_path: Path, transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The server's limit may be lower than it was when the producer began.
+    """
+    data = ("--broker", f"log:{tmp_path / 'data'}")
+    with Kafka(*data, folder=tmp_path) as before, writing(before, "long"):
+        pass
+    with Kafka(*data, "--transaction-max-timeout-ms", "1000", folder=tmp_path) as lower:
+        monkeypatch.setenv("KGATEWAY_BOOTSTRAP", lower.bootstrap)
+        assert transactions("abort", "long", "--yes") == (0, "long: aborted\n")
 
 
 def test_abort_what_hangs(kafka: Kafka, transactions: Transactions) -> None:
