@@ -5,6 +5,9 @@ Of each producer id it keeps the epoch and the last five batches. A batch that i
 offset it got then; one that follows the last is new; any other is out of order. A producer that is not known may begin
 with any sequence number: what it sent before may have been deleted, or it was silent for so long that it was forgotten.
 
+Where the first batch of a transaction was sent back, to come again, those that were sent behind it do not overtake it,
+though nothing else is known of the producer (KIP-890).
+
 Batches without a sequence number are those that coordinators write. Of them the epoch counts: the producer's next
 batch in it begins at 0. A marker ends the producer's transaction, and tells of its coordinator.
 """
@@ -24,6 +27,7 @@ NO_EPOCH = -1
 SEQUENCE_MAX = (1 << 31) - 1
 EXPIRY_MS = 86_400_000  # as producer.id.expiration.ms
 EXPIRED_AT_ONCE = 10
+SENT_BACK = 1_000
 
 
 class Written(NamedTuple):
@@ -69,6 +73,8 @@ class ProducerTable:
     expiry_ms: int = EXPIRY_MS
     producers: OrderedDict[int, Producer] = field(default_factory=OrderedDict)  # that were seen longest ago come first
     transactions: PartitionTransactions = field(default_factory=PartitionTransactions)
+    # Sequence numbers, by producer id and epoch.
+    _sent_back: dict[tuple[int, int], int] = field(default_factory=dict, compare=False)
 
     def has_open(self, producer_id: int, epoch: int) -> bool:
         """
@@ -89,6 +95,15 @@ class ProducerTable:
         self._check(header, producer)
         return None
 
+    def send_back(self, header: BatchHeader) -> None:
+        """
+        This batch is refused for now, and comes again.
+        """
+        who, sequence = (header.producer_id, header.producer_epoch), header.base_sequence
+        self._sent_back[who] = min(sequence, self._sent_back.get(who, sequence))
+        if len(self._sent_back) > SENT_BACK:
+            del self._sent_back[next(iter(self._sent_back))]
+
     def _check(self, header: BatchHeader, producer: Producer | None) -> None:
         epoch = producer.epoch if producer else NO_EPOCH
         if header.producer_epoch < epoch:
@@ -100,9 +115,13 @@ class ProducerTable:
             reason = f"producer {header.producer_id} sends a batch of no transaction, and has one open here"
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, reason)
         # A client may send an id without an epoch; Kafka, too, has no order for its batches then.
-        if producer is None or epoch == NO_EPOCH or header.base_sequence < 0:
+        if header.base_sequence < 0 or (producer and epoch == NO_EPOCH):
             return
-        expected = _next_sequence(producer, header.producer_epoch)
+        if producer:
+            expected = _next_sequence(producer, header.producer_epoch)
+        else:
+            sent_back = self._sent_back.get((header.producer_id, header.producer_epoch), header.base_sequence)
+            expected = min(sent_back, header.base_sequence)
         if header.base_sequence != expected:
             _refuse(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -148,6 +167,8 @@ class ProducerTable:
             coordinator_epoch = producer.coordinator_epoch if producer else NO_EPOCH
             producer = self.producers[header.producer_id] = Producer(header.producer_epoch, now_ms, coordinator_epoch)
         producer.seen_ms = now_ms
+        if self._sent_back:
+            self._sent_back.pop((header.producer_id, header.producer_epoch), None)
         self.producers.move_to_end(header.producer_id)
         if header.base_sequence >= 0:
             written = Written(header.base_sequence, last_sequence(header), base_offset, header.max_timestamp)

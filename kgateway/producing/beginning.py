@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 
 from kgateway.cluster.view import Topic
 from kgateway.context import Context
+from kgateway.interfaces import IPartition
 from kgateway.messages.produce import ProduceRequest
 from kgateway.records.batch import TRANSACTIONAL_BIT, Batch
 from kgateway.transactions.joining import Dialect, beginner, join
@@ -57,13 +58,20 @@ async def _join_all(beginning: Mapping[Identity, Set[Place]], request: ProduceRe
         await _join(who, places, request, context)
 
 
-async def allowed(batch: Batch, place: Place, request: ProduceRequest, context: Context) -> None:
+async def allowed(batch: Batch, place: Place, partition: IPartition, request: ProduceRequest, context: Context) -> None:
     """
     Ask the coordinator of a batch that is made; a KafkaError where it is no part of a transaction and should be.
     """
-    if batch.header.attributes & TRANSACTIONAL_BIT:
-        check_named(request)
-        await _join(Identity(batch.header.producer_id, batch.header.producer_epoch), {place}, request, context)
+    header = batch.header
+    if not header.attributes & TRANSACTIONAL_BIT:
+        return
+    check_named(request)
+    try:
+        await _join(Identity(header.producer_id, header.producer_epoch), {place}, request, context)
+    except KafkaError as error:
+        if error.code.retriable:
+            partition.producers().send_back(header)
+        raise
 
 
 async def _join(who: Identity, places: Set[Place], request: ProduceRequest, context: Context) -> None:

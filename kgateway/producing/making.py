@@ -76,7 +76,8 @@ async def _write(topic: Topic, index: int, making: Made, writing: Writing) -> An
     try:
         batch = await making
         if batch is not None:
-            await allowed(batch, Place(topic.name, index), writing.request, writing.context)
+            partition = writing.context.broker.partition(topic.id, index)
+            await allowed(batch, Place(topic.name, index), partition, writing.request, writing.context)
     except Exception as error:
         return writing.refused(foreseen(error, f"{topic.name}-{index}"), topic.name, index)
     return writing.as_made(topic, index, batch)

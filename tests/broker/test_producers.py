@@ -7,6 +7,7 @@ import pytest
 from kgateway.broker.producers import (
     EXPIRED_AT_ONCE,
     EXPIRY_MS,
+    SENT_BACK,
     SEQUENCE_MAX,
     WINDOW,
     ProducerTable,
@@ -70,6 +71,34 @@ def test_gaps_and_overlaps_are_out_of_order(sequence: int) -> None:
     error = refused(table(batch(0, 3)), batch(sequence))
     assert error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert error.message == f"producer 7 sends sequence {sequence}, and 3 is next"
+
+
+def test_what_was_sent_back_comes_first() -> None:
+    """
+    A producer of which nothing is known begins where it likes; not behind a batch that is to come again, in its epoch.
+    """
+    found = table()
+    for sequence in (5, 3, 4):
+        found.send_back(batch(sequence))
+    assert found.repeated(batch(6, producer_id=8)) is None
+    assert found.repeated(batch(6, epoch=1)) is None
+    error = refused(found, batch(4))
+    assert error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error.message == "producer 7 sends sequence 4, and 3 is next"
+    assert found.repeated(batch(3)) is None
+    found.remember(batch(3), 100, now_ms=1)
+    assert found.repeated(batch(4)) is None
+
+
+def test_no_more_than_so_many_are_remembered_that_were_sent_back() -> None:
+    """
+    Those that were sent back first are forgotten.
+    """
+    found = table()
+    for producer_id in range(SENT_BACK + 1):
+        found.send_back(batch(0, producer_id=producer_id))
+    assert found.repeated(batch(1, producer_id=0)) is None
+    refused(found, batch(1, producer_id=1))
 
 
 def test_a_repeated_batch_has_its_first_offset() -> None:

@@ -126,14 +126,16 @@ class Producer:
         ).data.tobytes()
 
     def end(self, commits: bool = True, me: Identity | None = None) -> int:
-        producer_id, epoch = me or self.me
-        request = EndTxnRequest(transactional_id=ID, producer_id=producer_id, producer_epoch=epoch, committed=commits)
-        told = self.ask(end_txn, request, OLD if self.is_old else NEW)
+        told = self.ask(end_txn, self.ending(commits, me), OLD if self.is_old else NEW)
         if not isinstance(told, EndTxnResponse):
             return int(told)
         if not self.is_old and told.error_code == 0:
             self.me, self.sequences = Identity(told.producer_id, told.producer_epoch), Counter()
         return told.error_code
+
+    def ending(self, commits: bool = True, me: Identity | None = None) -> EndTxnRequest:
+        producer_id, epoch = me or self.me
+        return EndTxnRequest(transactional_id=ID, producer_id=producer_id, producer_epoch=epoch, committed=commits)
 
     def commit_offset(self, offset: int, version: int | None = None, **member: Any) -> int:
         request = self.offset(offset, **member)
@@ -299,6 +301,32 @@ def test_what_is_behind_the_first_batch_waits(serving: Serving) -> None:
     assert producer.written(result(serving.ask(produce, producer.batches(0, key=b"3"), 12))) == [0]
     assert producer.end() == 0
     assert read(serving) == [b"1", b"2", b"3"]
+
+
+def test_a_batch_does_not_overtake_one_that_was_sent_back(serving: Serving) -> None:
+    """
+    The first batch in a partition comes while the transaction before is not complete, and those behind it when it is.
+    """
+    producer = Producer(serving, is_old=False)
+    producer.init()
+    producer.write(0)
+    log = state_log(serving)
+    decided, complete = Deferred[None](), Deferred[None]()
+    log.safe = decided
+    asked = serving.ask(end_txn, producer.ending(), NEW)
+    log.safe = complete
+    decided.callback(None)
+    serving.clock.pump([0] * _TURNS)
+    following = result(asked)
+    producer.me, producer.sequences = Identity(following.producer_id, following.producer_epoch), Counter()
+    assert producer.write(1, b"first") == ErrorCode.CONCURRENT_TRANSACTIONS
+    log.safe = None
+    complete.callback(None)
+    producer.sequences[1] = 1
+    assert producer.write(1, b"second") == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    producer.sequences[1] = 0
+    assert [producer.write(1, b"first"), producer.write(1, b"second"), producer.end()] == [0, 0, 0]
+    assert read(serving, 1) == [b"first", b"second"]
 
 
 def test_adding_is_all_or_nothing(serving: Serving) -> None:
