@@ -107,7 +107,7 @@ def ended(now: Transaction, who: Identity, commits: bool, version: int, fresh_id
         _check_end(now, who, each)
     if now.is_prepared and now.commits == commits:
         _wait(f"its {now.state.label} is being told to the partitions")
-    if again and not now.is_prepared and now.commits == commits:
+    if again and now.commits == commits:
         return now
     if again or now.is_prepared or (now.state is not State.ONGOING and (commits or not each)):
         asked = "committed" if commits else "aborted"

@@ -329,6 +329,24 @@ def test_a_batch_does_not_overtake_one_that_was_sent_back(serving: Serving) -> N
     assert read(serving, 1) == [b"first", b"second"]
 
 
+@pytest.mark.parametrize("is_old", [True, False])
+def test_a_batch_of_an_epoch_that_nobody_was_given(is_old: bool, serving: Serving) -> None:
+    """
+    The coordinator is asked of it, though the producer has a transaction there in its own epoch.
+    """
+    producer = Producer(serving, is_old)
+    producer.init()
+    if is_old:
+        producer.add(0)
+    producer.write(0)
+    mine, producer.me = producer.me, Identity(producer.me.producer_id, producer.me.epoch + 1)
+    producer.sequences[0] = 0
+    assert producer.write(0) == ErrorCode.INVALID_PRODUCER_EPOCH
+    producer.me = mine
+    assert producer.end() == 0
+    assert read(serving) == [b"k"]
+
+
 def test_adding_is_all_or_nothing(serving: Serving) -> None:
     """
     Where one of the partitions is not there, the others are not added either.
