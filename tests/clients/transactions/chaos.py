@@ -148,12 +148,12 @@ def _is_odd(life: Life) -> bool:
     return not (life.was_replaced and _BY_RIGHTS_OF_REPLACED.search(life.why))
 
 
-def run(kind: str, kills: int, seed: int, folder: Path) -> None:
+def run(kind: str, kills: int, seed: int, folder: Path, *options: str) -> None:
     """
-    From the beginning to the verdict, with a gateway that is found at the same place after each kill.
+    From the beginning to the verdict, with a gateway of these options that is found at the same place after each kill.
     """
     listen = f"tcp:{free_port()}:interface=127.0.0.1"
-    kafka = Kafka("--listen", listen, "--broker", f"log:{folder / 'data'}", *SERVER_OPTIONS, folder=folder)
+    kafka = Kafka("--listen", listen, "--broker", f"log:{folder / 'data'}", *SERVER_OPTIONS, *options, folder=folder)
     with kafka, Chaos(kafka, kind, seed, folder) as chaos:
         chaos.rage(kills)
         chaos.settle()

@@ -24,3 +24,12 @@ def test_each_record_once(kind: str, tmp_path: Path) -> None:
     And nothing that was aborted, however often all of them die.
     """
     run(kind, KILLS, SEED, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["go", "java"])
+def test_each_record_once_where_a_commit_does_not_wait_for_its_markers(kind: str, tmp_path: Path) -> None:
+    """
+    These clients leave it to the server to add partitions, and begin the next transaction while the last one is being
+    told to the disk.
+    """
+    run(kind, KILLS, SEED, tmp_path, "--acks-fsync", "yes")
