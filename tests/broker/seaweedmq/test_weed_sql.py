@@ -1,6 +1,6 @@
 """
-Topics of the form `record` as SeaweedFS's SQL sees them. WEED_SQL is its program `weed-sql`, which no package has: it
-is built from SeaweedFS's source, as docs/testing.md says.
+Topics of the form `record` as SeaweedFS's SQL sees them. WEED_SQL is its program `weed-sql`, which no package has: the
+environment `seaweedmq-sql` builds it.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweedmq.forms.headers_text import headers_text
 from kgateway.records.record import Record
 from kgateway.testing.kafka import Kafka
 from tests.broker.seaweedmq.test_interop_record import ROWS, compacted, shared
@@ -25,6 +26,7 @@ __all__ = ["shared"]  # the fixture
 _PROGRAM = os.environ.get("WEED_SQL", "")
 _SECONDS = 60
 _COLUMNS = "key, value, _kafka_offset, _kafka_partition, _kafka_timestamp"
+_MANY = [Record(offset, 1_700_000_000_000 + offset, b"k%d" % offset, bytes(offset)) for offset in range(1_000)]
 
 pytestmark = pytest.mark.skipif(not _PROGRAM, reason="WEED_SQL says where the program is")
 
@@ -33,9 +35,9 @@ Query = Callable[[str], list[Row]]
 
 
 @pytest.fixture(scope="module")
-def query(shared: DevCluster) -> Iterator[Query]:
+def query(shared: DevCluster) -> Query:
     """
-    What SQL answers, where `columns` is a topic with these records.
+    What SQL answers.
     """
 
     def rows(sql: str) -> list[Row]:
@@ -44,15 +46,44 @@ def query(shared: DevCluster) -> Iterator[Query]:
         found: list[Row] = json.loads(told.stdout[told.stdout.index("{") :])["rows"]
         return found
 
+    return rows
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _topics(shared: DevCluster, query: Query) -> Iterator[None]:
+    """
+    `columns` has these records; `many` has two partitions, each in more than one file.
+    """
     with Kafka("--broker", f"seaweedmq:{','.join(shared.masters)}") as kafka:
-        client = Confluent(kafka.bootstrap)
-        client.create_topic("columns", 1, {"seaweedmq.format": "record"})
+        client, config = Confluent(kafka.bootstrap), {"seaweedmq.format": "record"}
+        client.create_topic("columns", 1, config)
+        client.create_topic("many", 2, config)
         client.send("columns", ROWS, 0, Sending(idempotent=True))
-        deadline = monotonic() + _SECONDS
-        while not rows("SELECT key FROM columns"):  # it reads files alone
-            assert monotonic() < deadline
-            sleep(0.5)
-        yield rows
+        for sent in (500, 1_000):
+            for partition in (0, 1):
+                client.send("many", _MANY[sent - 500 : sent], partition)
+            _until_there(query, "many", 2 * sent)
+        _until_there(query, "columns", len(ROWS))
+        yield
+
+
+def _until_there(query: Query, topic: str, count: int) -> None:
+    """
+    SQL reads files alone, and a flush takes some seconds.
+    """
+    deadline = monotonic() + _SECONDS
+    while _count(query, topic) != count:
+        assert monotonic() < deadline
+        sleep(0.5)
+
+
+def _count(query: Query, topic: str, where: str = "") -> int:
+    ((count,),) = (row.values() for row in query(f"SELECT COUNT(*) FROM {topic} {where}"))
+    return int(count)
+
+
+def _offsets(query: Query, rest: str) -> list[int]:
+    return [int(row["_kafka_offset"]) for row in query(f"SELECT _kafka_offset FROM {rest}")]
 
 
 def _seen(record: Record) -> Row:
@@ -79,7 +110,24 @@ def test_rows(query: Query) -> None:
     All records are there, those without a key or without a value, too.
     """
     assert query(f"SELECT {_COLUMNS} FROM columns") == [_seen(record) for record in ROWS]
-    assert query("SELECT COUNT(*) FROM columns") == [{"COUNT(*)": str(len(ROWS))}]
+    assert _count(query, "columns") == len(ROWS)
+
+
+def test_nulls(query: Query) -> None:
+    """
+    What is null is told from what is empty.
+    """
+    assert _offsets(query, "columns WHERE key IS NULL") == [r.offset for r in ROWS if r.key is None]
+    assert _offsets(query, "columns WHERE value IS NULL") == [r.offset for r in ROWS if r.value is None]
+    assert _offsets(query, "columns WHERE value IS NOT NULL") == [r.offset for r in ROWS if r.value is not None]
+
+
+def test_bytes(query: Query) -> None:
+    """
+    Bytes that are no text keep their number, though the JSON of the answer has no place for them.
+    """
+    lengths = [row["LENGTH(value)"] for row in query("SELECT LENGTH(value) FROM columns")]
+    assert lengths == ["" if record.value is None else str(len(record.value)) for record in ROWS]
 
 
 def test_conditions(query: Query) -> None:
@@ -87,6 +135,9 @@ def test_conditions(query: Query) -> None:
     Numbers can be asked for.
     """
     assert query(f"SELECT {_COLUMNS} FROM columns WHERE _kafka_offset = 3") == [_seen(ROWS[3])]
+    late = [record.offset for record in ROWS if record.offset >= 1 and record.timestamp > ROWS[1].timestamp]
+    where = f"_kafka_offset >= 1 AND _kafka_timestamp > {ROWS[1].timestamp}"
+    assert _offsets(query, f"columns WHERE {where}") == late
     assert query("SELECT MIN(_kafka_timestamp), MAX(_kafka_offset) FROM columns") == [
         {
             "MIN(_kafka_timestamp)": str(min(record.timestamp for record in ROWS)),
@@ -95,13 +146,37 @@ def test_conditions(query: Query) -> None:
     ]
 
 
+def test_limits(query: Query) -> None:
+    """
+    Some of the rows, in order.
+    """
+    assert _offsets(query, "columns LIMIT 2") == [0, 1]
+    assert _offsets(query, "columns LIMIT 2 OFFSET 3") == [3, 4]
+
+
 def test_headers(query: Query) -> None:
     """
-    A text.
+    A text; none where a record has no headers.
     """
-    assert query("SELECT _kafka_headers FROM columns WHERE _kafka_offset = 0") == [
-        {"_kafka_headers": '[["h", "1"], ["none", null]]'}
-    ]
+    found = [row["_kafka_headers"] for row in query("SELECT _kafka_headers FROM columns")]
+    assert found[0] == '[["h", "1"], ["none", null]]'
+    assert found == [headers_text(record.headers) if record.headers else "" for record in ROWS]
+    assert _offsets(query, "columns WHERE _kafka_headers IS NULL") == [r.offset for r in ROWS if not r.headers]
+
+
+def test_many(query: Query) -> None:
+    """
+    Each record of each partition and each file is there once, with its own key, value and time.
+    """
+    assert _count(query, "many") == 2 * len(_MANY)
+    for partition in (0, 1):
+        where = f"WHERE _kafka_partition = {partition}"
+        assert _count(query, "many", where) == len(_MANY)
+        found = query(f"SELECT key, LENGTH(value), _kafka_offset, _kafka_timestamp FROM many {where}")
+        assert [tuple(row[name] for name in ("key", "_kafka_offset", "_kafka_timestamp")) for row in found] == [
+            ((record.key or b"").decode(), str(record.offset), str(record.timestamp)) for record in _MANY
+        ]
+        assert [row["LENGTH(value)"] for row in found] == [str(len(record.value or b"")) for record in _MANY]
 
 
 def test_parquet(query: Query, shared: DevCluster, tmp_path: Path) -> None:
@@ -110,4 +185,4 @@ def test_parquet(query: Query, shared: DevCluster, tmp_path: Path) -> None:
     """
     compacted(shared, "columns", tmp_path)
     assert query(f"SELECT {_COLUMNS} FROM columns") == [_seen(record) for record in ROWS]
-    assert query("SELECT COUNT(*) FROM columns") == [{"COUNT(*)": str(len(ROWS))}]
+    assert _count(query, "columns") == len(ROWS)
