@@ -7,6 +7,7 @@ with a new publisher.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -16,6 +17,7 @@ from kgateway.broker.seaweed.grpc.stream import Stream
 from kgateway.broker.seaweed.protos.messaging_pb2 import PublishMessageRequest, PublishMessageResponse
 from kgateway.broker.seaweed.protos.schema_pb2 import Partition, Topic
 from kgateway.wire.types import Buffer
+from kgateway.wire.varints import write_uvarint
 
 HELLO_S = 15.0
 _DATA, _KEY, _VALUE = b"\x12", b"\x0a", b"\x12"  # the tags of data in a request, and of its fields
@@ -135,18 +137,22 @@ def message(key: bytes, value: Buffer) -> bytes:
     """
     A request to publish a message, as it goes over the wire.
     """
-    parts: list[Buffer] = []
-    if key:
-        parts += (_KEY, _varint(len(key)), key)
-    if value:
-        parts += (_VALUE, _varint(len(value)), value)
-    return b"".join((_DATA, _varint(sum(map(len, parts))), *parts))
+    before_key, before_value = _before(len(key), len(value))
+    return b"".join((before_key, key, before_value, value))
+
+
+@lru_cache(1 << 12)
+def _before(key_size: int, value_size: int) -> tuple[bytes, bytes]:
+    """
+    What stands before a key, and before a value, of so many bytes; messages of one topic are mostly alike in that.
+    """
+    before_key = _KEY + _varint(key_size) if key_size else b""
+    before_value = _VALUE + _varint(value_size) if value_size else b""
+    size = len(before_key) + key_size + len(before_value) + value_size
+    return _DATA + _varint(size) + before_key, before_value
 
 
 def _varint(number: int) -> bytes:
     encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
+    write_uvarint(encoded, number)
     return bytes(encoded)
