@@ -9,13 +9,16 @@ Tables of latest values in a folder, one after the other, of which the newest co
 A table is written under a name of its own. When all of it is on the disk it gets the next number, which makes it the
 newest at once, and `current` is turned to it. A job that is killed leaves what is begun, which the next one removes,
 and at worst `current` as it was, which the next one mends. The one before stays, for those who read it just then.
+The folder `_snapshots` is locked by the job that is at work; the lock of one that is killed goes with it.
 """
 
+import fcntl
 import json
 import os
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +72,19 @@ class Snapshots:
         """
         return sorted(self._place(snapshot.number).glob("*.parquet"))
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """
+        Keep other jobs away meanwhile: they would remove what this one has begun. Taken where one is at work already.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._lock(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
+
     def put_in_order(self) -> None:
         """
         Remove what a job has left that was killed, and have `current` be the newest.
@@ -84,7 +100,6 @@ class Snapshots:
         """
         Where the next one may be written.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
         return self._folder / f"{_MAKING}{uuid.uuid4().hex}"
 
     def publish(self, snapshot: Snapshot, made: Path) -> None:
@@ -108,6 +123,12 @@ class Snapshots:
         self._turn(snapshot.number)
         for number in self._numbers()[:-_KEPT]:
             shutil.rmtree(self._place(number))
+
+    def _lock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Taken(f"another job is at work on {self.path}: wait until it has ended") from None
 
     @property
     def _folder(self) -> Path:

@@ -53,8 +53,12 @@ class Table:
 
     def make(self, spark: SparkSession, source: ArchiveSource | LogSource) -> Made:
         """
-        Make it, unless it is there.
+        Make it, unless it is there. Taken where another job makes it just now.
         """
+        with self.snapshots.alone():
+            return self._make(spark, source)
+
+    def _make(self, spark: SparkSession, source: ArchiveSource | LogSource) -> Made:
         self.snapshots.put_in_order()
         before, state = self.snapshots.newest(), source.state
         if before:

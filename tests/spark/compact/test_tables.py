@@ -272,6 +272,22 @@ def test_what_a_killed_job_leaves_is_put_in_order(tables: Tables) -> None:
     assert sorted(folders) == ["00000000000000000001", "00000000000000000002"]
 
 
+def test_a_second_job_waits_for_another_time(tables: Tables) -> None:
+    """
+    It leaves alone what the first one has begun, says so, and may come again once that has ended.
+    """
+    topic = tables.topics.make(*some(50, seed=9))
+    first = tables.table(topic).snapshots
+    with first.alone():
+        making = first.making()
+        making.mkdir()
+        with pytest.raises(Taken, match=f"another job is at work on {first.path}: wait until it has ended"):
+            tables.of_log(topic)
+        assert making.exists()
+    assert tables.of_log(topic).snapshot.number == 1
+    assert not making.exists()
+
+
 def test_two_jobs_at_once(tables: Tables) -> None:
     """
     Only one of them makes the next table; the other says so.
