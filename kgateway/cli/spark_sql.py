@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kgateway.cli.layout import counted
 from kgateway.cli.pairs import positive
@@ -20,9 +20,6 @@ from kgateway.cli.spark_session import add_topics, session, source_options
 from kgateway.cli.spark_sql_output import FORMATS, TABLE, check_output, into_file, lines, table
 from kgateway.cli.spark_stages import stages
 from kgateway.observe.plain import printable
-
-if TYPE_CHECKING:
-    from kgateway.spark.sql.tables import Tables
 
 EXAMPLE = (
     'kgateway spark sql "SELECT _partition, count(*) AS records FROM orders GROUP BY _partition" --archive archive'
@@ -75,7 +72,8 @@ def run(options: Namespace) -> Iterator[str]:
     """
     form = _checked(options)
     from kgateway.spark.sql.archives import archives_of
-    from kgateway.spark.sql.statement import answered, check
+    from kgateway.spark.sql.asking import asked
+    from kgateway.spark.sql.statement import check
     from kgateway.spark.sql.tables import Tables
 
     check(options.statement)
@@ -86,11 +84,14 @@ def run(options: Namespace) -> Iterator[str]:
     )
     if options.to_topic:
         _check_target(source, options.to_topic)
-    with session(options) as spark, Tables(spark, source, archives, _tell) as tables:
-        make = partial(_table, tables, of_values)
-        with answered(spark, options.statement, make, tables.topics) as result:
-            wanted = result.limit(options.limit) if options.limit else result
-            yield from _given(options, form, spark, wanted, source)
+    alone = partial(_of_topic_alone, of_values)
+    with (
+        session(options) as spark,
+        Tables(spark, source, archives, _tell) as tables,
+        asked(spark, options.statement, tables, alone) as result,
+    ):
+        wanted = result.limit(options.limit) if options.limit else result
+        yield from _given(options, form, spark, wanted, source)
 
 
 def _given(options: Namespace, form: str, spark: Any, result: Any, source: dict[str, str]) -> Iterator[str]:
@@ -126,17 +127,20 @@ def _tell(words: str) -> None:
     print(printable(words), file=sys.stderr, flush=True)
 
 
-def _table(tables: "Tables", of_values: dict[str, tuple[str, str]], topic: str) -> Any:
+def _of_topic_alone(of_values: dict[str, tuple[str, str]], topic: str) -> dict[str, str]:
+    """
+    What is said to the data source of what the values of a topic are.
+    """
     form, schema = of_values.get(topic) or of_values.get("") or ("", "")
     if not form:
-        return tables.table(topic, {})
+        return {}
     if schema.startswith("@"):
         schema = Path(schema[1:]).read_text()
     if form == _VALUES[0] and not schema.lstrip().startswith("{"):
         from pyspark.sql.types import StructType
 
         schema = StructType.fromDDL(schema).json()
-    return tables.table(topic, {"value.format": form, "value.schema": schema})
+    return {"value.format": form, "value.schema": schema}
 
 
 def values_of(options: Namespace) -> dict[str, tuple[str, str]]:

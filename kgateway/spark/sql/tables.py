@@ -4,9 +4,11 @@ archived, put together or removed meanwhile.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +19,7 @@ from kgateway.spark.archive.folder import Folder
 from kgateway.spark.archive.frames import of_archive
 from kgateway.spark.archive.holding import Held, held
 from kgateway.spark.archive.manifest import Identity
+from kgateway.spark.archive.parquet import COLUMNS
 from kgateway.spark.archive.tiles import Gap
 from kgateway.spark.bounds import to_json
 from kgateway.spark.failures import DataLost, Unreadable, WrongOption
@@ -24,12 +27,14 @@ from kgateway.spark.formats import decoders_of
 from kgateway.spark.options import READ, Options
 from kgateway.spark.place import Place
 from kgateway.spark.query import place_of
-from kgateway.spark.sql.columns import ARCHIVE, LOG, as_table, schema, typed
+from kgateway.spark.sql.columns import ARCHIVE, LOG, archived, as_table, schema, typed, whole
+from kgateway.spark.sql.outlines import outline
 from kgateway.spark.sql.seam import Seam, seam
 from kgateway.spark.topics import Topics
 
 _SERVERS, _ISOLATION = "kafka.bootstrap.servers", "kafka.isolation.level"
 _OF_THE_STATEMENT = ("subscribe", "assign", "starting", "ending", "includeheaders")  # how such options begin
+_SMALLEST = "offset"  # of the columns, for a statement that needs none
 _ATTEMPTS = 10  # to find an archive and a log that meet, while both move
 
 
@@ -61,6 +66,7 @@ class Tables:
         self._given = dict(options)
         self._archives = archives
         self._tell = tell
+        self._plans: dict[str, Plan] = {}
         self._holding = ExitStack()
 
     def __enter__(self) -> Self:
@@ -78,26 +84,41 @@ class Tables:
         with closing(place_of(Options(self._given, READ)).open(planning=True)) as logs:
             return [*logs.partitions()]
 
-    def table(self, topic: str, more: Mapping[str, str]) -> DataFrame:
+    def outline(self, topic: str, more: Mapping[str, str], folder: Path) -> DataFrame:
         """
-        A topic, with what is to be said to the data source of this one alone.
+        The table without its rows, in a folder that is its own: what a statement reads of it is what it needs.
         """
-        plan = self._planned(topic, self._given | dict(more))
-        self._tell(told(plan))
+        plan = self._plan(topic, more)
         decoders = decoders_of(Options(plan.options, READ))
+        return outline(self._spark, folder, LOG, decoders)
+
+    def table(self, topic: str, more: Mapping[str, str], columns: Collection[str] = COLUMNS) -> DataFrame:
+        """
+        A topic, with what is to be said to the data source of this one alone. Nothing else is read than these columns.
+        """
+        plan = self._plan(topic, more)
+        decoders = decoders_of(Options(plan.options, READ))
+        names = [name for name in COLUMNS if name in columns] or [_SMALLEST]
         parts = []
         if plan.archive and plan.archive.paths:
-            rows = of_archive(self._spark, self._archives[topic], plan.archive.paths)
-            parts.append(as_table(typed(rows, decoders), ARCHIVE, decoders))
+            folder, paths = self._archives[topic], plan.archive.paths
+            rows = typed(of_archive(self._spark, folder, paths, archived(names, decoders)), names, decoders)
+            parts.append(as_table(whole(rows, decoders), ARCHIVE, decoders))
         if plan.log.log:
-            rows = self._spark.read.format("kgateway").options(**_of_log(plan)).load()
-            parts.append(as_table(rows, LOG, decoders))
+            reader = self._spark.read.format("kgateway").schema(schema(decoders, names))
+            parts.append(as_table(whole(reader.options(**_of_log(plan)).load(), decoders), LOG, decoders))
         if not parts:
             parts.append(as_table(self._spark.createDataFrame([], schema(decoders)), LOG, decoders))
-        whole, *others = parts
-        for one in others:
-            whole = whole.unionByName(one)
-        return whole
+        return reduce(DataFrame.unionByName, parts)
+
+    def _plan(self, topic: str, more: Mapping[str, str]) -> Plan:
+        """
+        What is read of a topic, which is settled when it is first asked for.
+        """
+        if topic not in self._plans:
+            self._plans[topic] = self._planned(topic, self._given | dict(more))
+            self._tell(told(self._plans[topic]))
+        return self._plans[topic]
 
     def _planned(self, topic: str, given: Mapping[str, str]) -> Plan:
         """
