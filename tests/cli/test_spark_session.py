@@ -2,9 +2,11 @@
 What is told of a failure of Spark, of all that Spark says.
 """
 
+from argparse import Namespace
+
 import pytest
 
-from kgateway.cli.spark_session import in_words
+from kgateway.cli.spark_session import in_words, settings
 
 _OF_A_WORKER = """\
 An error occurred while calling o81.collectToPython.
@@ -47,3 +49,18 @@ kgateway.spark.failures.DataLost: offsets 3 to 5 of orders-0 are gone
 )
 def test_the_reason_alone(trace: str, told: str) -> None:
     assert in_words(trace) == told
+
+
+def test_sockets_of_this_machine() -> None:
+    """
+    Where all tasks run in one Java it and Python talk by Unix sockets in the job's folder, unless somebody says
+    otherwise or paths get too long for them.
+    """
+    enabled, there = "spark.python.unix.domain.socket.enabled", "spark.python.unix.domain.socket.dir"
+    local = settings(Namespace(master="local[2]", conf=[]), "/tmp/a")
+    assert (local[enabled], local[there]) == ("true", "/tmp/a")
+    assert settings(Namespace(master="local[2]", conf=[(enabled, "false")]), "/tmp/a")[enabled] == "false"
+    assert enabled in settings(Namespace(master="local[2]", conf=[]), "/" + 63 * "a")
+    assert enabled not in settings(Namespace(master="local[2]", conf=[]), "/" + 64 * "a")
+    for master in ("local-cluster[2,1,1024]", "spark://one:7077"):
+        assert enabled not in settings(Namespace(master=master, conf=[]), "/tmp/a")
