@@ -28,7 +28,7 @@ from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.cluster.view import Topic
 from kgateway.wire.uuids import Uuid
 
-_DECODED_BYTES = 24 << 20  # of files that were read, for all partitions
+_DECODED_BYTES = 32 << 20  # of files that were read, for all partitions; half of it is for what is read ahead for four
 _LOOK_S = 0.1
 
 # Bytes for all partitions, and the least for one.
