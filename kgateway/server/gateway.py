@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
-from twisted.internet.interfaces import IAddress, IListeningPort, IReactorTime
+from twisted.internet.interfaces import IAddress, IReactorTime
 from twisted.internet.protocol import Factory
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
@@ -33,6 +33,7 @@ from kgateway.server.clients import Clients
 from kgateway.server.connection import Connection
 from kgateway.server.discovery import discover
 from kgateway.server.dispatch import Dispatcher
+from kgateway.server.door import Door
 from kgateway.server.registry import Plugin, Registry
 from kgateway.wire.malformed import Malformed
 
@@ -90,7 +91,7 @@ class Gateway:
             complain=self._complain,
         )
         self._reactor = reactor
-        self._ports: list[IListeningPort] = []
+        self._doors: list[Door] = []
         self._look_no_more: Cancel = lambda: None
 
     async def start(self) -> list[Address]:
@@ -112,9 +113,9 @@ class Gateway:
         Accept no more, let nobody wait for others, answer what has started, close the broker.
         """
         self._look_no_more()
-        ports, self._ports = self._ports, []
-        for port in ports:
-            await maybeDeferred(port.stopListening)
+        doors, self._doors = self._doors, []
+        for door in doors:
+            await door.stop()
         self.parts.stop()
         await self.clients.finish(self.settings.stop_timeout_ms / 1000)
         await self.broker.stop()
@@ -140,7 +141,10 @@ class Gateway:
         return bool(self.broker.view().nodes)
 
     def _look(self) -> None:
-        if not self.serves:
+        serves = self.serves
+        for door in self._doors:
+            door.let_be_open(serves)
+        if not serves:
             self.clients.send_away()
 
     async def _listen(self, listener: Listener) -> Address:
@@ -153,8 +157,11 @@ class Gateway:
             raise StartError(f"{listener}: {_why(error.socketError)}: change --listen or free it") from None
         except (ValueError, TypeError) as error:
             raise StartError(f"{listener} is no endpoint that Twisted can open: {error}") from None
-        self._ports.append(port)
-        return address_of(port.getHost())
+        address = address_of(port.getHost())
+        door = Door(port, self._reactor)
+        door.let_be_open(self.serves)
+        self._doors.append(door)
+        return address
 
     def _complain(self, session: Session, error: Exception | str) -> None:
         """

@@ -44,14 +44,19 @@ CLIENT = IPv4Address("TCP", "10.0.0.7", 40_000)
 @implementer(IListeningPort)
 class Port:
     """
-    A listening port that notes when it is closed.
+    A listening port that notes when it is closed, and when it is opened again.
     """
 
-    def __init__(self, address: IAddress, events: list[str]) -> None:
+    def __init__(self, address: IAddress, reactor: "Reactor") -> None:
         self._address = address
-        self._events = events
+        self._reactor = reactor
+        self._events = reactor.events
 
-    def startListening(self) -> None: ...
+    def startListening(self) -> None:
+        port: int = self._address.port  # type: ignore[attr-defined]  # of a TCP address
+        if port in self._reactor.taken:
+            raise CannotListenError("", port, self._reactor.taken[port])
+        self._events.append(f"opened {port} again")
 
     def stopListening(self) -> Deferred[None]:
         self._events.append(f"closed {self._address.port}")  # type: ignore[attr-defined]  # of a TCP address
@@ -77,7 +82,7 @@ class Reactor(MemoryReactorClock):
             raise CannotListenError(interface, port, self.taken[port])
         self.factories.append(factory)
         self.events.append(f"opened {port}")
-        return Port(IPv4Address("TCP", interface or "0.0.0.0", port or 50_000), self.events)
+        return Port(IPv4Address("TCP", interface or "0.0.0.0", port or 50_000), self)
 
 
 class Broker(MemoryBroker):
@@ -157,6 +162,47 @@ class GatewayTests(SynchronousTestCase):
         gateway.broker.become_part_of(Node(1))
         _, transport = self.connect()
         assert not transport.disconnecting
+
+    def test_ports_are_closed_while_it_is_no_part_of_a_cluster(self) -> None:
+        """
+        Clients that are refused look for another gateway; some that are let in and sent away come back for ever.
+        """
+        gateway = self.started(listen=listeners("tcp:9092", "tcp:9093"))
+        assert isinstance(gateway.broker, Broker)
+        self.events.clear()
+        gateway.broker.become_part_of()
+        assert self.events == ["closed 9092", "closed 9093"]
+        gateway.broker.become_part_of(Node(1))
+        gateway.broker.become_part_of(Node(1), Node(2))
+        assert self.events[2:] == ["opened 9092 again", "opened 9093 again"]
+
+    def test_a_port_that_somebody_has_taken_meanwhile(self) -> None:
+        """
+        Is tried once more each second, until the gateway stops.
+        """
+        gateway = self.started()
+        assert isinstance(gateway.broker, Broker)
+        gateway.broker.become_part_of()
+        self.events.clear()
+        self.reactor.taken[9092] = OSError(98, "Address already in use")
+        with capturedLogs() as logs:
+            gateway.broker.become_part_of(Node(1))
+            self.reactor.advance(1)
+        told = [eventAsText(event, includeTimestamp=False, includeSystem=False) for event in logs]
+        assert len(told) == 2
+        assert told[0].startswith("cannot listen again, and try once more in a second: ")
+        assert self.events == []
+        del self.reactor.taken[9092]
+        self.reactor.advance(1)
+        assert self.events == ["opened 9092 again"]
+        self.reactor.taken[9092] = OSError(98, "Address already in use")
+        gateway.broker.become_part_of()
+        gateway.broker.become_part_of(Node(1))
+        self.stop(gateway)
+        del self.reactor.taken[9092]
+        self.events.clear()
+        self.reactor.advance(1)
+        assert self.events == []
 
     def test_nothing_is_opened_before_the_start(self) -> None:
         """

@@ -1,0 +1,86 @@
+"""
+A listening port that is shut while there is nothing to serve, so that clients are refused and look elsewhere: some that
+are let in and sent away come back for ever.
+"""
+
+from typing import Any
+
+from twisted.internet.address import IPv4Address, IPv6Address
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IDelayedCall, IListeningPort, IReactorTime
+from twisted.internet.tcp import Port
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+_RETRY_S = 1.0
+
+
+class Door:
+    """
+    One port, which is open at first.
+    """
+
+    _log = Logger()
+
+    def __init__(self, port: IListeningPort, clock: IReactorTime) -> None:
+        self._port = port
+        self._clock = clock
+        self._is_open = self._is_to_be_open = True
+        self._closing: Deferred[Any] | None = None
+        self._retry: IDelayedCall | None = None
+        where = port.getHost()
+        if isinstance(port, Port) and isinstance(where, IPv4Address | IPv6Address):
+            port.port = where.port  # which the system has chosen, maybe, and is to be the same again
+
+    def let_be_open(self, is_to_be_open: bool) -> None:
+        """
+        Open or shut it, as soon as that can be.
+        """
+        self._is_to_be_open = is_to_be_open
+        self._move()
+
+    def stop(self) -> Deferred[None]:
+        """
+        Shut it for good; fires when it is.
+        """
+        self.let_be_open(False)
+        stopped: Deferred[None] = Deferred()
+        if self._closing:
+            self._closing.addBoth(stopped.callback)
+        else:
+            stopped.callback(None)
+        return stopped
+
+    def _move(self) -> None:
+        if self._retry:
+            self._retry.cancel()
+            self._retry = None
+        if self._closing or self._is_open == self._is_to_be_open:
+            return
+        if self._is_to_be_open:
+            self._open()
+        else:
+            closing: Deferred[Any] = maybeDeferred(self._port.stopListening)
+            self._closing = closing
+            self._closing.addErrback(self._not_closed).addCallback(self._closed)
+
+    def _open(self) -> None:
+        try:
+            self._port.startListening()
+        except CannotListenError as error:
+            self._log.error("cannot listen again, and try once more in a second: {error}", error=error)
+            self._retry = self._clock.callLater(_RETRY_S, self._try_again)
+        else:
+            self._is_open = True
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._move()
+
+    def _not_closed(self, failure: Failure) -> None:
+        self._log.failure("a port closed with an error", failure)
+
+    def _closed(self, _: None) -> None:
+        self._closing, self._is_open = None, False
+        self._move()
