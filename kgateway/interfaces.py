@@ -6,7 +6,7 @@ and transactions see no difference. `append` and `read` are plain calls: where n
 is made.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -17,7 +17,7 @@ from kgateway.cluster.config_resource import Change, ConfigResource
 from kgateway.cluster.log_dir import Measured, Places
 from kgateway.cluster.partition import Appended, EpochEnd, Found, Isolation, Origin, Read
 from kgateway.cluster.undecided import Undecided
-from kgateway.cluster.view import ClusterView, NewTopic, Node, Topic
+from kgateway.cluster.view import Address, ClusterView, NewTopic, Node, Topic
 from kgateway.records.batch import Batch
 from kgateway.records.steps import Steps
 from kgateway.security.permissions import Free, Need, Operation, Resource
@@ -184,6 +184,11 @@ class IBroker(Interface):
     def stop() -> Deferred[None]:
         """
         Close it in good order.
+        """
+
+    def announce(addresses: Mapping[str, Address]) -> None:
+        """
+        Clients reach this gateway there, by listener: other gateways may tell them. Called once, after the start.
         """
 
     def view() -> ClusterView:

@@ -16,7 +16,7 @@ from kgateway.broker.waiters import Waiters
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import AllOverrides, Change, ConfigKind, ConfigResource
 from kgateway.cluster.names import no_such_topic
-from kgateway.cluster.view import ClusterView, NewTopic, Node, PartitionState, Topic
+from kgateway.cluster.view import Address, ClusterView, NewTopic, Node, PartitionState, Topic
 from kgateway.coordinating.places import STATE_TOPICS, place_of
 from kgateway.interfaces import Cancel, IPeers
 from kgateway.security.permissions import Resource
@@ -52,12 +52,15 @@ class LoneBroker:
         topic_defaults: Mapping[str, str] | None = None,
     ) -> None:
         self.node_id = node_id
-        self.peers = NoPeers()
+        self.peers: IPeers = NoPeers()
         self._view = ClusterView(cluster_id=cluster_id, nodes=(Node(node_id),), controller_id=node_id)
         self._waiters = Waiters()
         self._topic_defaults = TopicDefaults(node_id, topic_defaults or {})
         self._topic_configs = InOrder()
         self._state_partitions = {Resource.GROUP: offsets_partitions, Resource.TRANSACTIONAL_ID: STATE_PARTITIONS}
+
+    def announce(self, addresses: Mapping[str, Address]) -> None:
+        pass  # nobody else is there to be told
 
     def view(self) -> ClusterView:
         return self._view

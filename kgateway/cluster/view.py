@@ -119,6 +119,19 @@ class ClusterView:
             epoch=self.epoch + 1,
         )
 
+    def having(self, topics: Iterable[Topic]) -> "ClusterView":
+        """
+        The view in which these topics are there, and no others.
+        """
+        named = {topic.name: topic for topic in topics}
+        return replace(
+            self,
+            topics=named,
+            topics_by_id={topic.id: topic for topic in named.values()},
+            blurred_names={blurred(name): name for name in named},
+            epoch=self.epoch + 1,
+        )
+
     def with_topics(self, topics: Iterable[Topic]) -> "ClusterView":
         """
         The view in which these topics are as they are here; it has all of them already.

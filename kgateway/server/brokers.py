@@ -22,6 +22,7 @@ from kgateway.cluster.broker_config import topic_defaults
 from kgateway.config.settings import Settings
 from kgateway.config.sources import SettingsError
 from kgateway.interfaces import IBroker
+from kgateway.server.peers import Peers
 
 NowMs = Callable[[], int]
 
@@ -122,9 +123,9 @@ def _log(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
 
 def _seaweedmq(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
     from kgateway.broker.seaweed.addresses import master_addresses
-    from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
+    from kgateway.broker.seaweedmq.one_of_several import OneOfSeveral
 
-    return SeaweedMQBroker(
+    return OneOfSeveral(
         master_addresses(rest),
         node_id=settings.node_id,
         now_ms=now_ms,
@@ -136,6 +137,7 @@ def _seaweedmq(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IB
         filer_group=settings.seaweed_filer_group,
         retention_check_ms=settings.retention_check_interval_ms,
         security=_seaweed_security(settings),
+        peers=Peers(partial(deferToThreadPool, reactor, reactor.getThreadPool())),
         recent_bytes=settings.seaweedmq_recent_bytes,
     )
 

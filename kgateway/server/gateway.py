@@ -26,7 +26,7 @@ from kgateway.interfaces import Cancel, IAuthorizer
 from kgateway.observe.plain import printable
 from kgateway.observe.reasons import Kind, Reasons
 from kgateway.security.authorizer import AllowAll
-from kgateway.server.addresses import NOWHERE, address_of
+from kgateway.server.addresses import NOWHERE, address_of, advertised, reached
 from kgateway.server.brokers import open_broker
 from kgateway.server.budget import RequestMemory
 from kgateway.server.clients import Clients
@@ -103,10 +103,12 @@ class Gateway:
             self.parts.service(kind)
         self._look_no_more = self.broker.watch(self._look)
         try:
-            return [await self._listen(listener) for listener in self.settings.listen]
+            bound = [await self._listen(listener) for listener in self.settings.listen]
         except BaseException:
             await self.stop()
             raise
+        self.broker.announce(reached(self.settings, bound))
+        return bound
 
     async def stop(self) -> None:
         """
@@ -148,8 +150,7 @@ class Gateway:
             self.clients.send_away()
 
     async def _listen(self, listener: Listener) -> Address:
-        advertised = next((a for a in self.settings.advertise if a.name == listener.name), None)
-        factory = Listening(self, listener.name, Address(advertised.host, advertised.port) if advertised else None)
+        factory = Listening(self, listener.name, advertised(self.settings).get(listener.name))
         try:
             port = await serverFromString(self._reactor, listener.endpoint).listen(factory)
         except CannotListenError as error:

@@ -14,7 +14,7 @@ from bench.kafka.servers import free_port
 from kgateway.testing.kafka import Kafka
 from tests.clients.groups.chaos import SERVER_OPTIONS
 from tests.clients.raw import Raw
-from tests.clients.seaweedmq import gateway
+from tests.clients.seaweedmq import gateway, owner
 
 collect_ignore_glob = ["test_*.py", "connect/test_*.py", "streams/test_*.py"]
 
@@ -38,7 +38,7 @@ def raw(shared_kafka: Kafka) -> Iterator[Raw]:
     """
     A look at what is stored.
     """
-    with Raw(shared_kafka.bootstrap) as raw:
+    with Raw(owner(shared_kafka.bootstrap), shared_kafka.bootstrap) as raw:
         yield raw
 
 

@@ -32,13 +32,14 @@ M = TypeVar("M", bound=Message)
 
 class Raw:
     """
-    A connection to a gateway, while it is entered.
+    A connection to a gateway, while it is entered. Topics are made through another one where that is to know of them.
     """
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, made_at: str = "") -> None:
         host, _, port = bootstrap.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), PATIENCE_S)
         self._stream = self._socket.makefile("rb")
+        self._maker = Raw(made_at) if made_at not in ("", bootstrap) else None
 
     def __enter__(self) -> Self:
         return self
@@ -48,6 +49,8 @@ class Raw:
     ) -> None:
         self._stream.close()
         self._socket.close()
+        if self._maker:
+            self._maker.__exit__(kind, error, traceback)
 
     def ask(self, request: Message, answer: type[M]) -> M:
         """
@@ -87,7 +90,8 @@ class Raw:
         wanted = CreateTopicsRequest.Topic(
             name=topic, num_partitions=partitions, replication_factor=-1, assignments=[], configs=[]
         )
-        (made,) = self.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS), CreateTopicsResponse).topics
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS)
+        (made,) = (self._maker or self).ask(request, CreateTopicsResponse).topics
         assert made.error_code == 0, made
 
     def append(self, topic: str, rows: Sequence[Record], partition: int = 0, **options: Any) -> int:

@@ -3,6 +3,8 @@ Gateways for the tests of clients: on the embedded log, or before a SeaweedMQ cl
 the form of its topics.
 
     CLIENTS_SEAWEEDMQ=batch python -m pytest tests/clients/test_confluent.py
+
+With `CLIENTS_BESIDE=1` the clients know a gateway that waits while another one owns the topics, and learn of that.
 """
 
 import os
@@ -14,6 +16,8 @@ from pathlib import Path
 from kgateway.testing.kafka import Kafka
 
 FORM = os.environ.get("CLIENTS_SEAWEEDMQ")
+_BESIDE = os.environ.get("CLIENTS_BESIDE")
+_owners: dict[str, str] = {}  # of the topics, by the addresses that clients have
 _PATIENT = ("--retention-ms", str((1 << 63) - 1), "--compaction-backoff-ms", "200")
 ALWAYS_SET = () if FORM is None else (f"seaweedmq.format={FORM}",)  # of topics' configs, unasked
 
@@ -25,7 +29,19 @@ def gateway(*options: str) -> Iterator[Kafka]:
     each has a cluster of its own.
     """
     with broker(FORM) as where, Kafka(*where, *_PATIENT, *options) as kafka:
-        yield kafka
+        if not _BESIDE:
+            yield kafka
+            return
+        with Kafka(*where, *_PATIENT, *options, "--node-id", "2") as waiting:
+            _owners[waiting.bootstrap] = kafka.bootstrap
+            yield waiting
+
+
+def owner(bootstrap: str) -> str:
+    """
+    The address of the gateway that has the topics, for who knows this one.
+    """
+    return _owners.get(bootstrap, bootstrap)
 
 
 @contextmanager

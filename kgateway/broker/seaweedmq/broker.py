@@ -22,6 +22,7 @@ from kgateway.broker.producers import EXPIRY_MS
 from kgateway.broker.retention_rounds import CHECK_MS, RetentionRounds
 from kgateway.broker.seaweed.addresses import ServerAddress
 from kgateway.broker.seaweed.chain_partition import ChainPartition
+from kgateway.broker.seaweed.filer import Filer
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweed.security import Security
@@ -43,7 +44,7 @@ from kgateway.broker.unusable import Unusable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import Change, ConfigResource
 from kgateway.cluster.log_dir import Measured, Places
-from kgateway.cluster.view import NewTopic, Node, Topic
+from kgateway.cluster.view import ClusterView, NewTopic, Node, Topic
 from kgateway.coordinating.places import STATE_TOPICS
 from kgateway.interfaces import IBroker
 from kgateway.security.permissions import Resource
@@ -63,7 +64,6 @@ class SeaweedMQBroker(LoneBroker):
 
     _log = Logger()
     _parts: Parts
-    _owned: Owned
     _configs: ConfigChanges
 
     folder: str | None = None
@@ -90,8 +90,9 @@ class SeaweedMQBroker(LoneBroker):
         seaweed = Seaweed(masters, reactor, filer_group=filer_group, security=security)
         kept = producer_expiry_ms, self._topic_defaults, Spool(recent_bytes)
         self._site = Site(seaweed, namespace, client, now_ms, reactor, *kept)
+        self._held: Owned | None = None  # while the topics are ours
         self._own_changes = OwnChanges()
-        self._owning = Owning(self._site, self._begin, self._end)
+        self._owning = Owning(self._site, node_id, self._begin, self._wait, self._end)
         self._ends: list[Callable[[], None]] = []  # what is done when the topics are ours no more
         self._retention_check_ms = retention_check_ms
 
@@ -100,6 +101,12 @@ class SeaweedMQBroker(LoneBroker):
         count = len(self._view.topics)
         masters = ", ".join(map(str, self._masters))
         return f"{count} topic{'' if count == 1 else 's'} of the SeaweedMQ cluster at {masters}"
+
+    @property
+    def _owned(self) -> Owned:
+        if self._held is None:
+            raise _NOT_OWNER
+        return self._held
 
     @property
     def log_dir(self) -> str:
@@ -118,7 +125,7 @@ class SeaweedMQBroker(LoneBroker):
         return [] if resource is Resource.TRANSACTIONAL_ID else super().coordinators(resource)
 
     def measure(self, places: Places) -> Deferred[Measured]:
-        open_ones = self._owned.openings.open
+        open_ones = self._held.openings.open if self._held else {}
         return succeed(Measured({place: open_ones[place].size for place in places if place in open_ones}))
 
     def start(self) -> Deferred[None]:
@@ -142,18 +149,18 @@ class SeaweedMQBroker(LoneBroker):
         Show the topics, which are ours.
         """
         self._parts = made
-        owned = self._owned = Owned(made, ownership.epoch, self._site.topic_defaults)
-        following = Following(owned, self._own_changes, self.view, self._show, self._shown)
+        owned = Owned(made, ownership.epoch, self._site.topic_defaults)
+        shown, show = partial(self._shown, owned), partial(self._show_owned, owned)
+        following = Following(owned, self._own_changes, self.view, show, shown)
         watching = Watching(self._site, made.making.grown, following.changed, following.look_again)
         self._ends += [watching.stop, partial(owned.lose, _NOT_OWNER)]
         await watching.start()
         overrides = await made.configs.read()
         self._configs = ConfigChanges(overrides, made.configs.keep, self._show_overrides)
         self._topic_defaults.follow(overrides)
-        nothing = replace(self._view, topics={}, topics_by_id={}, blurred_names={})
-        view = replace(nothing, cluster_id=ownership.cluster_id, nodes=(Node(self.node_id),))
-        for stored in await owned.load():
-            view = view.with_topic(self._shown(stored))
+        view = self._view.having([shown(stored) for stored in await owned.load()])
+        self._held = owned
+        view = replace(view, cluster_id=ownership.cluster_id, controller_id=self.node_id, nodes=self._nodes())
         self._show(view.with_overrides(overrides))
         await self._take_over()
         await at_most(self._site.reactor, _OPEN_S, owned.open_all(view.topics.values()))
@@ -191,14 +198,28 @@ class SeaweedMQBroker(LoneBroker):
         ends, self._ends = self._ends, []
         for end in ends:
             end()
+        self._held = None
         self._show(replace(self._view, nodes=()))  # clients are to go elsewhere
 
+    def _wait(self, filer: Filer, owner: Ownership) -> None:
+        """
+        They are another's; called every second.
+        """
+
+    def _nodes(self) -> tuple[Node, ...]:
+        """
+        The gateways that clients are to know while the topics are ours.
+        """
+        return (Node(self.node_id),)
+
     async def _stop(self) -> None:
-        if await self._owning.try_no_more():
+        has_begun = await self._owning.try_no_more()
+        if owned := self._held:
             await self._topic_configs.stop()
             await self._configs.stop()
-            await self._owned.settle()
-            self._owned.lose(_STOPPING)
+            await owned.settle()
+            owned.lose(_STOPPING)
+        if has_begun:
             await self._owning.give_back()
         await self._site.seaweed.close()
 
@@ -225,37 +246,47 @@ class SeaweedMQBroker(LoneBroker):
 
     async def _create(self, new: NewTopic) -> Topic:
         check_name(new.name)
-        new = replace(new, config=self._owned.with_form(new.config))
-        topic = self._new_topic(new, self._owned.epoch)
+        owned = self._owned
+        new = replace(new, config=owned.with_form(new.config))
+        topic = self._new_topic(new, owned.epoch)
         with self._own_changes.of(new.name):
-            await self._owned.create(topic, new)
+            await owned.create(topic, new)
+            self._demand_still(owned)
             return self._show_topic(topic)
 
     async def _grow(self, topic_id: Uuid, partition_count: int) -> Topic:
         topic, grown = self._topic(topic_id), self._grown(topic_id, partition_count)
+        owned = self._owned
         with self._own_changes.of(topic.name):
-            await self._owned.grow(topic, grown)
+            await owned.grow(topic, grown)
+            self._demand_still(owned)
             return self._show_topic(grown)
 
     async def _configure(self, name: str, change: Change) -> None:
-        topic = self._configured(name, change)
+        topic, owned = self._configured(name, change), self._owned
         if topic is self._view.topics[name]:
             return
         with self._own_changes.of(name):
-            config = await in_kafkas_words(self._owned.configure(topic))
+            config = await in_kafkas_words(owned.configure(topic))
+            self._demand_still(owned)
             self._show_topic(replace(self._topic(topic.id), config=config))
 
+    def _demand_still(self, owned: Owned) -> None:
+        if self._held is not owned:
+            raise _NOT_OWNER
+
     def _tell(self, topic: Topic) -> None:
-        open_ones = self._owned.openings.open
+        open_ones = self._held.openings.open if self._held else {}
         for index in range(len(topic.partitions)):
             if (topic.id, index) in open_ones:
                 open_ones[topic.id, index].become(topic)
 
     async def _delete(self, topic_id: Uuid) -> None:
         topic = self._topic(topic_id)
+        owned = self._owned
         with self._own_changes.of(topic.name):
             self._view = self._view.without_topic(topic)
-            gone = self._owned.delete(topic)
+            gone = owned.delete(topic)
             self._waiters.wake()
             await gone
 
@@ -272,9 +303,13 @@ class SeaweedMQBroker(LoneBroker):
         assert isinstance(partition, ChainPartition)
         return self._owned.state_log(partition)
 
-    def _shown(self, stored: Stored) -> Topic:
+    def _shown(self, owned: Owned, stored: Stored) -> Topic:
         """
         A topic of the cluster as Kafka's clients see it.
         """
-        led = self._led(stored.kept.partition_count, self._owned.epoch)
-        return Topic(stored.kept.id, stored.name, led, self._owned.config(stored), stored.kept.internal)
+        led = self._led(stored.kept.partition_count, owned.epoch)
+        return Topic(stored.kept.id, stored.name, led, owned.config(stored), stored.kept.internal)
+
+    def _show_owned(self, owned: Owned, view: ClusterView) -> None:
+        if self._held is owned:
+            self._show(view)

@@ -9,7 +9,7 @@ from kgateway.broker.seaweed.refused import FilerRefused
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.cluster.config_resource import AllOverrides
 
-_NAME = "configs"
+CONFIGS = "configs"
 
 
 class KeptConfigs:
@@ -19,7 +19,7 @@ class KeptConfigs:
 
     def __init__(self, seaweed: Seaweed, folder: str) -> None:
         self._seaweed = seaweed
-        self._path = f"{folder}/{_NAME}"
+        self._path = f"{folder}/{CONFIGS}"
 
     async def read(self) -> AllOverrides:
         """

@@ -24,6 +24,7 @@ from kgateway.broker.seaweed.chain import Chain, ChainObject
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.lock import Lock
 from kgateway.broker.seaweedmq.in_kafkas_words import CLUSTERS_ERRORS
+from kgateway.cluster.view import NO_NODE
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
@@ -35,11 +36,12 @@ _ASK_S = 1.0
 
 class Ownership(NamedTuple):
     """
-    What an owner knows.
+    Who owns the topics, and of which cluster.
     """
 
     epoch: int
     cluster_id: str
+    node_id: int
 
 
 class Owner:
@@ -49,16 +51,26 @@ class Owner:
 
     _log = Logger()
 
-    def __init__(self, lock: Lock, chain: Chain, name: str, clock: IReactorTime, lost: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        lock: Lock,
+        chain: Chain,
+        name: str,
+        node_id: int,
+        clock: IReactorTime,
+        waits: Callable[[Ownership], None],
+        lost: Callable[[], None],
+    ) -> None:
         self._lock = lock
         self._chain = chain
         self._name = name
+        self._node_id = node_id
         self._clock = clock
+        self._waits = waits  # told every second who has the topics while this gateway has not
         self._lost = lost
         self._keeping: Deferred[None] | None = None
         self._until = 0.0  # as long the lock is ours, whatever happens
-        self._cluster_id = str(Uuid.random())  # unless there has been an owner before
-        self._is_first = True  # as far as is known
+        self._last: Ownership | None = None  # as far as is known
 
     async def take(self) -> Ownership:
         """
@@ -103,7 +115,7 @@ class Owner:
         """
         Whether the lock is ours. A filer that was started just now has forgotten whose it is: who has it comes first.
         """
-        return (self._is_first or not await self._lock.may_be_forgotten()) and await self._lock.take()
+        return (not self._last or not await self._lock.may_be_forgotten()) and await self._lock.take()
 
     async def _wait(self) -> float:
         """
@@ -114,11 +126,14 @@ class Owner:
             if told != self._lock.holder:
                 told = self._lock.holder
                 self._log.warn("{holder} owns the topics; this gateway takes over when it is gone", holder=told)
+            if self._last:
+                self._waits(self._last)
             await deferLater(self._clock, _ASK_S)
             asked = self._clock.seconds()
             try:
                 if await self._is_won():
                     return asked
+                await self._chain.catch_up(self._note)
             except CLUSTERS_ERRORS as error:
                 self._log.info("nobody can tell who owns the topics: {error}", error=error)
 
@@ -127,12 +142,15 @@ class Owner:
         Take the next number of the chain.
         """
         await self._chain.catch_up(self._note)
-        entry = {"cluster": self._cluster_id, "owner": self._name}
-        return Ownership(await self._chain.append(json.dumps(entry).encode()), self._cluster_id)
+        cluster_id = self._last.cluster_id if self._last else str(Uuid.random())
+        entry = {"cluster": cluster_id, "owner": self._name, "node": self._node_id}
+        epoch = await self._chain.append(json.dumps(entry).encode())
+        self._last = Ownership(epoch, cluster_id, self._node_id)
+        return self._last
 
     def _note(self, found: ChainObject) -> None:
-        self._is_first = False
-        self._cluster_id = json.loads(found.payload)["cluster"]
+        told = json.loads(found.payload)
+        self._last = Ownership(found.number, told["cluster"], told.get("node", NO_NODE))
 
     async def _keep(self, epoch: int) -> None:
         """

@@ -3,6 +3,7 @@ Owns the topics of a cluster as long as that can be: from the start, and again w
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
@@ -22,7 +23,8 @@ _AGAIN_S = 1.0
 
 class Owning:
     """
-    Calls `begin` when the topics are ours, and `end` when they are ours no more, or `begin` has failed.
+    Calls `begin` when the topics are ours, and `end` when they are ours no more, or `begin` has failed; `wait` every
+    second while another gateway has them.
     """
 
     _log = Logger()
@@ -30,20 +32,37 @@ class Owning:
     _filer: Filer  # which decides all chains
 
     def __init__(
-        self, site: Site, begin: Callable[[Ownership, Parts], Awaitable[None]], end: Callable[[], None]
+        self,
+        site: Site,
+        node_id: int,
+        begin: Callable[[Ownership, Parts], Awaitable[None]],
+        wait: Callable[[Filer, Ownership], None],
+        end: Callable[[], None],
     ) -> None:
         self._site = site
+        self._node_id = node_id
         self._begin = begin
+        self._wait = wait
         self._end = end
+        self._started: Deferred[None] = Deferred()
         self._trying: Deferred[None] | None = None  # as it was tried last
         self._is_open = False
 
     def start(self) -> Deferred[None]:
         """
-        Fires when the topics are ours, and `begin` is done.
+        Fires when the topics are ours, and `begin` is done, or when there is something to serve while they are not.
         """
         self._trying = Deferred.fromCoroutine(self._start())
-        return self._trying
+        self._trying.addCallback(lambda _: self.serve()).addErrback(self._not_owned)
+        return self._started
+
+    def serve(self) -> None:
+        """
+        There is something to serve.
+        """
+        self._is_open = True
+        if not self._started.called:
+            self._started.callback(None)
 
     async def try_no_more(self) -> bool:
         """
@@ -68,13 +87,16 @@ class Owning:
         self._filer = await site.seaweed.filer()
         lock = Lock(site.seaweed, f"kgateway-{site.namespace}", site.client, LOCK_S)
         owners = site.shared_chain(self._filer, "owners")
-        self._owner = Owner(lock, owners, site.client, site.reactor, self._lose)
+        waits = partial(self._wait, self._filer)
+        self._owner = Owner(lock, owners, site.client, self._node_id, site.reactor, waits, self._lose)
         try:
             await self._own()
-        except BaseException:
+        except BaseException as error:
+            if self._is_open and isinstance(error, CLUSTERS_ERRORS):
+                await self._own_again(error)
+                return
             await self.give_back()
             raise
-        self._is_open = True
 
     async def _own(self) -> None:
         ownership = await self._owner.take()
@@ -88,17 +110,21 @@ class Owning:
         self._trying = Deferred.fromCoroutine(self._own_again())
         self._trying.addErrback(self._not_owned)
 
-    async def _own_again(self) -> None:
+    async def _own_again(self, problem: Exception | None = None) -> None:
         while self._is_open:
+            if problem:
+                self._end()
+                self._log.warn("the topics of the cluster cannot be had yet: {error}", error=problem)
+                await deferLater(self._site.reactor, _AGAIN_S)
             try:
                 await self._own()
             except CLUSTERS_ERRORS as error:
-                self._end()
-                self._log.warn("the topics of the cluster cannot be had yet: {error}", error=error)
-                await deferLater(self._site.reactor, _AGAIN_S)
+                problem = error
             else:
                 break
 
     def _not_owned(self, failure: Failure) -> None:
-        if self._is_open:
+        if not self._started.called:
+            self._started.errback(failure)
+        elif self._is_open:
             self._log.failure("the topics of the cluster cannot be had again; restart the gateway", failure)

@@ -24,6 +24,7 @@ from tests.clients.groups.member import Member
 from tests.clients.groups.members.telling import Wanted, place
 from tests.clients.groups.observer import committed, described
 from tests.clients.raw import Raw
+from tests.clients.seaweedmq import owner
 from tests.faults.client import Client
 
 _PARTITIONS = 4
@@ -50,7 +51,7 @@ class Grouping:
         """
         What is in the topic.
         """
-        with Raw(group_kafka.bootstrap) as raw:
+        with Raw(owner(group_kafka.bootstrap), group_kafka.bootstrap) as raw:
             raw.create(name, _PARTITIONS)
             yield raw
 

@@ -54,6 +54,17 @@ def values_of(answer: FetchResponse.Response.Partition) -> list[bytes]:
     return [bytes(record.value or b"") for batch in batches(data) for record in records(batch)]
 
 
+def end_of(gateway: Gateway, place: Place) -> int:
+    """
+    The offset that the next record gets; -1 where it cannot be told just now.
+    """
+    topic, index = place
+    with Client(gateway.port) as client:
+        request = fetch_request(topic, partition=index, offset=0, max_wait_ms=0)
+        [told] = client.ask(request, FETCH_VERSION).responses[0].partitions
+    return int(told.high_watermark)
+
+
 def all_values(gateway: Gateway, place: Place) -> list[bytes]:
     """
     All records of a partition.

@@ -26,14 +26,15 @@ class Gateway:
     What `kgateway serve --broker seaweedmq:MASTER:PORT` runs.
     """
 
-    def __init__(self, cluster: DevCluster, folder: Path, name: str = "gateway") -> None:
+    def __init__(self, cluster: DevCluster, folder: Path, name: str = "gateway", node_id: int = 1) -> None:
         self.name = name
         self.port = free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.is_running = False
         home = self._home = folder / name
         home.mkdir()
-        options = ("--listen", f"tcp:{self.port}:interface=127.0.0.1", "--broker", f"seaweedmq:{cluster.masters[0]}")
+        broker, listen = f"seaweedmq:{cluster.masters[0]}", f"tcp:{self.port}:interface=127.0.0.1"
+        options = ("--listen", listen, "--broker", broker, "--node-id", str(node_id))
         self._kafka = Kafka(*options, folder=home, patience_s=_PATIENCE_S)
 
     @property

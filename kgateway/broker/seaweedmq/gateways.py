@@ -1,0 +1,150 @@
+"""
+The gateways before a cluster. Each has a file in the filer that says where clients reach it:
+
+    /topics/kafka/.meta/kgateway/gateways/NODE_ID
+
+One that waits writes it anew every few seconds, with another number each time: that it is alive is seen by the number,
+for clocks may differ. The one that owns the topics is known by other means, and writes once.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from kgateway.broker.patience import at_most
+from kgateway.broker.seaweedmq.in_kafkas_words import CLUSTERS_ERRORS
+from kgateway.broker.seaweedmq.site import Site
+from kgateway.cluster.view import Address, Node
+
+LOOK_S = 2.0
+GONE_S = 9.0  # without another number
+_STOP_S = 1.0
+
+
+class _Seen(NamedTuple):
+    """
+    A gateway as its file tells of it, and since when it has told so.
+    """
+
+    node: Node
+    number: int
+    since: float
+
+
+class Gateways:
+    """
+    This one, and the others as it knows them.
+    """
+
+    _log = Logger()
+
+    def __init__(self, site: Site, node_id: int, changed: Callable[[], None]) -> None:
+        self.own = Node(node_id)
+        self.is_waiting = False
+        self._site = site
+        self._changed = changed
+        self._folder = f"{site.folder}/gateways"
+        self._seen: dict[int, _Seen] = {}
+        self._alive: set[int] = set()
+        self._number = 0
+        self._problem = ""
+        self._rounds = LoopingCall(lambda: Deferred.fromCoroutine(self._round()))
+        self._rounds.clock = site.reactor
+
+    def announce(self, addresses: Mapping[str, Address]) -> None:
+        """
+        Tell from now on that clients reach this gateway there, by listener.
+        """
+        self.own = Node(self.own.id, addresses=addresses)
+        self._rounds.start(LOOK_S).addErrback(self._failed)
+
+    def known(self, node_id: int) -> Node | None:
+        """
+        The other gateway of this id, be it alive or not.
+        """
+        seen = self._seen.get(node_id)
+        return seen and seen.node
+
+    def nodes(self, *owner: Node) -> tuple[Node, ...]:
+        """
+        Those that clients may ask: this one, all others that wait, and the owner if that is another one.
+        """
+        waiting = {node_id: self._seen[node_id].node for node_id in self._alive}
+        found = {**waiting, self.own.id: self.own, **{node.id: node for node in owner}}
+        return tuple(found[node_id] for node_id in sorted(found))
+
+    async def look(self) -> None:
+        """
+        Read what is told.
+        """
+        entries = await (await self._site.seaweed.filer()).all_entries(self._folder)
+        before = self._known, self._alive
+        now, told = self._site.reactor.seconds(), [self._read(entry.name, entry.content) for entry in entries]
+        self._seen = {seen.node.id: self._since_when(seen) for seen in told if seen and seen.node.id != self.own.id}
+        self._alive = {node_id for node_id, seen in self._seen.items() if now - seen.since < GONE_S}
+        if before != (self._known, self._alive):
+            self._changed()
+
+    async def stop(self) -> None:
+        """
+        This gateway is there no more.
+        """
+        if self._rounds.running:
+            self._rounds.stop()
+            await at_most(self._site.reactor, _STOP_S, Deferred.fromCoroutine(self._tell_no_more()))
+
+    @property
+    def _path(self) -> str:
+        return f"{self._folder}/{self.own.id}"
+
+    @property
+    def _known(self) -> dict[int, Node]:
+        return {node_id: seen.node for node_id, seen in self._seen.items()}
+
+    async def _round(self) -> None:
+        try:
+            if self.is_waiting or not self._number:
+                await self._tell()
+            await self.look()
+        except CLUSTERS_ERRORS as error:
+            if not self._problem:
+                self._log.info("the other gateways cannot be seen: {error}", error=error)
+            self._problem = str(error)
+        else:
+            self._problem = ""
+
+    async def _tell_no_more(self) -> None:
+        try:
+            await (await self._site.seaweed.filer()).delete(self._path)
+        except CLUSTERS_ERRORS as error:
+            self._log.info("the file of this gateway is left behind: {error}", error=error)
+
+    async def _tell(self) -> None:
+        self._number += 1
+        listeners = {name: [address.host, address.port] for name, address in self.own.addresses.items()}
+        content = json.dumps({"number": self._number, "listeners": listeners}).encode()
+        await (await self._site.seaweed.filer()).write(self._path, content)
+
+    def _read(self, name: str, content: bytes) -> _Seen | None:
+        """
+        What a file tells; nothing where it is none of ours.
+        """
+        try:
+            told = json.loads(content)
+            addresses = {str(name): Address(str(host), int(port)) for name, (host, port) in told["listeners"].items()}
+            return _Seen(Node(int(name), addresses=addresses), told["number"], self._site.reactor.seconds())
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            self._log.warn("{folder}/{name} tells of no gateway: {error}", folder=self._folder, name=name, error=error)
+            return None
+
+    def _since_when(self, seen: _Seen) -> _Seen:
+        before = self._seen.get(seen.node.id)
+        return before if before and (before.node, before.number) == (seen.node, seen.number) else seen
+
+    def _failed(self, failure: Failure) -> None:
+        self._log.failure("the other gateways are looked for no more", failure)

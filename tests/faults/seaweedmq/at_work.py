@@ -1,0 +1,198 @@
+"""
+A program that produces and consumes all the time with the library that it is told, as one in service does: it makes its
+clients once, and leaves all else to them.
+
+    python -m tests.faults.seaweedmq.at_work LIBRARY TOPIC BOOTSTRAP
+
+It numbers its records. When its input ends it sends no more, waits until what was acknowledged is read, and prints what
+it knows.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from threading import Event, Thread
+from time import monotonic, sleep
+from typing import Any
+
+import aiokafka
+import confluent_kafka
+import kafka
+
+_EVERY_S = 0.025
+_REQUEST_MS = 5_000
+_DELIVERY_MS = 60_000
+_POLL_S = 0.2
+_PATIENCE_S = 60.0
+
+
+class Work:
+    """
+    What was sent, acknowledged, refused and read.
+    """
+
+    def __init__(self, topic: str, bootstrap: str) -> None:
+        self.topic = topic
+        self.bootstrap = bootstrap
+        self.sent = 0
+        self.acknowledged: list[int] = []
+        self.failed: list[str] = []
+        self.read: list[int] = []
+        self.is_ending = Event()  # nothing more is to be sent
+        self.is_over = Event()
+
+    def next(self) -> bytes:
+        """
+        The value of the next record.
+        """
+        self.sent += 1
+        return b"%d" % (self.sent - 1)
+
+    def acknowledge(self, value: bytes) -> None:
+        """
+        A record is safe.
+        """
+        self.acknowledged.append(int(value))
+
+    def fail(self, error: object) -> None:
+        """
+        A record was given up.
+        """
+        self.failed.append(repr(error))
+
+    def wait(self) -> None:
+        """
+        Wait until each record has its answer, and is read if it was acknowledged.
+        """
+        deadline = monotonic() + _PATIENCE_S
+        while monotonic() < deadline and not self._is_done():
+            sleep(_POLL_S)
+        self.is_over.set()
+
+    def _is_done(self) -> bool:
+        answered = len(self.acknowledged) + len(self.failed)
+        return answered == self.sent and set(self.acknowledged) <= set(self.read)
+
+
+def librdkafka_sends(work: Work) -> None:
+    """
+    confluent-kafka's producer.
+    """
+    config = {"request.timeout.ms": _REQUEST_MS, "message.timeout.ms": _DELIVERY_MS, "enable.idempotence": True}
+    producer = confluent_kafka.Producer({"bootstrap.servers": work.bootstrap, **config})
+
+    def delivered(error: object, message: Any) -> None:
+        if error:
+            work.fail(error)
+        else:
+            work.acknowledge(message.value())
+
+    while not work.is_ending.is_set():
+        producer.produce(work.topic, work.next(), partition=0, on_delivery=delivered)
+        producer.poll(0)
+        sleep(_EVERY_S)
+    producer.flush(_PATIENCE_S)
+
+
+def librdkafka_reads(work: Work) -> None:
+    """
+    confluent-kafka's consumer, in a group.
+    """
+    config = {"group.id": f"{work.topic}-readers", "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": work.bootstrap, **config})
+    consumer.subscribe([work.topic])
+    while not work.is_over.is_set():
+        message = consumer.poll(_POLL_S)
+        if message and not message.error():
+            work.read.append(int(message.value()))
+    consumer.close()
+
+
+def kafka_python_sends(work: Work) -> None:
+    """
+    kafka-python's producer.
+    """
+    config = {"request_timeout_ms": _REQUEST_MS, "delivery_timeout_ms": _DELIVERY_MS, "enable_idempotence": True}
+    producer = kafka.KafkaProducer(bootstrap_servers=work.bootstrap.split(","), **config)
+    while not work.is_ending.is_set():
+        value = work.next()
+        sent = producer.send(work.topic, value, partition=0)
+        sent.add_callback(lambda _, value=value: work.acknowledge(value)).add_errback(work.fail)
+        sleep(_EVERY_S)
+    producer.flush(_PATIENCE_S)
+
+
+def kafka_python_reads(work: Work) -> None:
+    """
+    kafka-python's consumer, in a group.
+    """
+    config = {"group_id": f"{work.topic}-readers", "auto_offset_reset": "earliest"}
+    consumer = kafka.KafkaConsumer(work.topic, bootstrap_servers=work.bootstrap.split(","), **config)
+    while not work.is_over.is_set():
+        for found in consumer.poll(timeout_ms=int(_POLL_S * 1_000)).values():
+            work.read += [int(record.value) for record in found]
+    consumer.close()
+
+
+async def aiokafka_sends(work: Work) -> None:
+    """
+    aiokafka's producer.
+    """
+    config = {"request_timeout_ms": _REQUEST_MS, "enable_idempotence": True}
+    waiting = set()
+
+    def delivered(sent: "asyncio.Future[Any]", value: bytes) -> None:
+        waiting.discard(sent)
+        if error := sent.exception():
+            work.fail(error)
+        else:
+            work.acknowledge(value)
+
+    async with aiokafka.AIOKafkaProducer(bootstrap_servers=work.bootstrap, **config) as producer:
+        while not work.is_ending.is_set():
+            value = work.next()
+            sent = await producer.send(work.topic, value, partition=0)
+            waiting.add(sent)
+            sent.add_done_callback(lambda sent, value=value: delivered(sent, value))
+            await asyncio.sleep(_EVERY_S)
+        if waiting:
+            await asyncio.wait(waiting, timeout=_PATIENCE_S)
+
+
+async def aiokafka_reads(work: Work) -> None:
+    """
+    aiokafka's consumer, in a group.
+    """
+    config = {"group_id": f"{work.topic}-readers", "auto_offset_reset": "earliest"}
+    async with aiokafka.AIOKafkaConsumer(work.topic, bootstrap_servers=work.bootstrap, **config) as consumer:
+        while not work.is_over.is_set():
+            found = await consumer.getmany(timeout_ms=int(_POLL_S * 1_000))
+            work.read += [int(record.value) for records in found.values() for record in records]
+
+
+LIBRARIES: dict[str, tuple[Callable[[Work], None], Callable[[Work], None]]] = {
+    "librdkafka": (librdkafka_sends, librdkafka_reads),
+    "kafka-python": (kafka_python_sends, kafka_python_reads),
+    "aiokafka": (lambda work: asyncio.run(aiokafka_sends(work)), lambda work: asyncio.run(aiokafka_reads(work))),
+}
+
+
+def main(library: str, topic: str, bootstrap: str) -> None:
+    """
+    Work until the input ends.
+    """
+    work = Work(topic, bootstrap)
+    threads = [Thread(target=each, args=(work,), daemon=True) for each in LIBRARIES[library]]
+    for thread in threads:
+        thread.start()
+    sys.stdin.read()
+    work.is_ending.set()
+    work.wait()
+    for thread in threads:
+        thread.join(_PATIENCE_S)
+    print(json.dumps({"sent": work.sent, "acknowledged": work.acknowledged, "failed": work.failed, "read": work.read}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
