@@ -112,6 +112,11 @@ class SeaweedMQBroker(LoneBroker):
     def log_dir(self) -> str:
         return f"seaweedmq:{','.join(map(str, self._masters))}"
 
+    def view(self) -> ClusterView:
+        if self._held and self._owning.has_overslept():
+            return replace(self._view, nodes=())  # who sends clients to itself now may send them astray
+        return self._view
+
     def coordinator(self, resource: Resource, key: str) -> StateLog:
         if resource is Resource.TRANSACTIONAL_ID:
             # The one answer by which every client gives up at once; others it takes for something that passes.

@@ -12,6 +12,7 @@ looks.
 
 import json
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -32,6 +33,7 @@ LOCK_S = 6
 _RENEW_S = 1.5
 _RENEW_AGAIN_S = 0.2
 _ASK_S = 1.0
+_LATE_S = 1.0  # what no timer is, on a machine that is merely busy
 
 
 class Ownership(NamedTuple):
@@ -70,6 +72,8 @@ class Owner:
         self._lost = lost
         self._keeping: Deferred[None] | None = None
         self._until = 0.0  # as long the lock is ours, whatever happens
+        self._due = inf  # when the lock is renewed next
+        self._was_late = False  # and has not been renewed since
         self._last: Ownership | None = None  # as far as is known
 
     async def take(self) -> Ownership:
@@ -94,6 +98,13 @@ class Owner:
         if self._clock.seconds() >= self._until:
             reason = f"this gateway could not renew its lock within {LOCK_S} s; another one may own the topics"
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, reason)
+
+    def has_overslept(self) -> bool:
+        """
+        Whether this process stood still for so long that another may own the topics by now, and has not asked yet.
+        """
+        now = self._clock.seconds()
+        return now >= self._until and (self._was_late or now - self._due > _LATE_S)
 
     async def give_back(self) -> None:
         """
@@ -159,8 +170,11 @@ class Owner:
         ours = is_sure = True
         problem = ""
         while ours:
-            await deferLater(self._clock, _RENEW_AGAIN_S if problem else _RENEW_S)
+            delay = _RENEW_AGAIN_S if problem else _RENEW_S
+            self._due = self._clock.seconds() + delay
+            await deferLater(self._clock, delay)
             asked = self._clock.seconds()
+            self._was_late, self._due = self._was_late or asked - self._due > _LATE_S, inf
             is_sure = is_sure and self._lock.is_ours  # that nobody else has had it
             try:
                 ours = await self._lock.take()
@@ -173,6 +187,7 @@ class Owner:
             else:
                 problem = ""
                 self._until = asked + LOCK_S if ours else 0.0
+                self._was_late = False
         self._keeping = None
         self._log.error("{holder} owns the topics now", holder=self._lock.holder)
         self._lost()

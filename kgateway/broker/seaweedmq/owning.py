@@ -64,6 +64,12 @@ class Owning:
         if not self._started.called:
             self._started.callback(None)
 
+    def has_overslept(self) -> bool:
+        """
+        Whether another gateway may own the topics by now because this one stood still.
+        """
+        return self._owner.has_overslept()
+
     async def try_no_more(self) -> bool:
         """
         Take nothing any more; whether it has begun at all.
