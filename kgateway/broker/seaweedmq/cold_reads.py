@@ -9,11 +9,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from kgateway.broker.seaweed.shared import Shared
 from kgateway.wire.types import Buffer
 
 PATIENCE_S = 0.25
@@ -24,6 +23,16 @@ class _Wanted(NamedTuple):
     max_bytes: int
     at_least_one: bool
     stop: int
+
+
+class _Reading:
+    """
+    One read that is under way.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: dict[Deferred[list[Buffer]], IDelayedCall] = {}  # with what ends each one's patience
+        self.is_late = False  # somebody has waited in vain
 
 
 class ColdReads:
@@ -39,25 +48,42 @@ class ColdReads:
         clock: IReactorTime,
         arrived: Callable[[], None],
     ) -> None:
+        self._read = read
         self._clock = clock
-        self._arrived = arrived  # called when what nobody waits for any more is here
-        self._reading: Shared[_Wanted, list[Buffer]] = Shared(lambda wanted: read(*wanted))
+        self._arrived = arrived  # called when what somebody has waited for in vain is here
+        self._readings: dict[_Wanted, _Reading] = {}
 
     def read(self, offset: int, max_bytes: int, at_least_one: bool, stop: int) -> Deferred[list[Buffer]]:
         """
         Whole batches from the one on that has the offset; none where that takes too long.
         """
         answer: Deferred[list[Buffer]] = Deferred()
-        late = self._clock.callLater(PATIENCE_S, answer.callback, [])
-
-        def here(found: list[Buffer] | Failure) -> None:
-            if late.active():
-                late.cancel()
-                answer.callback(found)  # a Failure becomes one of the Deferred
-            elif isinstance(found, Failure):
-                self._log.info("offset {offset} cannot be read: {error}", offset=offset, error=found.getErrorMessage())
-            else:
-                self._arrived()
-
-        self._reading.get(_Wanted(offset, max_bytes, at_least_one, stop)).addBoth(here)
+        wanted = _Wanted(offset, max_bytes, at_least_one, stop)
+        begins = wanted not in self._readings
+        reading = self._readings.setdefault(wanted, _Reading())
+        reading.waiting[answer] = self._clock.callLater(PATIENCE_S, _in_vain, reading, answer)
+        if begins:
+            Deferred.fromCoroutine(self._read(*wanted)).addBoth(self._here, wanted)
         return answer
+
+    def _here(self, found: list[Buffer] | Failure, wanted: _Wanted) -> None:
+        reading = self._readings.pop(wanted)
+        for answer, late in reading.waiting.items():
+            late.cancel()
+            answer.callback(found)  # a Failure becomes one of the Deferred
+        if not reading.is_late:
+            return
+        if isinstance(found, Failure):
+            error = found.getErrorMessage()
+            self._log.info("offset {offset} cannot be read: {error}", offset=wanted.offset, error=error)
+        else:
+            self._arrived()
+
+
+def _in_vain(reading: _Reading, answer: Deferred[list[Buffer]]) -> None:
+    """
+    Nothing has come in time.
+    """
+    reading.is_late = True
+    del reading.waiting[answer]
+    answer.callback([])

@@ -2,8 +2,11 @@
 Reads of files whose filer may hang.
 """
 
+from typing import Any, cast
+
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.logger import Logger
 from twisted.trial.unittest import SynchronousTestCase
 
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
@@ -84,3 +87,21 @@ class ColdReadsTests(SynchronousTestCase):
         self.assertEqual(0, self.arrivals)
         self.reads.read(*_WANTED)
         self.assertEqual(2, len(self.files.asked))
+
+    def test_what_many_came_for_in_vain_is_told_once(self) -> None:
+        """
+        Clients come some times in a second, and a filer may hang for a minute.
+        """
+        told: list[Any] = []
+        self.patch(ColdReads, "_log", Logger(observer=cast(Any, told.append)))
+        self._come_in_vain(9)
+        self.files.coming[0].errback(RpcError(Status.UNAVAILABLE, "no filer"))
+        self.assertEqual((1, 0), (len(told), self.arrivals))
+        self._come_in_vain(9)
+        self.files.coming[1].callback([b"batch"])
+        self.assertEqual((1, 1), (len(told), self.arrivals))
+
+    def _come_in_vain(self, times: int) -> None:
+        for _ in range(times):
+            self.reads.read(*_WANTED)
+            self.clock.advance(PATIENCE_S)
