@@ -4,7 +4,7 @@ A call to the cluster hangs: a fetch is answered all the same, for every partiti
 
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from uuid import uuid4
 
 import pytest
@@ -14,12 +14,13 @@ from kgateway.messages.fetch import FetchRequest, FetchResponse
 from kgateway.wire.errors import ErrorCode
 from tests.faults.client import FETCH_VERSION, Client
 from tests.faults.ledger import Place
-from tests.faults.seaweedmq.asking import all_values, produce_until_taken, values_of
+from tests.faults.seaweedmq.asking import NOT_YET, PATIENCE_S, all_values, produce, produce_until_taken, values_of
 from tests.faults.seaweedmq.gateway import Gateway
 
 _WAIT_MS = 500
 _BYTES = 1 << 20
 _A_LITTLE_S = 1.0  # on a machine that is busy
+_PAUSE_S = 0.2
 _OLD = [b"old %d" % number for number in range(10)]
 
 Answer = FetchResponse.Response.Partition
@@ -52,11 +53,11 @@ def topic(gateway: Gateway) -> str:
     return name
 
 
-def fetched(client: Client, *places: Place) -> dict[int, Answer]:
+def fetched(client: Client, *places: Place, offset: int = 0) -> dict[int, Answer]:
     """
-    The answers to a fetch from the beginnings of these partitions, which must come in time.
+    The answers to a fetch from the beginnings of these partitions, or another offset, which must come in time.
     """
-    wanted = [_wanted(index) for _, index in places]
+    wanted = [_wanted(index, offset) for _, index in places]
     topics = [FetchRequest.Topic(topic=places[0][0], partitions=wanted)]
     request = FetchRequest(max_wait_ms=_WAIT_MS, min_bytes=1, max_bytes=_BYTES, topics=topics)
     began = monotonic()
@@ -67,8 +68,22 @@ def fetched(client: Client, *places: Place) -> dict[int, Answer]:
     return found
 
 
-def _wanted(index: int) -> FetchRequest.Topic.Partition:
-    return FetchRequest.Topic.Partition(partition=index, fetch_offset=0, partition_max_bytes=_BYTES)
+def _wanted(index: int, offset: int) -> FetchRequest.Topic.Partition:
+    return FetchRequest.Topic.Partition(partition=index, fetch_offset=offset, partition_max_bytes=_BYTES)
+
+
+def taken_until_refused(client: Client, place: Place) -> list[bytes]:
+    """
+    Produce until the gateway's lock has run out, and it takes no more; what it has acknowledged.
+    """
+    taken: list[bytes] = []
+    deadline = monotonic() + PATIENCE_S
+    while (code := produce(client, place, value := b"meanwhile %d" % len(taken))) == ErrorCode.NONE:
+        assert monotonic() < deadline
+        taken.append(value)
+        sleep(_PAUSE_S)
+    assert code == NOT_YET, ErrorCode(code).name
+    return taken
 
 
 def test_a_fetch_of_what_only_files_have_is_answered_when_the_filer_hangs(
@@ -95,6 +110,21 @@ def test_other_partitions_are_read_meanwhile(cluster: DevCluster, gateway: Gatew
         cluster.server.pause()
         told = fetched(client, (topic, 0), (topic, 1))
         assert [values_of(told[index]) for index in (0, 1)] == [[], [b"new"]]
+
+
+def test_a_gateway_that_takes_no_more_is_read_all_the_same(cluster: DevCluster, gateway: Gateway, topic: str) -> None:
+    """
+    While the filer hangs for longer than the gateway's lock lasts, what was acknowledged can be read, and is all there
+    is.
+    """
+    with Client(gateway.port) as client:
+        cluster.server.pause()
+        values = [b"new", *taken_until_refused(client, (topic, 1))]
+        told = fetched(client, (topic, 0), (topic, 1))
+        assert [told[index].high_watermark for index in (0, 1)] == [len(_OLD), len(values)]
+        assert [values_of(told[index]) for index in (0, 1)] == [[], values]
+        tail = fetched(client, (topic, 1), offset=len(values))[1]
+        assert (tail.high_watermark, values_of(tail)) == (len(values), [])
 
 
 def test_a_broker_that_hangs_is_no_matter_to_who_reads(cluster: DevCluster, gateway: Gateway, topic: str) -> None:
