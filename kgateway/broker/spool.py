@@ -20,6 +20,7 @@ from kgateway.wire.types import Buffer
 
 _FILES = 16  # that share what there may be
 _PIECES = 8_192  # in a file: each takes some memory
+_FOLDER_NAMED_BY = ("TMPDIR", "TEMP", "TMP")  # the first that is set, if files can be written there
 
 
 class User(Protocol):
@@ -166,12 +167,24 @@ class Spool:
         newest = self._files[-1] if self._files else None
         if newest is None or newest.size >= self._file_bytes or newest.pieces >= _PIECES:
             newest = _File()
+            if not self._files:
+                self._tell_of_folder()
             self._files.append(newest)
             if len(self._files) > _FILES:
                 self._files.popleft().age.is_over = self._no_file.is_over = True
                 for user in tuple(self._users):
                     user.let_go()
         return newest
+
+    def _tell_of_folder(self) -> None:
+        """
+        Where the files are, if that is not where they were to be: Python takes another folder in silence.
+        """
+        named = [(name, os.environ[name]) for name in _FOLDER_NAMED_BY if os.environ.get(name)]
+        used = tempfile.gettempdir()
+        if named and os.path.abspath(named[0][1]) != used:
+            problem = "temporary files are in {used} in place of {wanted}, where none can be written"
+            self._log.warn(problem, used=used, wanted="=".join(named[0]))
 
 
 def read(found: Iterable[Stored]) -> list[Buffer]:

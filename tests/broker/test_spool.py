@@ -139,6 +139,26 @@ def test_no_place_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     kept(files, b"more")
 
 
+@pytest.mark.parametrize(("wanted", "times"), [("/proc/nowhere", 1), ("{used}/", 0), ("", 0)])
+def test_another_folder_than_the_one_wanted(
+    wanted: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The operator is told once where the files are.
+    """
+    told: list[Any] = []
+    wanted = wanted.format(used=tmp_path)
+    monkeypatch.setattr(Spool, "_log", Logger(observer=cast(Any, told.append)))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", wanted)
+    monkeypatch.setenv("TEMP", str(tmp_path))
+    files = spool()
+    for _ in range(3):
+        kept(files, bytes(FILE_BYTES))
+    line = f"temporary files are in {tmp_path} in place of TMPDIR={wanted}, where none can be written"
+    assert [formatEvent(event) for event in told] == [line] * times
+
+
 def test_what_a_full_disk_left_in_memory_has_an_age(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     That of what was written before.
