@@ -111,6 +111,8 @@ class OneOfSeveral(SeaweedMQBroker):
         self._waiting, self._gateways.is_waiting = None, False
 
     async def _begin(self, ownership: Ownership, made: Parts) -> None:
+        if self._waiting:
+            self._waiting.end()
         self._wait_no_more()
         await super()._begin(ownership, made)
 

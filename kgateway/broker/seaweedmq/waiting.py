@@ -22,7 +22,7 @@ from kgateway.broker.seaweedmq.topics_seen import TopicsSeen
 from kgateway.broker.topic_defaults import TopicDefaults
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import Change, ConfigKind, ConfigResource, Overrides
-from kgateway.cluster.view import ClusterView, NewTopic, Node, PartitionState, Topic
+from kgateway.cluster.view import NO_NODE, ClusterView, NewTopic, Node, PartitionState, Topic
 from kgateway.interfaces import IPeers
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
@@ -61,11 +61,16 @@ class Waiting:
         This one owns the topics, still or since just now. Called every second, it looks for what could not be seen yet.
         """
         if owner != self._owner:
-            self._owner, self._node = owner, None
-            self._topics.clear()
-            self._show()
+            self._node = None
+            self._become(owner)
         if self._looking is None:
             self._looking = Deferred.fromCoroutine(self._look()).addErrback(self._not_seen).addBoth(self._looked)
+
+    def end(self) -> None:
+        """
+        The owner is gone, and this gateway not ready yet: nobody leads the topics.
+        """
+        self._become(self._owner._replace(node_id=NO_NODE))
 
     def stop(self) -> None:
         """
@@ -120,6 +125,11 @@ class Waiting:
         """
         await self._changes.configure(resource, before, change(before))
         await (self._seen.read(resource.name) if resource.kind is ConfigKind.TOPIC else self._seen.read_the_rest())
+
+    def _become(self, owner: Ownership) -> None:
+        self._owner = owner
+        self._topics.clear()
+        self._show()
 
     async def _look(self) -> None:
         if self._node is None:

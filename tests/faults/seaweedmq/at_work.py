@@ -86,7 +86,7 @@ def librdkafka_sends(work: Work) -> None:
         if error:
             work.fail(error)
         else:
-            work.acknowledge(message.value())
+            work.acknowledge(message.value() or b"")
 
     while not work.is_ending.is_set():
         producer.produce(work.topic, work.next(), partition=0, on_delivery=delivered)
@@ -105,7 +105,7 @@ def librdkafka_reads(work: Work) -> None:
     while not work.is_over.is_set():
         message = consumer.poll(_POLL_S)
         if message and not message.error():
-            work.read.append(int(message.value()))
+            work.read.append(int(message.value() or b""))
     consumer.close()
 
 

@@ -11,7 +11,7 @@ from tests.faults.client import Client
 from tests.faults.seaweedmq.gateway import Gateway
 
 TAKE_OVER_S = 15.0  # the lock of the first runs for 6 s, and a file is written each second; on a machine that is busy
-_METADATA_VERSION = 12
+METADATA_VERSION = 12
 _OWNS = "this gateway owns the topics"
 _PAUSE_S = 0.05
 
@@ -73,7 +73,7 @@ def metadata(gateway: Gateway) -> MetadataResponse:
     What it tells of the cluster.
     """
     with Client(gateway.port) as client:
-        told = client.ask(MetadataRequest(topics=None), _METADATA_VERSION)
+        told = client.ask(MetadataRequest(topics=None), METADATA_VERSION)
     assert isinstance(told, MetadataResponse)
     return told
 

@@ -11,11 +11,12 @@ from confluent_kafka import Producer
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
 from kgateway.broker.seaweedmq.owner import LOCK_S
+from kgateway.messages.metadata import MetadataRequest
 from kgateway.messages.produce import ProduceRequest
 from tests.faults.client import PRODUCE_VERSION, Client, batch_of, produce_request, produced
 from tests.faults.ledger import Place
 from tests.faults.seaweedmq.asking import NOT_YET, all_values, produce, produce_until_taken
-from tests.faults.seaweedmq.pair import TAKE_OVER_S, Pair, owns, until_owner, until_told
+from tests.faults.seaweedmq.pair import METADATA_VERSION, TAKE_OVER_S, Pair, owns, until_owner, until_told
 
 _PAUSE_S = 0.05
 _SLOW_S = 2.0
@@ -116,6 +117,21 @@ def test_who_was_asleep_stops_serving(pair: Pair) -> None:
     with Client(pair.first.port) as client:  # and it takes over again
         produce_until_taken(client, pair.place, b"first again")
     assert all_values(pair.first, pair.place) == [*expected, b"first again"]
+
+
+def test_who_was_asleep_sends_no_clients_to_itself(pair: Pair) -> None:
+    """
+    What it was asked meanwhile it answers before it knows that another one owns the topics.
+    """
+    with Client(pair.first.port) as client:
+        client.ask(MetadataRequest(topics=None), METADATA_VERSION)
+        pair.first.pause()
+        late = [client.send(MetadataRequest(topics=None), METADATA_VERSION) for _ in range(3)]
+        pair.wait_for_second()
+        pair.first.resume()
+        answers = [client.answer(MetadataRequest, METADATA_VERSION, each) for each in late]
+    assert [answer.brokers for answer in answers] == [[], [], []]
+    assert {part.leader_id for each in answers for topic in each.topics for part in topic.partitions} == {-1}
 
 
 def test_who_was_asleep_finds_out_that_another_one_came_and_went(pair: Pair) -> None:
