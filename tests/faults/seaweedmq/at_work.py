@@ -10,8 +10,10 @@ it knows.
 
 import asyncio
 import json
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from tempfile import NamedTemporaryFile
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any
@@ -20,11 +22,14 @@ import aiokafka
 import confluent_kafka
 import kafka
 
+from tests.clients.java_tools import java
+
 _EVERY_S = 0.025
 _REQUEST_MS = 5_000
 _DELIVERY_MS = 60_000
 _POLL_S = 0.2
 _PATIENCE_S = 60.0
+_JAVA = f"retries={2**31 - 1}\nrequest.timeout.ms={_REQUEST_MS}\ndelivery.timeout.ms={_DELIVERY_MS}\n"  # it has none
 
 
 class Work:
@@ -72,7 +77,7 @@ class Work:
 
     def _is_done(self) -> bool:
         answered = len(self.acknowledged) + len(self.failed)
-        return answered == self.sent and set(self.acknowledged) <= set(self.read)
+        return answered == self.sent > 0 and set(self.acknowledged) <= set(self.read)
 
 
 def librdkafka_sends(work: Work) -> None:
@@ -137,9 +142,8 @@ def kafka_python_reads(work: Work) -> None:
 
 async def aiokafka_sends(work: Work) -> None:
     """
-    aiokafka's producer.
+    aiokafka's producer. A record that is older than its timeout of a request is given up.
     """
-    config = {"request_timeout_ms": _REQUEST_MS, "enable_idempotence": True}
     waiting = set()
 
     def delivered(sent: "asyncio.Future[Any]", value: bytes) -> None:
@@ -149,7 +153,7 @@ async def aiokafka_sends(work: Work) -> None:
         else:
             work.acknowledge(value)
 
-    async with aiokafka.AIOKafkaProducer(bootstrap_servers=work.bootstrap, **config) as producer:
+    async with aiokafka.AIOKafkaProducer(bootstrap_servers=work.bootstrap, enable_idempotence=True) as producer:
         while not work.is_ending.is_set():
             value = work.next()
             sent = await producer.send(work.topic, value, partition=0)
@@ -171,10 +175,61 @@ async def aiokafka_reads(work: Work) -> None:
             work.read += [int(record.value) for records in found.values() for record in records]
 
 
+def java_sends(work: Work) -> None:
+    """
+    Kafka's own producer, in a program of Kafka's.
+    """
+    config = ["--bootstrap-server", work.bootstrap, "--topic", work.topic, "--throughput", str(round(1 / _EVERY_S))]
+    with NamedTemporaryFile("w", suffix=".properties") as file:
+        file.write(_JAVA)
+        file.flush()
+        _java_sends(work, _running("VerifiableProducer", [*config, "--command-config", file.name]))
+
+
+def _java_sends(work: Work, program: subprocess.Popen[str]) -> None:
+    with program:
+        Thread(target=_end_when, args=(work.is_ending, program), daemon=True).start()
+        for told in _told(program):
+            if told["name"] == "producer_send_success":
+                work.acknowledge(told["value"].encode())
+            elif told["name"] == "producer_send_error":
+                work.fail(told["message"])
+            elif told["name"] == "tool_data":
+                work.sent = told["sent"]
+
+
+def java_reads(work: Work) -> None:
+    """
+    Kafka's own consumer, in a group, in a program of Kafka's.
+    """
+    config = ["--bootstrap-server", work.bootstrap, "--topic", work.topic, "--group-id", f"{work.topic}-readers"]
+    with _running("VerifiableConsumer", [*config, "--verbose"]) as program:
+        Thread(target=_end_when, args=(work.is_over, program), daemon=True).start()
+        for told in _told(program):
+            if told["name"] == "record_data":
+                work.read.append(int(told["value"]))
+
+
+def _running(name: str, config: list[str]) -> subprocess.Popen[str]:
+    command = java(f"org.apache.kafka.tools.{name}", *config)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=sys.stderr, text=True)
+
+
+def _told(program: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+    assert program.stdout
+    return (json.loads(line) for line in program.stdout if line.startswith("{"))
+
+
+def _end_when(event: Event, program: subprocess.Popen[str]) -> None:
+    event.wait()
+    program.terminate()
+
+
 LIBRARIES: dict[str, tuple[Callable[[Work], None], Callable[[Work], None]]] = {
     "librdkafka": (librdkafka_sends, librdkafka_reads),
     "kafka-python": (kafka_python_sends, kafka_python_reads),
     "aiokafka": (lambda work: asyncio.run(aiokafka_sends(work)), lambda work: asyncio.run(aiokafka_reads(work))),
+    "java": (java_sends, java_reads),
 }
 
 
