@@ -244,6 +244,7 @@ class SeaweedMQBroker(LoneBroker):
         return Deferred.fromCoroutine(in_kafkas_words(self._grow(topic_id, partition_count)))
 
     def _change_overrides(self, resource: ConfigResource, change: Change) -> Deferred[None]:
+        self._to_change()
         return self._configs.make(resource, change)
 
     def new_producer_id(self) -> Deferred[int]:
@@ -251,7 +252,7 @@ class SeaweedMQBroker(LoneBroker):
 
     async def _create(self, new: NewTopic) -> Topic:
         check_name(new.name)
-        owned = self._owned
+        owned = self._to_change()
         new = replace(new, config=owned.with_form(new.config))
         topic = self._new_topic(new, owned.epoch)
         with self._own_changes.of(new.name):
@@ -261,20 +262,25 @@ class SeaweedMQBroker(LoneBroker):
 
     async def _grow(self, topic_id: Uuid, partition_count: int) -> Topic:
         topic, grown = self._topic(topic_id), self._grown(topic_id, partition_count)
-        owned = self._owned
+        owned = self._to_change()
         with self._own_changes.of(topic.name):
             await owned.grow(topic, grown)
             self._demand_still(owned)
             return self._show_topic(grown)
 
     async def _configure(self, name: str, change: Change) -> None:
-        topic, owned = self._configured(name, change), self._owned
+        topic, owned = self._configured(name, change), self._to_change()
         if topic is self._view.topics[name]:
             return
         with self._own_changes.of(name):
             config = await in_kafkas_words(owned.configure(topic))
             self._demand_still(owned)
             self._show_topic(replace(self._topic(topic.id), config=config))
+
+    def _to_change(self) -> Owned:
+        if self._held is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "the topics are not this gateway's to change, or not yet")
+        return self._held
 
     def _demand_still(self, owned: Owned) -> None:
         if self._held is not owned:
@@ -288,7 +294,7 @@ class SeaweedMQBroker(LoneBroker):
 
     async def _delete(self, topic_id: Uuid) -> None:
         topic = self._topic(topic_id)
-        owned = self._owned
+        owned = self._to_change()
         with self._own_changes.of(topic.name):
             self._view = self._view.without_topic(topic)
             gone = owned.delete(topic)

@@ -124,7 +124,7 @@ class Gateway:
         with Client(self.port, patience_s=_PATIENCE_S) as client:
             code = _created(client, asked)
             deadline = monotonic() + _PATIENCE_S
-            while code == ErrorCode.REQUEST_TIMED_OUT and monotonic() < deadline:
+            while code in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER) and monotonic() < deadline:
                 sleep(_PAUSE_S)  # a broker that was started just now makes no topics yet, or it has and did not say so
                 code = _created(client, asked)
                 code = ErrorCode.NONE if code == ErrorCode.TOPIC_ALREADY_EXISTS else code

@@ -2,6 +2,7 @@
 Two gateways before one cluster.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -48,6 +49,16 @@ class Pair:
         """
         self.first.end()
         self.second.end()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """
+    Wait until it is so.
+    """
+    deadline = monotonic() + TAKE_OVER_S
+    while not is_so():
+        assert monotonic() < deadline
+        sleep(_PAUSE_S)
 
 
 def owns(gateway: Gateway, times: int = 1) -> bool:

@@ -4,6 +4,7 @@ Two gateways before one cluster: one owns the topics, the other waits and takes 
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from time import monotonic, sleep
 
 import pytest
@@ -11,15 +12,19 @@ from confluent_kafka import Producer
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
 from kgateway.broker.seaweedmq.owner import LOCK_S
+from kgateway.messages.create_topics import CreateTopicsRequest
 from kgateway.messages.metadata import MetadataRequest
 from kgateway.messages.produce import ProduceRequest
+from kgateway.wire.errors import ErrorCode
 from tests.faults.client import PRODUCE_VERSION, Client, batch_of, produce_request, produced
 from tests.faults.ledger import Place
 from tests.faults.seaweedmq.asking import NOT_YET, all_values, produce, produce_until_taken
-from tests.faults.seaweedmq.pair import METADATA_VERSION, TAKE_OVER_S, Pair, owns, until_owner, until_told
+from tests.faults.seaweedmq.gateway import Gateway
+from tests.faults.seaweedmq.pair import METADATA_VERSION, TAKE_OVER_S, Pair, owns, until, until_owner, until_told
 
 _PAUSE_S = 0.05
 _SLOW_S = 2.0
+_CREATE_VERSION = 7
 
 
 @pytest.fixture
@@ -114,6 +119,7 @@ def test_who_was_asleep_stops_serving(pair: Pair) -> None:
     assert all_values(pair.second, pair.place) == expected
     pair.second.stop()
     until_owner(pair.first, 2)
+    until_told(pair.first, 1, {1})
     with Client(pair.first.port) as client:  # and it takes over again
         produce_until_taken(client, pair.place, b"first again")
     assert all_values(pair.first, pair.place) == [*expected, b"first again"]
@@ -148,10 +154,60 @@ def test_who_was_asleep_finds_out_that_another_one_came_and_went(pair: Pair) -> 
         pair.first.resume()
         until_sent_away(client, pair.place)
     until_owner(pair.first, 2)
+    until_told(pair.first, 1, {1})
     with Client(pair.first.port) as client:
         produce_until_taken(client, pair.place, b"first again")
     assert not owns(pair.first, 3)
     assert all_values(pair.first, pair.place) == [b"first", b"second", b"first again"]
+
+
+def test_a_waiting_gateway_that_is_gone_is_told_of_no_more(pair: Pair) -> None:
+    """
+    Whether it says so or not.
+    """
+    pair.second.kill()
+    until_told(pair.first, 1, {1})
+    pair.second.start()
+    until_told(pair.first, 1, {1, 2})
+    pair.second.stop()
+    until_told(pair.first, 1, {1})
+    assert not owns(pair.first, 2)
+
+
+def test_changes_while_nobody_owns_the_topics_can_be_asked_for_again(pair: Pair) -> None:
+    """
+    The gateway that waits says so at once.
+    """
+    topic = CreateTopicsRequest.Topic(name="later", num_partitions=1, replication_factor=-1, assignments=[], configs=[])
+    with Client(pair.second.port) as client:
+        pair.first.kill()
+        [told] = client.ask(CreateTopicsRequest(topics=[topic]), _CREATE_VERSION).topics
+    assert told.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert told.error_message == f"node 1 cannot be asked: nobody listens at {pair.first.bootstrap}"
+    pair.wait_for_second()
+    pair.second.create(f"later-{pair.place[0]}", 1, "held", "batch")
+
+
+def test_a_second_of_the_same_node_id_waits_with_its_port_closed(cluster: DevCluster, tmp_path: Path) -> None:
+    """
+    Clients could not tell it from the first.
+    """
+    first, second = Gateway(cluster, tmp_path, "first"), Gateway(cluster, tmp_path, "second")
+    first.start()
+    starting = Thread(target=second.start)
+    starting.start()
+    try:
+        until(lambda: "takes over when it is gone" in second.log)
+        until_told(first, 1, {1})
+        with pytest.raises(ConnectionRefusedError):
+            Client(second.port)
+        first.kill()
+        starting.join(TAKE_OVER_S)
+        until_told(second, 1, {1})
+    finally:
+        first.end()
+        starting.join(TAKE_OVER_S)
+        second.end()
 
 
 def test_a_filer_that_forgets_who_owns_the_topics_changes_no_owner(cluster: DevCluster, pair: Pair) -> None:

@@ -1,0 +1,179 @@
+"""
+A gateway that waits while another one owns the topics serves all the same: it tells of the owner, and has it make
+changes. All that is asked here is asked of the one that waits.
+"""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.messages.create_partitions import CreatePartitionsRequest
+from kgateway.messages.create_topics import CreateTopicsRequest
+from kgateway.messages.delete_topics import DeleteTopicsRequest
+from kgateway.messages.describe_configs import DescribeConfigsRequest
+from kgateway.messages.find_coordinator import FindCoordinatorRequest
+from kgateway.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from kgateway.messages.init_producer_id import InitProducerIdRequest
+from kgateway.messages.list_groups import ListGroupsRequest
+from kgateway.messages.metadata import MetadataRequest, MetadataResponse
+from kgateway.wire.errors import ErrorCode
+from tests.faults.client import Client
+from tests.faults.seaweedmq.asking import NOT_YET, produce, produce_until_taken
+from tests.faults.seaweedmq.gateway import Gateway
+from tests.faults.seaweedmq.pair import Pair, until
+
+_TOPIC, _GROUP = 2, 32  # kinds of resources
+_SET, _DELETE = 0, 1
+_CREATE_VERSION, _DELETE_VERSION = 7, 5
+
+
+@pytest.fixture(scope="module")
+def pair(cluster: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    found = Pair(cluster, tmp_path_factory.mktemp("pair"), f"waiting-{uuid4().hex[:8]}")
+    try:
+        yield found
+    finally:
+        found.end()
+
+
+@pytest.fixture
+def client(pair: Pair) -> Iterator[Client]:
+    with Client(pair.second.port) as client:
+        yield client
+
+
+@pytest.fixture
+def name() -> str:
+    return f"t-{uuid4().hex[:8]}"
+
+
+def created(client: Client, name: str, **configs: str) -> tuple[ErrorCode, str | None]:
+    """
+    What is answered to who makes a topic of one partition.
+    """
+    rows = [CreateTopicsRequest.Topic.Config(name=key.replace("_", "."), value=configs[key]) for key in configs]
+    asked = CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=-1, assignments=[], configs=rows)
+    [told] = client.ask(CreateTopicsRequest(topics=[asked]), _CREATE_VERSION).topics
+    return ErrorCode(told.error_code), told.error_message
+
+
+def partitions(gateway: Gateway, name: str) -> int:
+    """
+    How many a topic has, where there is one.
+    """
+    asked = [MetadataRequest.Topic(name=name)]
+    with Client(gateway.port) as client:
+        told: MetadataResponse = client.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False), 9)
+    return len(told.topics[0].partitions)
+
+
+def altered(client: Client, kind: int, name: str, *rows: tuple[str, int, str | None]) -> ErrorCode:
+    """
+    What is answered to who sets or deletes configs.
+    """
+    config = IncrementalAlterConfigsRequest.Resource.Config
+    configs = [config(name=key, config_operation=operation, value=value) for key, operation, value in rows]
+    asked = IncrementalAlterConfigsRequest.Resource(resource_type=kind, resource_name=name, configs=configs)
+    [told] = client.ask(IncrementalAlterConfigsRequest(resources=[asked], validate_only=False), 1).responses
+    return ErrorCode(told.error_code)
+
+
+def config(gateway: Gateway, kind: int, name: str, key: str) -> str | None:
+    """
+    What is set.
+    """
+    asked = DescribeConfigsRequest.Resource(resource_type=kind, resource_name=name, configuration_keys=[key])
+    with Client(gateway.port) as client:
+        [told] = client.ask(DescribeConfigsRequest(resources=[asked]), 4).results
+    return str(told.configs[0].value)
+
+
+def test_it_sends_clients_to_the_owner(pair: Pair, client: Client) -> None:
+    """
+    For records as for groups.
+    """
+    told = client.ask(MetadataRequest(topics=None), 12)
+    assert {(each.node_id, each.port) for each in told.brokers} == {(1, pair.first.port), (2, pair.second.port)}
+    assert told.controller_id == 1
+    assert {part.leader_id for topic in told.topics for part in topic.partitions} == {1}
+    assert produce(client, pair.place, b"astray") == NOT_YET
+    coordinator = client.ask(FindCoordinatorRequest(key="g", key_type=0), 3)
+    assert (coordinator.error_code, coordinator.node_id, coordinator.port) == (0, 1, pair.first.port)
+    assert client.ask(ListGroupsRequest(states_filter=[], types_filter=[]), 4).groups == []
+
+
+def test_it_has_topics_made_and_removed(pair: Pair, client: Client, name: str) -> None:
+    """
+    Both know at once what they are like.
+    """
+    assert created(client, name, seaweedmq_format="batch", retention_ms="86400000") == (ErrorCode.NONE, None)
+    assert partitions(pair.second, name) == partitions(pair.first, name) == 1
+    with Client(pair.first.port) as first:
+        produce_until_taken(first, (name, 0), b"value")
+    asked = CreatePartitionsRequest.Topic(name=name, count=3, assignments=None)
+    [grown] = client.ask(CreatePartitionsRequest(topics=[asked], timeout_ms=9_000, validate_only=False), 3).results
+    assert (grown.error_code, grown.error_message) == (ErrorCode.NONE, None)
+    assert partitions(pair.second, name) == partitions(pair.first, name) == 3
+    assert config(pair.second, _TOPIC, name, "retention.ms") == "86400000"
+    [gone] = client.ask(DeleteTopicsRequest(topic_names=[name], topics=[], timeout_ms=9_000), _DELETE_VERSION).responses
+    assert (gone.error_code, gone.error_message) == (ErrorCode.NONE, None)
+    assert partitions(pair.second, name) == partitions(pair.first, name) == 0
+
+
+def test_the_owner_says_why_not(client: Client, name: str) -> None:
+    """
+    In its words.
+    """
+    code, reason = created(client, name, seaweedmq_format="record", compression_type="zstd")
+    assert code == ErrorCode.INVALID_CONFIG
+    assert reason == "a topic of the form record keeps single records: compression.type can only be producer"
+
+
+def test_it_has_configs_changed(pair: Pair, client: Client, name: str) -> None:
+    """
+    Of topics and of groups: what was not named stays.
+    """
+    assert created(client, name, retention_ms="86400000", max_message_bytes="2000")[0] == ErrorCode.NONE
+    assert altered(client, _TOPIC, name, ("retention.ms", _DELETE, None), ("segment.ms", _SET, "3600000")) == 0
+    for gateway in (pair.first, pair.second):
+        assert config(gateway, _TOPIC, name, "retention.ms") == "604800000"
+        assert config(gateway, _TOPIC, name, "segment.ms") == "3600000"
+        assert config(gateway, _TOPIC, name, "max.message.bytes") == "2000"
+    assert altered(client, _GROUP, name, ("consumer.session.timeout.ms", _SET, "50000")) == ErrorCode.NONE
+    for gateway in (pair.first, pair.second):
+        assert config(gateway, _GROUP, name, "consumer.session.timeout.ms") == "50000"
+
+
+def test_what_the_owner_has_changed_is_seen(pair: Pair, name: str) -> None:
+    """
+    Soon.
+    """
+    with Client(pair.first.port) as first:
+        assert created(first, name)[0] == ErrorCode.NONE
+        until(lambda: partitions(pair.second, name) == 1)
+        assert altered(first, _TOPIC, name, ("retention.ms", _SET, "1000")) == ErrorCode.NONE
+        until(lambda: config(pair.second, _TOPIC, name, "retention.ms") == "1000")
+        first.ask(DeleteTopicsRequest(topic_names=[name], topics=[], timeout_ms=9_000), _DELETE_VERSION)
+        until(lambda: partitions(pair.second, name) == 0)
+
+
+def test_a_topic_comes_to_be_by_being_asked_for(pair: Pair, client: Client, name: str) -> None:
+    """
+    As it does with the owner.
+    """
+    [told] = client.ask(MetadataRequest(topics=[MetadataRequest.Topic(name=name)]), 9).topics
+    assert told.error_code == ErrorCode.NONE
+    assert partitions(pair.first, name) == len(told.partitions) > 0
+
+
+def test_ids_of_producers_are_given_once(pair: Pair, client: Client) -> None:
+    """
+    By whichever gateway.
+    """
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+    with Client(pair.first.port) as first:
+        told = [each.ask(request, 4) for each in (client, first, client, first)]
+    assert {answer.error_code for answer in told} == {ErrorCode.NONE}
+    assert len({answer.producer_id for answer in told}) == len(told)
