@@ -6,4 +6,10 @@ from tests.broker.seaweed.cluster import cluster as cluster
 from tests.broker.seaweed.cluster import mended as mended
 
 # These take long, and run when they are named, as `tox -e seaweedmq` does.
-collect_ignore = ["test_hanging.py", "test_intruder.py", "test_resuming.py", "test_two_gateways.py"]
+collect_ignore = [
+    "test_hanging.py",
+    "test_intruder.py",
+    "test_resuming.py",
+    "test_running_clients.py",
+    "test_two_gateways.py",
+]
