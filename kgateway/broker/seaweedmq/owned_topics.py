@@ -1,0 +1,163 @@
+"""
+The topics of a SeaweedMQ cluster as the gateway serves and changes them that owns them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from twisted.internet.defer import Deferred, succeed
+
+from kgateway.broker.config_changes import ConfigChanges
+from kgateway.broker.lone import LoneBroker
+from kgateway.broker.seaweed.chain_partition import ChainPartition
+from kgateway.broker.seaweedmq.in_kafkas_words import in_kafkas_words
+from kgateway.broker.seaweedmq.layout import check_name
+from kgateway.broker.seaweedmq.openings import Partition
+from kgateway.broker.seaweedmq.own_changes import OwnChanges
+from kgateway.broker.seaweedmq.owned import Owned
+from kgateway.broker.seaweedmq.parts import Parts
+from kgateway.broker.seaweedmq.topics import Stored
+from kgateway.broker.state_log import StateLog
+from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.config_resource import Change, ConfigResource
+from kgateway.cluster.log_dir import Measured, Places
+from kgateway.cluster.view import ClusterView, NewTopic, Topic
+from kgateway.coordinating.places import STATE_TOPICS
+from kgateway.security.permissions import Resource
+from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.uuids import Uuid
+
+NOT_OWNER = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another gateway owns the topics of this cluster")
+
+
+class OwnedTopics(LoneBroker):
+    """
+    What is asked while they are another's, or not ready, is refused: clients are to come again.
+    """
+
+    _parts: Parts
+    _configs: ConfigChanges
+
+    def __init__(self, node_id: int, offsets_partitions: int, topic_defaults: Mapping[str, str] | None) -> None:
+        super().__init__(node_id, "", offsets_partitions, topic_defaults)
+        self._held: Owned | None = None  # while they are ours
+        self._own_changes = OwnChanges()
+
+    def coordinator(self, resource: Resource, key: str) -> StateLog:
+        if resource is Resource.TRANSACTIONAL_ID:
+            # The one answer by which every client gives up at once; others it takes for something that passes.
+            raise KafkaError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"{key} cannot begin: SeaweedMQ has no transactions; a gateway with a log of its own has (log:FOLDER)",
+            )
+        return super().coordinator(resource, key)
+
+    def coordinators(self, resource: Resource) -> list[StateLog]:
+        return [] if resource is Resource.TRANSACTIONAL_ID else super().coordinators(resource)
+
+    def measure(self, places: Places) -> Deferred[Measured]:
+        open_ones = self._held.openings.open if self._held else {}
+        return succeed(Measured({place: open_ones[place].size for place in places if place in open_ones}))
+
+    def partition(self, topic_id: Uuid, index: int) -> Partition:
+        topic = self._topic(topic_id)
+        if not 0 <= index < len(topic.partitions):
+            raise topic.no_partition(index)
+        return self._owned.openings.partition(topic, index)
+
+    def create_topic(self, new: NewTopic) -> Deferred[Topic]:
+        return Deferred.fromCoroutine(in_kafkas_words(self._create(new)))
+
+    def delete_topic(self, topic_id: Uuid) -> Deferred[None]:
+        return Deferred.fromCoroutine(in_kafkas_words(self._delete(topic_id)))
+
+    def add_partitions(self, topic_id: Uuid, partition_count: int) -> Deferred[Topic]:
+        return Deferred.fromCoroutine(in_kafkas_words(self._grow(topic_id, partition_count)))
+
+    def _change_overrides(self, resource: ConfigResource, change: Change) -> Deferred[None]:
+        self._to_change()
+        return self._configs.make(resource, change)
+
+    def new_producer_id(self) -> Deferred[int]:
+        return Deferred.fromCoroutine(in_kafkas_words(self._parts.ids.next()))
+
+    @property
+    def _owned(self) -> Owned:
+        if self._held is None:
+            raise NOT_OWNER
+        return self._held
+
+    async def _create(self, new: NewTopic) -> Topic:
+        check_name(new.name)
+        owned = self._to_change()
+        new = replace(new, config=owned.with_form(new.config))
+        topic = self._new_topic(new, owned.epoch)
+        with self._own_changes.of(new.name):
+            await owned.create(topic, new)
+            self._demand_still(owned)
+            return self._show_topic(topic)
+
+    async def _grow(self, topic_id: Uuid, partition_count: int) -> Topic:
+        topic, grown = self._topic(topic_id), self._grown(topic_id, partition_count)
+        owned = self._to_change()
+        with self._own_changes.of(topic.name):
+            await owned.grow(topic, grown)
+            self._demand_still(owned)
+            return self._show_topic(grown)
+
+    async def _configure(self, name: str, change: Change) -> None:
+        topic, owned = self._configured(name, change), self._to_change()
+        if topic is self._view.topics[name]:
+            return
+        with self._own_changes.of(name):
+            config = await in_kafkas_words(owned.configure(topic))
+            self._demand_still(owned)
+            self._show_topic(replace(self._topic(topic.id), config=config))
+
+    def _to_change(self) -> Owned:
+        if self._held is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "the topics are not this gateway's to change, or not yet")
+        return self._held
+
+    def _demand_still(self, owned: Owned) -> None:
+        if self._held is not owned:
+            raise NOT_OWNER
+
+    def _tell(self, topic: Topic) -> None:
+        open_ones = self._held.openings.open if self._held else {}
+        for index in range(len(topic.partitions)):
+            if (topic.id, index) in open_ones:
+                open_ones[topic.id, index].become(topic)
+
+    async def _delete(self, topic_id: Uuid) -> None:
+        topic = self._topic(topic_id)
+        owned = self._to_change()
+        with self._own_changes.of(topic.name):
+            self._view = self._view.without_topic(topic)
+            gone = owned.delete(topic)
+            self._waiters.wake()
+            await gone
+
+    def _create_state_topic(self, resource: Resource) -> Topic:
+        config = TopicConfig.of({}, self._topic_defaults)
+        new = NewTopic(STATE_TOPICS[resource], self._state_partitions[resource], config, internal=True)
+        topic = self._new_topic(new, self._owned.epoch)
+        self._owned.add_state_topic(topic)
+        self._show(self._view.with_topic(topic))
+        return topic
+
+    def _state_log(self, topic: Topic, index: int) -> StateLog:
+        partition = self.partition(topic.id, index)
+        assert isinstance(partition, ChainPartition)
+        return self._owned.state_log(partition)
+
+    def _shown(self, owned: Owned, stored: Stored) -> Topic:
+        """
+        A topic of the cluster as Kafka's clients see it.
+        """
+        led = self._led(stored.kept.partition_count, owned.epoch)
+        return Topic(stored.kept.id, stored.name, led, owned.config(stored), stored.kept.internal)
+
+    def _show_owned(self, owned: Owned, view: ClusterView) -> None:
+        if self._held is owned:
+            self._show(view)
