@@ -17,7 +17,7 @@ from tests.clients.groups.behaviour import StaticGrouping
 from tests.clients.java_tools import SOURCES, java, tool
 from tests.clients.program import Program
 from tests.clients.raw import Raw
-from tests.clients.seaweedmq import ALWAYS_SET
+from tests.clients.seaweedmq import ALWAYS_SET, owner
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,10 @@ class TestTools:
 
     def test_cluster(self, shared_kafka: Kafka) -> None:
         """
-        kafka-cluster tells where the gateway is.
+        kafka-cluster tells where the gateway is, and which one owns the topics where that is another.
         """
-        (broker,) = tool("ClusterTool", shared_kafka, "list-endpoints").splitlines()[1:]
-        assert broker.split()[:3] == ["1", "127.0.0.1", str(shared_kafka.port)]
+        rows = [row.split()[:3] for row in tool("ClusterTool", shared_kafka, "list-endpoints").splitlines()[1:]]
+        nodes = dict.fromkeys([owner(shared_kafka.bootstrap), shared_kafka.bootstrap])
+        assert [[number, f"{host}:{port}"] for number, host, port in rows] == [
+            [str(number), bootstrap] for number, bootstrap in enumerate(nodes, 1)
+        ]
