@@ -118,7 +118,6 @@ MAY_IMPORT = {
         "kgateway.broker",
         "kgateway.broker.seaweed",
         "kgateway.broker.seaweedmq",
-        "kgateway.client",
         "kgateway.config",
         "kgateway.context",
         "kgateway.control",

@@ -137,7 +137,7 @@ def _seaweedmq(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IB
         filer_group=settings.seaweed_filer_group,
         retention_check_ms=settings.retention_check_interval_ms,
         security=_seaweed_security(settings),
-        peers=Peers(partial(deferToThreadPool, reactor, reactor.getThreadPool())),
+        peers=Peers(reactor),
         recent_bytes=settings.seaweedmq_recent_bytes,
     )
 

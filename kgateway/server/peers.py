@@ -1,25 +1,62 @@
 """
 The other gateways of a cluster, asked in Kafka's own words, as a client would.
 
-What is asked so is what administrators do, now and then: each question has a connection of its own, in a thread.
+What is asked so is what administrators do, now and then: each question has a connection of its own.
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import TimeoutError as TooLate
+from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
+from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost, DNSLookupError
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from kgateway.client import address as client
-from kgateway.client.connection import Connection, Unanswered
-from kgateway.cluster.view import Node
+from kgateway.cluster.view import Address, Node
 from kgateway.interfaces import IPeers
 from kgateway.messages.catalogue import apis
+from kgateway.wire.codec import decode, decoder
 from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.frames import Framer
+from kgateway.wire.headers import ResponseHeader, request_frame, response_header_version
+from kgateway.wire.malformed import Malformed
 from kgateway.wire.schema import Message
 
-_PATIENCE_S = 15.0
+_CLIENT_ID = "kgateway-peer"
+_CONNECT_S = 3.0
+_ANSWER_S = 12.0  # a topic takes the cluster some seconds
+
+
+class Question(Protocol):
+    """
+    One request, and the frame that answers it.
+    """
+
+    def __init__(self, asked: bytes) -> None:
+        self.answer: Deferred[bytes] = Deferred(lambda _: self._hang_up())
+        self._asked = asked
+        self._framer = Framer()
+
+    def connectionMade(self) -> None:
+        assert self.transport
+        self.transport.write(self._asked)
+
+    def dataReceived(self, data: bytes) -> None:
+        frames = self._framer.feed(data)
+        if frames and not self.answer.called:
+            self.answer.callback(bytes(frames[0]))
+        if frames or self._framer.failure:
+            self._hang_up()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if not self.answer.called:
+            self.answer.errback(self._framer.failure or reason)
+
+    def _hang_up(self) -> None:
+        if self.transport:
+            self.transport.loseConnection()
 
 
 @implementer(IPeers)
@@ -28,25 +65,32 @@ class Peers:
     Those that say where they are reached.
     """
 
-    def __init__(self, in_thread: Callable[[Callable[[], Any]], Deferred[Any]]) -> None:
-        self._in_thread = in_thread
+    def __init__(self, reactor: Any) -> None:
+        self._reactor = reactor
         self._responses = {api.request: api.response for api in apis().values()}
 
     def ask(self, node: Node, request: Message, version: int) -> Deferred[Message]:
-        return self._in_thread(partial(self._ask, node, request, version))
+        return Deferred.fromCoroutine(self._ask(node, request, version))
 
-    def _ask(self, node: Node, request: Message, version: int) -> Message:
-        for address in node.addresses.values():
-            try:
-                connection = Connection(client.Address(address.host, address.port), _PATIENCE_S)
-            except Unanswered as error:
-                reason = f"node {node.id} cannot be asked: {error}"
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason) from error
-            try:
-                return connection.ask(request, self._responses[type(request)], version)
-            except Unanswered as error:
-                reason = f"node {node.id} was asked, and may have done it: {error}"
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason) from error
-            finally:
-                connection.close()
-        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {node.id} does not say where it is reached")
+    async def _ask(self, node: Node, request: Message, version: int) -> Message:
+        address = next(iter(node.addresses.values()), None)
+        if address is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {node.id} does not say where it is reached")
+        question = await self._connected(node, address, b"".join(request_frame(request, version, 0, _CLIENT_ID)))
+        try:
+            frame = await question.answer.addTimeout(_ANSWER_S, self._reactor)
+            response = self._responses[type(request)]
+            _, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
+            return decode(response, version, frame[start:])
+        except (TooLate, CancelledError, ConnectionDone, ConnectionLost, Malformed) as error:
+            reason = f"node {node.id} was asked at {address}, may have done it, and has not said so: {error}"
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason) from error
+
+    async def _connected(self, node: Node, address: Address, asked: bytes) -> Question:
+        try:
+            endpoint = HostnameEndpoint(self._reactor, address.host.encode(), address.port, _CONNECT_S)
+            question: Question = await connectProtocol(endpoint, Question(asked))
+        except (ConnectError, DNSLookupError) as error:
+            reason = f"node {node.id} cannot be asked at {address}: {error}"
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason) from error
+        return question

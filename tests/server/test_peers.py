@@ -5,16 +5,17 @@ Another gateway is asked over the wire.
 from socket import create_server, socket
 from threading import Thread
 
-from twisted.internet.defer import maybeDeferred
+import pytest
 
 from kgateway.cluster.view import Address, Node
 from kgateway.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kgateway.server import peers
 from kgateway.server.peers import Peers
 from kgateway.testing.kafka import Kafka
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.broker.behaviour import refusal, result
+from tests.broker.seaweed.running import reactor, wait
 
-PEERS = Peers(maybeDeferred)
+PEERS = Peers(reactor)
 REQUEST = DescribeClusterRequest(include_cluster_authorized_operations=False)
 
 
@@ -29,7 +30,9 @@ def asked(of: Node) -> KafkaError:
     """
     Why there is no answer.
     """
-    return refusal(lambda: PEERS.ask(of, REQUEST, 1))
+    with pytest.raises(KafkaError) as error:
+        wait(PEERS.ask(of, REQUEST, 1))
+    return error.value
 
 
 def hang_up(server: socket) -> None:
@@ -39,12 +42,21 @@ def hang_up(server: socket) -> None:
     server.accept()[0].close()
 
 
+def talk(server: socket) -> None:
+    """
+    Another protocol.
+    """
+    with server.accept()[0] as connection:
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        connection.recv(1 << 16)
+
+
 def test_a_peer_answers() -> None:
     """
     At the first of its addresses.
     """
     with Kafka("--node-id", "7") as kafka:
-        answer = result(PEERS.ask(node(kafka.port, 1), REQUEST, 1))
+        answer = wait(PEERS.ask(node(kafka.port, 1), REQUEST, 1))
     assert isinstance(answer, DescribeClusterResponse)
     assert [broker.broker_id for broker in answer.brokers] == [7]
 
@@ -68,7 +80,7 @@ def test_a_peer_that_is_gone() -> None:
         port = server.getsockname()[1]
     error = asked(node(port))
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
-    assert error.message == f"node 7 cannot be asked: nobody listens at 127.0.0.1:{port}"
+    assert str(error.message).startswith(f"node 7 cannot be asked at 127.0.0.1:{port}: Connection was refused")
 
 
 def test_a_peer_that_hangs_up() -> None:
@@ -81,4 +93,28 @@ def test_a_peer_that_hangs_up() -> None:
         error = asked(node(server.getsockname()[1]))
         thread.join()
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
-    assert str(error.message).startswith("node 7 cannot be asked: 127.0.0.1:")
+    assert "may have done it, and has not said so: Connection" in str(error.message)
+
+
+def test_a_peer_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Is waited for, and not for ever.
+    """
+    monkeypatch.setattr(peers, "_ANSWER_S", 0.2)
+    with create_server(("127.0.0.1", 0)) as server:
+        error = asked(node(server.getsockname()[1]))
+    assert error.code == ErrorCode.REQUEST_TIMED_OUT
+    assert "may have done it, and has not said so: " in str(error.message)
+
+
+def test_a_peer_that_is_none() -> None:
+    """
+    What it says is not understood.
+    """
+    with create_server(("127.0.0.1", 0)) as server:
+        thread = Thread(target=talk, args=(server,))
+        thread.start()
+        error = asked(node(server.getsockname()[1]))
+        thread.join()
+    assert error.code == ErrorCode.REQUEST_TIMED_OUT
+    assert "a frame of 1213486160 bytes" in str(error.message)

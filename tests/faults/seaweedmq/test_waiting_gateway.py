@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.coordinating.places import STATE_TOPICS
 from kgateway.messages.create_partitions import CreatePartitionsRequest
 from kgateway.messages.create_topics import CreateTopicsRequest
 from kgateway.messages.delete_topics import DeleteTopicsRequest
@@ -18,6 +19,7 @@ from kgateway.messages.incremental_alter_configs import IncrementalAlterConfigsR
 from kgateway.messages.init_producer_id import InitProducerIdRequest
 from kgateway.messages.list_groups import ListGroupsRequest
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
+from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode
 from tests.faults.client import Client
 from tests.faults.seaweedmq.asking import NOT_YET, produce, produce_until_taken
@@ -101,7 +103,11 @@ def test_it_sends_clients_to_the_owner(pair: Pair, client: Client) -> None:
     assert produce(client, pair.place, b"astray") == NOT_YET
     coordinator = client.ask(FindCoordinatorRequest(key="g", key_type=0), 3)
     assert (coordinator.error_code, coordinator.node_id, coordinator.port) == (0, 1, pair.first.port)
-    assert client.ask(ListGroupsRequest(states_filter=[], types_filter=[]), 4).groups == []
+    with Client(pair.first.port) as first:
+        first.ask(FindCoordinatorRequest(key="g", key_type=0), 3)
+    until(lambda: partitions(pair.second, STATE_TOPICS[Resource.GROUP]) > 0)
+    groups = client.ask(ListGroupsRequest(states_filter=[], types_filter=[]), 4)
+    assert (groups.error_code, groups.groups) == (ErrorCode.NONE, [])
 
 
 def test_it_has_topics_made_and_removed(pair: Pair, client: Client, name: str) -> None:
