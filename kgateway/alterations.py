@@ -14,7 +14,9 @@ from typing import NamedTuple
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
-from kgateway.cluster.altering import Alteration, Wish, altered, check_wishes, replaced
+from kgateway.alterations_elsewhere import Asked as Asked
+from kgateway.alterations_elsewhere import alter_elsewhere, other_controller
+from kgateway.cluster.altering import Alteration, altered, check_wishes, replaced
 from kgateway.cluster.broker_config import ALL_BROKERS, BROKER_CONFIGS, check_broker_config, topic_defaults
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import ConfigKind, ConfigResource, Overrides, broker, changed
@@ -32,17 +34,6 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 _log = Logger()
 
 Lists = Mapping[str, str]  # the configs of a resource that are lists, and what holds where nothing is set
-
-
-class Asked(NamedTuple):
-    """
-    What is asked for of one resource.
-    """
-
-    kind: int
-    name: str
-    wishes: Sequence[Wish]
-    is_whole: bool = False  # whether these are all that is to be set
 
 
 class Outcome(NamedTuple):
@@ -83,6 +74,9 @@ async def _alter(asked: Asked, validate_only: bool, context: Context) -> None:
     rules = _rules(asked.kind)
     context.demand(Operation.ALTER_CONFIGS, rules.resource, *rules.subject(asked.name))
     rules.check(asked.name, context)
+    if controller := other_controller(context):
+        await alter_elsewhere(asked, validate_only, controller, context)
+        return
     lists, unmet = rules.lists(context), list[str]()
 
     def change(before: Overrides) -> Overrides:
@@ -177,7 +171,7 @@ def _lists_of_topics(context: Context) -> Lists:
 
 
 def _check_broker(name: str, context: Context) -> None:
-    if name != ALL_BROKERS:
+    if name not in {ALL_BROKERS, *(str(node.id) for node in context.broker.view().nodes)}:
         _check_node(name, "Unexpected broker id, expected", context)
 
 

@@ -152,6 +152,9 @@ class IReplay(Interface):
         """
 
 
+PEER = "kgateway-peer"  # the client id of a gateway that asks another one
+
+
 class IPeers(Interface):
     """
     The other gateways, asked in Kafka's own words: markers, verification, forwarded requests of administrators.

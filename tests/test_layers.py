@@ -55,7 +55,9 @@ MAY_IMPORT = {
     "kgateway.partitions": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
     "kgateway.features": _LOGIC | {"kgateway.context"},
     "kgateway.loggers": _LOGIC | {"kgateway.context"},
-    "kgateway.alterations": _LOGIC | {"kgateway.context", "kgateway.loggers", "kgateway.security.permissions"},
+    "kgateway.alterations_elsewhere": _LOGIC | {"kgateway.context"},
+    "kgateway.alterations": _LOGIC
+    | {"kgateway.alterations_elsewhere", "kgateway.context", "kgateway.loggers", "kgateway.security.permissions"},
     "kgateway.converting": _LOGIC | {"kgateway.context"},
     "kgateway.fetching": _LOGIC
     | {

@@ -138,6 +138,7 @@ def _seaweedmq(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IB
         retention_check_ms=settings.retention_check_interval_ms,
         security=_seaweed_security(settings),
         peers=Peers(reactor),
+        listeners={listener.name for listener in settings.listen},
         recent_bytes=settings.seaweedmq_recent_bytes,
     )
 

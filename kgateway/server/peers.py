@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from kgateway.cluster.view import Address, Node
-from kgateway.interfaces import IPeers
+from kgateway.interfaces import PEER, IPeers
 from kgateway.messages.catalogue import apis
 from kgateway.wire.codec import decode, decoder
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -24,7 +24,6 @@ from kgateway.wire.headers import ResponseHeader, request_frame, response_header
 from kgateway.wire.malformed import Malformed
 from kgateway.wire.schema import Message
 
-_CLIENT_ID = "kgateway-peer"
 _CONNECT_S = 3.0
 _ANSWER_S = 12.0  # a topic takes the cluster some seconds
 
@@ -76,7 +75,7 @@ class Peers:
         address = next(iter(node.addresses.values()), None)
         if address is None:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {node.id} does not say where it is reached")
-        question = await self._connected(node, address, b"".join(request_frame(request, version, 0, _CLIENT_ID)))
+        question = await self._connected(node, address, b"".join(request_frame(request, version, 0, PEER)))
         try:
             frame = await question.answer.addTimeout(_ANSWER_S, self._reactor)
             response = self._responses[type(request)]

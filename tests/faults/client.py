@@ -28,8 +28,11 @@ class Client:
     One connection.
     """
 
-    def __init__(self, port: int, *, host: str = "127.0.0.1", patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, port: int, *, host: str = "127.0.0.1", patience_s: float = PATIENCE_S, client_id: str | None = "test"
+    ) -> None:
         self.socket = socket.create_connection((host, port), patience_s)
+        self._client_id = client_id
         self._correlation_id = 0
 
     def send(self, request: Message, version: int) -> int:
@@ -37,7 +40,7 @@ class Client:
         Send a request; its correlation id.
         """
         self._correlation_id += 1
-        self.socket.sendall(frame_of(request, version, self._correlation_id))
+        self.socket.sendall(frame_of(request, version, self._correlation_id, self._client_id))
         return self._correlation_id
 
     def receive(self) -> bytes | None:

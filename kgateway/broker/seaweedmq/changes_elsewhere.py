@@ -1,24 +1,19 @@
 """
-Changes that only the owner of the topics makes: another gateway asks it for them, in Kafka's own words.
+Topics that only their owner makes, removes or lets grow: another gateway asks it to, in Kafka's own words.
 """
 
 from collections.abc import Callable
 
-from kgateway.cluster.config_resource import ConfigResource, Overrides
 from kgateway.cluster.view import NewTopic, Node, Topic
 from kgateway.interfaces import IPeers
 from kgateway.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from kgateway.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kgateway.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from kgateway.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.schema import Message
 
 _TIMEOUT_MS = 10_000
 _ONE_COPY = 1
-_SET, _DELETE = 0, 1
-
-Asked = IncrementalAlterConfigsRequest.Resource
 
 
 class ChangesElsewhere:
@@ -64,25 +59,6 @@ class ChangesElsewhere:
         answer = await self._ask(CreatePartitionsRequest(topics=[asked], timeout_ms=_TIMEOUT_MS, validate_only=False))
         assert isinstance(answer, CreatePartitionsResponse)
         _check(answer.results[0].error_code, answer.results[0].error_message)
-
-    async def configure(self, resource: ConfigResource, before: Overrides, after: Overrides) -> None:
-        """
-        Set what is new in the overrides of a resource, and delete what is not there any more.
-        """
-        configs = [
-            *(
-                Asked.Config(name=name, config_operation=_SET, value=after[name])
-                for name in after
-                if before.get(name) != after[name]
-            ),
-            *(Asked.Config(name=name, config_operation=_DELETE, value=None) for name in before if name not in after),
-        ]
-        asked = Asked(resource_type=resource.kind, resource_name=resource.name, configs=configs)
-        if not configs:
-            return
-        answer = await self._ask(IncrementalAlterConfigsRequest(resources=[asked], validate_only=False))
-        assert isinstance(answer, IncrementalAlterConfigsResponse)
-        _check(answer.responses[0].error_code, answer.responses[0].error_message)
 
     async def _ask(self, request: Message) -> Message:
         return await self._peers.ask(self._owner(), request, request.__spec__.versions[-1])

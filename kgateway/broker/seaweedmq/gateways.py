@@ -51,6 +51,7 @@ class Gateways:
         self._folder = f"{site.folder}/gateways"
         self._seen: dict[int, _Seen] = {}
         self._alive: set[int] = set()
+        self._strange: dict[str, bytes] = {}  # files that tell of no gateway
         self._number = 0
         self._problem = ""
         self._rounds = LoopingCall(lambda: Deferred.fromCoroutine(self._round()))
@@ -137,10 +138,15 @@ class Gateways:
         try:
             told = json.loads(content)
             addresses = {str(name): Address(str(host), int(port)) for name, (host, port) in told["listeners"].items()}
-            return _Seen(Node(int(name), addresses=addresses), told["number"], self._site.reactor.seconds())
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            self._log.warn("{folder}/{name} tells of no gateway: {error}", folder=self._folder, name=name, error=error)
+            seen = _Seen(Node(int(name), addresses=addresses), told["number"], self._site.reactor.seconds())
+            if not _is_possible(seen.node):
+                raise ValueError("no node has such an id, or no port such a number")
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
+            if self._strange.get(name) != content:
+                self._log.warn("{path} tells of no gateway: {error}", path=f"{self._folder}/{name}", error=error)
+            self._strange[name] = content
             return None
+        return seen
 
     def _since_when(self, seen: _Seen) -> _Seen:
         before = self._seen.get(seen.node.id)
@@ -148,3 +154,7 @@ class Gateways:
 
     def _failed(self, failure: Failure) -> None:
         self._log.failure("the other gateways are looked for no more", failure)
+
+
+def _is_possible(node: Node) -> bool:
+    return 0 <= node.id < 1 << 31 and all(0 < address.port < 1 << 16 for address in node.addresses.values())

@@ -4,7 +4,7 @@ all the same: it tells clients of the owner, and the owner tells them of it, so 
 owner is gone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from kgateway.broker.seaweedmq.owner import Ownership
 from kgateway.broker.seaweedmq.parts import Parts
 from kgateway.broker.seaweedmq.waiting import Waiting
 from kgateway.broker.state_log import StateLog
-from kgateway.cluster.config_resource import Change, ConfigResource
 from kgateway.cluster.view import Address, NewTopic, Node, Topic
 from kgateway.interfaces import IBroker, IPeers
 from kgateway.security.permissions import Resource
@@ -33,9 +32,10 @@ class OneOfSeveral(SeaweedMQBroker):
     Which of them, the node id tells.
     """
 
-    def __init__(self, *site: Any, node_id: int, peers: IPeers, **options: Any) -> None:
+    def __init__(self, *site: Any, node_id: int, peers: IPeers, listeners: Set[str], **options: Any) -> None:
         super().__init__(*site, node_id=node_id, **options)
         self.peers = peers
+        self._listeners = listeners  # of this gateway
         self._gateways = Gateways(self._site, node_id, self._look)
         self._waiting: Waiting | None = None
 
@@ -70,12 +70,6 @@ class OneOfSeveral(SeaweedMQBroker):
             return Deferred.fromCoroutine(in_kafkas_words(self._have_grown(self._waiting, topic_id, partition_count)))
         return super().add_partitions(topic_id, partition_count)
 
-    def change_config(self, resource: ConfigResource, change: Change) -> Deferred[None]:
-        if self._waiting:
-            changed = self._waiting.configure(resource, self._view.overrides_of(resource), change)
-            return Deferred.fromCoroutine(in_kafkas_words(changed))
-        return super().change_config(resource, change)
-
     def new_producer_id(self) -> Deferred[int]:
         if self._waiting:
             return Deferred.fromCoroutine(in_kafkas_words(self._waiting.ids.next()))
@@ -100,7 +94,7 @@ class OneOfSeveral(SeaweedMQBroker):
 
     def _wait(self, filer: Filer, owner: Ownership) -> None:
         if self._waiting is None:
-            around = self._gateways, self.peers, self._topic_defaults
+            around = self._gateways, self.peers, self._topic_defaults, self._listeners
             self._waiting = Waiting(self._site, filer, owner, *around, self._look)
         self._gateways.is_waiting = owner.node_id != self.node_id  # who has our id cannot be told from us
         self._waiting.note(owner)

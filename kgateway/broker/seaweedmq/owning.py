@@ -17,6 +17,7 @@ from kgateway.broker.seaweedmq.in_kafkas_words import CLUSTERS_ERRORS
 from kgateway.broker.seaweedmq.owner import LOCK_S, Owner, Ownership
 from kgateway.broker.seaweedmq.parts import Parts, parts
 from kgateway.broker.seaweedmq.site import Site
+from kgateway.wire.errors import KafkaError
 
 _AGAIN_S = 1.0
 
@@ -60,8 +61,8 @@ class Owning:
         """
         There is something to serve.
         """
-        self._is_open = True
         if not self._started.called:
+            self._is_open = True
             self._started.callback(None)
 
     def has_overslept(self) -> bool:
@@ -98,7 +99,7 @@ class Owning:
         try:
             await self._own()
         except BaseException as error:
-            if self._is_open and isinstance(error, CLUSTERS_ERRORS):
+            if self._is_open and isinstance(error, (*CLUSTERS_ERRORS, KafkaError)):
                 await self._own_again(error)
                 return
             await self.give_back()
@@ -124,7 +125,7 @@ class Owning:
                 await deferLater(self._site.reactor, _AGAIN_S)
             try:
                 await self._own()
-            except CLUSTERS_ERRORS as error:
+            except (*CLUSTERS_ERRORS, KafkaError) as error:  # the lock may run out while it begins
                 problem = error
             else:
                 break

@@ -37,7 +37,7 @@ class TopicsSeen:
         self._named: dict[str, Stored] = {}
         self._internal: list[Stored] = []
         self._reading = DeferredLock()  # what is read later is newer
-        self._is_read = False
+        self._is_read = self._is_over = False
         self._watched: Deferred[None] | None = None
         self._watching = Watching(site, lambda *_: None, self._told, self._missed, (TOPIC_CONF, KEPT, CONFIGS))
 
@@ -48,6 +48,8 @@ class TopicsSeen:
         """
         Read what was not, or could not be.
         """
+        if self._is_over:
+            return
         if self._watched is None:
             self._watched = Deferred.fromCoroutine(self._watching.start())
             await self._watched
@@ -77,6 +79,7 @@ class TopicsSeen:
         """
         See nothing more.
         """
+        self._is_over = True
         self._watching.stop()
 
     def _told(self, name: str) -> None:
@@ -92,7 +95,7 @@ class TopicsSeen:
 
     async def _read_all(self) -> None:
         names = await self._topics.names()
-        for name in [*self._named, *names]:
+        for name in {*self._named, *names}:
             await self._read(name)
         await self._read_the_rest()
 

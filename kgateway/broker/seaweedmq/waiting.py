@@ -3,7 +3,7 @@ What a gateway serves while another one owns the topics: it tells clients who do
 partitions that it has no part in, and has the owner make changes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 
 from twisted.internet.defer import Deferred
@@ -14,6 +14,7 @@ from kgateway.broker.seaweed.filer import Filer
 from kgateway.broker.seaweedmq.changes_elsewhere import ChangesElsewhere
 from kgateway.broker.seaweedmq.gateways import Gateways
 from kgateway.broker.seaweedmq.in_kafkas_words import CLUSTERS_ERRORS
+from kgateway.broker.seaweedmq.own_changes import OwnChanges
 from kgateway.broker.seaweedmq.owner import Ownership
 from kgateway.broker.seaweedmq.producer_ids import ProducerIds
 from kgateway.broker.seaweedmq.site import Site
@@ -21,7 +22,6 @@ from kgateway.broker.seaweedmq.topics import Stored
 from kgateway.broker.seaweedmq.topics_seen import TopicsSeen
 from kgateway.broker.topic_defaults import TopicDefaults
 from kgateway.cluster.config import TopicConfig
-from kgateway.cluster.config_resource import Change, ConfigKind, ConfigResource, Overrides
 from kgateway.cluster.view import NO_NODE, ClusterView, NewTopic, Node, PartitionState, Topic
 from kgateway.interfaces import IPeers
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -43,6 +43,7 @@ class Waiting:
         gateways: Gateways,
         peers: IPeers,
         defaults: TopicDefaults,
+        listeners: Set[str],
         show: Callable[[], None],
     ) -> None:
         self.ids = ProducerIds(site.shared_chain(filer, "producer-ids"), owner.cluster_id)
@@ -50,10 +51,13 @@ class Waiting:
         self._node: Node | None = None  # the owner as clients reach it
         self._gateways = gateways
         self._defaults = defaults
+        self._listeners = listeners
+        self._missing = ""
         self._show = show
         self._seen = TopicsSeen(site, filer, show)
         self._topics: dict[Uuid, tuple[Stored, Topic]] = {}  # as they were shown last
         self._changes = ChangesElsewhere(peers, self.owner)
+        self._asked = OwnChanges()  # one at a time of a topic: who is sent here again, by a wrong address, ends there
         self._looking: Deferred[None] | None = None
 
     def note(self, owner: Ownership) -> None:
@@ -91,7 +95,9 @@ class Waiting:
         The cluster; without nodes as long as clients cannot be told where its topics are.
         """
         self._node = self._gateways.known(self._owner.node_id) or self._node  # it may be about to go
-        nodes = self._gateways.nodes(self._node) if self._node and self._seen.was_read else ()
+        nodes = (
+            self._gateways.nodes(self._node) if self._node and self._seen.was_read and self._leads(self._node) else ()
+        )
         if self._defaults.follow(self._seen.overrides):
             self._topics.clear()
         self._topics = {stored.kept.id: self._shown(stored) for stored in self._seen}
@@ -102,29 +108,36 @@ class Waiting:
         """
         Have a topic made.
         """
-        await self._changes.create(new)
+        with self._asked.of(new.name):
+            await self._changes.create(new)
         await self._seen.read(new.name)
 
     async def delete(self, topic: Topic) -> None:
         """
         Have a topic removed.
         """
-        await self._changes.delete(topic)
+        with self._asked.of(topic.name):
+            await self._changes.delete(topic)
         await self._seen.read(topic.name)
 
     async def grow(self, topic: Topic, partition_count: int) -> None:
         """
         Have partitions added to a topic.
         """
-        await self._changes.grow(topic, partition_count)
+        with self._asked.of(topic.name):
+            await self._changes.grow(topic, partition_count)
         await self._seen.read(topic.name)
 
-    async def configure(self, resource: ConfigResource, before: Overrides, change: Change) -> None:
+    def _leads(self, owner: Node) -> bool:
         """
-        Have the overrides of a resource changed, of which these are known here.
+        Whether clients of each listener can be told where the owner is; else they had better find a closed port.
         """
-        await self._changes.configure(resource, before, change(before))
-        await (self._seen.read(resource.name) if resource.kind is ConfigKind.TOPIC else self._seen.read_the_rest())
+        missing = ", ".join(sorted(self._listeners - owner.addresses.keys()))
+        if missing and missing != self._missing:
+            told = "node {id} does not say where its {missing} is reached: ports stay closed while it owns the topics"
+            self._log.warn(told, id=owner.id, missing=missing)
+        self._missing = missing
+        return not missing
 
     def _become(self, owner: Ownership) -> None:
         self._owner = owner

@@ -26,15 +26,25 @@ class Gateway:
     What `kgateway serve --broker seaweedmq:MASTER:PORT` runs.
     """
 
-    def __init__(self, cluster: DevCluster, folder: Path, name: str = "gateway", node_id: int = 1) -> None:
+    def __init__(
+        self,
+        cluster: DevCluster,
+        folder: Path,
+        name: str = "gateway",
+        node_id: int = 1,
+        interface: str = "127.0.0.1",
+        advertised: str = "",
+    ) -> None:
         self.name = name
         self.port = free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.is_running = False
         home = self._home = folder / name
         home.mkdir()
-        broker, listen = f"seaweedmq:{cluster.masters[0]}", f"tcp:{self.port}:interface=127.0.0.1"
-        options = ("--listen", listen, "--broker", broker, "--node-id", str(node_id))
+        broker, listen = f"seaweedmq:{cluster.masters[0]}", f"tcp:{self.port}:interface={interface}"
+        options = ["--listen", listen, "--broker", broker, "--node-id", str(node_id)]
+        if advertised:
+            options += ["--advertise", advertised]
         self._kafka = Kafka(*options, folder=home, patience_s=_PATIENCE_S)
 
     @property

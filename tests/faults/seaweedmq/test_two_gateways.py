@@ -11,6 +11,7 @@ from time import monotonic, sleep
 import pytest
 from confluent_kafka import Producer
 
+from kgateway.broker.lone import being_changed
 from kgateway.broker.seaweed.dev_cluster import DevCluster
 from kgateway.broker.seaweedmq.owner import LOCK_S
 from kgateway.messages.create_topics import CreateTopicsRequest
@@ -210,11 +211,18 @@ def test_it_takes_over_from_one_that_stands_still_with_much_to_do_for_others(pai
         pair.first.resume()
 
 
-def test_a_second_of_the_same_node_id_waits_with_its_port_closed(cluster: DevCluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("interface", "node_id"),
+    [("127.0.0.1", 1), ("0.0.0.0", 2)],  # all of them
+)
+def test_a_second_that_cannot_tell_of_the_first_waits_with_its_port_closed(
+    cluster: DevCluster, tmp_path: Path, interface: str, node_id: int
+) -> None:
     """
-    Clients could not tell it from the first.
+    It has the id of the first, or that does not say where it is reached. It opens when it owns the topics.
     """
-    first, second = Gateway(cluster, tmp_path, "first"), Gateway(cluster, tmp_path, "second")
+    first = Gateway(cluster, tmp_path, "first", interface=interface)
+    second = Gateway(cluster, tmp_path, "second", node_id, interface)
     first.start()
     starting = Thread(target=second.start)
     starting.start()
@@ -223,12 +231,34 @@ def test_a_second_of_the_same_node_id_waits_with_its_port_closed(cluster: DevClu
         until_told(first, 1, {1})
         with pytest.raises(ConnectionRefusedError):
             Client(second.port)
+        assert second.log.count("does not say where its plaintext is reached") == (node_id != 1)
         first.kill()
         starting.join(TAKE_OVER_S)
-        until_told(second, 1, {1})
+        until_told(second, node_id, {node_id})
     finally:
         first.end()
         starting.join(TAKE_OVER_S)
+        second.end()
+
+
+def test_wrong_addresses_do_not_have_a_gateway_ask_itself_for_ever(cluster: DevCluster, tmp_path: Path) -> None:
+    """
+    It says that a change is under way, for that is what it hears from itself.
+    """
+    second = Gateway(cluster, tmp_path, "second", 2)
+    first = Gateway(cluster, tmp_path, "first", advertised=second.bootstrap)
+    try:
+        first.start()
+        second.start()
+        topic = CreateTopicsRequest.Topic(
+            name=f"circle-{tmp_path.name}", num_partitions=1, replication_factor=-1, assignments=[], configs=[]
+        )
+        with Client(second.port) as client:
+            [told] = client.ask(CreateTopicsRequest(topics=[topic]), _CREATE_VERSION).topics
+        assert ErrorCode(told.error_code) == being_changed(topic.name).code
+        assert told.error_message == being_changed(topic.name).message
+    finally:
+        first.end()
         second.end()
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
 from kgateway.coordinating.places import STATE_TOPICS
+from kgateway.interfaces import PEER
+from kgateway.messages.alter_configs import AlterConfigsRequest
 from kgateway.messages.create_partitions import CreatePartitionsRequest
 from kgateway.messages.create_topics import CreateTopicsRequest
 from kgateway.messages.delete_topics import DeleteTopicsRequest
@@ -26,8 +28,8 @@ from tests.faults.seaweedmq.asking import NOT_YET, produce, produce_until_taken
 from tests.faults.seaweedmq.gateway import Gateway
 from tests.faults.seaweedmq.pair import Pair, until
 
-_TOPIC, _GROUP = 2, 32  # kinds of resources
-_SET, _DELETE = 0, 1
+_TOPIC, _BROKER, _GROUP = 2, 4, 32  # kinds of resources
+_SET, _DELETE, _APPEND = 0, 1, 2
 _CREATE_VERSION, _DELETE_VERSION = 7, 5
 
 
@@ -92,6 +94,14 @@ def config(gateway: Gateway, kind: int, name: str, key: str) -> str | None:
     return str(told.configs[0].value)
 
 
+def until_config(pair: Pair, kind: int, name: str, key: str, value: str) -> None:
+    """
+    Wait until both tell of that.
+    """
+    for gateway in (pair.first, pair.second):
+        until(lambda: config(gateway, kind, name, key) == value)  # noqa: B023  # it is over at once
+
+
 def test_it_sends_clients_to_the_owner(pair: Pair, client: Client) -> None:
     """
     For records as for groups.
@@ -139,17 +149,61 @@ def test_the_owner_says_why_not(client: Client, name: str) -> None:
 
 def test_it_has_configs_changed(pair: Pair, client: Client, name: str) -> None:
     """
-    Of topics and of groups: what was not named stays.
+    Of topics, of groups and of gateways: what was not named stays.
     """
     assert created(client, name, retention_ms="86400000", max_message_bytes="2000")[0] == ErrorCode.NONE
     assert altered(client, _TOPIC, name, ("retention.ms", _DELETE, None), ("segment.ms", _SET, "3600000")) == 0
-    for gateway in (pair.first, pair.second):
-        assert config(gateway, _TOPIC, name, "retention.ms") == "604800000"
-        assert config(gateway, _TOPIC, name, "segment.ms") == "3600000"
-        assert config(gateway, _TOPIC, name, "max.message.bytes") == "2000"
+    until_config(pair, _TOPIC, name, "segment.ms", "3600000")
+    until_config(pair, _TOPIC, name, "retention.ms", "604800000")
+    until_config(pair, _TOPIC, name, "max.message.bytes", "2000")
     assert altered(client, _GROUP, name, ("consumer.session.timeout.ms", _SET, "50000")) == ErrorCode.NONE
-    for gateway in (pair.first, pair.second):
-        assert config(gateway, _GROUP, name, "consumer.session.timeout.ms") == "50000"
+    until_config(pair, _GROUP, name, "consumer.session.timeout.ms", "50000")
+    assert altered(client, _BROKER, "2", ("log.retention.ms", _SET, "3600000")) == ErrorCode.NONE
+    until(lambda: config(pair.second, _BROKER, "2", "log.retention.ms") == "3600000")
+    assert config(pair.first, _BROKER, "1", "log.retention.ms") != "3600000"
+    assert altered(client, _BROKER, "2", ("log.retention.ms", _DELETE, None)) == ErrorCode.NONE
+    until(lambda: config(pair.second, _BROKER, "2", "log.retention.ms") == "604800000")
+    assert altered(client, _BROKER, "3", ("log.retention.ms", _SET, "3600000")) == ErrorCode.INVALID_REQUEST
+
+
+def test_the_owner_decides_what_configs_were_before(pair: Pair, client: Client, name: str) -> None:
+    """
+    It alone knows: another administrator may have changed them a moment ago.
+    """
+    assert created(client, name, retention_ms="86400000")[0] == ErrorCode.NONE
+    until(lambda: config(pair.first, _TOPIC, name, "retention.ms") == "86400000")
+    with Client(pair.first.port) as first:
+        for number in range(20):
+            assert altered(first, _TOPIC, name, ("retention.ms", _SET, str(number))) == ErrorCode.NONE
+            assert altered(client, _TOPIC, name, ("retention.ms", _SET, "86400000")) == ErrorCode.NONE
+            assert config(pair.first, _TOPIC, name, "retention.ms") == "86400000"
+        assert altered(first, _TOPIC, name, ("cleanup.policy", _SET, "compact")) == ErrorCode.NONE
+        assert altered(client, _TOPIC, name, ("cleanup.policy", _APPEND, "delete")) == ErrorCode.NONE
+    until_config(pair, _TOPIC, name, "cleanup.policy", "compact,delete")
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_all_configs_of_a_topic_are_replaced(pair: Pair, client: Client, name: str, validate_only: bool) -> None:
+    """
+    As AlterConfigs has it; and nothing is where it is only to be looked at.
+    """
+    assert created(client, name, retention_ms="86400000")[0] == ErrorCode.NONE
+    wished = [AlterConfigsRequest.Resource.Config(name="segment.ms", value="3600000")]
+    asked = AlterConfigsRequest.Resource(resource_type=_TOPIC, resource_name=name, configs=wished)
+    [told] = client.ask(AlterConfigsRequest(resources=[asked], validate_only=validate_only), 2).responses
+    assert (told.error_code, told.error_message) == (ErrorCode.NONE, None)
+    until_config(pair, _TOPIC, name, "segment.ms", "604800000" if validate_only else "3600000")
+    until_config(pair, _TOPIC, name, "retention.ms", "86400000" if validate_only else "604800000")
+
+
+def test_why_configs_are_not_changed_is_the_owners_word(pair: Pair, client: Client, name: str) -> None:
+    """
+    And what a gateway asks for is not passed on: it may ask in a circle.
+    """
+    assert created(client, name)[0] == ErrorCode.NONE
+    assert altered(client, _TOPIC, name, ("retention.ms", _SET, "soon")) == ErrorCode.INVALID_CONFIG
+    with Client(pair.second.port, client_id=PEER) as peer:
+        assert altered(peer, _TOPIC, name, ("retention.ms", _SET, "1000")) == ErrorCode.NOT_CONTROLLER
 
 
 def test_what_the_owner_has_changed_is_seen(pair: Pair, name: str) -> None:
