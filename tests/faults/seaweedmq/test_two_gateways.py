@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 
 from kgateway.broker.lone import being_changed
 from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweedmq.gateways import GONE_S
 from kgateway.broker.seaweedmq.owner import LOCK_S
 from kgateway.messages.create_topics import CreateTopicsRequest
 from kgateway.messages.metadata import MetadataRequest
@@ -22,7 +23,16 @@ from tests.faults.client import PRODUCE_VERSION, Client, batch_of, produce_reque
 from tests.faults.ledger import Place
 from tests.faults.seaweedmq.asking import NOT_YET, all_values, produce, produce_until_taken
 from tests.faults.seaweedmq.gateway import Gateway
-from tests.faults.seaweedmq.pair import METADATA_VERSION, TAKE_OVER_S, Pair, owns, until, until_owner, until_told
+from tests.faults.seaweedmq.pair import (
+    METADATA_VERSION,
+    TAKE_OVER_S,
+    Pair,
+    metadata,
+    owns,
+    until,
+    until_owner,
+    until_told,
+)
 
 _PAUSE_S = 0.05
 _SLOW_S = 2.0
@@ -172,8 +182,34 @@ def test_a_waiting_gateway_that_is_gone_is_told_of_no_more(pair: Pair) -> None:
     pair.second.start()
     until_told(pair.first, 1, {1, 2})
     pair.second.stop()
+    began = monotonic()
     until_told(pair.first, 1, {1})
+    assert monotonic() - began < GONE_S / 2
     assert not owns(pair.first, 2)
+
+
+def test_a_third_tells_of_the_one_that_took_over(cluster: DevCluster, tmp_path: Path, pair: Pair) -> None:
+    """
+    It has told of another one before.
+    """
+    gateways = {2: pair.second, 3: Gateway(cluster, tmp_path, "third", node_id=3)}
+    gateways[3].start()
+    try:
+        until_told(gateways[3], 1, {1, 2, 3})
+        pair.first.kill()
+        until(lambda: any(map(owns, gateways.values())))
+        [owner] = [number for number in gateways if owns(gateways[number])]
+        [third] = gateways.keys() - {owner}
+        until_told(gateways[third], owner, {2, 3})
+        told = metadata(gateways[third])
+        assert {broker.node_id: broker.port for broker in told.brokers} == {
+            number: gateway.port for number, gateway in gateways.items()
+        }
+        assert {part.leader_id for topic in told.topics for part in topic.partitions} == {owner}
+        gateways[third].create(f"third-{pair.place[0]}", 1, "held", "batch")
+        assert f"third-{pair.place[0]}" in {topic.name for topic in metadata(gateways[owner]).topics}
+    finally:
+        gateways[3].end()
 
 
 def test_changes_while_nobody_owns_the_topics_can_be_asked_for_again(pair: Pair) -> None:

@@ -166,6 +166,17 @@ def test_it_has_configs_changed(pair: Pair, client: Client, name: str) -> None:
     assert altered(client, _BROKER, "3", ("log.retention.ms", _SET, "3600000")) == ErrorCode.INVALID_REQUEST
 
 
+def test_topics_follow_what_is_set_for_all_gateways(pair: Pair, client: Client, name: str) -> None:
+    """
+    Whichever is asked.
+    """
+    assert created(client, name)[0] == ErrorCode.NONE
+    assert altered(client, _BROKER, "", ("log.segment.bytes", _SET, "2000000")) == ErrorCode.NONE
+    until_config(pair, _TOPIC, name, "segment.bytes", "2000000")
+    assert altered(client, _BROKER, "", ("log.segment.bytes", _DELETE, None)) == ErrorCode.NONE
+    until_config(pair, _TOPIC, name, "segment.bytes", "1073741824")
+
+
 def test_the_owner_decides_what_configs_were_before(pair: Pair, client: Client, name: str) -> None:
     """
     It alone knows: another administrator may have changed them a moment ago.
