@@ -8,9 +8,9 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as TooLate
-from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
+from twisted.internet.endpoints import HostnameEndpoint
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost, DNSLookupError
-from twisted.internet.protocol import Protocol, connectionDone
+from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -58,6 +58,16 @@ class Question(Protocol):
             self.transport.loseConnection()
 
 
+class _Asking(Factory):
+    noisy = False
+
+    def __init__(self, asked: bytes) -> None:
+        self._asked = asked
+
+    def buildProtocol(self, addr: object) -> Question:
+        return Question(self._asked)
+
+
 @implementer(IPeers)
 class Peers:
     """
@@ -88,8 +98,9 @@ class Peers:
     async def _connected(self, node: Node, address: Address, asked: bytes) -> Question:
         try:
             endpoint = HostnameEndpoint(self._reactor, address.host.encode(), address.port, _CONNECT_S)
-            question: Question = await connectProtocol(endpoint, Question(asked))
+            question = await endpoint.connect(_Asking(asked))
         except (ConnectError, DNSLookupError) as error:
             reason = f"node {node.id} cannot be asked at {address}: {error}"
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason) from error
+        assert isinstance(question, Question)
         return question

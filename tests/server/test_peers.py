@@ -6,6 +6,7 @@ from socket import create_server, socket
 from threading import Thread
 
 import pytest
+from twisted.logger import capturedLogs
 
 from kgateway.cluster.view import Address, Node
 from kgateway.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -55,9 +56,10 @@ def test_a_peer_answers() -> None:
     """
     At the first of its addresses.
     """
-    with Kafka("--node-id", "7") as kafka:
+    with Kafka("--node-id", "7") as kafka, capturedLogs() as logs:
         answer = wait(PEERS.ask(node(kafka.port, 1), REQUEST, 1))
     assert isinstance(answer, DescribeClusterResponse)
+    assert not [each for each in logs if "factory" in each]  # two lines for each question
     assert [broker.broker_id for broker in answer.brokers] == [7]
 
 
