@@ -6,30 +6,24 @@ partitions, and what is told of them.
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from types import MappingProxyType
 
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from kgateway.broker.patience import end_of
-from kgateway.broker.seaweed.chain_partition import ChainPartition
-from kgateway.broker.seaweedmq.exported_offsets import ExportingStateLog
-from kgateway.broker.seaweedmq.forms.by_name import FORMS
-from kgateway.broker.seaweedmq.kept_topic import FORMAT
+from kgateway.broker.seaweedmq.forms.needed import with_form
 from kgateway.broker.seaweedmq.openings import Openings, Partition
+from kgateway.broker.seaweedmq.owned_states import OwnedStates
 from kgateway.broker.seaweedmq.partition import SeaweedMQPartition
 from kgateway.broker.seaweedmq.parts import Parts
 from kgateway.broker.seaweedmq.topics import Stored
-from kgateway.broker.state_log import StateLog
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import NewTopic, Topic
 from kgateway.coordinating.places import STATE_TOPICS
-from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
-_AS_PRODUCED = "producer"  # a compression.type
 _OPENED_AT_ONCE = 8  # partitions
 _MADE_ANEW = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "SeaweedMQ has made the partitions of the topic anew")
 
@@ -44,11 +38,10 @@ class Owned:
     def __init__(self, parts: Parts, epoch: int, topic_defaults: Mapping[str, str]) -> None:
         self.epoch = epoch
         self.openings = Openings(self._open)
+        self.states = OwnedStates(parts.states, self.openings, parts.offsets)
         self._parts = parts
         self._topic_defaults = topic_defaults
         self._stored: dict[Uuid, Stored] = {}
-        self._state_logs: dict[tuple[Uuid, int], StateLog] = {}
-        self._new_states: dict[Uuid, Deferred[None]] = {}  # internal topics that were made here: when they are kept
         self._followed: dict[Uuid, Deferred[None]] = {}  # topics that somebody else has changed just now
 
     async def load(self) -> list[Stored]:
@@ -145,47 +138,15 @@ class Owned:
 
     def with_form(self, config: TopicConfig) -> TopicConfig:
         """
-        The config with the form among what is set, and what the form needs: it is that of the messages for good,
-        whatever holds later.
+        The config with the form among what is set, and what that needs.
         """
-        form, overrides = FORMS[config.seaweedmq_format], config.overrides
-        compression = overrides.get("compression.type", _AS_PRODUCED)
-        if not form.batched and compression not in (_AS_PRODUCED, "uncompressed"):
-            reason = f"a topic of the form {form.name} keeps single records: compression.type can only be producer"
-            raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
-        for name, value in form.needs.items():
-            if overrides.get(name, value) != value:
-                reason = f"a topic of the form {form.name} has {name}={value}, not {overrides[name]}"
-                raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
-        overrides = {**form.needs, **overrides, FORMAT: form.name}
-        if form.needs:
-            return TopicConfig.of(overrides, self._topic_defaults)
-        return replace(config, overrides=MappingProxyType(overrides))
+        return with_form(config, self._topic_defaults)
 
     def add_state_topic(self, topic: Topic) -> None:
         """
-        An internal topic, at once; what is written to it waits until it is kept.
+        An internal topic, at once.
         """
-        stored = self._stored[topic.id] = self._parts.states.stored(topic)
-        kept = self._new_states[topic.id] = Deferred.fromCoroutine(self._parts.states.keep(stored))
-        for index in range(len(topic.partitions)):
-            ready: Deferred[None] = Deferred()
-            kept.addBoth(_pass_on, ready)
-            self.openings.add(self._parts.states.fresh(topic, index, ready))
-        kept.addErrback(lambda failure: self._log.failure("{topic} is not kept", failure, topic=topic.name))
-
-    def state_log(self, partition: ChainPartition) -> StateLog:
-        """
-        The partition as the log of a coordinator.
-        """
-        key = partition.topic.id, partition.index
-        found = self._state_logs.get(key)
-        if found is None or found.is_lost:
-            kept = partition, self._parts.states.snapshots(partition), partition.now_ms
-            is_of_groups = partition.topic.name == STATE_TOPICS[Resource.GROUP]
-            found = ExportingStateLog(*kept, self._parts.offsets) if is_of_groups else StateLog(*kept)
-            self._state_logs[key] = found
-        return found
+        self._stored[topic.id] = self.states.add(topic)
 
     async def create(self, topic: Topic, new: NewTopic) -> None:
         """
@@ -219,13 +180,11 @@ class Owned:
         self._parts.demand_ownership()
         is_state = topic.name in STATE_TOPICS.values()
         config = topic.config if is_state else self.with_form(topic.config)
-        if topic.id in self._new_states:
-            await end_of(self._new_states.pop(topic.id))  # its file is being written
         stored = self._stored[topic.id]
         if config.overrides == stored.kept.configs:
             return config
         stored = stored._replace(kept=replace(stored.kept, configs=config.overrides))
-        await (self._parts.states if is_state else self._parts.topics).keep(stored)
+        await (self.states if is_state else self._parts.topics).keep(stored)
         self._stored[topic.id] = stored
         for partition in self.openings.of(topic):
             partition.become(replace(partition.topic, config=config))
@@ -237,7 +196,7 @@ class Owned:
         """
         self.forget(topic)
         if topic.name in STATE_TOPICS.values():
-            await self._parts.states.delete(topic.name)
+            await self.states.delete(topic.name)
         else:
             await self._parts.topics.delete(topic.name)
 
@@ -245,8 +204,7 @@ class Owned:
         """
         The topic is there no more.
         """
-        for index in range(len(topic.partitions)):
-            self._state_logs.pop((topic.id, index), None)
+        self.states.forget(topic)
         self.openings.forget(topic)
         self._parts.ledgers.forget(topic.id)
         self._parts.making.forget(topic)
@@ -256,7 +214,7 @@ class Owned:
         """
         None of it is ours any more.
         """
-        self._state_logs.clear()
+        self.states.lose()
         self.openings.lose(why)
         self._parts.ledgers.lose(why)
 
@@ -294,11 +252,3 @@ class Owned:
         if topic.name in STATE_TOPICS.values():
             return await self._parts.states.existing(topic, index)
         return await self._parts.making.existing(topic, stored, index)
-
-
-def _pass_on(outcome: Failure | None, ready: Deferred[None]) -> Failure | None:
-    if isinstance(outcome, Failure):
-        ready.errback(outcome.value)
-    else:
-        ready.callback(None)
-    return outcome

@@ -149,7 +149,7 @@ class OwnedTopics(LoneBroker):
     def _state_log(self, topic: Topic, index: int) -> StateLog:
         partition = self.partition(topic.id, index)
         assert isinstance(partition, ChainPartition)
-        return self._owned.state_log(partition)
+        return self._owned.states.log(partition)
 
     def _shown(self, owned: Owned, stored: Stored) -> Topic:
         """
