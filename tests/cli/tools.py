@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60
-NO_RETENTION = ("--retention-check-interval-ms", "86400000")  # some records of tests are of 1970
+NO_RETENTION = ("--retention-ms", "36500d")  # some records of tests are of 1970
 _numbers = count()
 
 
