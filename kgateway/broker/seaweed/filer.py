@@ -40,6 +40,7 @@ from kgateway.broker.seaweed.streamed import streamed
 from kgateway.broker.seaweed.volumes import Volumes
 
 T = TypeVar("T")
+Demand = Callable[[], None]  # raises where something must not be done any more; called before each attempt
 
 PAGE = 1_000  # entries; a filer that is told no limit has one of its own, and does not say so
 
@@ -59,6 +60,12 @@ _EXISTS = (FilerError.ENTRY_ALREADY_EXISTS, FilerError.PRECONDITION_FAILED)
 # `o_excl` would not do: it overwrites where the look-up of what is there fails.
 _IF_ABSENT = WriteCondition(clauses=[WriteCondition.Clause(kind=WriteCondition.IF_NOT_EXISTS)])
 _MODE = 0o644
+
+
+def demand_nothing() -> None:
+    """
+    Whatever is to be done may be.
+    """
 
 
 class Filer:
@@ -126,18 +133,28 @@ class Filer:
         """
         return Deferred.fromCoroutine(self._update(path, entry, expected))
 
-    def write(self, path: str, content: bytes) -> Deferred[None]:
+    def write(self, path: str, content: bytes, demand: Demand = demand_nothing) -> Deferred[None]:
         """
         Make this the bytes of a small file, whether there is one or not.
         """
         entry = self.small_file(content)
-        return self._repeated(lambda seconds: self._create(path, entry, False, seconds)).addCallback(lambda _: None)
 
-    def delete(self, path: str, *, recursive: bool = False) -> Deferred[None]:
+        def attempt(seconds: float) -> Awaitable[object]:
+            demand()
+            return self._create(path, entry, False, seconds)
+
+        return self._repeated(attempt).addCallback(lambda _: None)
+
+    def delete(self, path: str, *, recursive: bool = False, demand: Demand = demand_nothing) -> Deferred[None]:
         """
         Take away what is there, if anything, and its bytes.
         """
-        return self._repeated(lambda seconds: self._delete(path, recursive, seconds))
+
+        def attempt(seconds: float) -> Awaitable[None]:
+            demand()
+            return self._delete(path, recursive, seconds)
+
+        return self._repeated(attempt)
 
     def rename(self, path: str, new: str) -> Deferred[None]:
         """

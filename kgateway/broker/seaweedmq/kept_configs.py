@@ -4,10 +4,12 @@ What was set for groups and other resources, as a file in the filer.
 
 from kgateway.broker import config_lines
 from kgateway.broker.config_changes import NotKept
+from kgateway.broker.seaweed.filer import Demand, demand_nothing
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.refused import FilerRefused
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.cluster.config_resource import AllOverrides
+from kgateway.wire.errors import KafkaError
 
 CONFIGS = "configs"
 
@@ -17,8 +19,9 @@ class KeptConfigs:
     Those of one namespace.
     """
 
-    def __init__(self, seaweed: Seaweed, folder: str) -> None:
+    def __init__(self, seaweed: Seaweed, folder: str, demand_ownership: Demand = demand_nothing) -> None:
         self._seaweed = seaweed
+        self._demand_ownership = demand_ownership
         self._path = f"{folder}/{CONFIGS}"
 
     async def read(self) -> AllOverrides:
@@ -43,6 +46,7 @@ class KeptConfigs:
         Let these take the place of the others.
         """
         try:
-            await (await self._seaweed.filer()).write(self._path, config_lines.written(overrides))
-        except (RpcError, FilerRefused) as error:
+            filer = await self._seaweed.filer()
+            await filer.write(self._path, config_lines.written(overrides), self._demand_ownership)
+        except (RpcError, FilerRefused, KafkaError) as error:
             raise NotKept(str(error)) from None

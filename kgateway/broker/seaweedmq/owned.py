@@ -177,7 +177,6 @@ class Owned:
         """
         Keep the config that the topic has now, and let its partitions have it; what it is with its form.
         """
-        self._parts.demand_ownership()
         is_state = topic.name in STATE_TOPICS.values()
         config = topic.config if is_state else self.with_form(topic.config)
         stored = self._stored[topic.id]

@@ -2,8 +2,9 @@
 The topics of a SeaweedMQ cluster as the gateway serves and changes them that owns them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from twisted.internet.defer import Deferred, succeed
 
@@ -26,6 +27,8 @@ from kgateway.coordinating.places import STATE_TOPICS
 from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
+
+T = TypeVar("T")
 
 NOT_OWNER = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another gateway owns the topics of this cluster")
 
@@ -66,17 +69,16 @@ class OwnedTopics(LoneBroker):
         return self._owned.openings.partition(topic, index)
 
     def create_topic(self, new: NewTopic) -> Deferred[Topic]:
-        return Deferred.fromCoroutine(in_kafkas_words(self._create(new)))
+        return Deferred.fromCoroutine(_as_controller(self._create(new)))
 
     def delete_topic(self, topic_id: Uuid) -> Deferred[None]:
-        return Deferred.fromCoroutine(in_kafkas_words(self._delete(topic_id)))
+        return Deferred.fromCoroutine(_as_controller(self._delete(topic_id)))
 
     def add_partitions(self, topic_id: Uuid, partition_count: int) -> Deferred[Topic]:
-        return Deferred.fromCoroutine(in_kafkas_words(self._grow(topic_id, partition_count)))
+        return Deferred.fromCoroutine(_as_controller(self._grow(topic_id, partition_count)))
 
     def _change_overrides(self, resource: ConfigResource, change: Change) -> Deferred[None]:
-        self._to_change()
-        return self._configs.make(resource, change)
+        return Deferred.fromCoroutine(_as_controller(self._change_rest(resource, change)))
 
     def new_producer_id(self) -> Deferred[int]:
         return Deferred.fromCoroutine(in_kafkas_words(self._parts.ids.next()))
@@ -86,6 +88,10 @@ class OwnedTopics(LoneBroker):
         if self._held is None:
             raise NOT_OWNER
         return self._held
+
+    async def _change_rest(self, resource: ConfigResource, change: Change) -> None:
+        self._to_change()
+        await self._configs.make(resource, change)
 
     async def _create(self, new: NewTopic) -> Topic:
         check_name(new.name)
@@ -106,17 +112,21 @@ class OwnedTopics(LoneBroker):
             return self._show_topic(grown)
 
     async def _configure(self, name: str, change: Change) -> None:
+        await _as_controller(self._configure_topic(name, change))
+
+    async def _configure_topic(self, name: str, change: Change) -> None:
         topic, owned = self._configured(name, change), self._to_change()
         if topic is self._view.topics[name]:
             return
         with self._own_changes.of(name):
-            config = await in_kafkas_words(owned.configure(topic))
+            config = await owned.configure(topic)
             self._demand_still(owned)
             self._show_topic(replace(self._topic(topic.id), config=config))
 
     def _to_change(self) -> Owned:
         if self._held is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "the topics are not this gateway's to change, or not yet")
+        self._parts.demand_ownership()
         return self._held
 
     def _demand_still(self, owned: Owned) -> None:
@@ -161,3 +171,15 @@ class OwnedTopics(LoneBroker):
     def _show_owned(self, owned: Owned, view: ClusterView) -> None:
         if self._held is owned:
             self._show(view)
+
+
+async def _as_controller(change: Awaitable[T]) -> T:
+    """
+    The outcome of a change of the cluster; who does not own the topics is not its controller.
+    """
+    try:
+        return await in_kafkas_words(change)
+    except KafkaError as error:
+        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, error.message) from None
+        raise

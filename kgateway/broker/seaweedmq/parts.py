@@ -37,15 +37,15 @@ def parts(site: Site, filer: Filer, ownership: Ownership, demand: Callable[[], N
     All of them; `filer` decides chains.
     """
     seaweed, namespace = site.seaweed, site.namespace
-    topics, system = Topics(seaweed, namespace), Topics(seaweed, f"{namespace}-system")
+    topics, system = Topics(seaweed, namespace, demand), Topics(seaweed, f"{namespace}-system", demand)
     ledgers = KeptLedgers(system, Making(site, system, demand), site.reactor, ownership.epoch)
     return Parts(
         topics,
-        StateTopics(site, filer),
+        StateTopics(site, filer, demand),
         Making(site, topics, demand, ledgers),
         ledgers,
         ExportedOffsets(seaweed, namespace, site.reactor),
-        KeptConfigs(seaweed, site.folder),
+        KeptConfigs(seaweed, site.folder, demand),
         ProducerIds(site.shared_chain(filer, "producer-ids"), ownership.cluster_id),
         demand,
     )

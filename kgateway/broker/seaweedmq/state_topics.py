@@ -14,7 +14,7 @@ from twisted.internet.task import Cooperator
 
 from kgateway.broker.seaweed.chain import Chain
 from kgateway.broker.seaweed.chain_partition import ChainPartition
-from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.seaweed.filer import Demand, Filer, demand_nothing
 from kgateway.broker.seaweed.filer_snapshots import FilerSnapshots
 from kgateway.broker.seaweedmq.kept_topic import Generation, KeptTopic, Stretch, read_kept_topic
 from kgateway.broker.seaweedmq.layout import ring_ranges
@@ -28,8 +28,9 @@ class StateTopics:
     Those of one namespace.
     """
 
-    def __init__(self, site: Site, filer: Filer) -> None:
+    def __init__(self, site: Site, filer: Filer, demand_ownership: Demand = demand_nothing) -> None:
         self._site = site
+        self._demand_ownership = demand_ownership
         self._filer = filer  # which decides all chains
         self._folder = f"{site.folder}/state"
         self._in_turns = Cooperator(scheduler=partial(site.reactor.callLater, 0))
@@ -56,13 +57,14 @@ class StateTopics:
         """
         Write that a topic is there.
         """
-        await self._filer.write(f"{self._folder}/{stored.name}/{KEPT}", stored.kept.written())
+        path = f"{self._folder}/{stored.name}/{KEPT}"
+        await self._filer.write(path, stored.kept.written(), self._demand_ownership)
 
     async def delete(self, name: str) -> None:
         """
         Remove a topic with all there is in it.
         """
-        await self._filer.delete(f"{self._folder}/{name}", recursive=True)
+        await self._filer.delete(f"{self._folder}/{name}", recursive=True, demand=self._demand_ownership)
 
     def fresh(self, topic: Topic, index: int, ready: Deferred[None]) -> ChainPartition:
         """

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
+from kgateway.broker.seaweed.filer import Demand, demand_nothing
 from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq.forms.by_name import FORMS
@@ -56,8 +57,9 @@ class Topics:
 
     _log = Logger()
 
-    def __init__(self, seaweed: Seaweed, namespace: str) -> None:
+    def __init__(self, seaweed: Seaweed, namespace: str, demand_ownership: Demand = demand_nothing) -> None:
         self._seaweed = seaweed
+        self._demand_ownership = demand_ownership
         self.messaging = Messaging(seaweed, namespace)
         self.namespace = namespace
 
@@ -183,17 +185,22 @@ class Topics:
         """
         Write our file of a topic.
         """
-        await (await self._seaweed.filer()).write(f"{self.folder(stored.name)}/{KEPT}", stored.kept.written())
+        path, content = f"{self.folder(stored.name)}/{KEPT}", stored.kept.written()
+        await (await self._seaweed.filer()).write(path, content, self._demand_ownership)
 
     async def delete(self, name: str) -> None:
         """
         Remove a topic with all there is in it.
         """
-        await self.messaging.drop(name, await self.messaging.assignments(name))
-        await (await self._seaweed.filer()).delete(self.folder(name), recursive=True)
+        assignments = await self.messaging.assignments(name)
+        self._demand_ownership()
+        await self.messaging.drop(name, assignments)
+        filer = await self._seaweed.filer()
+        await filer.delete(self.folder(name), recursive=True, demand=self._demand_ownership)
 
     async def _configure(self, name: str, count: int, form: Form) -> Sequence[BrokerPartitionAssignment]:
         ring_ranges(count)  # refuses a number that no ring has room for
+        self._demand_ownership()
         return await self.messaging.configure(name, count, form.record_type())
 
     async def _generation(

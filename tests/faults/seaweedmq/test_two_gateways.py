@@ -15,7 +15,11 @@ from kgateway.broker.lone import being_changed
 from kgateway.broker.seaweed.dev_cluster import DevCluster
 from kgateway.broker.seaweedmq.gateways import GONE_S
 from kgateway.broker.seaweedmq.owner import LOCK_S
+from kgateway.messages.create_partitions import CreatePartitionsRequest
 from kgateway.messages.create_topics import CreateTopicsRequest
+from kgateway.messages.delete_topics import DeleteTopicsRequest
+from kgateway.messages.describe_configs import DescribeConfigsRequest
+from kgateway.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kgateway.messages.metadata import MetadataRequest
 from kgateway.messages.produce import ProduceRequest
 from kgateway.wire.errors import ErrorCode
@@ -37,6 +41,7 @@ from tests.faults.seaweedmq.pair import (
 _PAUSE_S = 0.05
 _SLOW_S = 2.0
 _CREATE_VERSION = 7
+_GROUP, _TIMEOUT = 32, "consumer.session.timeout.ms"
 
 
 @pytest.fixture
@@ -152,6 +157,65 @@ def test_who_was_asleep_sends_no_clients_to_itself(pair: Pair) -> None:
     assert {part.leader_id for each in answers for topic in each.topics for part in topic.partitions} == {-1}
 
 
+def test_who_was_asleep_changes_nothing(pair: Pair) -> None:
+    """
+    What it was asked meanwhile it refuses, for what another one has made since would be undone.
+    """
+    name, added = pair.place[0], f"added-{pair.place[0]}"
+    removal = DeleteTopicsRequest(topic_names=[name], topics=[], timeout_ms=9_000)
+    growth = CreatePartitionsRequest.Topic(name=name, count=3, assignments=None)
+    with Client(pair.first.port) as client:
+        pair.first.pause()
+        late = [
+            (removal, 5),
+            (CreateTopicsRequest(topics=[new_topic(added)]), _CREATE_VERSION),
+            (CreatePartitionsRequest(topics=[growth], timeout_ms=9_000, validate_only=False), 3),
+            (setting("early", "51000"), 1),
+        ]
+        numbers = [client.send(*each) for each in late]
+        pair.wait_for_second()
+        with Client(pair.second.port) as other:
+            assert other.ask(*late[0]).responses[0].error_code == ErrorCode.NONE
+            pair.second.create(name, 1, "held", "batch")
+            produce_until_taken(other, pair.place, b"of the new one")
+            assert other.ask(setting("later", "52000"), 1).responses[0].error_code == ErrorCode.NONE
+        pair.first.resume()
+        asked = zip(numbers, late, strict=True)
+        answers = [client.answer(type(request), version, number) for number, (request, version) in asked]
+    told = [answers[0].responses[0], answers[1].topics[0], answers[2].results[0], answers[3].responses[0]]
+    assert [each.error_code for each in told] == [ErrorCode.NOT_CONTROLLER] * 4
+    pair.second.kill()
+    until_told(pair.first, 1, {1})
+    assert all_values(pair.first, pair.place) == [b"of the new one"]
+    assert added not in {topic.name for topic in metadata(pair.first).topics}
+    with Client(pair.first.port) as client:
+        found = client.ask(DescribeConfigsRequest(resources=[*map(session_timeout, ("early", "later"))]), 4).results
+    assert [each.configs[0].value for each in found] == ["45000", "52000"]
+
+
+def new_topic(name: str) -> CreateTopicsRequest.Topic:
+    """
+    Of one partition.
+    """
+    return CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=-1, assignments=[], configs=[])
+
+
+def setting(group: str, value: str) -> IncrementalAlterConfigsRequest:
+    """
+    Of how long members of a group may be silent.
+    """
+    config = IncrementalAlterConfigsRequest.Resource.Config(name=_TIMEOUT, config_operation=0, value=value)
+    asked = IncrementalAlterConfigsRequest.Resource(resource_type=_GROUP, resource_name=group, configs=[config])
+    return IncrementalAlterConfigsRequest(resources=[asked], validate_only=False)
+
+
+def session_timeout(group: str) -> DescribeConfigsRequest.Resource:
+    """
+    To be described.
+    """
+    return DescribeConfigsRequest.Resource(resource_type=_GROUP, resource_name=group, configuration_keys=[_TIMEOUT])
+
+
 def test_who_was_asleep_finds_out_that_another_one_came_and_went(pair: Pair) -> None:
     """
     The lock is free again when it wakes up; what the other one has taken meanwhile is there all the same.
@@ -216,7 +280,7 @@ def test_changes_while_nobody_owns_the_topics_can_be_asked_for_again(pair: Pair)
     """
     The gateway that waits says so at once.
     """
-    topic = CreateTopicsRequest.Topic(name="later", num_partitions=1, replication_factor=-1, assignments=[], configs=[])
+    topic = new_topic("later")
     with Client(pair.second.port) as client:
         pair.first.kill()
         [told] = client.ask(CreateTopicsRequest(topics=[topic]), _CREATE_VERSION).topics
@@ -234,10 +298,7 @@ def test_it_takes_over_from_one_that_stands_still_with_much_to_do_for_others(pai
         pair.first.pause()
         for number in range(30):
             client = clients.enter_context(Client(pair.second.port))
-            topic = CreateTopicsRequest.Topic(
-                name=f"much-{number}", num_partitions=1, replication_factor=-1, assignments=[], configs=[]
-            )
-            client.send(CreateTopicsRequest(topics=[topic]), _CREATE_VERSION)
+            client.send(CreateTopicsRequest(topics=[new_topic(f"much-{number}")]), _CREATE_VERSION)
         assert pair.wait_for_second() < TAKE_OVER_S
         began = monotonic()
         until_told(pair.second, 2, {2})
@@ -286,9 +347,7 @@ def test_wrong_addresses_do_not_have_a_gateway_ask_itself_for_ever(cluster: DevC
     try:
         first.start()
         second.start()
-        topic = CreateTopicsRequest.Topic(
-            name=f"circle-{tmp_path.name}", num_partitions=1, replication_factor=-1, assignments=[], configs=[]
-        )
+        topic = new_topic(f"circle-{tmp_path.name}")
         with Client(second.port) as client:
             [told] = client.ask(CreateTopicsRequest(topics=[topic]), _CREATE_VERSION).topics
         assert ErrorCode(told.error_code) == being_changed(topic.name).code
