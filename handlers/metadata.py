@@ -23,6 +23,14 @@ from kgateway.wire.uuids import ZERO, Uuid
 Asked = MetadataRequest.Topic
 Told = MetadataResponse.Topic
 
+# What making a topic ends with that may be there soon. Java asks again at once only where a leader is missing.
+_COMING = (
+    ErrorCode.TOPIC_ALREADY_EXISTS,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+)
+
 
 @api(
     MetadataRequest,
@@ -136,8 +144,10 @@ class _Answer:
             topic = await context.broker.create_topic(plan.new)
         except KafkaError as error:
             made = context.broker.view().topics.get(name)  # by somebody who asked at the same time
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS or made is None:
+            if error.code not in _COMING:
                 raise
+            if made is None:
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"it is not there yet: {error.message}") from None
             return made
         self._partitions_made += plan.new.partition_count
         plan.warn()

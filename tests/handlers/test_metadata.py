@@ -4,6 +4,7 @@ Metadata.
 
 from typing import Any
 
+from twisted.internet.defer import fail
 from twisted.trial.unittest import SynchronousTestCase
 
 from handlers.metadata import metadata
@@ -18,6 +19,12 @@ from tests.cluster.clusters import FAR, GONE, NEAR, OWN, hear_log, serving_among
 from tests.serving import Denying, Serving
 
 VERSIONS = range(14)
+_COMING = (
+    ErrorCode.TOPIC_ALREADY_EXISTS,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+)
 
 
 def _named(*names: str | None, topic_id: Uuid = ZERO, **more: Any) -> MetadataRequest:
@@ -244,6 +251,17 @@ class AbsentTests(MetadataTestCase):
         self.patch(broker, "create_topic", lambda new: create(new).addCallback(lambda _: create(new)))
         found = self.one(_named("a", allow_auto_topic_creation=True))
         assert (0, broker.view().topics["a"].id) == (found.error_code, found.topic_id)
+
+    def test_being_made(self) -> None:
+        """
+        A topic that another request is making, or that is not made in time, has no leader yet: whoever asks is to ask
+        again soon.
+        """
+        told = dict.fromkeys(_COMING, ErrorCode.LEADER_NOT_AVAILABLE)
+        told[ErrorCode.INVALID_CONFIG] = ErrorCode.INVALID_CONFIG
+        for code in told:
+            self.patch(self.serving.broker, "create_topic", lambda _, code=code: fail(KafkaError(code, "why")))
+            assert self.codes(_named("a", allow_auto_topic_creation=True)) == {"a": told[code]}
 
     def test_too_many(self) -> None:
         """
