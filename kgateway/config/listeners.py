@@ -6,16 +6,17 @@ address belongs to the listener it names; without one, clients are told the addr
 `ValueError` with what is wrong in plain words; `str()` gives back a text that reads the same.
 """
 
-import ipaddress
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from kgateway.config.hosts import is_host, is_ipv6
+
 UNNAMED = "plaintext"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _ENDPOINT = re.compile(r"[A-Za-z][A-Za-z0-9+-]*:.+")
-_ADDRESS = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})")
+_ADDRESS = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,11 @@ def parse_advertised(text: str) -> Advertised:
     """
     name, address = _split_name(text)
     match = _ADDRESS.fullmatch(address)
-    if not match or (match["v6"] and not _is_ipv6(match["v6"])):
+    if not match or (match["v6"] and not is_ipv6(match["v6"])):
         raise ValueError(f"{address!r} is no address; write HOST:PORT, with brackets around an IPv6 address")
     host, port = match["v6"] or match["host"], int(match["port"])
+    if not is_host(host):
+        raise ValueError(f"{host!r} is no name of a host: it has parts of 1 to 63 letters, digits, - and _, with dots")
     if not 1 <= port <= 65535:
         raise ValueError(f"port {port} is not from 1 to 65535")
     if host in {"0.0.0.0", "::"}:
@@ -110,14 +113,6 @@ def _split_name(text: str) -> tuple[str, str]:
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name; it is a letter, then letters, digits, _ and -")
     return name, rest
-
-
-def _is_ipv6(host: str) -> bool:
-    try:
-        ipaddress.IPv6Address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _twice(names: Sequence[str]) -> str | None:

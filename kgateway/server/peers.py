@@ -4,12 +4,13 @@ The other gateways of a cluster, asked in Kafka's own words, as a client would.
 What is asked so is what administrators do, now and then: each question has a connection of its own.
 """
 
-from typing import Any
+from typing import Any, NoReturn
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as TooLate
-from twisted.internet.endpoints import HostnameEndpoint
+from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost, DNSLookupError
+from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
@@ -87,7 +88,7 @@ class Peers:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {node.id} does not say where it is reached")
         question = await self._connected(node, address, b"".join(request_frame(request, version, 0, PEER)))
         try:
-            frame = await question.answer.addTimeout(_ANSWER_S, self._reactor)
+            frame = await question.answer.addTimeout(_ANSWER_S, self._reactor, _too_late)
             response = self._responses[type(request)]
             _, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
             return decode(response, version, frame[start:])
@@ -97,10 +98,22 @@ class Peers:
 
     async def _connected(self, node: Node, address: Address, asked: bytes) -> Question:
         try:
-            endpoint = HostnameEndpoint(self._reactor, address.host.encode(), address.port, _CONNECT_S)
-            question = await endpoint.connect(_Asking(asked))
-        except (ConnectError, DNSLookupError) as error:
+            connecting = self._endpoint(address).connect(_Asking(asked))
+            question = await connecting.addTimeout(_CONNECT_S, self._reactor, _too_late)  # with looking up the name
+        except (ConnectError, DNSLookupError, TooLate, ValueError) as error:
             reason = f"node {node.id} cannot be asked at {address}: {error}"
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason) from error
         assert isinstance(question, Question)
         return question
+
+    def _endpoint(self, address: Address) -> IStreamClientEndpoint:
+        """
+        A name with an underline is none to Twisted, but it is to Docker.
+        """
+        if "_" in address.host:
+            return TCP4ClientEndpoint(self._reactor, address.host, address.port, _CONNECT_S)
+        return HostnameEndpoint(self._reactor, address.host.encode(), address.port, _CONNECT_S)
+
+
+def _too_late(_: object, seconds: float) -> NoReturn:
+    raise TooLate(f"nothing came within {seconds:g} s")

@@ -85,6 +85,24 @@ def test_a_peer_that_is_gone() -> None:
     assert str(error.message).startswith(f"node 7 cannot be asked at 127.0.0.1:{port}: Connection was refused")
 
 
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        (f"{'a' * 64}.example", "nothing came within 0.5 s"),  # looked up for ever
+        ("a..b", "invalid hostname: "),
+        ("not_there", "DNS lookup failed: "),  # a name to Docker, and none to HostnameEndpoint
+    ],
+)
+def test_a_peer_whose_host_is_none(monkeypatch: pytest.MonkeyPatch, host: str, reason: str) -> None:
+    """
+    Is not waited for.
+    """
+    monkeypatch.setattr(peers, "_CONNECT_S", 0.5)
+    error = asked(Node(7, addresses={"plaintext": Address(host, 9092)}))
+    assert error.code == ErrorCode.REQUEST_TIMED_OUT
+    assert str(error.message).startswith(f"node 7 cannot be asked at {host}:9092: {reason}")
+
+
 def test_a_peer_that_hangs_up() -> None:
     """
     Nobody knows what it has done.
@@ -106,7 +124,7 @@ def test_a_peer_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with create_server(("127.0.0.1", 0)) as server:
         error = asked(node(server.getsockname()[1]))
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
-    assert "may have done it, and has not said so: " in str(error.message)
+    assert str(error.message).endswith("may have done it, and has not said so: nothing came within 0.2 s")
 
 
 def test_a_peer_that_is_none() -> None:

@@ -4,12 +4,13 @@ The gateways before a cluster. Each has a file in the filer that says where clie
     /topics/kafka/.meta/kgateway/gateways/NODE_ID
 
 One that waits writes it anew every few seconds, with another number each time: that it is alive is seen by the number,
-for clocks may differ. The one that owns the topics is known by other means, and writes once.
+for clocks may differ. The one that owns the topics is known by other means, and sees to it that its file is as it was.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
+from uuid import uuid4
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
@@ -20,6 +21,7 @@ from kgateway.broker.patience import at_most
 from kgateway.broker.seaweedmq.in_kafkas_words import CLUSTERS_ERRORS
 from kgateway.broker.seaweedmq.site import Site
 from kgateway.cluster.view import Address, Node
+from kgateway.config.hosts import is_host
 
 LOOK_S = 2.0
 GONE_S = 9.0  # without another number
@@ -34,6 +36,7 @@ class _Seen(NamedTuple):
     node: Node
     number: int
     since: float
+    mark: str  # of the process that has told it
 
 
 class Gateways:
@@ -52,7 +55,10 @@ class Gateways:
         self._seen: dict[int, _Seen] = {}
         self._alive: set[int] = set()
         self._strange: dict[str, bytes] = {}  # files that tell of no gateway
+        self._mark = uuid4().hex  # of this process
         self._number = 0
+        self._told = self._found = b""  # by this gateway, and what is there in its place
+        self._twin: Node | None = None
         self._problem = ""
         self._rounds = LoopingCall(lambda: Deferred.fromCoroutine(self._round()))
         self._rounds.clock = site.reactor
@@ -84,6 +90,7 @@ class Gateways:
         Read what is told.
         """
         entries = await (await self._site.seaweed.filer()).all_entries(self._folder)
+        self._found = next((entry.content for entry in entries if entry.name == str(self.own.id)), b"")
         before = self._known, self._alive
         now, told = self._site.reactor.seconds(), [self._read(entry.name, entry.content) for entry in entries]
         self._seen = {seen.node.id: self._since_when(seen) for seen in told if seen and seen.node.id != self.own.id}
@@ -109,9 +116,10 @@ class Gateways:
 
     async def _round(self) -> None:
         try:
-            if self.is_waiting or not self._number:
-                await self._tell()
             await self.look()
+            if self.is_waiting or self._found != self._told or not self._told:
+                self._warn_of_twin()
+                await self._tell()
         except CLUSTERS_ERRORS as error:
             if not self._problem:
                 self._log.info("the other gateways cannot be seen: {error}", error=error)
@@ -121,15 +129,28 @@ class Gateways:
 
     async def _tell_no_more(self) -> None:
         try:
-            await (await self._site.seaweed.filer()).delete(self._path)
+            await self.look()
+            if self._found == self._told:  # else there is another gateway of this id
+                await (await self._site.seaweed.filer()).delete(self._path)
         except CLUSTERS_ERRORS as error:
             self._log.info("the file of this gateway is left behind: {error}", error=error)
 
     async def _tell(self) -> None:
         self._number += 1
         listeners = {name: [address.host, address.port] for name, address in self.own.addresses.items()}
-        content = json.dumps({"number": self._number, "listeners": listeners}).encode()
+        content = json.dumps({"number": self._number, "listeners": listeners, "mark": self._mark}).encode()
         await (await self._site.seaweed.filer()).write(self._path, content)
+        self._told = content
+
+    def _warn_of_twin(self) -> None:
+        """
+        Whoever has written here since this gateway did has its id.
+        """
+        twin = self._read(str(self.own.id), self._found) if self._told and self._found else None
+        if twin and twin.mark != self._mark and twin.node != self._twin:
+            told = "{at} has the node id {id}, as this gateway has; give each a --node-id of its own"
+            self._log.warn(told, at=" and ".join(map(str, twin.node.addresses.values())), id=self.own.id)
+            self._twin = twin.node
 
     def _read(self, name: str, content: bytes) -> _Seen | None:
         """
@@ -138,9 +159,10 @@ class Gateways:
         try:
             told = json.loads(content)
             addresses = {str(name): Address(str(host), int(port)) for name, (host, port) in told["listeners"].items()}
-            seen = _Seen(Node(int(name), addresses=addresses), told["number"], self._site.reactor.seconds())
-            if not _is_possible(seen.node):
-                raise ValueError("no node has such an id, or no port such a number")
+            node, mark = Node(int(name), addresses=addresses), str(told.get("mark"))
+            seen = _Seen(node, told["number"], self._site.reactor.seconds(), mark)
+            if str(node.id) != name or not _is_possible(node):
+                raise ValueError("no node has such an id, or no host such a name, or no port such a number")
         except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
             if self._strange.get(name) != content:
                 self._log.warn("{path} tells of no gateway: {error}", path=f"{self._folder}/{name}", error=error)
@@ -157,4 +179,5 @@ class Gateways:
 
 
 def _is_possible(node: Node) -> bool:
-    return 0 <= node.id < 1 << 31 and all(0 < address.port < 1 << 16 for address in node.addresses.values())
+    addresses = node.addresses.values()
+    return 0 <= node.id < 1 << 31 and all(0 < each.port < 1 << 16 and is_host(each.host) for each in addresses)

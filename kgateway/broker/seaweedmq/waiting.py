@@ -52,7 +52,8 @@ class Waiting:
         self._gateways = gateways
         self._defaults = defaults
         self._listeners = listeners
-        self._missing = ""
+        self._is_sought = False  # where the owner is reached: that has been looked for
+        self._why_closed = ""
         self._show = show
         self._seen = TopicsSeen(site, filer, show)
         self._topics: dict[Uuid, tuple[Stored, Topic]] = {}  # as they were shown last
@@ -95,9 +96,8 @@ class Waiting:
         The cluster; without nodes as long as clients cannot be told where its topics are.
         """
         self._node = self._gateways.known(self._owner.node_id) or self._node  # it may be about to go
-        nodes = (
-            self._gateways.nodes(self._node) if self._node and self._seen.was_read and self._leads(self._node) else ()
-        )
+        may_open = self._seen.was_read and self._knows_owner()
+        nodes = self._gateways.nodes(self._node) if self._node and may_open else ()
         if self._defaults.follow(self._seen.overrides):
             self._topics.clear()
         self._topics = {stored.kept.id: self._shown(stored) for stored in self._seen}
@@ -128,25 +128,32 @@ class Waiting:
             await self._changes.grow(topic, partition_count)
         await self._seen.read(topic.name)
 
-    def _leads(self, owner: Node) -> bool:
+    def _knows_owner(self) -> bool:
         """
         Whether clients of each listener can be told where the owner is; else they had better find a closed port.
         """
-        missing = ", ".join(sorted(self._listeners - owner.addresses.keys()))
-        if missing and missing != self._missing:
-            told = "node {id} does not say where its {missing} is reached: ports stay closed while it owns the topics"
-            self._log.warn(told, id=owner.id, missing=missing)
-        self._missing = missing
-        return not missing
+        missing = self._listeners - self._node.addresses.keys() if self._node else self._listeners
+        why = ""
+        if self._owner.node_id == self._gateways.own.id:
+            why = f"it has the node id {self._owner.node_id} as this one has; give each a --node-id of its own"
+        elif missing:
+            why = f"node {self._owner.node_id} does not say where its {', '.join(sorted(missing))} is reached"
+        if why and why != self._why_closed and (self._node or self._is_sought):
+            self._log.warn("ports stay closed while another gateway owns the topics: {why}", why=why)
+            self._why_closed = why
+        return not why
 
     def _become(self, owner: Ownership) -> None:
         self._owner = owner
+        self._is_sought = False
         self._topics.clear()
         self._show()
 
     async def _look(self) -> None:
         if self._node is None:
             await self._gateways.look()
+            self._is_sought = True
+            self._show()
         await self._seen.see()
 
     def _not_seen(self, failure: Failure) -> None:

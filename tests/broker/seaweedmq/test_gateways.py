@@ -2,10 +2,16 @@
 Gateways before a cluster learn of each other.
 """
 
-import pytest
-from twisted.internet.task import Clock
-from twisted.logger import capturedLogs, eventAsText
+from collections.abc import Sequence
+from itertools import count
 
+import pytest
+from twisted.internet.defer import fail
+from twisted.internet.task import Clock
+from twisted.logger import LogEvent, capturedLogs, formatEvent
+
+from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.seaweed.refused import FilerRefused
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq.gateways import GONE_S, LOOK_S, Gateways
 from kgateway.broker.seaweedmq.site import Site
@@ -40,6 +46,21 @@ class World:
             await (await self.site.seaweed.filer()).write(f"{self.site.folder}/gateways/{name}", content)
 
         done(write())
+
+    def later(self) -> bool:
+        """
+        It is time for another round.
+        """
+        self.clock.advance(LOOK_S)
+        return True
+
+    def at(self, node_id: int) -> Address:
+        """
+        Where the first gateway knows another one.
+        """
+        known = self.one.known(node_id)
+        assert known
+        return known.addresses["plaintext"]
 
     def numbers(self) -> list[int]:
         """
@@ -100,6 +121,44 @@ def test_only_one_that_waits_is_heard_of_again_and_again(world: World) -> None:
         until(lambda: world.numbers() == numbers)  # noqa: B023  # it is over at once
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_two_of_the_same_id_are_told_of_each_other(world: World, waits: bool) -> None:
+    """
+    Each sees to it that its own address is there, and takes away no other's.
+    """
+    twin = Gateways(world.site, 2, lambda: None)
+    with capturedLogs() as logs:
+        for gateway, port in ((world.two, 9092), (twin, 19092)):
+            gateway.is_waiting = waits
+            gateway.announce({"plaintext": Address("gw2", port)})
+            until(lambda: world.numbers() == [1, 2] and world.at(2) == Address("gw2", port))  # noqa: B023
+        until(lambda: world.later() and len(warned(logs)) == 2)
+    ports = {line.partition(" has the node id 2, as this gateway has; ")[0] for line in warned(logs)}
+    assert ports == {"gw2:9092", "gw2:19092"}
+    done(world.two.stop())
+    until(lambda: world.later() and world.numbers() == [1, 2] and world.at(2) == Address("gw2", 19092))
+    done(twin.stop())
+    until(lambda: world.numbers() == [1])
+
+
+def warned(logs: Sequence[LogEvent]) -> list[str]:
+    """
+    Of ids that are there twice.
+    """
+    return [text for each in logs if "has the node id" in (text := formatEvent(each))]
+
+
+def test_a_file_that_could_not_be_written_is_written_later(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Also by the owner of the topics, which writes once.
+    """
+    write, tries = Filer.write, count()
+    refused = FilerRefused("/x", "is refused")
+    monkeypatch.setattr(Filer, "write", lambda *asked: fail(refused) if next(tries) < 2 else write(*asked))
+    world.two.announce(ADDRESSES)
+    until(lambda: world.later() and world.numbers() == [1, 2])
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -111,7 +170,12 @@ def test_only_one_that_waits_is_heard_of_again_and_again(world: World) -> None:
         ("2", b'{"number": 1, "listeners": {"plaintext": ["gw2", 0]}}'),
         ("2", b'{"number": 1, "listeners": {"plaintext": ["gw2", 65536]}}'),
         ("2", b"[" * 100_000),
+        ("2", b'{"number": 1, "listeners": {"plaintext": ["", 1]}}'),
+        ("2", b'{"number": 1, "listeners": {"plaintext": ["a..b", 1]}}'),
+        ("2", b'{"number": 1, "listeners": {"plaintext": ["[::1]", 1]}}'),
+        ("2", b'{"number": 1, "listeners": {"plaintext": ["\\ud800", 1]}}'),
         ("two", b'{"number": 1, "listeners": {}}'),
+        ("02", b'{"number": 1, "listeners": {}}'),
         ("-1", b'{"number": 1, "listeners": {}}'),
         ("2147483648", b'{"number": 1, "listeners": {}}'),
     ],
@@ -123,4 +187,4 @@ def test_what_is_no_gateway_is_told(world: World, name: str, content: bytes) -> 
     world.write(name, content)
     with capturedLogs() as logs:
         assert world.numbers() == world.numbers() == [1]
-    assert [f"gateways/{name} tells of no gateway: " in eventAsText(each) for each in logs].count(True) == 1
+    assert [f"gateways/{name} tells of no gateway: " in formatEvent(each) for each in logs].count(True) == 1

@@ -2,8 +2,8 @@
 Two gateways before one cluster: one owns the topics, the other waits and takes over.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
@@ -23,6 +23,7 @@ from kgateway.messages.incremental_alter_configs import IncrementalAlterConfigsR
 from kgateway.messages.metadata import MetadataRequest
 from kgateway.messages.produce import ProduceRequest
 from kgateway.wire.errors import ErrorCode
+from kgateway.wire.schema import Message
 from tests.faults.client import PRODUCE_VERSION, Client, batch_of, produce_request, produced
 from tests.faults.ledger import Place
 from tests.faults.seaweedmq.asking import NOT_YET, all_values, produce, produce_until_taken
@@ -180,10 +181,7 @@ def test_who_was_asleep_changes_nothing(pair: Pair) -> None:
             produce_until_taken(other, pair.place, b"of the new one")
             assert other.ask(setting("later", "52000"), 1).responses[0].error_code == ErrorCode.NONE
         pair.first.resume()
-        asked = zip(numbers, late, strict=True)
-        answers = [client.answer(type(request), version, number) for number, (request, version) in asked]
-    told = [answers[0].responses[0], answers[1].topics[0], answers[2].results[0], answers[3].responses[0]]
-    assert [each.error_code for each in told] == [ErrorCode.NOT_CONTROLLER] * 4
+        assert codes_until_closed(client, numbers, late) <= {ErrorCode.NOT_CONTROLLER}
     pair.second.kill()
     until_told(pair.first, 1, {1})
     assert all_values(pair.first, pair.place) == [b"of the new one"]
@@ -191,6 +189,19 @@ def test_who_was_asleep_changes_nothing(pair: Pair) -> None:
     with Client(pair.first.port) as client:
         found = client.ask(DescribeConfigsRequest(resources=[*map(session_timeout, ("early", "later"))]), 4).results
     assert [each.configs[0].value for each in found] == ["45000", "52000"]
+
+
+def codes_until_closed(client: Client, numbers: Sequence[int], asked: Sequence[tuple[Message, int]]) -> set[int]:
+    """
+    What is answered, as long as the connection is not closed: each request is about one thing.
+    """
+    codes = set()
+    with suppress(AssertionError):
+        for number, (request, version) in zip(numbers, asked, strict=True):
+            answer = client.answer(type(request), version, number)
+            [told] = next(getattr(answer, name) for name in ("responses", "topics", "results") if hasattr(answer, name))
+            codes.add(told.error_code)
+    return codes
 
 
 def new_topic(name: str) -> CreateTopicsRequest.Topic:
@@ -309,11 +320,14 @@ def test_it_takes_over_from_one_that_stands_still_with_much_to_do_for_others(pai
 
 
 @pytest.mark.parametrize(
-    ("interface", "node_id"),
-    [("127.0.0.1", 1), ("0.0.0.0", 2)],  # all of them
+    ("interface", "node_id", "why"),
+    [
+        ("127.0.0.1", 1, "it has the node id 1 as this one has; give each a --node-id of its own"),
+        ("0.0.0.0", 2, "node 1 does not say where its plaintext is reached"),  # all of them
+    ],
 )
 def test_a_second_that_cannot_tell_of_the_first_waits_with_its_port_closed(
-    cluster: DevCluster, tmp_path: Path, interface: str, node_id: int
+    cluster: DevCluster, tmp_path: Path, interface: str, node_id: int, why: str
 ) -> None:
     """
     It has the id of the first, or that does not say where it is reached. It opens when it owns the topics.
@@ -324,11 +338,11 @@ def test_a_second_that_cannot_tell_of_the_first_waits_with_its_port_closed(
     starting = Thread(target=second.start)
     starting.start()
     try:
-        until(lambda: "takes over when it is gone" in second.log)
+        until(lambda: f"ports stay closed while another gateway owns the topics: {why}\n" in second.log)
         until_told(first, 1, {1})
         with pytest.raises(ConnectionRefusedError):
             Client(second.port)
-        assert second.log.count("does not say where its plaintext is reached") == (node_id != 1)
+        assert second.log.count("ports stay closed") == 1
         first.kill()
         starting.join(TAKE_OVER_S)
         until_told(second, node_id, {node_id})
