@@ -176,7 +176,7 @@ def test_who_was_asleep_changes_nothing(pair: Pair) -> None:
         numbers = [client.send(*each) for each in late]
         pair.wait_for_second()
         with Client(pair.second.port) as other:
-            assert other.ask(*late[0]).responses[0].error_code == ErrorCode.NONE
+            until(lambda: other.ask(*late[0]).responses[0].error_code == ErrorCode.NONE)  # it has just begun
             pair.second.create(name, 1, "held", "batch")
             produce_until_taken(other, pair.place, b"of the new one")
             assert other.ask(setting("later", "52000"), 1).responses[0].error_code == ErrorCode.NONE
