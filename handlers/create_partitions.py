@@ -9,6 +9,7 @@ from collections import Counter
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.creation import Rules
 from kgateway.cluster.deadline import Deadline
+from kgateway.cluster.view import NewTopic
 from kgateway.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from kgateway.partitions import topic_named
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -45,5 +46,6 @@ async def _grow(
     topic = topic_named(context, asked.name)
     nodes = None if asked.assignments is None else [assignment.broker_ids for assignment in asked.assignments]
     Rules(context.broker.view(), context.settings).check_growth(topic, asked.count, nodes)
+    context.broker.check_topic(NewTopic(topic.name, asked.count, topic.config, topic.internal))
     if not validate_only:
         await deadline.wait(context.broker.add_partitions(topic.id, asked.count))

@@ -65,6 +65,7 @@ async def _create(
     if not context.allowed(Operation.CREATE, Resource.CLUSTER):
         context.demand(Operation.CREATE, Resource.TOPIC, wish.name)
     plan = Rules(context.broker.view(), context.settings).plan(wish)
+    context.broker.check_topic(plan.new)
     if request.validate_only:
         return _made(plan.new, ZERO, plan.replication_factor, context)
     topic = await deadline.wait(context.broker.create_topic(plan.new))

@@ -25,7 +25,7 @@ from kgateway.cluster.config_table import TOPIC_CONFIGS
 from kgateway.cluster.creation import Rules
 from kgateway.cluster.group_config import check_group_config
 from kgateway.cluster.names import check_name
-from kgateway.cluster.view import Topic
+from kgateway.cluster.view import NewTopic, Topic
 from kgateway.context import Context
 from kgateway.loggers import ProcessLog
 from kgateway.security.permissions import Operation, Resource
@@ -161,7 +161,10 @@ def _topic(name: str, context: Context) -> Topic:
 
 
 def _check_topic_after(name: str, overrides: Overrides, context: Context) -> list[str]:
-    return Rules(context.broker.view(), context.settings).altered(_topic(name, context), overrides)
+    rules, topic = Rules(context.broker.view(), context.settings), _topic(name, context)
+    config = rules.altered(topic, overrides)
+    context.broker.check_topic(NewTopic(name, len(topic.partitions), config, topic.internal))
+    return rules.unmet(topic, config)
 
 
 def _lists_of_topics(context: Context) -> Lists:

@@ -221,6 +221,11 @@ class IBroker(Interface):
         as one of them cannot be had.
         """
 
+    def check_topic(new: NewTopic) -> None:
+        """
+        A KafkaError where a topic cannot be like this here, be it new, grown or changed. Nothing is done.
+        """
+
     def create_topic(new: NewTopic) -> Deferred[Topic]:
         """
         Make a topic; TOPIC_ALREADY_EXISTS where the name is taken.

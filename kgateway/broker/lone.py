@@ -76,6 +76,9 @@ class LoneBroker:
         topic = self._view.topics.get(STATE_TOPICS[resource])
         return [self._state_log(topic, index) for index in range(len(topic.partitions))] if topic else []
 
+    def check_topic(self, new: NewTopic) -> None:
+        pass  # what is possible with Kafka is possible
+
     def change_config(self, resource: ConfigResource, change: Change) -> Deferred[None]:
         if resource.kind is ConfigKind.TOPIC:
             return self._topic_configs.do(resource.name, lambda: self._configure(resource.name, change))

@@ -94,11 +94,16 @@ class Rules:
         count = 1 if name.startswith("_") else DEFAULT
         return self.plan(Wish(name, count, overrides=_REGISTRY if name == _REGISTRY_TOPIC else {}))
 
-    def altered(self, topic: Topic, overrides: Mapping[str, str]) -> list[str]:
+    def altered(self, topic: Topic, overrides: Mapping[str, str]) -> TopicConfig:
         """
-        What of these overrides the topic would not get; a KafkaError where it cannot have them.
+        The config that the topic would have; a KafkaError where it cannot.
         """
-        config = topic.config.altered(overrides, topic_defaults(self.settings, self.view.overrides))
+        return topic.config.altered(overrides, topic_defaults(self.settings, self.view.overrides))
+
+    def unmet(self, topic: Topic, config: TopicConfig) -> list[str]:
+        """
+        What of its new config the topic would not get.
+        """
         if config.min_insync_replicas == topic.config.min_insync_replicas:
             return []
         return self._lower_in_sync(config)
@@ -122,6 +127,9 @@ class Rules:
         Refuse a number of partitions that is no increase, or new ones that cannot be placed as asked.
         """
         now = len(topic.partitions)
+        if topic.internal:  # what is kept of a group is where its name leads among so many partitions
+            wrong = f"The number of partitions of the internal topic {topic.name} cannot be changed."
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, wrong)
         if partition_count == now:
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
         if partition_count < now:

@@ -94,6 +94,18 @@ class CreatePartitionsTests(SynchronousTestCase):
             assert (right.error_code, right.error_message) == (0, None), version
             assert self.sizes() == {"a": 2, "b": 3}, version
 
+    def test_internal(self) -> None:
+        """
+        Where the state of a group is kept depends on how many partitions there are.
+        """
+        self.serving.broker.coordinator(Resource.GROUP, "g")
+        for checks in (True, False):
+            [told] = self.ask(_asked("__consumer_offsets", 60), validate_only=checks)
+            assert told.error_code == ErrorCode.INVALID_PARTITIONS
+            assert told.error_message == (
+                "The number of partitions of the internal topic __consumer_offsets cannot be changed."
+            )
+
     def test_bad_places(self) -> None:
         """
         Places that are not there are refused.

@@ -11,8 +11,9 @@ from twisted.internet.defer import Deferred, succeed
 from kgateway.broker.config_changes import ConfigChanges
 from kgateway.broker.lone import LoneBroker
 from kgateway.broker.seaweed.chain_partition import ChainPartition
+from kgateway.broker.seaweedmq.forms.needed import with_form
 from kgateway.broker.seaweedmq.in_kafkas_words import in_kafkas_words
-from kgateway.broker.seaweedmq.layout import check_name
+from kgateway.broker.seaweedmq.layout import check_count, check_name
 from kgateway.broker.seaweedmq.openings import Partition
 from kgateway.broker.seaweedmq.own_changes import OwnChanges
 from kgateway.broker.seaweedmq.owned import Owned
@@ -68,6 +69,13 @@ class OwnedTopics(LoneBroker):
             raise topic.no_partition(index)
         return self._owned.openings.partition(topic, index)
 
+    def check_topic(self, new: NewTopic) -> None:
+        if new.internal and new.name in self._view.topics:
+            return  # it is a coordinator's, and no topic of SeaweedMQ's
+        check_name(new.name)
+        check_count(new.partition_count)
+        with_form(new.config, self._topic_defaults)
+
     def create_topic(self, new: NewTopic) -> Deferred[Topic]:
         return Deferred.fromCoroutine(_as_controller(self._create(new)))
 
@@ -94,7 +102,7 @@ class OwnedTopics(LoneBroker):
         await self._configs.make(resource, change)
 
     async def _create(self, new: NewTopic) -> Topic:
-        check_name(new.name)
+        self.check_topic(new)
         owned = self._to_change()
         new = replace(new, config=owned.with_form(new.config))
         topic = self._new_topic(new, owned.epoch)

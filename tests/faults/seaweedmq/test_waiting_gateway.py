@@ -57,10 +57,19 @@ def created(client: Client, name: str, **configs: str) -> tuple[ErrorCode, str |
     """
     What is answered to who makes a topic of one partition.
     """
-    rows = [CreateTopicsRequest.Topic.Config(name=key.replace("_", "."), value=configs[key]) for key in configs]
-    asked = CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=-1, assignments=[], configs=rows)
+    asked = new_topic(name, 1, {key.replace("_", "."): configs[key] for key in configs})
     [told] = client.ask(CreateTopicsRequest(topics=[asked]), _CREATE_VERSION).topics
     return ErrorCode(told.error_code), told.error_message
+
+
+def new_topic(name: str, partition_count: int, configs: dict[str, str]) -> CreateTopicsRequest.Topic:
+    """
+    To be made.
+    """
+    rows = [CreateTopicsRequest.Topic.Config(name=key, value=configs[key]) for key in configs]
+    return CreateTopicsRequest.Topic(
+        name=name, num_partitions=partition_count, replication_factor=-1, assignments=[], configs=rows
+    )
 
 
 def partitions(gateway: Gateway, name: str) -> int:
@@ -73,14 +82,16 @@ def partitions(gateway: Gateway, name: str) -> int:
     return len(told.topics[0].partitions)
 
 
-def altered(client: Client, kind: int, name: str, *rows: tuple[str, int, str | None]) -> ErrorCode:
+def altered(
+    client: Client, kind: int, name: str, *rows: tuple[str, int, str | None], validate_only: bool = False
+) -> ErrorCode:
     """
     What is answered to who sets or deletes configs.
     """
     config = IncrementalAlterConfigsRequest.Resource.Config
     configs = [config(name=key, config_operation=operation, value=value) for key, operation, value in rows]
     asked = IncrementalAlterConfigsRequest.Resource(resource_type=kind, resource_name=name, configs=configs)
-    [told] = client.ask(IncrementalAlterConfigsRequest(resources=[asked], validate_only=False), 1).responses
+    [told] = client.ask(IncrementalAlterConfigsRequest(resources=[asked], validate_only=validate_only), 1).responses
     return ErrorCode(told.error_code)
 
 
@@ -145,6 +156,42 @@ def test_the_owner_says_why_not(client: Client, name: str) -> None:
     code, reason = created(client, name, seaweedmq_format="record", compression_type="zstd")
     assert code == ErrorCode.INVALID_CONFIG
     assert reason == "a topic of the form record keeps single records: compression.type can only be producer"
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_what_cannot_be_is_refused_to_who_only_asks_too(
+    pair: Pair, client: Client, name: str, validate_only: bool
+) -> None:
+    """
+    By both, in the same words.
+    """
+    plain = {"seaweedmq.format": "plain", "message.timestamp.type": "CreateTime"}
+    zstd = {"seaweedmq.format": "record", "compression.type": "zstd"}
+    wanted = [
+        (
+            new_topic(f"{name}-record", 1, zstd),
+            ErrorCode.INVALID_CONFIG,
+        ),
+        (new_topic(f"{name}-plain", 1, plain), ErrorCode.INVALID_CONFIG),
+        (new_topic(f"{name}-many", 2521, {}), ErrorCode.INVALID_PARTITIONS),
+        (new_topic(f".{name}", 1, {}), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (new_topic("__transaction_state", 1, {}), ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ]
+    there, told = f"{name}-there", []
+    assert created(client, there, seaweedmq_format="record") == (ErrorCode.NONE, None)
+    growth = CreatePartitionsRequest.Topic(name=there, count=2521, assignments=None)
+    for gateway in (pair.first, pair.second):
+        until(lambda: partitions(gateway, there) == 1)  # noqa: B023  # it is over at once
+        with Client(gateway.port) as asking:
+            topics = [topic for topic, _ in wanted]
+            made = asking.ask(CreateTopicsRequest(topics=topics, validate_only=validate_only), _CREATE_VERSION).topics
+            request = CreatePartitionsRequest(topics=[growth], timeout_ms=9_000, validate_only=validate_only)
+            [grown] = asking.ask(request, 3).results
+            told.append([*made, grown])
+            compressed = "compression.type", _SET, "zstd"
+            assert altered(asking, _TOPIC, there, compressed, validate_only=validate_only) == ErrorCode.INVALID_CONFIG
+    assert [each.error_code for each in told[0]] == [*(code for _, code in wanted), ErrorCode.INVALID_PARTITIONS]
+    assert [each.error_message for each in told[0]] == [each.error_message for each in told[1]]
 
 
 def test_it_has_configs_changed(pair: Pair, client: Client, name: str) -> None:
