@@ -189,6 +189,11 @@ class IBroker(Interface):
         Close it in good order.
         """
 
+    def leave() -> None:
+        """
+        This gateway is going to stop: it is not to take on what others let go of.
+        """
+
     def announce(addresses: Mapping[str, Address]) -> None:
         """
         Clients reach this gateway there, by listener: other gateways may tell them. Called once, after the start.

@@ -59,6 +59,9 @@ class LoneBroker:
         self._topic_configs = InOrder()
         self._state_partitions = {Resource.GROUP: offsets_partitions, Resource.TRANSACTIONAL_ID: STATE_PARTITIONS}
 
+    def leave(self) -> None:
+        pass  # there are no others
+
     def announce(self, addresses: Mapping[str, Address]) -> None:
         pass  # nobody else is there to be told
 

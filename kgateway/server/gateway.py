@@ -115,6 +115,7 @@ class Gateway:
         Accept no more, let nobody wait for others, answer what has started, close the broker.
         """
         self._look_no_more()
+        self.broker.leave()
         doors, self._doors = self._doors, []
         for door in doors:
             await door.stop()

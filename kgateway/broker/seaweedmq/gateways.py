@@ -69,6 +69,7 @@ class Gateways:
         """
         self.own = Node(self.own.id, addresses=addresses)
         self._rounds.start(LOOK_S).addErrback(self._failed)
+        self._changed()
 
     def known(self, node_id: int) -> Node | None:
         """
@@ -76,6 +77,13 @@ class Gateways:
         """
         seen = self._seen.get(node_id)
         return seen and seen.node
+
+    def shared_with(self, other: Node | None) -> str:
+        """
+        The addresses that this gateway and another one both say are theirs.
+        """
+        theirs = set(other.addresses.values()) if other else set()
+        return " and ".join(sorted(map(str, theirs & set(self.own.addresses.values()))))
 
     def nodes(self, *owner: Node) -> tuple[Node, ...]:
         """

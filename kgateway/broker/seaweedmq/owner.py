@@ -61,6 +61,7 @@ class Owner:
         node_id: int,
         clock: IReactorTime,
         waits: Callable[[Ownership], None],
+        awake: Callable[[], None],
         lost: Callable[[], None],
     ) -> None:
         self._lock = lock
@@ -69,12 +70,14 @@ class Owner:
         self._node_id = node_id
         self._clock = clock
         self._waits = waits  # told every second who has the topics while this gateway has not
+        self._awake = awake  # told when it has overslept, and the topics are still ours
         self._lost = lost
         self._keeping: Deferred[None] | None = None
         self._until = 0.0  # as long the lock is ours, whatever happens
         self._due = inf  # when the lock is renewed next
         self._was_late = False  # and has not been renewed since
         self._last: Ownership | None = None  # as far as is known
+        self._leaves = False
 
     async def take(self) -> Ownership:
         """
@@ -106,6 +109,12 @@ class Owner:
         now = self._clock.seconds()
         return now >= self._until and (self._was_late or now - self._due > _LATE_S)
 
+    def leave(self) -> None:
+        """
+        Take the topics no more: this gateway is going to stop.
+        """
+        self._leaves = True
+
     async def give_back(self) -> None:
         """
         Own nothing any more, and let the next one begin at once.
@@ -126,6 +135,8 @@ class Owner:
         """
         Whether the lock is ours. A filer that was started just now has forgotten whose it is: who has it comes first.
         """
+        if self._leaves:
+            return False
         return (not self._last or not await self._lock.may_be_forgotten()) and await self._lock.take()
 
     async def _wait(self) -> float:
@@ -185,9 +196,11 @@ class Owner:
                     problem = str(error)
                     self._log.info("the lock could not be renewed, and is asked for again: {error}", error=error)
             else:
-                problem = ""
+                problem, has_overslept = "", self.has_overslept()
                 self._until = asked + LOCK_S if ours else 0.0
                 self._was_late = False
+                if ours and has_overslept:
+                    self._awake()
         self._keeping = None
         self._log.error("{holder} owns the topics now", holder=self._lock.holder)
         self._lost()

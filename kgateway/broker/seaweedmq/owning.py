@@ -24,12 +24,11 @@ _AGAIN_S = 1.0
 
 class Owning:
     """
-    Calls `begin` when the topics are ours, and `end` when they are ours no more, or `begin` has failed; `wait` every
-    second while another gateway has them.
+    Calls `begin` when the topics are ours, and `end` when they are ours no more, or `begin` has failed; `awake` when
+    this gateway has overslept and they are still ours; `wait` every second while another gateway has them.
     """
 
     _log = Logger()
-    _owner: Owner
     _filer: Filer  # which decides all chains
 
     def __init__(
@@ -38,16 +37,19 @@ class Owning:
         node_id: int,
         begin: Callable[[Ownership, Parts], Awaitable[None]],
         wait: Callable[[Filer, Ownership], None],
+        awake: Callable[[], None],
         end: Callable[[], None],
     ) -> None:
         self._site = site
         self._node_id = node_id
         self._begin = begin
         self._wait = wait
+        self._awake = awake
         self._end = end
         self._started: Deferred[None] = Deferred()
         self._trying: Deferred[None] | None = None  # as it was tried last
         self._is_open = False
+        self._owner: Owner | None = None
 
     def start(self) -> Deferred[None]:
         """
@@ -69,7 +71,14 @@ class Owning:
         """
         Whether another gateway may own the topics by now because this one stood still.
         """
-        return self._owner.has_overslept()
+        return self._owner is not None and self._owner.has_overslept()
+
+    def leave(self) -> None:
+        """
+        Take the topics no more; what is ours stays so.
+        """
+        if self._owner:
+            self._owner.leave()
 
     async def try_no_more(self) -> bool:
         """
@@ -87,7 +96,8 @@ class Owning:
         Let another gateway own the topics.
         """
         self._end()
-        await self._owner.give_back()
+        if self._owner:
+            await self._owner.give_back()
 
     async def _start(self) -> None:
         site = self._site
@@ -95,36 +105,38 @@ class Owning:
         lock = Lock(site.seaweed, f"kgateway-{site.namespace}", site.client, LOCK_S)
         owners = site.shared_chain(self._filer, "owners")
         waits = partial(self._wait, self._filer)
-        self._owner = Owner(lock, owners, site.client, self._node_id, site.reactor, waits, self._lose)
+        told = waits, self._awake, self._lose
+        owner = self._owner = Owner(lock, owners, site.client, self._node_id, site.reactor, *told)
         try:
-            await self._own()
+            await self._own(owner)
         except BaseException as error:
             if self._is_open and isinstance(error, (*CLUSTERS_ERRORS, KafkaError)):
-                await self._own_again(error)
+                await self._own_again(owner, error)
                 return
             await self.give_back()
             raise
 
-    async def _own(self) -> None:
-        ownership = await self._owner.take()
-        await self._begin(ownership, parts(self._site, self._filer, ownership, self._owner.demand))
+    async def _own(self, owner: Owner) -> None:
+        ownership = await owner.take()
+        await self._begin(ownership, parts(self._site, self._filer, ownership, owner.demand))
 
     def _lose(self) -> None:
         """
         Another gateway owns the topics; this one waits until that is gone.
         """
         self._end()
-        self._trying = Deferred.fromCoroutine(self._own_again())
+        assert self._owner
+        self._trying = Deferred.fromCoroutine(self._own_again(self._owner))
         self._trying.addErrback(self._not_owned)
 
-    async def _own_again(self, problem: Exception | None = None) -> None:
+    async def _own_again(self, owner: Owner, problem: Exception | None = None) -> None:
         while self._is_open:
             if problem:
                 self._end()
                 self._log.warn("the topics of the cluster cannot be had yet: {error}", error=problem)
                 await deferLater(self._site.reactor, _AGAIN_S)
             try:
-                await self._own()
+                await self._own(owner)
             except (*CLUSTERS_ERRORS, KafkaError) as error:  # the lock may run out while it begins
                 problem = error
             else:

@@ -136,6 +136,8 @@ class Waiting:
         why = ""
         if self._owner.node_id == self._gateways.own.id:
             why = f"it has the node id {self._owner.node_id} as this one has; give each a --node-id of its own"
+        elif shared := self._gateways.shared_with(self._node):
+            why = f"node {self._owner.node_id} says that it is reached at {shared}, as this one does; mend --advertise"
         elif missing:
             why = f"node {self._owner.node_id} does not say where its {', '.join(sorted(missing))} is reached"
         if why and why != self._why_closed and (self._node or self._is_sought):

@@ -263,6 +263,50 @@ def test_a_waiting_gateway_that_is_gone_is_told_of_no_more(pair: Pair) -> None:
     assert not owns(pair.first, 2)
 
 
+def test_one_that_is_stopping_takes_nothing_over(pair: Pair) -> None:
+    """
+    It has answers to wait for until the lock of the owner has run out, and its ports are closed already. The owner goes
+    on when it wakes up.
+    """
+    with Client(pair.second.port) as client:
+        pair.first.pause()
+        client.send(CreateTopicsRequest(topics=[new_topic("never")]), _CREATE_VERSION)
+        began = monotonic()
+        pair.second.stop()
+        assert monotonic() - began > LOCK_S
+    assert not owns(pair.second)
+    pair.first.resume()
+    until_told(pair.first, 1, {1})
+
+
+def test_one_with_the_address_of_the_owner_closes_its_port(cluster: DevCluster, tmp_path: Path) -> None:
+    """
+    As behind one balancer: nobody could be sent to the owner.
+    """
+    second = Gateway(cluster, tmp_path, "second", 2)
+    first = Gateway(cluster, tmp_path, "first", advertised=second.bootstrap)
+    why = f"node 1 says that it is reached at {second.bootstrap}, as this one does; mend --advertise"
+    try:
+        first.start()
+        second.start()
+        until(lambda: f"ports stay closed while another gateway owns the topics: {why}\n" in second.log)
+        until(lambda: is_closed(second))
+    finally:
+        first.end()
+        second.end()
+
+
+def is_closed(gateway: Gateway) -> bool:
+    """
+    Whether nobody listens at its port.
+    """
+    try:
+        Client(gateway.port).socket.close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
 def test_a_third_tells_of_the_one_that_took_over(cluster: DevCluster, tmp_path: Path, pair: Pair) -> None:
     """
     It has told of another one before.
@@ -357,7 +401,7 @@ def test_wrong_addresses_do_not_have_a_gateway_ask_itself_for_ever(cluster: DevC
     It says that a change is under way, for that is what it hears from itself.
     """
     second = Gateway(cluster, tmp_path, "second", 2)
-    first = Gateway(cluster, tmp_path, "first", advertised=second.bootstrap)
+    first = Gateway(cluster, tmp_path, "first", advertised=f"localhost:{second.port}")  # which no text shows
     try:
         first.start()
         second.start()
