@@ -67,7 +67,7 @@ def parse_advertised(text: str) -> Advertised:
         raise ValueError(f"{address!r} is no address; write HOST:PORT, with brackets around an IPv6 address")
     host, port = match["v6"] or match["host"], int(match["port"])
     if not is_host(host):
-        raise ValueError(f"{host!r} is no name of a host: it has parts of 1 to 63 letters, digits, - and _, with dots")
+        raise ValueError(f"{host!r} is no name of a host; write parts of 1 to 63 letters, digits, - and _, with dots")
     if not 1 <= port <= 65535:
         raise ValueError(f"port {port} is not from 1 to 65535")
     if host in {"0.0.0.0", "::"}:

@@ -89,11 +89,11 @@ def test_an_advertised_address_is_host_and_port(text: str, advertised: Advertise
         ("tcp:host:1", "'tcp:host:1' is no address"),
         ("::1:9092", "'::1:9092' is no address"),
         ("[host]:9092", r"'\[host\]:9092' is no address"),
-        ("a..b:1", "'a..b' is no name of a host: "),
-        (f"{'a' * 64}.example:1", f"'{'a' * 64}.example' is no name of a host: "),
-        (f"{'a.' * 127}b:1", f"'{'a.' * 127}b' is no name of a host: "),
-        ("exämple.com:1", "'exämple.com' is no name of a host: "),
-        ("a b:1", "'a b' is no name of a host: "),
+        ("a..b:1", "'a..b' is no name of a host"),
+        (f"{'a' * 64}.example:1", f"'{'a' * 64}.example' is no name of a host"),
+        (f"{'a.' * 127}b:1", f"'{'a.' * 127}b' is no name of a host"),
+        ("exämple.com:1", "'exämple.com' is no name of a host"),
+        ("a b:1", "'a b' is no name of a host"),
         ("host:0", "port 0 is not from 1 to 65535"),
         ("host:65536", "port 65536 is not from 1 to 65535"),
         ("0.0.0.0:9092", "clients cannot connect to 0.0.0.0"),
@@ -105,7 +105,7 @@ def test_what_is_no_address_is_refused(text: str, reason: str) -> None:
     """
     The refusal names the part that is wrong.
     """
-    with pytest.raises(ValueError, match=f"^{reason}(;|$|(?<=: ))"):
+    with pytest.raises(ValueError, match=f"^{reason}(;|$)"):
         parse_advertised(text)
 
 

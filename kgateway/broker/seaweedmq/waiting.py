@@ -132,18 +132,24 @@ class Waiting:
         """
         Whether clients of each listener can be told where the owner is; else they had better find a closed port.
         """
-        missing = self._listeners - self._node.addresses.keys() if self._node else self._listeners
-        why = ""
-        if self._owner.node_id == self._gateways.own.id:
-            why = f"it has the node id {self._owner.node_id} as this one has; give each a --node-id of its own"
-        elif shared := self._gateways.shared_with(self._node):
-            why = f"node {self._owner.node_id} says that it is reached at {shared}, as this one does; mend --advertise"
-        elif missing:
-            why = f"node {self._owner.node_id} does not say where its {', '.join(sorted(missing))} is reached"
+        why = self._obstacle()
         if why and why != self._why_closed and (self._node or self._is_sought):
             self._log.warn("ports stay closed while another gateway owns the topics: {why}", why=why)
             self._why_closed = why
         return not why
+
+    def _obstacle(self) -> str:
+        """
+        What keeps clients from being told where the owner is.
+        """
+        node_id = self._owner.node_id
+        if node_id == self._gateways.own.id:
+            return f"it has the node id {node_id} as this one has; give each a --node-id of its own"
+        if shared := self._gateways.shared_with(self._node):
+            return f"node {node_id} says that it is reached at {shared}, as this one does; mend --advertise"
+        if missing := self._listeners - (self._node.addresses.keys() if self._node else set()):
+            return f"node {node_id} does not say where its {', '.join(sorted(missing))} is reached"
+        return ""
 
     def _become(self, owner: Ownership) -> None:
         self._owner = owner

@@ -168,10 +168,7 @@ def test_what_cannot_be_is_refused_to_who_only_asks_too(
     plain = {"seaweedmq.format": "plain", "message.timestamp.type": "CreateTime"}
     zstd = {"seaweedmq.format": "record", "compression.type": "zstd"}
     wanted = [
-        (
-            new_topic(f"{name}-record", 1, zstd),
-            ErrorCode.INVALID_CONFIG,
-        ),
+        (new_topic(f"{name}-record", 1, zstd), ErrorCode.INVALID_CONFIG),
         (new_topic(f"{name}-plain", 1, plain), ErrorCode.INVALID_CONFIG),
         (new_topic(f"{name}-many", 2521, {}), ErrorCode.INVALID_PARTITIONS),
         (new_topic(f".{name}", 1, {}), ErrorCode.INVALID_TOPIC_EXCEPTION),
