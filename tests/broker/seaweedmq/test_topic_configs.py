@@ -180,8 +180,8 @@ def test_what_the_cluster_refuses(start: Start, monkeypatch: pytest.MonkeyPatch)
 
 def test_only_the_owner_changes_them(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A gateway that may not own the topics any more leaves the files of its heir alone, and says that it is no controller,
-    so that clients look for the one that is.
+    A gateway that may not own the topics any more leaves the files of its heir alone. It says that it is no controller:
+    clients look for the one that is.
     """
     lost = list[KafkaError]()
 
