@@ -98,7 +98,7 @@ def until_told(gateway: Gateway, owner: int, nodes: set[int]) -> None:
     while monotonic() < deadline:
         try:
             told = metadata(gateway)
-        except (ConnectionRefusedError, AssertionError):  # its port is closed, or it has sent its clients away
+        except (ConnectionError, AssertionError):  # its port is closed, or it sends its clients away, perhaps at once
             continue
         found = told.controller_id, {broker.node_id for broker in told.brokers}
         if found == (owner, nodes):
