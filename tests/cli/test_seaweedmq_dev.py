@@ -14,6 +14,7 @@ from threading import Timer
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from kgateway.broker.seaweed.dev_cluster import DevCluster
 from kgateway.cli.main import main
 
 _PATIENCE_S = 60
@@ -80,6 +81,26 @@ def test_it_serves_and_leaves_nothing(how: signal.Signals, tmp_path: Path) -> No
         assert read_until(process, "has ended")
         assert process.wait(_PATIENCE_S) == 0
     assert not weed_processes(tmp_path)
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    """
+    Also where whoever started the cluster was killed and its processes were left, which are named then; with them gone
+    the folder can be used again.
+    """
+    cluster = DevCluster(tmp_path)
+    cluster.server.start()
+    pid = cluster.server.pid
+    try:
+        with started("--folder", str(tmp_path)) as second:
+            told = read_until(second, "another cluster uses")
+            assert f"another cluster uses {tmp_path}: process {pid} is its server. End that cluster" in told
+            assert second.wait(_PATIENCE_S) == 1
+        assert cluster.server.is_running
+    finally:
+        cluster.kill()
+    cluster.server.start()
+    cluster.kill()
 
 
 def weed_processes(folder: Path) -> list[str]:

@@ -2,6 +2,7 @@
 A process of SeaweedFS's `weed`, for a cluster to try things out on: it is known by its id and ended by it.
 """
 
+import fcntl
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 _TOLD_BYTES = 4_000
 _PROGRAM = "weed"
@@ -33,12 +35,14 @@ def weed_program() -> str:
 
 class WeedProcess:
     """
-    One process, started again as often as wanted with the same options in the same folder. It writes a log there.
+    One process, started again as often as wanted with the same options in the same folder. It writes a log there, which
+    it has locked as long as it runs: a second one is kept off its folder, also where the first was left behind.
     """
 
     def __init__(self, name: str, options: Sequence[str], folder: Path) -> None:
         self.name = name
         self.log_path = folder / f"{name}.log"
+        self._number_path = folder / f"{name}.pid"
         self._command = [weed_program(), *options]
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -65,6 +69,7 @@ class WeedProcess:
         """
         environment = {"HOME": str(self._folder), "PATH": os.environ.get("PATH", os.defpath)}
         with self.log_path.open("ab") as log:
+            self._lock(log)
             self._process = subprocess.Popen(
                 self._command,
                 cwd=self._folder,
@@ -74,6 +79,15 @@ class WeedProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for whoever started it, who then ends it in order
             )
+        self._number_path.write_text(f"{self.pid}\n")
+
+    def _lock(self, log: IO[bytes]) -> None:
+        try:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            number = self._number_path.read_text().strip() if self._number_path.exists() else "unknown"
+            problem = f"another cluster uses {self._folder}: process {number} is its {self.name}"
+            raise NotStarted(f"{problem}. End that cluster, or name another folder") from None
 
     def stop(self, patience_s: float) -> None:
         """
