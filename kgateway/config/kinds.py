@@ -11,6 +11,7 @@ from typing import Any
 _BOOLEANS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _MILLISECONDS = {"": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNLIMITED = "-1"
 _I32_MAX = (1 << 31) - 1
 
 
@@ -48,6 +49,27 @@ def duration(low: int, high: int = _I32_MAX) -> Kind:
     return _amount(
         "DURATION", "milliseconds from {} to {}, or a duration such as 30s or 10min", _MILLISECONDS, low, high
     )
+
+
+def duration_or_unlimited(high: int) -> Kind:
+    """
+    A duration, or what Kafka has for none.
+    """
+    limited = duration(0, high)
+    allowed = f"{limited.allowed}, or {_UNLIMITED} for no limit"
+
+    def parse(text: str) -> object:
+        if text == _UNLIMITED:
+            return int(text)
+        try:
+            return limited.parse(text)
+        except ValueError:
+            raise ValueError(f"it must be {allowed}") from None
+
+    def show(value: int) -> str:
+        return limited.show(value) if value >= 0 else _UNLIMITED
+
+    return Kind(limited.metavar, allowed, parse, limited.toml, show)
 
 
 def _amount(metavar: str, wording: str, units: Mapping[str, int], low: int, high: int) -> Kind:

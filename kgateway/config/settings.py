@@ -13,7 +13,17 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
-from kgateway.config.kinds import Kind, boolean, choice, duration, matching, number, path, size
+from kgateway.config.kinds import (
+    Kind,
+    boolean,
+    choice,
+    duration,
+    duration_or_unlimited,
+    matching,
+    number,
+    path,
+    size,
+)
 from kgateway.config.listeners import Advertised, Listener, assign, check_listeners, parse_advertised, parse_listener
 from kgateway.config.sources import (
     Option,
@@ -160,7 +170,7 @@ class Settings:
     retention_ms: int = option(
         604_800_000,
         "how long records are kept, where a topic does not set retention.ms itself",
-        duration(0, _NEVER),
+        duration_or_unlimited(_NEVER),
         "log.retention.ms",
     )
     retention_check_interval_ms: int = option(

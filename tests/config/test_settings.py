@@ -273,6 +273,17 @@ def test_an_option_without_a_value_is_refused(arguments: Sequence[str]) -> None:
     assert refusal(*arguments) == "--node-id needs a value: an integer from 0 to 2147483647"
 
 
+def test_records_may_be_kept_without_limit() -> None:
+    """
+    As with Kafka's log.retention.ms, for which -1 stands for it, and no other number below 0 for anything.
+    """
+    assert read("--retention-ms", "-1").retention_ms == -1
+    assert refusal("--retention-ms", "-2") == (
+        "--retention-ms is '-2': it must be milliseconds from 0 to 9223372036854775807, or a duration such as 30s or "
+        "10min, or -1 for no limit"
+    )
+
+
 def test_a_word_that_belongs_to_no_option_is_refused() -> None:
     """
     There are no positional arguments; a second value needs its option again.
@@ -341,6 +352,8 @@ def test_a_wrong_type_in_the_file_is_refused(toml: str, found: str, wanted: str)
     [
         ("max_idle_ms = 5000", "max_idle_ms", 5000),
         ('max_idle_ms = "5s"', "max_idle_ms", 5000),
+        ("retention_ms = -1", "retention_ms", -1),
+        ('retention_ms = "1d"', "retention_ms", 86_400_000),
         ('max_request_bytes = "1MiB"', "max_request_bytes", 1 << 20),
         ("auto_create_topics = false", "auto_create_topics", False),
         ("auto_create_topics = true", "auto_create_topics", True),
