@@ -156,6 +156,16 @@ class ClusterView:
             epoch=self.epoch + 1,
         )
 
+    def without_leaders(self) -> "ClusterView":
+        """
+        The view in which it is not known who leads, be it a partition or the cluster.
+        """
+        topics = [
+            replace(topic, partitions=tuple(replace(partition, leader_id=NO_NODE) for partition in topic.partitions))
+            for topic in self.topics.values()
+        ]
+        return replace(self.with_topics(topics), controller_id=NO_NODE, epoch=self.epoch)
+
     def overrides_of(self, resource: ConfigResource) -> Overrides:
         """
         What is set for a resource.

@@ -35,12 +35,11 @@ from kgateway.broker.seaweed.protos.filer_pb2 import (
     WriteCondition,
 )
 from kgateway.broker.seaweed.refused import FilerRefused
-from kgateway.broker.seaweed.retrying import Retrying
+from kgateway.broker.seaweed.retrying import Demand, Retrying, demand_nothing
 from kgateway.broker.seaweed.streamed import streamed
 from kgateway.broker.seaweed.volumes import Volumes
 
 T = TypeVar("T")
-Demand = Callable[[], None]  # raises where something must not be done any more; called before each attempt
 
 PAGE = 1_000  # entries; a filer that is told no limit has one of its own, and does not say so
 
@@ -60,12 +59,6 @@ _EXISTS = (FilerError.ENTRY_ALREADY_EXISTS, FilerError.PRECONDITION_FAILED)
 # `o_excl` would not do: it overwrites where the look-up of what is there fails.
 _IF_ABSENT = WriteCondition(clauses=[WriteCondition.Clause(kind=WriteCondition.IF_NOT_EXISTS)])
 _MODE = 0o644
-
-
-def demand_nothing() -> None:
-    """
-    Whatever is to be done may be.
-    """
 
 
 class Filer:

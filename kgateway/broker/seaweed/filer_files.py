@@ -2,6 +2,7 @@
 The bytes of files, which a filer serves by HTTP: it knows in which volumes they are.
 """
 
+from collections.abc import Awaitable
 from urllib.parse import quote
 
 from twisted.internet.defer import Deferred
@@ -9,7 +10,7 @@ from twisted.internet.defer import Deferred
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.http_client import Answer, HttpClient
 from kgateway.broker.seaweed.refused import FilerRefused
-from kgateway.broker.seaweed.retrying import Retrying
+from kgateway.broker.seaweed.retrying import Demand, Retrying, demand_nothing
 from kgateway.cluster.view import Address
 
 _ANSWER_S = 20.0
@@ -44,11 +45,16 @@ class FilerFiles:
         """
         return self._retrying.run(lambda seconds: self._read(path, start, stop, seconds), timeout_s)
 
-    def put(self, path: str, data: bytes) -> Deferred[None]:
+    def put(self, path: str, data: bytes, demand: Demand = demand_nothing) -> Deferred[None]:
         """
         Make this the bytes of the file.
         """
-        return self._retrying.run(lambda seconds: self._put(path, data, seconds), _ALL_S)
+
+        def attempt(seconds: float) -> Awaitable[None]:
+            demand()
+            return self._put(path, data, seconds)
+
+        return self._retrying.run(attempt, _ALL_S)
 
     async def _read(self, path: str, start: int, stop: int, seconds: float) -> bytes:
         if start >= stop:

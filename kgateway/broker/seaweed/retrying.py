@@ -15,11 +15,18 @@ from twisted.internet.task import deferLater
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 
 T = TypeVar("T")
+Demand = Callable[[], None]  # raises where something must not be done any more; called before each attempt
 
 PASSING = frozenset({Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED, Status.RESOURCE_EXHAUSTED, Status.ABORTED})
 _FIRST_S = 0.05
 _LONGEST_S = 1.0
 _GROWTH = 2
+
+
+def demand_nothing() -> None:
+    """
+    Whatever is to be done may be.
+    """
 
 
 def is_passing(error: Exception) -> bool:

@@ -12,6 +12,7 @@ from kgateway.broker import producer_snapshots
 from kgateway.broker.epochs import EPOCH_FILE, Epochs
 from kgateway.broker.producers import ProducerTable
 from kgateway.broker.seaweed.refused import FilerRefused
+from kgateway.broker.seaweed.retrying import Demand, demand_nothing
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.cluster.partition import EARLIEST_OFFSET
 
@@ -25,9 +26,10 @@ class Beside:
     Of one partition.
     """
 
-    def __init__(self, seaweed: Seaweed, folder: str) -> None:
+    def __init__(self, seaweed: Seaweed, folder: str, demand_ownership: Demand = demand_nothing) -> None:
         self._seaweed = seaweed
         self._folder = folder
+        self._demand_ownership = demand_ownership  # called before each attempt to write
 
     async def epochs(self) -> Epochs:
         """
@@ -43,7 +45,7 @@ class Beside:
         """
         Let these be the ones.
         """
-        await (await self._seaweed.filer()).write(f"{self._folder}/{EPOCH_FILE}", epochs.written())
+        await self._write(EPOCH_FILE, epochs.written())
 
     async def log_start(self) -> int:
         """
@@ -61,7 +63,7 @@ class Beside:
         """
         Let all records before the offset be deleted.
         """
-        await (await self._seaweed.filer()).write(f"{self._folder}/{_LOG_START}", b"%d\n" % offset)
+        await self._write(_LOG_START, b"%d\n" % offset)
 
     async def read_producers(self, producers: ProducerTable, end: int, now_ms: int) -> int:
         """
@@ -82,7 +84,10 @@ class Beside:
         """
         filer = await self._seaweed.filer()
         name = f"{offset:020d}{producer_snapshots.SNAPSHOT}"
-        await filer.files.put(f"{self._folder}/{name}", producer_snapshots.written(producers))
+        await filer.files.put(f"{self._folder}/{name}", producer_snapshots.written(producers), self._demand_ownership)
         for entry in await filer.all_entries(self._folder):
             if _SNAPSHOT.fullmatch(entry.name) and entry.name < name:
-                await filer.delete(f"{self._folder}/{entry.name}")
+                await filer.delete(f"{self._folder}/{entry.name}", demand=self._demand_ownership)
+
+    async def _write(self, name: str, content: bytes) -> None:
+        await (await self._seaweed.filer()).write(f"{self._folder}/{name}", content, self._demand_ownership)

@@ -81,7 +81,7 @@ class SeaweedMQBroker(OwnedTopics):
         seaweed = Seaweed(masters, reactor, filer_group=filer_group, security=security)
         kept = producer_expiry_ms, self._topic_defaults, Spool(recent_bytes)
         self._site = Site(seaweed, namespace, client, now_ms, reactor, *kept)
-        self._owning = Owning(self._site, node_id, self._begin, self._wait, self._awake, self._end)
+        self._owning = Owning(self._site, node_id, self._begin, self._wait, self._end)
         self._ends: list[Callable[[], None]] = []  # what is done when the topics are ours no more
         self._retention_check_ms = retention_check_ms
 
@@ -97,7 +97,7 @@ class SeaweedMQBroker(OwnedTopics):
 
     def view(self) -> ClusterView:
         if self._held and self._owning.has_overslept():
-            return replace(self._view, nodes=())  # who sends clients to itself now may send them astray
+            return self._view.without_leaders()  # who sends clients to itself now may send them astray
         return self._view
 
     def leave(self) -> None:
@@ -127,6 +127,7 @@ class SeaweedMQBroker(OwnedTopics):
         owned = Owned(made, ownership.epoch, self._site.topic_defaults)
         shown, show = partial(self._shown, owned), partial(self._show_owned, owned)
         following = Following(owned, self._own_changes, lambda: self._view, show, shown)
+        self._look_at = following.changed
         watching = Watching(self._site, made.making.grown, following.changed, following.look_again)
         self._ends += [watching.stop, partial(owned.lose, NOT_OWNER)]
         await watching.start()
@@ -180,12 +181,6 @@ class SeaweedMQBroker(OwnedTopics):
         """
         They are another's; called every second.
         """
-
-    def _awake(self) -> None:
-        """
-        What `view` hid since this gateway has overslept is to be seen again.
-        """
-        self._show(self._view)
 
     def _nodes(self) -> tuple[Node, ...]:
         """

@@ -17,6 +17,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from kgateway.broker.seaweed.retrying import Demand, demand_nothing
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq.layout import namespace_folder
 from kgateway.broker.state_log import Snapshots, StateLog
@@ -39,8 +40,11 @@ class ExportedOffsets:
 
     _log = Logger()
 
-    def __init__(self, seaweed: Seaweed, namespace: str, clock: IReactorTime) -> None:
+    def __init__(
+        self, seaweed: Seaweed, namespace: str, clock: IReactorTime, demand_ownership: Demand = demand_nothing
+    ) -> None:
         self._seaweed = seaweed
+        self._demand_ownership = demand_ownership
         self._folder = f"{namespace_folder(namespace)}/.meta/consumer_offsets"
         self._clock = clock
         self._changed: dict[bytes, bytes | None] = {}  # the last row of each key
@@ -70,9 +74,9 @@ class ExportedOffsets:
         for key, value in changed.items():
             path = self._path(decode(OffsetCommitKey, _KEY_VERSION, key[len(_KEY) :]))
             if path and value is None:
-                await filer.delete(path)
+                await filer.delete(path, demand=self._demand_ownership)
             elif path and value:
-                await filer.write(path, _as_json(value))
+                await filer.write(path, _as_json(value), self._demand_ownership)
 
     def _unwritten(self, failure: Failure) -> None:
         self._log.warn("offsets are not all in files for the Go gateway: {error}", error=failure.getErrorMessage())

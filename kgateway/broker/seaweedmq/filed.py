@@ -49,7 +49,7 @@ class FiledPartition(OwnedPartition):
         self._safe = self.log_end  # before which all is in files
         self._lately = lately
         self._cold = ColdReads(link.history.read, link.clock, self._waiters.wake)
-        self._old_files = OldFiles(link.history, link.form, link.seaweed)
+        self._old_files = OldFiles(link.history, link.form, link.seaweed, link.demand_ownership)
         self._beginning = DeferredLock()
 
     @property

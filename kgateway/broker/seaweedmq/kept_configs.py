@@ -4,9 +4,9 @@ What was set for groups and other resources, as a file in the filer.
 
 from kgateway.broker import config_lines
 from kgateway.broker.config_changes import NotKept
-from kgateway.broker.seaweed.filer import Demand, demand_nothing
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.refused import FilerRefused
+from kgateway.broker.seaweed.retrying import Demand, demand_nothing
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.cluster.config_resource import AllOverrides
 from kgateway.wire.errors import KafkaError

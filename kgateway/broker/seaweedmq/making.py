@@ -151,7 +151,7 @@ class Making:
             self._site.reactor,
             self._site.client,
             self._demand_ownership,
-            Beside(self._site.seaweed, f"{self._topics.folder(stored.name)}/.kgateway/{index}"),
+            Beside(self._site.seaweed, f"{self._topics.folder(stored.name)}/.kgateway/{index}", self._demand_ownership),
             stored.kept.found,
         )
         return link._replace(ledger=self._ledgers.of(stored.kept.id, link)) if self._ledgers else link

@@ -10,6 +10,7 @@ from itertools import pairwise, zip_longest
 from twisted.internet.defer import Deferred, DeferredLock
 
 from kgateway.broker.retention import Limits, Piece, Standing, goes
+from kgateway.broker.seaweed.retrying import Demand
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq.forms.form import Form
 from kgateway.broker.seaweedmq.history import History
@@ -25,10 +26,11 @@ class OldFiles:
     Of one partition.
     """
 
-    def __init__(self, history: History, form: Form, seaweed: Seaweed) -> None:
+    def __init__(self, history: History, form: Form, seaweed: Seaweed, demand_ownership: Demand) -> None:
         self._history = history
         self._form = form
         self._seaweed = seaweed
+        self._demand_ownership = demand_ownership
         self._removing = DeferredLock()
 
     async def kept_from(self, log_start: int, high_watermark: int, limits: Limits, now_ms: int) -> int:
@@ -66,7 +68,7 @@ class OldFiles:
         for file, following in pairwise(self._history.files):
             if await self._history.first(following) > offset:
                 break
-            await filer.delete(file.path)
+            await filer.delete(file.path, demand=self._demand_ownership)
         await self._history.refresh()
 
     async def _piece(self, file: LogFile, following: LogFile | None, limits: Limits, now_ms: int) -> Piece:

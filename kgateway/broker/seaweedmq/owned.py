@@ -227,6 +227,7 @@ class Owned:
 
     async def _settle(self, partition: SeaweedMQPartition) -> None:
         if partition.has_grown:
+            self._parts.demand_ownership()  # else the files may end with what another one has published
             await partition.pause()
             await partition.save()
 

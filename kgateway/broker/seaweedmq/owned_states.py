@@ -2,8 +2,7 @@
 The internal topics in which coordinators keep their state, as the gateway has them that owns the topics of a cluster.
 """
 
-from twisted.internet.defer import Deferred
-from twisted.logger import Logger
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 from kgateway.broker.patience import end_of
@@ -24,8 +23,6 @@ class OwnedStates:
     Under one epoch.
     """
 
-    _log = Logger()
-
     def __init__(self, states: StateTopics, openings: Openings, offsets: ExportedOffsets) -> None:
         self._states = states
         self._openings = openings
@@ -38,12 +35,12 @@ class OwnedStates:
         A new one, at once; what is written to it waits until it is kept.
         """
         stored = self._states.stored(topic)
-        kept = self._new[topic.id] = Deferred.fromCoroutine(self._states.keep(stored))
+        kept = self._new[topic.id] = Deferred.fromCoroutine(self._states.keep_new(stored))
         for index in range(len(topic.partitions)):
             ready: Deferred[None] = Deferred()
             kept.addBoth(_pass_on, ready)
             self._openings.add(self._states.fresh(topic, index, ready))
-        kept.addErrback(lambda failure: self._log.failure("{topic} is not kept", failure, topic=topic.name))
+        kept.addErrback(lambda failure: failure.trap(CancelledError))
         return stored
 
     async def keep(self, stored: Stored) -> None:
@@ -51,7 +48,7 @@ class OwnedStates:
         Write what a topic is like now; after that it is there, if it is new.
         """
         if stored.kept.id in self._new:
-            await end_of(self._new.pop(stored.kept.id))
+            await end_of(self._new[stored.kept.id])
         await self._states.keep(stored)
 
     def log(self, partition: ChainPartition) -> StateLog:
@@ -77,7 +74,7 @@ class OwnedStates:
         """
         The topic is there no more.
         """
-        self._new.pop(topic.id, None)
+        self._keep_no_more(topic.id)
         for index in range(len(topic.partitions)):
             self._logs.pop((topic.id, index), None)
 
@@ -86,6 +83,12 @@ class OwnedStates:
         None of them is ours any more.
         """
         self._logs.clear()
+        for topic_id in tuple(self._new):
+            self._keep_no_more(topic_id)
+
+    def _keep_no_more(self, topic_id: Uuid) -> None:
+        if kept := self._new.pop(topic_id, None):
+            kept.cancel()
 
 
 def _pass_on(outcome: Failure | None, ready: Deferred[None]) -> Failure | None:

@@ -2,7 +2,8 @@
 The topics of a SeaweedMQ cluster as the gateway serves and changes them that owns them.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
@@ -46,6 +47,7 @@ class OwnedTopics(LoneBroker):
         super().__init__(node_id, "", offsets_partitions, topic_defaults)
         self._held: Owned | None = None  # while they are ours
         self._own_changes = OwnChanges()
+        self._look_at: Callable[[str], None] = lambda _: None  # at what a topic is like in the cluster
 
     def coordinator(self, resource: Resource, key: str) -> StateLog:
         if resource is Resource.TRANSACTIONAL_ID:
@@ -106,7 +108,7 @@ class OwnedTopics(LoneBroker):
         owned = self._to_change()
         new = replace(new, config=owned.with_form(new.config))
         topic = self._new_topic(new, owned.epoch)
-        with self._own_changes.of(new.name):
+        with self._changing(new.name):
             await owned.create(topic, new)
             self._demand_still(owned)
             return self._show_topic(topic)
@@ -114,7 +116,7 @@ class OwnedTopics(LoneBroker):
     async def _grow(self, topic_id: Uuid, partition_count: int) -> Topic:
         topic, grown = self._topic(topic_id), self._grown(topic_id, partition_count)
         owned = self._to_change()
-        with self._own_changes.of(topic.name):
+        with self._changing(topic.name):
             await owned.grow(topic, grown)
             self._demand_still(owned)
             return self._show_topic(grown)
@@ -126,10 +128,22 @@ class OwnedTopics(LoneBroker):
         topic, owned = self._configured(name, change), self._to_change()
         if topic is self._view.topics[name]:
             return
-        with self._own_changes.of(name):
+        with self._changing(name):
             config = await owned.configure(topic)
             self._demand_still(owned)
             self._show_topic(replace(self._topic(topic.id), config=config))
+
+    @contextmanager
+    def _changing(self, name: str) -> Iterator[None]:
+        """
+        A change of this topic by this gateway. What there is of it when that fails is looked at afterwards.
+        """
+        try:
+            with self._own_changes.of(name):
+                yield
+        except BaseException:
+            self._look_at(name)
+            raise
 
     def _to_change(self) -> Owned:
         if self._held is None:
@@ -150,7 +164,7 @@ class OwnedTopics(LoneBroker):
     async def _delete(self, topic_id: Uuid) -> None:
         topic = self._topic(topic_id)
         owned = self._to_change()
-        with self._own_changes.of(topic.name):
+        with self._changing(topic.name):
             self._view = self._view.without_topic(topic)
             gone = owned.delete(topic)
             self._waiters.wake()

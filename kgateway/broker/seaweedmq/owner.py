@@ -61,7 +61,6 @@ class Owner:
         node_id: int,
         clock: IReactorTime,
         waits: Callable[[Ownership], None],
-        awake: Callable[[], None],
         lost: Callable[[], None],
     ) -> None:
         self._lock = lock
@@ -70,7 +69,6 @@ class Owner:
         self._node_id = node_id
         self._clock = clock
         self._waits = waits  # told every second who has the topics while this gateway has not
-        self._awake = awake  # told when it has overslept, and the topics are still ours
         self._lost = lost
         self._keeping: Deferred[None] | None = None
         self._until = 0.0  # as long the lock is ours, whatever happens
@@ -196,11 +194,9 @@ class Owner:
                     problem = str(error)
                     self._log.info("the lock could not be renewed, and is asked for again: {error}", error=error)
             else:
-                problem, has_overslept = "", self.has_overslept()
+                problem = ""
                 self._until = asked + LOCK_S if ours else 0.0
                 self._was_late = False
-                if ours and has_overslept:
-                    self._awake()
         self._keeping = None
         self._log.error("{holder} owns the topics now", holder=self._lock.holder)
         self._lost()

@@ -2,10 +2,11 @@
 Owns the topics of a cluster as long as that can be: from the start, and again when another gateway had them.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -24,8 +25,8 @@ _AGAIN_S = 1.0
 
 class Owning:
     """
-    Calls `begin` when the topics are ours, and `end` when they are ours no more, or `begin` has failed; `awake` when
-    this gateway has overslept and they are still ours; `wait` every second while another gateway has them.
+    Calls `begin` when the topics are ours, and `end` when they are ours no more, or `begin` has failed; `wait` every
+    second while another gateway has them.
     """
 
     _log = Logger()
@@ -35,19 +36,19 @@ class Owning:
         self,
         site: Site,
         node_id: int,
-        begin: Callable[[Ownership, Parts], Awaitable[None]],
+        begin: Callable[[Ownership, Parts], Coroutine[Any, Any, None]],
         wait: Callable[[Filer, Ownership], None],
-        awake: Callable[[], None],
         end: Callable[[], None],
     ) -> None:
         self._site = site
         self._node_id = node_id
         self._begin = begin
         self._wait = wait
-        self._awake = awake
         self._end = end
         self._started: Deferred[None] = Deferred()
         self._trying: Deferred[None] | None = None  # as it was tried last
+        self._beginning: Deferred[None] | None = None  # while it is ours and `begin` is not done
+        self._was_lost = False  # amid that
         self._is_open = False
         self._owner: Owner | None = None
 
@@ -105,7 +106,7 @@ class Owning:
         lock = Lock(site.seaweed, f"kgateway-{site.namespace}", site.client, LOCK_S)
         owners = site.shared_chain(self._filer, "owners")
         waits = partial(self._wait, self._filer)
-        told = waits, self._awake, self._lose
+        told = waits, self._lose
         owner = self._owner = Owner(lock, owners, site.client, self._node_id, site.reactor, *told)
         try:
             await self._own(owner)
@@ -117,14 +118,36 @@ class Owning:
             raise
 
     async def _own(self, owner: Owner) -> None:
+        while not await self._has_begun(owner):
+            self._log.warn("another gateway came to own the topics before this one had begun")
+
+    async def _has_begun(self, owner: Owner) -> bool:
+        """
+        Own the topics; whether that was so until all had begun.
+        """
         ownership = await owner.take()
-        await self._begin(ownership, parts(self._site, self._filer, ownership, owner.demand))
+        made = parts(self._site, self._filer, ownership, owner.demand)
+        self._was_lost = False
+        beginning = self._beginning = Deferred.fromCoroutine(self._begin(ownership, made))
+        try:
+            await beginning
+        except CancelledError:
+            if not self._was_lost:
+                raise
+            return False
+        finally:
+            self._beginning = None
+        return True
 
     def _lose(self) -> None:
         """
         Another gateway owns the topics; this one waits until that is gone.
         """
         self._end()
+        if self._beginning:  # whoever waits for that goes on
+            self._was_lost = True
+            self._beginning.cancel()
+            return
         assert self._owner
         self._trying = Deferred.fromCoroutine(self._own_again(self._owner))
         self._trying.addErrback(self._not_owned)

@@ -26,7 +26,7 @@ from kgateway.broker.seaweedmq.opened import Opened
 from kgateway.broker.seaweedmq.publisher import message
 from kgateway.broker.seaweedmq.publishing import Publishing
 from kgateway.broker.seaweedmq.sending import Outgoing
-from kgateway.cluster.partition import EpochEnd
+from kgateway.cluster.partition import Appended, EpochEnd, Origin
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import IPartition
 from kgateway.records.batch import Batch, placed, read_batch
@@ -134,8 +134,11 @@ class SeaweedMQPartition(FiledPartition):
         self._check_owned()
         return self._epochs.end(leader_epoch, self.log_end)
 
+    def append(self, batch: Batch, origin: Origin) -> Appended:
+        self._link.demand_ownership()  # else it is another one's to say what is repeated, and what was left out
+        return super().append(batch, origin)
+
     def _keep(self, batch: Batch) -> None:
-        self._link.demand_ownership()
         self._form.check(self.topic.config)
         if (waiting := self._lately.unsafe) > self._held_bytes():
             reason = f"{waiting} bytes of {self.topic.name}-{self.index} wait for SeaweedMQ; try again"

@@ -44,7 +44,7 @@ def parts(site: Site, filer: Filer, ownership: Ownership, demand: Callable[[], N
         StateTopics(site, filer, demand),
         Making(site, topics, demand, ledgers),
         ledgers,
-        ExportedOffsets(seaweed, namespace, site.reactor),
+        ExportedOffsets(seaweed, namespace, site.reactor, demand),
         KeptConfigs(seaweed, site.folder, demand),
         ProducerIds(site.shared_chain(filer, "producer-ids"), ownership.cluster_id),
         demand,

@@ -10,23 +10,31 @@ little for them: each partition is chains of objects in the filer.
 from functools import partial
 
 from twisted.internet.defer import Deferred
-from twisted.internet.task import Cooperator
+from twisted.internet.task import Cooperator, deferLater
+from twisted.logger import Logger
 
 from kgateway.broker.seaweed.chain import Chain
 from kgateway.broker.seaweed.chain_partition import ChainPartition
-from kgateway.broker.seaweed.filer import Demand, Filer, demand_nothing
+from kgateway.broker.seaweed.filer import Filer
 from kgateway.broker.seaweed.filer_snapshots import FilerSnapshots
+from kgateway.broker.seaweed.retrying import Demand, demand_nothing
+from kgateway.broker.seaweedmq.in_kafkas_words import CLUSTERS_ERRORS
 from kgateway.broker.seaweedmq.kept_topic import Generation, KeptTopic, Stretch, read_kept_topic
 from kgateway.broker.seaweedmq.layout import ring_ranges
 from kgateway.broker.seaweedmq.site import Site
 from kgateway.broker.seaweedmq.topics import KEPT, Stored
 from kgateway.cluster.view import Topic
+from kgateway.wire.errors import KafkaError
+
+_AGAIN_S = 1.0
 
 
 class StateTopics:
     """
     Those of one namespace.
     """
+
+    _log = Logger()
 
     def __init__(self, site: Site, filer: Filer, demand_ownership: Demand = demand_nothing) -> None:
         self._site = site
@@ -52,6 +60,22 @@ class StateTopics:
         stretches = tuple(Stretch(part, 0, 0) for part in ring_ranges(len(topic.partitions)))
         kept = KeptTopic(topic.id, (Generation(0, stretches),), topic.config.overrides, internal=True)
         return Stored(topic.name, kept)
+
+    async def keep_new(self, stored: Stored) -> None:
+        """
+        Write that a topic is there, however often that must be tried: it is in use by then.
+        """
+        problem = ""
+        while True:
+            try:
+                await self.keep(stored)
+            except (*CLUSTERS_ERRORS, KafkaError) as error:
+                if not problem:
+                    self._log.warn("{topic} is not kept yet: {error}", topic=stored.name, error=error)
+                problem = str(error)
+                await deferLater(self._site.reactor, _AGAIN_S)
+            else:
+                break
 
     async def keep(self, stored: Stored) -> None:
         """

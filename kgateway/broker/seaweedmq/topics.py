@@ -15,8 +15,8 @@ from typing import NamedTuple
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
-from kgateway.broker.seaweed.filer import Demand, demand_nothing
 from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
+from kgateway.broker.seaweed.retrying import Demand, demand_nothing
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq.forms.by_name import FORMS
 from kgateway.broker.seaweedmq.forms.form import Form
