@@ -49,6 +49,7 @@ class Gateways:
     def __init__(self, site: Site, node_id: int, changed: Callable[[], None]) -> None:
         self.own = Node(node_id)
         self.is_waiting = False
+        self.owner_has_its_id = False  # though it is another one: the file is that one's
         self._site = site
         self._changed = changed
         self._folder = f"{site.folder}/gateways"
@@ -127,7 +128,8 @@ class Gateways:
             await self.look()
             if self.is_waiting or self._found != self._told or not self._told:
                 self._warn_of_twin()
-                await self._tell()
+                if not self.owner_has_its_id:
+                    await self._tell()
         except CLUSTERS_ERRORS as error:
             if not self._problem:
                 self._log.info("the other gateways cannot be seen: {error}", error=error)

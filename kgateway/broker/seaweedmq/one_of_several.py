@@ -96,13 +96,15 @@ class OneOfSeveral(SeaweedMQBroker):
         if self._waiting is None:
             around = self._gateways, self.peers, self._topic_defaults, self._listeners
             self._waiting = Waiting(self._site, filer, owner, *around, self._look)
-        self._gateways.is_waiting = owner.node_id != self.node_id  # who has our id cannot be told from us
+        has_our_id = owner.node_id == self.node_id
+        self._gateways.is_waiting, self._gateways.owner_has_its_id = not has_our_id, has_our_id
         self._waiting.note(owner)
 
     def _wait_no_more(self) -> None:
         if self._waiting:
             self._waiting.stop()
-        self._waiting, self._gateways.is_waiting = None, False
+        self._waiting = None
+        self._gateways.is_waiting = self._gateways.owner_has_its_id = False
 
     async def _begin(self, ownership: Ownership, made: Parts) -> None:
         if self._waiting:

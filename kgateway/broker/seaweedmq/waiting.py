@@ -158,7 +158,7 @@ class Waiting:
         self._show()
 
     async def _look(self) -> None:
-        if self._node is None:
+        if self._node is None or self._obstacle():
             await self._gateways.look()
             self._is_sought = True
             self._show()

@@ -121,15 +121,37 @@ def test_only_one_that_waits_is_heard_of_again_and_again(world: World) -> None:
         until(lambda: world.numbers() == numbers)  # noqa: B023  # it is over at once
 
 
-@pytest.mark.parametrize("waits", [True, False])
-def test_two_of_the_same_id_are_told_of_each_other(world: World, waits: bool) -> None:
+def test_who_waits_for_one_of_its_id_leaves_the_file_to_that(world: World) -> None:
+    """
+    Clients are sent to the owner. When the topics are its own the file is, too.
+    """
+    twin = Gateways(world.site, 2, lambda: None)
+    twin.owner_has_its_id = True
+    world.two.announce({"plaintext": Address("gw2", 9092)})
+    until(lambda: world.numbers() == [1, 2])
+    with capturedLogs() as logs:
+        twin.announce({"plaintext": Address("gw2", 19092)})
+        for _ in range(3):
+            world.clock.advance(LOOK_S)
+            done(twin.look())
+            assert world.numbers() == [1, 2]
+            assert world.at(2) == Address("gw2", 9092)
+        done(twin.stop())
+    assert not warned(logs)  # it has told nothing yet that could have been replaced
+    assert world.numbers() == [1, 2]
+    taking_over = Gateways(world.site, 2, lambda: None)
+    taking_over.announce({"plaintext": Address("gw2", 19092)})
+    until(lambda: world.numbers() == [1, 2] and world.at(2) == Address("gw2", 19092))
+
+
+def test_two_of_the_same_id_are_told_of_each_other(world: World) -> None:
     """
     Each sees to it that its own address is there, and takes away no other's.
     """
     twin = Gateways(world.site, 2, lambda: None)
     with capturedLogs() as logs:
         for gateway, port in ((world.two, 9092), (twin, 19092)):
-            gateway.is_waiting = waits
+            gateway.is_waiting = True
             gateway.announce({"plaintext": Address("gw2", port)})
             until(lambda: world.numbers() == [1, 2] and world.at(2) == Address("gw2", port))  # noqa: B023
         until(lambda: world.later() and len(warned(logs)) == 2)

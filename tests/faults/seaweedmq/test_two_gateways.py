@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Thread
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 
 import pytest
 from confluent_kafka import Producer
@@ -20,8 +20,10 @@ from kgateway.messages.create_topics import CreateTopicsRequest
 from kgateway.messages.delete_topics import DeleteTopicsRequest
 from kgateway.messages.describe_configs import DescribeConfigsRequest
 from kgateway.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from kgateway.messages.init_producer_id import InitProducerIdRequest
 from kgateway.messages.metadata import MetadataRequest
 from kgateway.messages.produce import ProduceRequest
+from kgateway.records.builder import BatchBuilder
 from kgateway.wire.errors import ErrorCode
 from kgateway.wire.schema import Message
 from tests.faults.client import PRODUCE_VERSION, Client, batch_of, produce_request, produced
@@ -145,7 +147,8 @@ def test_who_was_asleep_stops_serving(pair: Pair) -> None:
 
 def test_who_was_asleep_sends_no_clients_to_itself(pair: Pair) -> None:
     """
-    What it was asked meanwhile it answers before it knows that another one owns the topics.
+    What it was asked meanwhile it answers before it knows that another one owns the topics. It tells of all gateways,
+    for clients that know of none give up.
     """
     with Client(pair.first.port) as client:
         client.ask(MetadataRequest(topics=None), METADATA_VERSION)
@@ -154,7 +157,8 @@ def test_who_was_asleep_sends_no_clients_to_itself(pair: Pair) -> None:
         pair.wait_for_second()
         pair.first.resume()
         answers = [client.answer(MetadataRequest, METADATA_VERSION, each) for each in late]
-    assert [answer.brokers for answer in answers] == [[], [], []]
+    assert [{broker.node_id for broker in answer.brokers} for answer in answers] == [{1, 2}] * 3
+    assert {answer.controller_id for answer in answers} == {-1}
     assert {part.leader_id for each in answers for topic in each.topics for part in topic.partitions} == {-1}
 
 
@@ -225,6 +229,45 @@ def session_timeout(group: str) -> DescribeConfigsRequest.Resource:
     To be described.
     """
     return DescribeConfigsRequest.Resource(resource_type=_GROUP, resource_name=group, configuration_keys=[_TIMEOUT])
+
+
+def test_who_was_asleep_and_is_told_to_stop_forgets_nobody(cluster: DevCluster, tmp_path: Path, pair: Pair) -> None:
+    """
+    Another one came and went meanwhile, and has kept who has written what: a retry of what it has taken is known.
+    """
+    with Client(pair.first.port) as client:
+        asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+        producer_id = client.ask(asked, 4).producer_id
+        until(lambda: sent(client, pair.place, producer_id, 0) == ErrorCode.NONE)
+    pair.first.pause()
+    pair.wait_for_second()
+    with Client(pair.second.port) as other:
+        for sequence in range(1, 4):
+            until(lambda: sent(other, pair.place, producer_id, sequence) == ErrorCode.NONE)  # noqa: B023
+    pair.second.stop()
+    stopping = Thread(target=pair.first.stop)
+    stopping.start()
+    pair.first.resume()
+    stopping.join()
+    third = Gateway(cluster, tmp_path, "third", node_id=3)
+    third.start()
+    try:
+        with Client(third.port) as client:
+            until(lambda: sent(client, pair.place, producer_id, 3) == ErrorCode.NONE)
+        assert all_values(third, pair.place) == [b"0", b"1", b"2", b"3"]
+    finally:
+        third.end()
+
+
+def sent(client: Client, place: Place, producer_id: int, sequence: int) -> int:
+    """
+    What is answered to a record of an idempotent producer.
+    """
+    builder = BatchBuilder()
+    builder.producer_id, builder.producer_epoch, builder.base_sequence = producer_id, 0, sequence
+    builder.append(None, b"%d" % sequence, timestamp=int(time() * 1000))
+    request = produce_request(place[0], builder.build(), partition=place[1])
+    return int(produced(client.ask(request, PRODUCE_VERSION)).error_code)
 
 
 def test_who_was_asleep_finds_out_that_another_one_came_and_went(pair: Pair) -> None:
@@ -392,6 +435,30 @@ def test_a_second_that_cannot_tell_of_the_first_waits_with_its_port_closed(
         until_told(second, node_id, {node_id})
     finally:
         first.end()
+        starting.join(TAKE_OVER_S)
+        second.end()
+
+
+def test_a_port_opens_when_the_owner_says_where_it_is(cluster: DevCluster, tmp_path: Path) -> None:
+    """
+    It is started again in another way, and owns the topics as before.
+    """
+    first = Gateway(cluster, tmp_path, "first", interface="0.0.0.0")  # all of them
+    mended = Gateway(cluster, tmp_path, "mended")
+    second = Gateway(cluster, tmp_path, "second", 2)
+    first.start()
+    starting = Thread(target=second.start)
+    starting.start()
+    try:
+        until(lambda: "ports stay closed" in second.log)
+        second.pause()
+        first.stop()
+        mended.start()
+        second.resume()
+        until_told(second, 1, {1, 2})
+    finally:
+        for gateway in (first, mended):
+            gateway.end()
         starting.join(TAKE_OVER_S)
         second.end()
 

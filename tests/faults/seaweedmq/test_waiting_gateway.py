@@ -210,6 +210,17 @@ def test_it_has_configs_changed(pair: Pair, client: Client, name: str) -> None:
     assert altered(client, _BROKER, "3", ("log.retention.ms", _SET, "3600000")) == ErrorCode.INVALID_REQUEST
 
 
+def test_configs_of_topics_that_are_not_seen_yet_are_changed(pair: Pair, client: Client, name: str) -> None:
+    """
+    The owner has made them just now, and knows.
+    """
+    with Client(pair.first.port) as owner:
+        for number in range(10):
+            assert created(owner, f"{name}-{number}") == (ErrorCode.NONE, None)
+            assert altered(client, _TOPIC, f"{name}-{number}", ("retention.ms", _SET, "7200000")) == ErrorCode.NONE
+    assert altered(client, _TOPIC, f"{name}-none", ("retention.ms", _SET, "1")) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def test_topics_follow_what_is_set_for_all_gateways(pair: Pair, client: Client, name: str) -> None:
     """
     Whichever is asked.
