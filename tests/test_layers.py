@@ -41,7 +41,7 @@ MAY_IMPORT = {
         "kgateway.security.permissions",
     },
     "kgateway.broker.seaweed": _LOGIC
-    | {"kgateway.broker", "kgateway.broker.producers", "kgateway.security.permissions"},
+    | {"kgateway.broker", "kgateway.broker.producers", "kgateway.security.permissions", "kgateway.sending"},
     "kgateway.broker.seaweedmq": _LOGIC
     | {
         "kgateway.broker",
@@ -52,6 +52,7 @@ MAY_IMPORT = {
         "kgateway.security.permissions",
     },
     "kgateway.later": {"kgateway.wire"},
+    "kgateway.sending": {"kgateway.wire"},
     "kgateway.context": _LOGIC | {"kgateway.config", "kgateway.security.permissions"},
     "kgateway.api": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
     "kgateway.partitions": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
@@ -132,6 +133,7 @@ MAY_IMPORT = {
         "kgateway.observe.reasons",
         "kgateway.security",
         "kgateway.security.permissions",
+        "kgateway.sending",
     },
     "kgateway.embedded": _LOGIC | {"kgateway.server"},
     "kgateway.testing": set(),
@@ -251,6 +253,7 @@ MAY_IMPORT_TWISTED = {
     "handlers": _VALUES,
     "kgateway.observe": _VALUES | {"twisted.internet.task"},
     "kgateway.control": {"twisted"},
+    "kgateway.sending": {"twisted"},
     "kgateway.server": {"twisted"},
     "kgateway.embedded": _VALUES,
     "kgateway.spark.filer.waiting": {

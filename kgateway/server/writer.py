@@ -5,8 +5,8 @@ The way of answers from where they are made to the socket of one client.
 from twisted.internet.interfaces import IConsumer, IPushProducer, ITCPTransport
 from zope.interface import Attribute
 
+from kgateway.sending import UNCOPIED_BYTES, send_now, takes_at_once, write_now
 from kgateway.server.outbox import WRITE_BYTES, Outbox
-from kgateway.server.sending import UNCOPIED_BYTES, send_now, takes_at_once, write_now
 
 
 class IClientTransport(ITCPTransport, IConsumer, IPushProducer):

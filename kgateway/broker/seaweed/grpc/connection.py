@@ -69,7 +69,7 @@ class Connection(Protocol):
     def connectionMade(self) -> None:
         if ITCPTransport.providedBy(self.transport):
             self.transport.setTcpNoDelay(True)
-        self._writer = Writer(self._http2, self.transport, self._clock)
+        self._writer = Writer(self._http2, self.transport, self._clock, self._overslept)
         self.transport.registerProducer(self._writer, True)
         self._keepalive = Keepalive(self._clock, self._limits, self._is_owed, self._ping, self._give_up)
         self._owner.changed(self)
@@ -139,6 +139,9 @@ class Connection(Protocol):
             self._why = self._why or why
             self._stop()
             self.transport.abortConnection()
+
+    def _overslept(self) -> None:
+        self.abort("this process stood still for some seconds, amid what it was about to send")
 
     def dataReceived(self, data: bytes) -> None:
         self._keepalive.heard()

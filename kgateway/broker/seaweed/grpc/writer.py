@@ -6,13 +6,16 @@ messages then share a frame, and many frames a write.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from h2.connection import H2Connection
 from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorTime, ITransport
 from zope.interface import implementer
 
 from kgateway.broker.seaweed.grpc.stream import Stream
+from kgateway.sending import write_now
 
+OVERSLEPT_S = 3.0  # later than that is no turn of the reactor, however busy, and much sooner than any lock runs out
 WRITE_BYTES = 256 << 10  # of messages that a transport is given at once: what comes next waits for no more
 
 
@@ -22,17 +25,21 @@ class Writer:
     Of one connection. It is `held` while more may come to be written, until it is told to write.
     """
 
-    def __init__(self, http2: H2Connection, transport: ITransport, clock: IReactorTime) -> None:
+    def __init__(
+        self, http2: H2Connection, transport: ITransport, clock: IReactorTime, overslept: Callable[[], None]
+    ) -> None:
         self.held = False
         self._http2 = http2
         self._transport = transport
         self._clock = clock
+        self._overslept = overslept  # called in place of a write that comes much too late
         self._sending: OrderedDict[Stream, None] = (
             OrderedDict()
         )  # those that have something to send, the next one first
         self._beside: list[bytes] = []  # frames that h2 does not know of
         self._is_full = self._is_stopped = False
         self._call: IDelayedCall | None = None
+        self._due = 0.0  # when it was to be written
 
     def wake(self, stream: Stream) -> None:
         """
@@ -59,13 +66,17 @@ class Writer:
         Write at the end of this turn.
         """
         if not (self._call or self.held or self._is_full or self._is_stopped):
-            self._call = self._clock.callLater(0, self.write)
+            self._call, self._due = self._clock.callLater(0, self.write), self._clock.seconds()
 
     def write(self) -> None:
         """
-        Write what there is, as far as the transport takes it.
+        Write what there is, as far as the transport takes it. What was to be written before this process stood still is
+        not: others may have done meanwhile what it was about.
         """
         self.held = False
+        if self._call and self._clock.seconds() - self._due > OVERSLEPT_S:
+            self._overslept()
+            return
         self._cancel()
         while not (self._is_full or self._is_stopped):
             self._fill()
@@ -73,7 +84,7 @@ class Writer:
             self._beside.clear()
             if not data:
                 return
-            self._transport.write(data)
+            write_now(self._transport, data)
 
     def stop(self) -> None:
         """

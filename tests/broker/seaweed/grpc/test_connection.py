@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.grpc.stream import Stream
-from kgateway.broker.seaweed.grpc.writer import WRITE_BYTES
+from kgateway.broker.seaweed.grpc.writer import OVERSLEPT_S, WRITE_BYTES
 from tests.broker.seaweed.grpc.peer import HEADERS, METHOD, Heard, Link, Peer, framed
 
 
@@ -126,6 +126,34 @@ def test_what_was_to_be_written_is_forgotten_with_the_connection() -> None:
     stream.send([b"never"])
     link.lose()
     assert not peer.clock.getDelayedCalls()
+    assert not link.transport.writes
+
+
+def test_what_was_to_be_written_before_the_process_stood_still_is_not() -> None:
+    """
+    Whoever does it again asks first whether it may.
+    """
+    peer = Peer()
+    link, stream, heard = opened(peer)
+    stream.send([b"on its way"])
+    peer.clock.advance(OVERSLEPT_S + 0.1)
+    assert link.transport.is_aborted
+    assert not link.transport.writes
+    link.lose()
+    assert heard.status == "UNAVAILABLE"
+
+
+def test_what_comes_meanwhile_does_not_hurry_it() -> None:
+    """
+    An answer that is read first, when the process goes on, has others written with it, as a rule.
+    """
+    peer = Peer()
+    link, stream, _ = opened(peer)
+    stream.send([b"on its way"])
+    peer.clock.rightNow += OVERSLEPT_S + 0.1
+    link.http2.ping(bytes(8))
+    link.protocol.dataReceived(link.http2.data_to_send())
+    assert link.transport.is_aborted
     assert not link.transport.writes
 
 

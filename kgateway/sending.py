@@ -1,5 +1,5 @@
 """
-An answer that goes to the socket at once.
+What goes to the socket at once.
 
 Twisted asks the system whether it may write before it writes, and takes that back when nothing is left to write: two
 calls and a round of the reactor. Many answers share them; one that leaves alone pays for all of it. So such a one is

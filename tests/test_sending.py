@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from twisted.internet.testing import StringTransport
 
+from kgateway.sending import send_now, write_now
 from kgateway.server.outbox import Outbox
-from kgateway.server.sending import send_now, write_now
 from tests.server.ends import Ends
 
 LARGE = bytes(8 << 20)  # more than a socket takes
