@@ -69,12 +69,15 @@ def entries(data: bytes, size: int | None = None, start: int = 0) -> Iterator[En
 
 def whole_size(data: bytes, start: int = 0) -> int:
     """
-    Where the last message ends that is there as a whole, in data that begins with one and may be cut off anywhere.
+    Where the last message ends that is there as a whole, in data that begins with one and may be cut off anywhere, or
+    damaged behind the first.
     """
     pos, size, unpack = 0, len(data), _LENGTH.unpack_from
     while size - pos >= LENGTH_SIZE:
         (length,) = unpack(data, pos)
         if not 0 < length <= _LENGTH_MAX:
+            if pos:
+                break
             raise _malformed("length", start + pos, f"no message has {length} bytes")
         end = pos + LENGTH_SIZE + length
         if end > size:

@@ -131,7 +131,8 @@ def test_damage_is_named_with_its_place(data: bytes, place: str, position: int) 
 @pytest.mark.parametrize("length", [bytes(4), b"\xff\xff\xff\xff"])
 def test_a_length_that_cannot_be_is_no_unfinished_message(length: bytes) -> None:
     """
-    Zeros and nonsense behind whole messages are damage, and will not become whole by reading on.
+    Zeros and nonsense are damage, and will not become whole by reading on. Messages before it are as whole as before.
     """
+    assert whole_size(WEED + length, 5000) == len(WEED)
     with pytest.raises(Malformed, match="byte 5316: no message has"):
-        whole_size(WEED + length, 5000)
+        whole_size(length, 5000 + len(WEED))
