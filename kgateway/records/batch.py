@@ -202,6 +202,17 @@ def crc_holds(batch: Batch) -> bool:
     return crc32c(batch.data[CRC_START:]) == batch.header.crc
 
 
+def was_batch(data: Buffer) -> bool:
+    """
+    Whether these bytes are a batch, or have been one until they were damaged in one place: then either they are still
+    as many as the header says, and of the magic, or the CRC is still that of what it covers.
+    """
+    if len(data) < HEADER_SIZE:
+        return False
+    header, _ = _decode_header(data, 0)
+    return (header.magic == MAGIC and header.size == len(data)) or crc_holds(Batch(header, memoryview(data)))
+
+
 def placed(batch: Batch, base_offset: int, leader_epoch: int) -> list[Buffer]:
     """
     The batch at its place in a log: a new head, and a view of the rest as it came.

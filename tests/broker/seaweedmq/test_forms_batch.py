@@ -49,24 +49,41 @@ WHOLE = batch_of(SAMPLE, base_offset=10).data.tobytes()
 
 
 @pytest.mark.parametrize(
-    ("value", "reason"),
+    ("value", "reason", "is_foreign"),
     [
-        (b"", "0 bytes are left, a header takes 61"),
-        (b"hello", "5 bytes are left"),
-        (WHOLE[:-1], "declared"),
-        (WHOLE + b"x", "1 bytes are left over"),
-        (WHOLE[:-1] + b"\xff", "the CRC is not that of the bytes"),
-        (with_header(batch_of(SAMPLE), base_offset=1).data.tobytes()[:16] + b"\1" + WHOLE[17:], "magic 1, not 2"),
+        (b"", "0 bytes are left, a header takes 61", True),
+        (b"hello", "5 bytes are left", True),
+        (bytes(200), "magic 0, not 2", True),
+        (WHOLE + WHOLE, f"{len(WHOLE)} bytes are left over", True),
+        (WHOLE[:-1], "declared", True),
+        (WHOLE + b"x", "1 bytes are left over", True),
+        (WHOLE[:-1] + b"\xff", "the CRC is not that of the bytes", False),
+        (
+            with_header(batch_of(SAMPLE), base_offset=1).data.tobytes()[:16] + b"\1" + WHOLE[17:],
+            "magic 1, not 2",
+            False,
+        ),
     ],
 )
-def test_what_is_no_batch_is_reported(value: bytes, reason: str) -> None:
+def test_what_is_no_batch_is_reported(value: bytes, reason: str, is_foreign: bool) -> None:
     """
-    By the offset of the message, with what is wrong; the others are read on.
+    By the offset of the message, with what is wrong, and whether it never was one; the others are read on.
     """
     reported: list[LeftOut] = []
     assert FORM.decode([entry(value, 41), entry(WHOLE, 42)], report=reported.append) == [WHOLE]
-    assert [(left.offset, left.is_repeated) for left in reported] == [(41, False)]
+    assert [(left.offset, left.is_repeated, left.is_foreign) for left in reported] == [(41, False, is_foreign)]
     assert reason in reported[0].reason
+
+
+@pytest.mark.parametrize("place", [*range(8, 12), *range(16, len(WHOLE))])
+def test_a_damaged_byte_makes_a_batch_of_ours_none_of_others(place: int) -> None:
+    """
+    It had offsets, so it is not passed over, whichever of its bytes it is.
+    """
+    damaged = WHOLE[:place] + bytes([WHOLE[place] ^ 0x5A]) + WHOLE[place + 1 :]
+    reported: list[LeftOut] = []
+    assert FORM.decode([entry(damaged)], report=reported.append) == []
+    assert [left.is_foreign for left in reported] == [False]
 
 
 def test_what_is_no_batch_stops_who_asks_for_no_report() -> None:
@@ -84,7 +101,10 @@ def test_a_message_tells_of_its_batch() -> None:
     Its offsets, its largest timestamp, and, where the producer is idempotent, its header.
     """
     placed = FORM.placed(entry(WHOLE, 3))
+    assert placed
     assert (placed.offset, placed.span, placed.message, placed.max_timestamp) == (10, 4, 3, 5_000)
     assert placed.batch is None
     numbered = batch_of(SAMPLE, base_offset=10, producer_id=0, producer_epoch=1, base_sequence=3)
-    assert FORM.placed(entry(numbered.data.tobytes())).batch == numbered.header
+    placed = FORM.placed(entry(numbered.data.tobytes()))
+    assert placed
+    assert placed.batch == numbered.header

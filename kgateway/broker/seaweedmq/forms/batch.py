@@ -1,12 +1,15 @@
 """
 The form `batch`: a message is a whole batch, as Kafka's consumers get it. Nothing is opened, and nothing is lost.
+
+What others write into such a topic is no batch, and has none of Kafka's offsets. A batch that was damaged has some: it
+is told from what never was one by what is left of it.
 """
 
 from collections.abc import Iterable, Iterator
 
 from kgateway.broker.seaweedmq.forms.form import Form, LeftOut, Message, Placed, Report, only_repeated, repeated
 from kgateway.broker.seaweedmq.log_entries import Entry
-from kgateway.records.batch import Batch, BatchHeader, crc_holds, read_batch
+from kgateway.records.batch import Batch, BatchHeader, crc_holds, read_batch, was_batch
 from kgateway.wire.malformed import Malformed, Place
 from kgateway.wire.types import Buffer
 
@@ -40,7 +43,8 @@ def _whole(entries: Iterable[Entry], end: int, report: Report) -> Iterator[tuple
         try:
             header = _read(entry).header
         except Malformed as failure:
-            report(LeftOut(entry.offset, f"the value is no batch of Kafka's: {failure}"))
+            reason = f"the value is no batch of Kafka's: {failure}"
+            report(LeftOut(entry.offset, reason, is_foreign=not was_batch(entry.value)))
             continue
         if header.base_offset < end:
             report(repeated(entry, header.base_offset, end))

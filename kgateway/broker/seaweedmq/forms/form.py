@@ -50,6 +50,7 @@ class LeftOut(NamedTuple):
     offset: int
     reason: str
     is_repeated: bool = False  # Kafka's offset was there before, and so its records were
+    is_foreign: bool = False  # another has written it, who knows nothing of the form, and it has no offset of Kafka's
 
 
 Report = Callable[[LeftOut], None]
