@@ -71,11 +71,16 @@ class History:
         """
         self._ranges.forget(await self._files.refresh(self.folders))
 
-    async def first(self, file: LogFile) -> int:
+    async def first(self, file: LogFile) -> int | None:
         """
-        Kafka's offset of the first message in it.
+        Kafka's offset of the first message in it or behind it; `None` where there is none.
         """
-        return await self._files.first_offset(file)
+        files = self.files
+        for each in files[files.index(file) :]:
+            found = await self._files.first_offset(each)
+            if found is not None:
+                return found
+        return None
 
     async def start(self) -> int | None:
         """
@@ -89,7 +94,7 @@ class History:
 
     async def end(self, start: int) -> End:
         """
-        Where the last file ends; where there is none, at the start.
+        Where the last file ends; Kafka's offsets at the start, where no file has any.
         """
         return await self._listing_anew(lambda: self._end(start))
 
@@ -153,7 +158,7 @@ class History:
         """
         found, behind = list[BatchHeader](), EARLIEST_OFFSET
         async for folder, piece in self.messages(start):
-            for placed in self._form.walk(piece, folder.shift, behind):
+            for placed in self._form.walk(piece, folder.shift, behind, self._files.report(folder)):
                 behind = placed.offset + placed.span
                 if placed.batch and start <= placed.offset < end:
                     found.append(placed.batch)
@@ -164,11 +169,20 @@ class History:
         if not self.files:
             return End(start, newest.first_message)
         file = self.files[-1]
-        last = await self._files.last(file)
-        end = last.offset + last.span
+        last, end = await self._files.last(file), await self._end_offset(start)
         if file.folder != newest:  # nothing yet since the topic has grown
             return End(end, newest.first_message)
         return End(end, last.message + 1, (file.path, await self._files.first_message(file)))
+
+    async def _end_offset(self, start: int) -> int:
+        """
+        Kafka's, behind the last message that has any.
+        """
+        for file in reversed(self.files):
+            placed = (await self._files.last(file)).placed
+            if placed:
+                return placed.offset + placed.span
+        return start
 
     async def _check_there(self, offset: int) -> None:
         """

@@ -3,23 +3,27 @@ The log files of one partition, as they were listed last, oldest first.
 
 A broker writes a file for each interval of its flushes, named after the second of the first message in it, and may add
 to the newest. A file never changes otherwise; where the name is that of another file, its first chunk tells, or that it
-is smaller than it was. Which of Kafka's offsets a file begins with, only its first message says; so it is found by
-bisection, beginning where the ledger says, and what was found out once is remembered.
+is smaller than it was. Which of Kafka's offsets a file begins with, only its first message says that has one; so it is
+found by bisection, beginning where the ledger says, and what was found out once is remembered. A file that does not say
+it, for others have written all that is in it, belongs to the one before it.
 """
 
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import NamedTuple
 
 from kgateway.broker.seaweed.filer_files import NotThere
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry as FilerEntry
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq.folders import Folder
-from kgateway.broker.seaweedmq.forms.form import Form, Placed
+from kgateway.broker.seaweedmq.forms.form import Form, Placed, Report
 from kgateway.broker.seaweedmq.layout import is_log_file, log_name
 from kgateway.broker.seaweedmq.ledger import Ledger
 from kgateway.broker.seaweedmq.log_entries import Entry
 from kgateway.broker.seaweedmq.message_ranges import MessageRange, read_range, read_ranges
+from kgateway.broker.seaweedmq.passed_over import PassedOver
+from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.wire.malformed import Malformed
 
 _BATCHES_BYTES = 4 << 20  # that are read at once
@@ -49,6 +53,15 @@ class LogFile(NamedTuple):
         return self.first_chunk == later.first_chunk and self.size <= later.size
 
 
+class Last(NamedTuple):
+    """
+    Where a file ends.
+    """
+
+    message: int  # SeaweedMQ's offset of its last message
+    placed: Placed | None  # the last message that has offsets of Kafka's; others may come behind it
+
+
 class LogFiles:
     """
     Of one partition. What is not as it was listed is told as `NotThere`.
@@ -61,7 +74,9 @@ class LogFiles:
         self._form = form
         self._firsts: dict[str, int] = {}  # Kafka's offset of the first message in a file, by its path
         self._first_messages: dict[str, int] = {}  # and SeaweedMQ's
-        self._last: tuple[LogFile, Placed] | None = None  # the last message of one
+        self._without: dict[str, int] = {}  # before which byte of a file nothing has an offset of Kafka's
+        self._lasts: dict[str, tuple[LogFile, Last]] = {}
+        self._passed_over = PassedOver()
 
     async def refresh(self, folders: Sequence[Folder]) -> list[str]:
         """
@@ -82,16 +97,21 @@ class LogFiles:
         for path in gone:
             self._firsts.pop(path, None)
             self._first_messages.pop(path, None)
-        if self._last and self._last[0].path in gone:
-            self._last = None
+            self._without.pop(path, None)
+            self._lasts.pop(path, None)
 
-    async def first_offset(self, file: LogFile) -> int:
+    def report(self, folder: Folder) -> Report:
         """
-        Kafka's offset of its first message.
+        What forms tell of messages in this folder: those of others are passed over.
+        """
+        return self._passed_over.report(folder)
+
+    async def first_offset(self, file: LogFile) -> int | None:
+        """
+        Kafka's offset of its first message that has one; `None` where none has.
         """
         known = self._firsts.get(file.path)
-        if known is None:
-            placed = self._form.placed(await self._first_entry(file), file.folder.shift)
+        if known is None and (placed := await self._first_placed(file)):
             known = self._firsts[file.path] = placed.offset
         return known
 
@@ -103,35 +123,37 @@ class LogFiles:
             await self._first_entry(file)
         return self._first_messages[file.path]
 
-    async def last(self, file: LogFile) -> Placed:
+    async def last(self, file: LogFile) -> Last:
         """
-        Where its last message stands. Only what was added since the last look is read, or the last chunk.
+        Where it ends. Only what was added since the last look is read, or the last chunk, if a message of ours ends it.
         """
-        known = self._last
+        known = self._lasts.get(file.path)
         if known and known[0] == file:
             return known[1]
-        seen = known[0].size if known and known[0].path == file.path else 0
+        seen, before = (known[0].size, known[1].placed) if known else (0, None)
         try:
             entry = await self._last_entry(file, max(seen, file.last_chunk))
         except Malformed:
             if file.last_chunk <= seen:
                 raise
             entry = await self._last_entry(file, seen)  # somebody has put it together of other chunks
-        placed = self._form.placed(entry, file.folder.shift)
-        self._last = file, placed
-        return placed
+        placed = self._form.placed(entry, file.folder.shift, self.report(file.folder))
+        last = Last(entry.offset, placed or await self._last_placed(file, seen) or before)
+        self._lasts[file.path] = file, last
+        return last
 
     async def of(self, offset: int, ledger: Ledger | None = None) -> Sequence[LogFile]:
         """
-        The last file that begins with Kafka's offset or before it, and those behind it.
+        The last file that is known to begin with Kafka's offset or before it, and those behind it.
         """
         files = self.listed
         told = _told(files, offset, ledger) if ledger else ()
         low, high = 0, len(files)
         while high - low > 1:
             middle = next((place for place in told if low < place < high), (low + high) // 2)
-            if await self.first_offset(files[middle]) <= offset:
-                low = middle
+            aside, first = await self._first_that_tells(files[middle:high])
+            if first is not None and first <= offset:
+                low = middle + aside
             else:
                 high = middle
         return files[low:]
@@ -152,11 +174,44 @@ class LogFiles:
         """
         return await read_range(lambda *place: self._read(file, *place), start, file.size, self.range_bytes)
 
-    def ranges(self, file: LogFile, start: int = 0) -> AsyncIterator[MessageRange]:
+    def ranges(self, file: LogFile, start: int = 0) -> AsyncGenerator[MessageRange, None]:
         """
         All messages from a place on.
         """
         return read_ranges(lambda *place: self._read(file, *place), start, file.size, self.range_bytes)
+
+    async def _first_that_tells(self, files: Sequence[LogFile]) -> tuple[int, int | None]:
+        """
+        Which of these files says first what it begins with, and that.
+        """
+        for place, file in enumerate(files):
+            first = await self.first_offset(file)
+            if first is not None:
+                return place, first
+        return len(files), None
+
+    async def _first_placed(self, file: LogFile) -> Placed | None:
+        folder, report, without = file.folder, self.report(file.folder), self._without.get(file.path, 0)
+        if not without:
+            placed = self._form.placed(await self._first_entry(file), folder.shift, report)
+            if placed:
+                return placed
+        async with aclosing(self.ranges(file, without)) as ranges:
+            async for messages in ranges:
+                for found in self._form.walk(messages.entries(), folder.shift, report=report):
+                    return found
+        self._without[file.path] = file.size
+        return None
+
+    async def _last_placed(self, file: LogFile, start: int) -> Placed | None:
+        """
+        The last from this place on that has offsets of Kafka's.
+        """
+        folder, last, end = file.folder, None, EARLIEST_OFFSET
+        async for messages in self.ranges(file, start):
+            for last in self._form.walk(messages.entries(), folder.shift, end, self.report(folder)):
+                end = last.offset + last.span
+        return last
 
     async def _first_entry(self, file: LogFile) -> Entry:
         found = await read_range(lambda *place: self._read(file, *place), 0, file.size, _FIRST_BYTES)

@@ -5,7 +5,7 @@ A range begins where a message does, and has the whole messages of some bytes; w
 the range behind it. A message that is larger than that is a range of its own.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from typing import NamedTuple
 
 from twisted.internet.defer import Deferred
@@ -67,7 +67,7 @@ async def read_range(read: Read, start: int, size: int, range_bytes: int) -> Mes
     return MessageRange(start, data, whole)
 
 
-async def read_ranges(read: Read, start: int, size: int, range_bytes: int) -> AsyncIterator[MessageRange]:
+async def read_ranges(read: Read, start: int, size: int, range_bytes: int) -> AsyncGenerator[MessageRange, None]:
     """
     All ranges from this place on. While one is looked at, the next is on its way.
     """

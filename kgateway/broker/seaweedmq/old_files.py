@@ -54,7 +54,7 @@ class OldFiles:
         Whether there are any of which all is before the offset.
         """
         files = self._history.files
-        return len(files) > 1 and await self._history.first(files[1]) <= offset
+        return len(files) > 1 and await self._is_before(files[1], offset)
 
     def remove_before(self, offset: int) -> Deferred[None]:
         """
@@ -66,18 +66,33 @@ class OldFiles:
         await self._history.refresh()
         filer = await self._seaweed.filer()
         for file, following in pairwise(self._history.files):
-            if await self._history.first(following) > offset:
+            if not await self._is_before(following, offset):
                 break
             await filer.delete(file.path, demand=self._demand_ownership)
         await self._history.refresh()
 
+    async def _is_before(self, following: LogFile, offset: int) -> bool:
+        """
+        Whether all is before the offset that comes before this file. What has the last of Kafka's offsets never is: the
+        log goes on from there.
+        """
+        first = await self._history.first(following)
+        return first is not None and first <= offset
+
     async def _piece(self, file: LogFile, following: LogFile | None, limits: Limits, now_ms: int) -> Piece:
-        history, newest = self._history, None
-        end = await history.first(following) if following else (await history.end(EARLIEST_OFFSET)).offset
-        changed_ms = file.changed_s * _SECOND_MS
-        if limits.ms >= 0 and history.ledger and self._form.numbered:
-            ledger = history.ledger
-            newest = ledger.newest_between(max(await history.first(file), ledger.start), end)
-            if newest is None and end > ledger.start:
-                newest = now_ms  # nobody knows yet, so nothing goes
-        return Piece(file.size, end, NO_TIMESTAMP if newest is None else newest, changed_ms)
+        history = self._history
+        end = await history.first(following) if following else None
+        if end is None:
+            end = (await history.end(EARLIEST_OFFSET)).offset
+        newest = await self._newest(file, end, now_ms) if limits.ms >= 0 else None
+        return Piece(file.size, end, NO_TIMESTAMP if newest is None else newest, file.changed_s * _SECOND_MS)
+
+    async def _newest(self, file: LogFile, end: int, now_ms: int) -> int | None:
+        """
+        The largest timestamp in a file, as far as the ledger tells; `None` where records have none, or there are none.
+        """
+        ledger, first = self._history.ledger, await self._history.first(file)
+        if ledger is None or not self._form.numbered or first is None or first >= end:
+            return None
+        newest = ledger.newest_between(max(first, ledger.start), end)
+        return now_ms if newest is None and end > ledger.start else newest  # nobody knows yet, so nothing goes

@@ -126,10 +126,10 @@ class RangeReading:
         return decoded
 
     async def _read(self, wanted: _Wanted) -> Decoded:
-        (start, end, shift), form = wanted.mark, self._form
+        (start, end, shift), form, report = wanted.mark, self._form, self._files.report(wanted.file.folder)
         tail, found = Tail[Buffer](end), await self._files.range_at(wanted.file, start)
         async for piece in self.pieces(found):
-            for buffer in form.decode(piece, shift, tail.end):
+            for buffer in form.decode(piece, shift, tail.end, report):
                 for batch in batches(buffer):
                     tail.add(batch.data, batch.header.base_offset, batch.header.last_offset + 1)
             shift = form.shift_behind(piece, shift)

@@ -60,8 +60,8 @@ class PartitionFiles:
         """
         self._refresh()
         file = None if self._form.numbered else self._files.published_before(timestamp_ms)
-        first = result_of(self._files.first_offset(file)) if file else start
-        return self.windows(max(first, start), end)
+        first = result_of(self._files.first_offset(file)) if file else None
+        return self.windows(start if first is None else max(first, start), end)
 
     def _refresh(self) -> None:
         gone = result_of(self._files.refresh(self._folders))
@@ -83,19 +83,23 @@ class PartitionFiles:
         Gone where a file has vanished between these two, or before the first, and offsets with it.
         """
         first = result_of(self._files.first_offset(file))
-        if first > position and (not before or any(before < path < file.path for path in self._vanished)):
+        if (
+            first is not None
+            and first > position
+            and (not before or any(before < path < file.path for path in self._vanished))
+        ):
             raise Gone(position, Extent(first, max(first, end)))
 
     def _in(self, file: LogFile, position: int, end: int) -> Iterator[Window]:
         """
         What one file has of it. A batch may begin before the position; of records it is known which are not wanted.
         """
-        at, shift = 0, file.folder.shift
+        at, shift, report = 0, file.folder.shift, self._files.report(file.folder)
         behind = _BEGINNING if self._form.batched else position
         while at < file.size and position < end:
             found = result_of(self._files.range_at(file, at))
             entries = list(found.entries())
-            wanted = _from(position, batches(b"".join(self._form.decode(entries, shift, behind))))
+            wanted = _from(position, batches(b"".join(self._form.decode(entries, shift, behind, report))))
             at, shift = found.stop, self._form.shift_behind(entries, shift)
             if wanted:
                 position = behind = wanted[-1].header.last_offset + 1

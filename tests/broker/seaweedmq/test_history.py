@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import pytest
 from twisted.internet.defer import Deferred, gatherResults
+from twisted.logger import LogLevel, capturedLogs, formatEvent
 
 from kgateway.broker.seaweed.filer import Filer
 from kgateway.broker.seaweed.filer_files import NotThere
 from kgateway.broker.seaweed.seaweed import Seaweed
-from kgateway.broker.seaweedmq import log_files, range_reading
+from kgateway.broker.seaweedmq import log_files, passed_over, range_reading
 from kgateway.broker.seaweedmq.decoded_files import DecodedFiles
 from kgateway.broker.seaweedmq.folders import Folder
 from kgateway.broker.seaweedmq.forms.by_name import FORMS
@@ -52,6 +53,7 @@ class Partition:
     folder: str
     form: str = "batch"
     end: int = 0
+    others: int = 0
 
     def messages(self, count: int, size: int = 900) -> bytes:
         """
@@ -61,9 +63,17 @@ class Partition:
         for offset in range(self.end, self.end + count):
             batch = batch_of([Record(offset, 5, b"k", b"%d:" % offset + bytes(size))], base_offset=offset)
             (message,) = FORMS[self.form].encode(batch, offset, 0)
-            found.append(Entry(offset, NOW_NS + offset, message.key, bytes(message.value)))
+            found.append(Entry(offset + self.others, NOW_NS + offset, message.key, bytes(message.value)))
         self.end += count
         return framed(found)
+
+    def of_others(self, count: int, value: bytes = b"theirs") -> bytes:
+        """
+        What others have published there.
+        """
+        first = self.end + self.others
+        self.others += count
+        return framed(Entry(first + number, NOW_NS + self.end, b"key", value) for number in range(count))
 
     def write(self, number: int, *chunks: bytes) -> str:
         """
@@ -112,7 +122,15 @@ class Partition:
 def partition(
     request: pytest.FixtureRequest, small_ranges: None, seaweed: Seaweed, filer: Filer, folder: str
 ) -> Partition:
-    form = request.param
+    return partition_of(request.param, seaweed, filer, folder)
+
+
+@pytest.fixture
+def batched(small_ranges: None, seaweed: Seaweed, filer: Filer, folder: str) -> Partition:
+    return partition_of("batch", seaweed, filer, folder)
+
+
+def partition_of(form: str, seaweed: Seaweed, filer: Filer, folder: str) -> Partition:
     place = Folder(folder, 0, 0, 0, Range(0, 2520))
     return Partition(filer, History(seaweed, [place], FORMS[form], DecodedFiles(30_000), reactor), folder, form)
 
@@ -363,3 +381,92 @@ def test_offsets_of_others_go_on_in_another_range(
         return {folder.shift async for folder, piece in history.messages(0) if piece[0].offset}
 
     assert done(shifts()) == {100}
+
+
+def test_what_others_write_among_batches_is_passed_over(batched: Partition) -> None:
+    """
+    Wherever it is: behind batches, before them, alone in files, and larger than a range. Each of ours comes once.
+    """
+    large = b"x" * 2 * _RANGE
+    batched.write(1, batched.of_others(2))
+    batched.write(2, batched.messages(3), batched.of_others(1), batched.messages(20), batched.of_others(1, large))
+    batched.write(3, batched.of_others(3), batched.of_others(2, large))
+    batched.write(4, batched.of_others(30, b"y" * 900), batched.messages(9))
+    batched.write(5, batched.of_others(1))
+    history, end = batched.history, batched.end
+    for offset in range(0, end, 5):
+        assert batched.read_all(offset) == list(range(offset, end)), offset
+    assert done(history.start()) == 0
+    assert [done(history.first(file)) for file in history.files] == [0, 0, 23, 23, None]
+    (last,) = history.files[-1:]
+    assert done(history.end(0)) == (end, end + batched.others, (last.path, end + batched.others - 1), 0)
+
+
+def test_the_end_is_found_behind_what_others_write(batched: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Kafka's is that of the last batch there is, and SeaweedMQ's counts what others have written. What was looked at once
+    is not read again.
+    """
+    assert done(batched.history.end(77)) == (77, 0, None, 0)
+    path = batched.write(1, batched.of_others(2))
+    done(batched.history.refresh())
+    assert done(batched.history.end(77)) == (77, 2, (path, 0), 0)
+    assert done(batched.history.start()) is None
+    data = batched.messages(8), batched.of_others(1), batched.of_others(2)
+    batched.write(1, *data)
+    done(batched.history.refresh())
+    assert done(batched.history.end(0)) == (8, 13, (path, 0), 0)
+    assert done(batched.history.start()) == 0
+    for write, others in ((1, 14), (2, 15), (2, 16)):
+        before = sum(batched.history.sizes) if write == 1 else 0
+        batched.write(write, batched.of_others(1))
+        done(batched.history.refresh())
+        reads = batched.noted(monkeypatch)
+        end = done(batched.history.end(0))
+        assert (end.offset, end.next_message) == (8, others)
+        assert all(start >= before for start, _ in reads)
+        assert sum(stop - start for start, stop in reads) < len(data[0])
+
+
+def test_producers_are_found_among_what_others_write(batched: Partition) -> None:
+    one = batch_of([Record(0, 5, b"k", b"v")], base_offset=0, producer_id=7, producer_epoch=0, base_sequence=0)
+    ours = framed([Entry(1, NOW_NS, b"", bytes(one.data))])
+    batched.write(1, batched.of_others(1), ours, batched.of_others(1))
+    done(batched.history.refresh())
+    assert [header.producer_id for header in done(batched.history.producers(0, 1))] == [7]
+
+
+def test_what_others_write_is_told_once(batched: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    By its number, with the folder that it is in, whoever comes to it first; and not without end.
+    """
+    monkeypatch.setattr(passed_over, "_TOLD_MAX", 3)
+    with capturedLogs() as logs:
+        batched.write(1, batched.messages(3), batched.of_others(1), batched.messages(3), batched.of_others(1))
+        for _ in range(2):
+            done(batched.history.refresh())
+            assert done(batched.history.end(0)).offset == 6
+            assert batched.read_all(0) == list(range(6))
+            batched.history._ranges.forget([file.path for file in batched.history.files])
+            batched.history._files._forget([file.path for file in batched.history.files])
+        told = [formatEvent(event) for event in logs if event["log_level"] is LogLevel.warn]
+        assert len(told) == 2
+        for number in (3, 7):
+            start = f"message {number} of others in {batched.folder} is passed over: the value is no batch of Kafka's"
+            assert len([line for line in told if line.startswith(start)]) == 1
+        batched.write(2, batched.of_others(3), batched.messages(1))
+        assert batched.read_all(0) == list(range(7))
+    told = [formatEvent(event) for event in logs if event["log_level"] is LogLevel.warn]
+    assert ["of more nothing is said" in line for line in told] == [False, False, True]
+
+
+def test_a_damaged_batch_is_not_passed_over(batched: Partition) -> None:
+    """
+    Neither by who reads, nor as the end: what comes would get its offsets.
+    """
+    batched.write(1, batched.messages(3).replace(b"2:", b"3:"))
+    done(batched.history.refresh())
+    history = batched.history
+    for ask in (lambda: history.read(0, 2_000, True, 3), lambda: history.end(0), lambda: history.producers(0, 3)):
+        with pytest.raises(Malformed, match="the CRC is not that of the bytes"):
+            done(ask())

@@ -145,7 +145,7 @@ def test_who_looks_no_further_leaves_nothing_on_its_way() -> None:
         ranges = read_ranges(file.read, 0, len(file.data), 500)
         async for _ in ranges:
             break
-        await ranges.aclose()  # type: ignore[attr-defined]
+        await ranges.aclose()
 
     Deferred.fromCoroutine(look())
     file.coming[0].callback(None)

@@ -39,7 +39,7 @@ def opened(partition: IPartition) -> SeaweedMQPartition:
     return partition
 
 
-def written(partition: SeaweedMQPartition, count: int) -> list[int]:
+def written(partition: SeaweedMQPartition, count: int) -> list[int | None]:
     """
     Append batches of three records, each of which has a file of its own; with which offsets the files begin.
     """
@@ -49,7 +49,7 @@ def written(partition: SeaweedMQPartition, count: int) -> list[int]:
     return begins(partition)
 
 
-def begins(partition: SeaweedMQPartition) -> list[int]:
+def begins(partition: SeaweedMQPartition) -> list[int | None]:
     """
     With which offsets the files begin that the filer has.
     """

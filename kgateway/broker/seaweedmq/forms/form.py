@@ -121,8 +121,8 @@ class Form(ABC):
         """
         return shift
 
-    def placed(self, entry: Entry, shift: int = 0) -> Placed:
+    def placed(self, entry: Entry, shift: int = 0, report: Report = only_repeated) -> Placed | None:
         """
-        Where one message stands; Malformed where it is none of this form.
+        Where one message stands; `None` where it is left out.
         """
-        return next(self.walk([entry], shift, _LOWEST))
+        return next(self.walk([entry], shift, _LOWEST, report), None)
