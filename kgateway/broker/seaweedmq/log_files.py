@@ -5,12 +5,12 @@ A broker writes a file for each interval of its flushes, named after the second 
 to the newest. A file never changes otherwise; where the name is that of another file, its first chunk tells, or that it
 is smaller than it was. Which of Kafka's offsets a file begins with, only its first message says that has one; so it is
 found by bisection, beginning where the ledger says, and what was found out once is remembered. A file that does not say
-it, for others have written all that is in it, belongs to the one before it.
+it, for it is damaged there or others have written all that is in it, belongs to the one before it.
 """
 
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import NamedTuple
 
 from kgateway.broker.seaweed.filer_files import NotThere
@@ -185,9 +185,10 @@ class LogFiles:
         Which of these files says first what it begins with, and that.
         """
         for place, file in enumerate(files):
-            first = await self.first_offset(file)
-            if first is not None:
-                return place, first
+            with suppress(Malformed):
+                first = await self.first_offset(file)
+                if first is not None:
+                    return place, first
         return len(files), None
 
     async def _first_placed(self, file: LogFile) -> Placed | None:

@@ -470,3 +470,40 @@ def test_a_damaged_batch_is_not_passed_over(batched: Partition) -> None:
     for ask in (lambda: history.read(0, 2_000, True, 3), lambda: history.end(0), lambda: history.producers(0, 3)):
         with pytest.raises(Malformed, match="the CRC is not that of the bytes"):
             done(ask())
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_files_beside_a_damaged_one_are_read(partition: Partition, place: int) -> None:
+    """
+    Whatever offset is asked for, and by whichever of them it is looked for first; only who comes to the damage is told.
+    """
+    damaged = (b"\0\0\0\7nothing" + bytes(40))[place:]
+    for number in range(6):
+        whole = partition.messages(20)
+        partition.write(number, damaged + whole if number in (2, 3) else whole)
+    done(partition.history.refresh())
+    partition_end, partition.end = partition.end, 40
+    for offset in range(0, 40, 3):
+        assert partition.read_all(offset) == list(range(offset, 40)), offset
+    partition.end = partition_end
+    for offset in range(80, 120, 3):
+        assert partition.read_all(offset) == list(range(offset, 120)), offset
+    for offset in range(40, 80, 3):
+        with pytest.raises(Malformed):
+            done(partition.history.read(offset, 2_000, True, partition_end))
+
+
+def test_a_file_begins_with_its_first_message_whatever_comes_behind_it(partition: Partition) -> None:
+    """
+    Damage behind it is not looked at.
+    """
+    for number in range(4):
+        first, rest = partition.messages(1), partition.messages(19)
+        partition.write(number, first + b"\xff" + rest[1:] if number in (1, 2) else first + rest)
+    done(partition.history.refresh())
+    assert [done(partition.history.first(file)) for file in partition.history.files] == [0, 20, 40, 60]
+    for offset in (0, 20, 40):
+        assert _holds(done(partition.history.read(offset, 2_000, True, partition.end)), offset)
+        if offset:
+            with pytest.raises(Malformed, match="no message has"):
+                done(partition.history.read(offset + 1, 2_000, True, partition.end))
