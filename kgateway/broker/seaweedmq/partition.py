@@ -216,16 +216,17 @@ class SeaweedMQPartition(FiledPartition):
         in_flight = self._publishing.in_flight
         if in_flight.in_files_to(end.offset):
             self._look()
-        if in_flight.is_empty and end.offset > self.log_end:
+        if in_flight.is_empty and (end.offset > self.log_end or end.next_message > in_flight.next_message):
             Deferred.fromCoroutine(self._follow()).addErrback(self._not_followed)
 
     async def _follow(self) -> None:
         """
-        Take over what others have published, as far as it is in files.
+        Take over what others have published, as far as it is in files. Messages that have none of Kafka's offsets count
+        for those that are published next, too.
         """
         await self._link.history.refresh()
         end = await self._link.history.end(self.log_start)
-        if self.lost or end.offset <= self.log_end or not self._publishing.follow(end):
+        if self.lost or end.offset < self.log_end or not self._publishing.follow(end) or end.offset == self.log_end:
             return
         self.log_end = self._stored = self._safe = end.offset
         self._lately.begin_at(end.offset)

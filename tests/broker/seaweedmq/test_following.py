@@ -14,6 +14,7 @@ from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq import broker as broker_module
 from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
 from kgateway.broker.seaweedmq.forms.form import Message
+from kgateway.broker.seaweedmq.partition import SeaweedMQPartition
 from kgateway.broker.seaweedmq.topics import Topics
 from kgateway.broker.state_log import StateLog
 from kgateway.cluster.config import TopicConfig
@@ -21,7 +22,7 @@ from kgateway.cluster.view import NewTopic
 from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
-from tests.broker.behaviour import appended, batch, noted, refusal, result
+from tests.broker.behaviour import appended, batch, fetched, noted, offsets, refusal, result
 from tests.broker.seaweed.running import pause, until, wait
 from tests.broker.seaweedmq.published import Published
 from tests.broker.seaweedmq.starting import Start, running
@@ -166,6 +167,27 @@ def test_files_that_have_grown_are_looked_at(start: Start, cluster: DevCluster, 
         Published(cluster, name="t", namespace=namespace).publish([Message(b"k", b"one"), Message(b"k", b"two")])
         news()
         until(lambda: partition.high_watermark == 2)
+
+
+def test_what_others_publish_among_batches_is_counted(
+    start: Start, cluster: DevCluster, namespace: str, news: News
+) -> None:
+    """
+    It has no offset of Kafka's, and what is published next comes behind it, by the same stream.
+    """
+    with running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("t", 1, BATCHES)))
+        partition = broker.partition(topic.id, 0)
+        assert isinstance(partition, SeaweedMQPartition)
+        appended(partition, batch(3))
+        stream = partition._publishing._sending
+        Published(cluster, name="t", namespace=namespace).publish([Message(b"k", b"one"), Message(b"k", b"two")])
+        news()
+        until(lambda: partition._publishing.in_flight.next_message == 3)
+        assert partition.high_watermark == partition.log_end == 3
+        assert appended(partition, batch(2)).base_offset == 3
+        assert partition._publishing._sending is stream
+        assert offsets(fetched(partition, 0)) == [0, 3]
 
 
 def test_what_is_changed_here_is_no_news(start: Start, news: News) -> None:
