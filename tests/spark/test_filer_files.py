@@ -320,15 +320,28 @@ def test_damage_is_told_with_its_place(plain: Written, served: Served, what: str
         offsets_in(logs(served), 0, 30)
 
 
-def test_a_message_of_another_form(served: Served) -> None:
+def test_a_damaged_batch(served: Served) -> None:
     """
     It is told by its number.
     """
     written = thirty(Written(served.root, "batch"))
-    written.form = FORMS["plain"]
     path = written.write(3, batch(30, 1))
+    path.write_bytes(path.read_bytes()[:-3] + b"\xff" + path.read_bytes()[-2:])
     with pytest.raises(Unreadable, match=rf"{path.name} is damaged at message 15: the value is no batch of Kafka's"):
         offsets_in(logs(served), 20, 31)
+
+
+def test_messages_of_another_form(served: Served) -> None:
+    """
+    They are passed over, as a gateway does: before batches and behind them.
+    """
+    written = Written(served.root, "batch")
+    for number, form in enumerate(("plain", "batch", "plain", "batch", "plain")):
+        written.form = FORMS[form]
+        written.write(number, batch(number // 2 * 5, 5))
+    assert logs(served).extents([ORDERS]) == {ORDERS: Extent(0, 10)}
+    assert offsets_in(logs(served), 0, 10) == list(range(10))
+    assert offsets_in(logs(served), 7, 9) == [7, 8]
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,10 @@ class PartitionFiles:
     def _read(self, position: int, end: int) -> Iterator[Window]:
         before = ""
         for file in result_of(self._files.of(position)):
-            self._check_whole(before, file, position, end)
+            first = result_of(self._files.first_offset(file))
+            if first is None:
+                continue  # others have written all that is in it
+            self._check_whole(before, file, first, position, end)
             for window in self._in(file, position, end):
                 position = window.next_offset
                 yield window
@@ -78,16 +81,11 @@ class PartitionFiles:
                 return
             before = file.path
 
-    def _check_whole(self, before: str, file: LogFile, position: int, end: int) -> None:
+    def _check_whole(self, before: str, file: LogFile, first: int, position: int, end: int) -> None:
         """
         Gone where a file has vanished between these two, or before the first, and offsets with it.
         """
-        first = result_of(self._files.first_offset(file))
-        if (
-            first is not None
-            and first > position
-            and (not before or any(before < path < file.path for path in self._vanished))
-        ):
+        if first > position and (not before or any(before < path < file.path for path in self._vanished)):
             raise Gone(position, Extent(first, max(first, end)))
 
     def _in(self, file: LogFile, position: int, end: int) -> Iterator[Window]:
