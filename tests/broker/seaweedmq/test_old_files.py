@@ -16,7 +16,7 @@ from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import NewTopic
 from kgateway.interfaces import IPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.broker.behaviour import appended, batch, fetched, offsets, refusal, result
+from tests.broker.behaviour import START_MS, appended, batch, fetched, offsets, refusal, result
 from tests.broker.seaweed.cluster import done
 from tests.broker.seaweed.running import pause, until, wait
 from tests.broker.seaweedmq.published import Published
@@ -90,6 +90,45 @@ def test_the_newest_file_stays(start: Start) -> None:
         partition = opened(broker.partition(broker.view().topics["t"].id, 0))
         assert (partition.log_start, partition.log_end) == (6, 6)
         assert appended(partition, batch()).base_offset == 6
+
+
+def test_the_file_of_the_last_batch_stays(start: Start, cluster: DevCluster, namespace: str) -> None:
+    """
+    Where others have written all that is in newer ones, which say nothing of where Kafka's offsets go on.
+    """
+    with running(start) as broker:
+        partition = made(broker)
+        written(partition, 2)
+        for _ in range(2):
+            Published(cluster, name="t", namespace=namespace).publish([Message(b"k", b"theirs")])
+            pause(_FLUSHED_S)
+        assert begins(partition) == [0, 3, None, None]
+        assert result(partition.delete_before(6)) == 6
+        until(lambda: begins(partition) == [3, None, None])
+        result(partition.expire())
+        assert begins(partition) == [3, None, None]
+        assert appended(partition, batch()).base_offset == 6
+    with running(start) as broker:
+        partition = opened(broker.partition(broker.view().topics["t"].id, 0))
+        assert (partition.log_start, partition.log_end) == (6, 7)
+
+
+def test_files_of_others_go_with_those_around_them(start: Start, cluster: DevCluster, namespace: str) -> None:
+    """
+    They have no timestamps of Kafka's, and are as old as they are.
+    """
+    with running(start) as broker:
+        partition = made(broker, **{"retention.ms": "1000"})
+        written(partition, 1)
+        Published(cluster, name="t", namespace=namespace).publish([Message(b"k", b"theirs")])
+        pause(_FLUSHED_S)
+        appended(partition, batch(3, timestamp=START_MS + 1_000))
+        until(lambda: settled_to(partition) == 6)
+        assert begins(partition) == [0, 3, 3]
+        partition._now_ms = lambda: START_MS + 1_500  # years from now, by which others have written
+        result(partition.expire())
+        assert partition.log_start == 3
+        until(lambda: begins(partition) == [3])
 
 
 def test_old_files_go_one_by_one(start: Start) -> None:

@@ -5,6 +5,8 @@ A gateway ends, and another one finds all of it in the cluster.
 import pytest
 from twisted.internet.defer import CancelledError
 
+from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweedmq.forms.form import Message
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import group
 from kgateway.cluster.partition import EpochEnd
@@ -24,6 +26,7 @@ from tests.broker.behaviour import (
     stored,
 )
 from tests.broker.seaweed.running import pause
+from tests.broker.seaweedmq.published import Published
 from tests.broker.seaweedmq.starting import Start, running
 
 WAITS_S = 1.5  # longer than a gateway that waits takes to ask again
@@ -63,6 +66,29 @@ def test_records_are_there_again(form: str, start: Start) -> None:
         assert broker.partition(after.id, 0).log_end == 0
     with running(start) as broker:
         assert broker.partition(before.id, 1).log_end == 7
+
+
+def test_what_others_publish_among_batches_is_passed_over(start: Start, cluster: DevCluster, namespace: str) -> None:
+    """
+    Before batches, between them, and as the last that there is: each of ours is there, and no offset is given twice.
+    """
+    theirs = [Message(b"key", b"theirs"), Message(b"", b"")]
+    with running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("t", 1, config("batch"))))
+        others = Published(cluster, name="t", namespace=namespace)
+        others.publish(theirs)
+        assert appended(broker.partition(topic.id, 0), sequenced(0, 3)).base_offset == 0
+        others.publish(theirs)
+        assert appended(broker.partition(topic.id, 0), sequenced(3, 3)).base_offset == 3
+    for number in range(2):
+        others.publish(theirs)
+        with running(start) as broker:
+            partition = broker.partition(topic.id, 0)
+            assert (partition.log_start, partition.log_end, partition.high_watermark) == (0, 6 + number, 6 + number)
+            assert [offset for offset in range(6 + number) if not offsets(fetched(partition, offset))] == []
+            assert appended(partition, sequenced(3, 3)).base_offset == 3
+            assert appended(partition, batch()).base_offset == 6 + number
+            assert offsets(fetched(partition, 0))[:2] == [0, 3]
 
 
 @FORMS

@@ -66,3 +66,28 @@ def test_records_of_others_and_ours_are_all_there(cluster: DevCluster, gateway: 
     found = all_values(gateway, place)
     assert found[:2] == [b"a", b"theirs"]
     assert set(found[2:]) == {b"b"}  # once, or what was refused is there, too
+
+
+def test_what_is_no_batch_is_passed_over(cluster: DevCluster, gateway: Gateway) -> None:
+    """
+    While the gateway runs, when its broker is killed behind it, and by the next gateway; each message is named.
+    """
+    place = made(gateway, "batch"), 0
+    others = Published(cluster, name=place[0])
+    with Client(gateway.port) as client:
+        produce_until_taken(client, place, b"a")
+        others.publish([Message(b"key", b"theirs")])
+        produce_until_taken(client, place, b"b")
+        others.publish([Message(b"key", b"theirs"), Message(b"key", b"theirs")])
+        cluster.broker.kill()
+        cluster.start_broker()
+        produce_until_taken(client, place, b"c")
+    others.publish([Message(b"key", b"theirs")])
+    assert all_values(gateway, place) == [b"a", b"b", b"c"]
+    gateway.stop()
+    gateway.start()
+    with Client(gateway.port) as client:
+        produce_until_taken(client, place, b"d")
+    assert all_values(gateway, place) == [b"a", b"b", b"c", b"d"]
+    assert not gateway.tracebacks()
+    assert f"message 1 of others in {others.folder} is passed over" in gateway.log
