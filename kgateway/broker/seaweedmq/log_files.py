@@ -151,9 +151,9 @@ class LogFiles:
         low, high = 0, len(files)
         while high - low > 1:
             middle = next((place for place in told if low < place < high), (low + high) // 2)
-            aside, first = await self._first_that_tells(files[middle:high])
+            first = await self._first_told(files[middle:high])
             if first is not None and first <= offset:
-                low = middle + aside
+                low = middle
             else:
                 high = middle
         return files[low:]
@@ -180,16 +180,16 @@ class LogFiles:
         """
         return read_ranges(lambda *place: self._read(file, *place), start, file.size, self.range_bytes)
 
-    async def _first_that_tells(self, files: Sequence[LogFile]) -> tuple[int, int | None]:
+    async def _first_told(self, files: Sequence[LogFile]) -> int | None:
         """
-        Which of these files says first what it begins with, and that.
+        Kafka's offset with which the first of these files begins that says it.
         """
-        for place, file in enumerate(files):
+        for file in files:
             with suppress(Malformed):
                 first = await self.first_offset(file)
                 if first is not None:
-                    return place, first
-        return len(files), None
+                    return first
+        return None
 
     async def _first_placed(self, file: LogFile) -> Placed | None:
         folder, report, without = file.folder, self.report(file.folder), self._without.get(file.path, 0)

@@ -398,6 +398,8 @@ def test_what_others_write_among_batches_is_passed_over(batched: Partition) -> N
         assert batched.read_all(offset) == list(range(offset, end)), offset
     assert done(history.start()) == 0
     assert [done(history.first(file)) for file in history.files] == [0, 0, 23, 23, None]
+    paths = [file.path for file in history.files]
+    assert [done(history.path_of(offset)) for offset in (0, 22, 23, 31)] == [paths[1], paths[1], paths[3], paths[3]]
     (last,) = history.files[-1:]
     assert done(history.end(0)) == (end, end + batched.others, (last.path, end + batched.others - 1), 0)
 
@@ -426,6 +428,31 @@ def test_the_end_is_found_behind_what_others_write(batched: Partition, monkeypat
         assert (end.offset, end.next_message) == (8, others)
         assert all(start >= before for start, _ in reads)
         assert sum(stop - start for start, stop in reads) < len(data[0])
+
+
+def test_a_file_in_which_others_have_written_all_is_looked_through_once(
+    batched: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    What is added to it is looked at; and all of it, if it is another one.
+    """
+
+    def first() -> int | None:
+        done(batched.history.refresh())
+        return done(batched.history.first(batched.history.files[0]))
+
+    data = batched.of_others(50)
+    path = batched.write(1, data)
+    assert first() is None
+    reads = batched.noted(monkeypatch)
+    assert first() is None
+    assert reads == []
+    batched.write(1, batched.of_others(1))
+    assert first() is None
+    assert {start for start, _ in reads} == {len(data)}
+    wait(batched.filer.delete(path))
+    batched.write(1, batched.messages(1, 10))
+    assert first() == 0
 
 
 def test_producers_are_found_among_what_others_write(batched: Partition) -> None:

@@ -122,13 +122,14 @@ def test_files_of_others_go_with_those_around_them(start: Start, cluster: DevClu
         written(partition, 1)
         Published(cluster, name="t", namespace=namespace).publish([Message(b"k", b"theirs")])
         pause(_FLUSHED_S)
+        written(partition, 1)
         appended(partition, batch(3, timestamp=START_MS + 1_000))
-        until(lambda: settled_to(partition) == 6)
-        assert begins(partition) == [0, 3, 3]
-        partition._now_ms = lambda: START_MS + 1_500  # years from now, by which others have written
+        until(lambda: settled_to(partition) == 9)
+        assert begins(partition) == [0, 3, 3, 6]
+        partition._now_ms = lambda: START_MS + 1_500  # long after others have written
         result(partition.expire())
-        assert partition.log_start == 3
-        until(lambda: begins(partition) == [3])
+        assert partition.log_start == 6
+        until(lambda: begins(partition) == [6])
 
 
 def test_old_files_go_one_by_one(start: Start) -> None:
