@@ -229,6 +229,26 @@ def test_both_produce_at_once(ours: Confluent, theirs: Confluent, name: str) -> 
     assert values(theirs, name) == found
 
 
+def test_what_the_go_gateway_writes_among_batches_is_passed_over(
+    kafka: Kafka, ours: Confluent, theirs: Confluent, name: str
+) -> None:
+    """
+    Between batches and behind them, and after the gateway has started again.
+    """
+    ours.create_topic(name, 1, {"seaweedmq.format": "batch"})
+    shown(theirs, name, 1)
+    for number in range(0, 6, 3):
+        assert ours.send(name, rows(number, 3)) == [number, number + 1, number + 2]
+        theirs.send(name, rows(0, 1))
+    assert read(ours, name, 6) == rows(0, 6)
+    kafka.stop()
+    kafka.start()
+    again = Confluent(kafka.bootstrap)
+    shown(again, name, 1)
+    assert again.send(name, rows(6, 3)) == [6, 7, 8]
+    assert read(again, name, 9) == rows(0, 9)
+
+
 @pytest.mark.parametrize(
     "row",
     [

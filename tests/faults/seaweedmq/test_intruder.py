@@ -27,12 +27,12 @@ def gateway(cluster: DevCluster, tmp_path: Path) -> Iterator[Gateway]:
         found.end()
 
 
-def made(gateway: Gateway, form: str) -> str:
+def made(gateway: Gateway, form: str, acks: str = "held") -> str:
     """
     The name of a new topic of one partition.
     """
     name = f"intruded-{form}-{uuid4().hex[:8]}"
-    gateway.create(name, 1, "held", form)
+    gateway.create(name, 1, acks, form)
     return name
 
 
@@ -68,11 +68,12 @@ def test_records_of_others_and_ours_are_all_there(cluster: DevCluster, gateway: 
     assert set(found[2:]) == {b"b"}  # once, or what was refused is there, too
 
 
-def test_what_is_no_batch_is_passed_over(cluster: DevCluster, gateway: Gateway) -> None:
+@pytest.mark.parametrize("acks", ["held", "flushed"])
+def test_what_is_no_batch_is_passed_over(cluster: DevCluster, gateway: Gateway, acks: str) -> None:
     """
     While the gateway runs, when its broker is killed behind it, and by the next gateway; each message is named.
     """
-    place = made(gateway, "batch"), 0
+    place = made(gateway, "batch", acks), 0
     others = Published(cluster, name=place[0])
     with Client(gateway.port) as client:
         produce_until_taken(client, place, b"a")
