@@ -163,11 +163,9 @@ class ChainFolder:
         return int(found)
 
     async def _object(self, entry: Entry, path: str, timeout_s: float) -> ChainObject:
-        if not entry.chunks:
-            return decoded(entry.content, path)
-        size = entry.attributes.file_size
         try:
-            data = await self._filer.files.read(path, 0, size, timeout_s)
+            data = await self._filer.content_of(path, entry, timeout_s)
         except (RpcError, FilerRefused) as error:
+            size = entry.attributes.file_size
             raise ChainDamaged(f"{path} is there, but its {size} bytes cannot be read: {error}") from error
         return decoded(data, path)

@@ -1,5 +1,6 @@
 """
-A filer: the entries of its folders. A small file has its bytes in its entry.
+A filer: the entries of its folders. A small file has its bytes in its entry, where it was written through this module;
+SeaweedFS's own tools put the bytes of small files into volumes, too.
 
 Nothing is ever to be created below a file: the filer would make a folder of that.
 """
@@ -95,6 +96,20 @@ class Filer:
         """
         return self._repeated(lambda seconds: self._entry(path, seconds), timeout_s)
 
+    def content(self, path: str) -> Deferred[bytes | None]:
+        """
+        The bytes of a small file, wherever they are; `None` where there is no file.
+        """
+        return Deferred.fromCoroutine(self._content(path))
+
+    async def content_of(self, path: str, entry: Entry, timeout_s: float = _ALL_S) -> bytes:
+        """
+        The same, of an entry that was found.
+        """
+        if is_inside(entry):
+            return entry.content
+        return await self.files.read(path, 0, entry.attributes.file_size, timeout_s)
+
     def now_ns(self) -> Deferred[int]:
         """
         The time by the filer's clock: all that it has done before has an earlier one in its feed.
@@ -178,6 +193,10 @@ class Filer:
             raise _of(path, error) from error
         return found.entry
 
+    async def _content(self, path: str) -> bytes | None:
+        entry = await self.entry(path)
+        return await self.content_of(path, entry) if entry else None
+
     async def _now_ns(self, seconds: float) -> int:
         found = await self.channel.call(_LOOK_UP, LookupDirectoryEntryRequest(directory="/"), seconds)
         return found.log_ts_ns
@@ -241,6 +260,13 @@ class Filer:
             await self.channel.call(_RENAME, request, _ANSWER_S)
         except RpcError as error:
             raise _of(path, error) from error
+
+
+def is_inside(entry: Entry) -> bool:
+    """
+    Whether the bytes of a file are in its entry. SeaweedMQ's brokers find those of small files only there.
+    """
+    return bool(entry.content) or not entry.chunks
 
 
 def _of(path: str, error: RpcError) -> Exception:

@@ -36,9 +36,9 @@ class Beside:
         Under which epochs it was written.
         """
         epochs = Epochs()
-        entry = await (await self._seaweed.filer()).entry(f"{self._folder}/{EPOCH_FILE}")
-        if entry:
-            epochs.read(entry.content)
+        content = await (await self._seaweed.filer()).content(f"{self._folder}/{EPOCH_FILE}")
+        if content is not None:
+            epochs.read(content)
         return epochs
 
     async def keep_epochs(self, epochs: Epochs) -> None:
@@ -52,12 +52,12 @@ class Beside:
         Before which offset all records are deleted; a FilerRefused where nobody can tell.
         """
         path = f"{self._folder}/{_LOG_START}"
-        entry = await (await self._seaweed.filer()).entry(path)
-        if entry is None:
+        content = await (await self._seaweed.filer()).content(path)
+        if content is None:
             return EARLIEST_OFFSET
-        if not _OFFSET.fullmatch(entry.content):
+        if not _OFFSET.fullmatch(content):
             raise FilerRefused(path, "has no offset; write the one with which the log begins, in digits, or remove it")
-        return int(entry.content)
+        return int(content)
 
     async def keep_log_start(self, offset: int) -> None:
         """
@@ -73,7 +73,7 @@ class Beside:
         for entry in reversed(await filer.all_entries(self._folder)):
             named = _SNAPSHOT.fullmatch(entry.name)
             if named and int(named[1]) <= end:
-                data = await filer.files.read(f"{self._folder}/{entry.name}", 0, entry.attributes.file_size)
+                data = await filer.content_of(f"{self._folder}/{entry.name}", entry)
                 if producer_snapshots.read(data, producers, now_ms):
                     return int(named[1])
         return EARLIEST_OFFSET

@@ -29,7 +29,8 @@ async def repair_counters(filer: Filer, folder: str, end: End) -> None:
     if end.last_file:
         await _repair_file(filer, *end.last_file, next_message - 1)
     checkpoint = await filer.entry(f"{folder}/{CHECKPOINT}")
-    before = _offset(checkpoint.content) if checkpoint else _NONE  # it is first written after some seconds
+    # It is first written after some seconds; and a broker finds what it says only inside its entry.
+    before = _offset(checkpoint.content) if checkpoint else _NONE
     if before == next_message - 1:
         return
     _log.info(

@@ -95,13 +95,14 @@ class ExportedOffsets:
         return f"{self._folder}/{key.group}/{key.topic}/{key.partition}/{_FILE}"
 
     async def _below(self, folder: str) -> Any:
-        for entry in await (await self._seaweed.filer()).all_entries(folder):
+        filer = await self._seaweed.filer()
+        for entry in await filer.all_entries(folder):
             path = f"{folder}/{entry.name}"
             if entry.is_directory:
                 async for row in self._below(path):
                     yield row
             elif entry.name == _FILE:
-                for row in self._row(path, entry.content):
+                for row in self._row(path, await filer.content_of(path, entry)):
                     yield row
 
     def _row(self, path: str, content: bytes) -> Iterator[tuple[str, KeyValue]]:

@@ -28,11 +28,11 @@ class KeptConfigs:
         """
         What is set; FilerRefused where the file cannot be read.
         """
-        entry = await (await self._seaweed.filer()).entry(self._path)
-        if entry is None:
+        content = await (await self._seaweed.filer()).content(self._path)
+        if content is None:
             return {}
         try:
-            return config_lines.read(entry.content)
+            return config_lines.read(content)
         except config_lines.Damaged:
             raise FilerRefused(
                 self._path, "is damaged; remove it, and nothing is set for any group or broker"

@@ -49,8 +49,8 @@ class StateTopics:
         """
         found: list[Stored] = []
         for folder in await self._filer.all_entries(self._folder):
-            entry = await self._filer.entry(f"{self._folder}/{folder.name}/{KEPT}")
-            found += [Stored(folder.name, read_kept_topic(entry.content))] if entry else []
+            content = await self._filer.content(f"{self._folder}/{folder.name}/{KEPT}")
+            found += [] if content is None else [Stored(folder.name, read_kept_topic(content))]
         return found
 
     def stored(self, topic: Topic) -> Stored:

@@ -7,6 +7,7 @@ file of ours beside.
     /topics/kafka/.meta/kgateway/         what is of no topic: owners, configs of groups, states of coordinators
 
 A topic without a file of ours was made by others. It is shown as what it is, and gets its file when it is first seen.
+One that was restored with SeaweedFS's tools gets both files written anew then, for brokers read them only like that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,8 @@ from typing import NamedTuple
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
+from kgateway.broker.seaweed.filer import is_inside
+from kgateway.broker.seaweed.protos.filer_pb2 import Entry
 from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
 from kgateway.broker.seaweed.retrying import Demand, demand_nothing
 from kgateway.broker.seaweed.seaweed import Seaweed
@@ -48,6 +51,7 @@ class Seen(NamedTuple):
 
     stored: Stored
     is_kept: bool
+    apart: Mapping[str, bytes]  # files of it that have their bytes not in their entries, by name
 
 
 class Topics:
@@ -94,10 +98,14 @@ class Topics:
         """
         A topic; `None` where there is none. One that others made gets its file.
         """
-        seen = await self.seen(name)
-        if seen is None or seen.is_kept:
-            return seen and seen.stored
-        filer, stored = await self._seaweed.filer(), seen.stored
+        filer, seen = await self._seaweed.filer(), await self.seen(name)
+        if seen is None:
+            return None
+        stored = seen.stored
+        for file, content in seen.apart.items():
+            await filer.write(f"{self.folder(name)}/{file}", content, self._demand_ownership)
+        if seen.is_kept:
+            return stored
         path, entry = f"{self.folder(name)}/{KEPT}", filer.small_file(stored.kept.written())
         if not await filer.create(path, entry, only_if_absent=True):
             return await self.find(name)  # somebody has seen it at the same time
@@ -108,26 +116,27 @@ class Topics:
         """
         A topic as it is there, and nothing is changed; `None` where there is none.
         """
-        filer = await self._seaweed.filer()
-        kept = await filer.entry(f"{self.folder(name)}/{KEPT}")
-        conf = await filer.entry(f"{self.folder(name)}/{TOPIC_CONF}")
-        if conf is None:
+        entries = {file: await self._entry(name, file) for file in (KEPT, TOPIC_CONF)}
+        if entries[TOPIC_CONF] is None:
             return None
-        told = read_topic_conf(conf.content)
-        if kept:
-            return Seen(Stored(name, read_kept_topic(kept.content)), True)
+        filer, folder = await self._seaweed.filer(), self.folder(name)
+        found = {file: await filer.content_of(f"{folder}/{file}", entry) for file, entry in entries.items() if entry}
+        apart = {file: found[file] for file, entry in entries.items() if entry and not is_inside(entry)}
+        told = read_topic_conf(found[TOPIC_CONF])
+        if KEPT in found:
+            return Seen(Stored(name, read_kept_topic(found[KEPT])), True, apart)
         # What has columns is read as records, be they written by others.
         form = "record" if told.HasField("message_record_type") else "plain"
         stretches = tuple(Stretch(part, 0, 0) for part in ranges_of(told))
         configs = {**FORMS[form].needs, FORMAT: form}
         kept_topic = KeptTopic(Uuid.random(), (Generation(generation_of(told), stretches),), configs, found=True)
-        return Seen(Stored(name, kept_topic), False)
+        return Seen(Stored(name, kept_topic), False, apart)
 
     async def is_there(self, name: str) -> bool:
         """
         Whether there is a topic of this name.
         """
-        return await (await self._seaweed.filer()).entry(f"{self.folder(name)}/{TOPIC_CONF}") is not None
+        return await self._entry(name, TOPIC_CONF) is not None
 
     async def create(self, topic_id: Uuid, new: NewTopic, configs: Mapping[str, str]) -> Stored:
         """
@@ -154,9 +163,9 @@ class Topics:
         """
         Whether somebody else has given the topic another number of partitions.
         """
-        conf = await (await self._seaweed.filer()).entry(f"{self.folder(stored.name)}/{TOPIC_CONF}")
+        conf = await (await self._seaweed.filer()).content(f"{self.folder(stored.name)}/{TOPIC_CONF}")
         known = {generation.unix_time_ns for generation in stored.kept.generations}
-        return conf is not None and generation_of(read_topic_conf(conf.content)) not in known
+        return conf is not None and generation_of(read_topic_conf(conf)) not in known
 
     async def take_over(self, stored: Stored, ends: Sequence[int]) -> Stored:
         """
@@ -197,6 +206,9 @@ class Topics:
         await self.messaging.drop(name, assignments)
         filer = await self._seaweed.filer()
         await filer.delete(self.folder(name), recursive=True, demand=self._demand_ownership)
+
+    async def _entry(self, name: str, file: str) -> Entry | None:
+        return await (await self._seaweed.filer()).entry(f"{self.folder(name)}/{file}")
 
     async def _configure(self, name: str, count: int, form: Form) -> Sequence[BrokerPartitionAssignment]:
         ring_ranges(count)  # refuses a number that no ring has room for

@@ -6,7 +6,7 @@ import pytest
 from twisted.internet.defer import CancelledError, gatherResults
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.seaweed.filer import Filer, is_inside
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry
 from kgateway.broker.seaweed.refused import FilerRefused
@@ -41,6 +41,19 @@ def test_a_file_has_the_bytes_that_were_written_last(filer: Filer, folder: str) 
         wait(filer.write(path, content))
         assert _content(filer, path) == content
         assert wait(filer.files.read(path, 0, 100)) == content
+
+
+def test_the_bytes_of_a_small_file_are_found_wherever_they_are(filer: Filer, folder: str) -> None:
+    """
+    In its entry, or in a volume, where the filer puts what is sent by HTTP.
+    """
+    wait(filer.write(f"{folder}/inside", b"in the entry"))
+    wait(filer.files.put(f"{folder}/apart", b"in a volume"))
+    wait(filer.files.put(f"{folder}/empty", b""))
+    entries = {entry.name: is_inside(entry) for entry in wait(filer.entries(folder))}
+    assert entries == {"inside": True, "apart": False, "empty": True}
+    found = [wait(filer.content(f"{folder}/{name}")) for name in ("inside", "apart", "empty", "none")]
+    assert found == [b"in the entry", b"in a volume", b"", None]
 
 
 def test_only_one_of_many_creates_what_is_absent(filer: Filer, folder: str) -> None:

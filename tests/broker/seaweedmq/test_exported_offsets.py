@@ -4,6 +4,8 @@ Offsets in the files of the Go gateway.
 
 import json
 
+import pytest
+
 from kgateway.broker.seaweed.filer import Filer
 from kgateway.groups.coding import decoded, encoded
 from kgateway.groups.rows import Row
@@ -30,13 +32,17 @@ def test_commits_are_written_for_the_go_gateway(start: Start, filer: Filer, name
         until(lambda: wait(filer.entry(path)) is None)
 
 
-def test_offsets_of_the_go_gateway_are_taken_over_once(start: Start, filer: Filer, namespace: str) -> None:
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_offsets_of_the_go_gateway_are_taken_over_once(
+    is_restored: bool, start: Start, filer: Filer, namespace: str
+) -> None:
     """
-    A cluster without groups of ours begins with what the Go gateway has kept; from then on our own decide.
+    A cluster without groups of ours begins with what the Go gateway has kept, also where that was restored by HTTP;
+    from then on our own decide.
     """
     path = f"/topics/{namespace}/.meta/consumer_offsets/team/billing/orders/3/offset"
     told = {"type": "offset", "value": 42, "committed_at": 7, "metadata": "x"}
-    wait(filer.write(path, json.dumps(told).encode()))
+    wait((filer.files.put if is_restored else filer.write)(path, json.dumps(told).encode()))
     wait(filer.write(f"/topics/{namespace}/.meta/consumer_offsets/g/orders/none/offset", b"{}"))
     key = OffsetCommitKey(group="team/billing", topic="orders", partition=3)
     for _ in range(2):

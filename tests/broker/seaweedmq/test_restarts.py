@@ -6,6 +6,7 @@ import pytest
 from twisted.internet.defer import CancelledError
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.filer import Filer, is_inside
 from kgateway.broker.seaweedmq.forms.form import Message
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import group
@@ -25,7 +26,7 @@ from tests.broker.behaviour import (
     sequenced,
     stored,
 )
-from tests.broker.seaweed.running import pause
+from tests.broker.seaweed.running import pause, wait
 from tests.broker.seaweedmq.published import Published
 from tests.broker.seaweedmq.starting import Start, running
 
@@ -225,3 +226,39 @@ def test_who_waits_can_be_stopped(start: Start) -> None:
     pause(WAITS_S)
     with running(start) as third:
         assert third.view().topics["t"].partitions[0].leader_epoch == epoch + 1
+
+
+def test_small_files_are_read_wherever_their_bytes_are(start: Start, filer: Filer, namespace: str) -> None:
+    """
+    What is restored by HTTP has its bytes in volumes, also a small file. A gateway that comes to own the topics moves
+    those of a topic's two files into their entries: brokers of SeaweedMQ find them only there.
+    """
+    at = f"/topics/{namespace}"
+    inside = [f"{at}/t/topic.conf", f"{at}/t/kgateway.json"]
+    beside = [f"{at}/t/.kgateway/0/{name}" for name in ("leader-epoch-checkpoint", "log-start-offset")]
+    with running(start) as broker:
+        before = result(broker.create_topic(NewTopic("t", 1, config("batch"))))
+        epoch = broker.partition(before.id, 0).leader_epoch
+        appended(broker.partition(before.id, 0), batch(3))
+    with running(start) as broker:
+        partition = broker.partition(before.id, 0)
+        appended(partition, batch(2))
+        assert result(partition.delete_before(2)) == 2
+        result(broker.change_config(group("g"), lambda _: {"consumer.session.timeout.ms": "50000"}))
+        noted(broker.coordinator(Resource.GROUP, "g"), [(b"key", b"value")])
+    states = f"{at}/.meta/kgateway/state/__consumer_offsets/kgateway.json"
+    for path in (*inside, *beside, f"{at}/.meta/kgateway/configs", states):
+        content = wait(filer.content(path))
+        assert content, path
+        wait(filer.files.put(path, content))
+    with running(start) as broker:
+        assert broker.view().topics["t"].id == before.id
+        partition = broker.partition(before.id, 0)
+        assert (partition.log_start, partition.log_end) == (2, 5)
+        assert partition.epoch_end(epoch) == EpochEnd(epoch, 3)
+        assert broker.view().overrides == {group("g"): {"consumer.session.timeout.ms": "50000"}}
+        replayed = result(broker.coordinator(Resource.GROUP, "g").replay())
+        assert [pair for piece in replayed for pair in piece] == [(b"key", b"value")]
+        assert appended(partition, batch()).base_offset == 5
+    entries = [wait(filer.entry(path)) for path in inside]
+    assert [entry is not None and is_inside(entry) for entry in entries] == [True, True]

@@ -2,6 +2,7 @@
 Messages are ordinary files: with all of it down they are copied, and read again on a cluster that never saw them.
 """
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +12,7 @@ import grpc
 import pytest
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev_process import weed_program
 from kgateway.broker.seaweed.protos.filer_pb2 import CreateEntryRequest, CreateEntryResponse, Entry, FuseAttributes
 from kgateway.broker.seaweedmq.forms.by_name import FORMS
 from kgateway.broker.seaweedmq.layout import is_log_file, topic_folder
@@ -71,37 +73,53 @@ def copy(cluster: DevCluster, folder: str, to: Path) -> None:
             copied.write_bytes(answer.read())
 
 
-def restore(cluster: DevCluster, folder: Path) -> None:
+def put(cluster: DevCluster, folder: Path) -> None:
     """
-    Put all files of a folder of this machine into the filer. SeaweedMQ finds the bytes of a file that is no log file
-    only where they are inside its entry.
+    Restore all files of a folder of this machine by HTTP. The filer puts their bytes into volumes.
+    """
+    for path in folder.rglob("*"):
+        if path.is_file():
+            place = f"http://{cluster.filer}/{path.relative_to(folder)}"
+            with urlopen(Request(place, path.read_bytes(), _BYTES, method="PUT"), timeout=_SECONDS) as answer:
+                answer.read()
+
+
+def copy_back(cluster: DevCluster, folder: Path) -> None:
+    """
+    The same by SeaweedFS's own tool.
+    """
+    home = {"HOME": str(cluster.folder)}
+    command = [weed_program(), "filer.copy", str(folder / "topics"), f"http://{cluster.filer}/"]
+    subprocess.run(command, check=True, timeout=_SECONDS, cwd=cluster.folder, env=home, capture_output=True)
+
+
+def create(cluster: DevCluster, folder: Path) -> None:
+    """
+    The same by gRPC, where the bytes of small files are in their entries, as SeaweedMQ writes them.
     """
     host, port = cluster.filer.split(":")
+    put(cluster, folder)
     with grpc.insecure_channel(f"{host}:{int(port) + 10_000}") as channel:
-        create = channel.unary_unary(
+        call = channel.unary_unary(
             "/filer_pb.SeaweedFiler/CreateEntry",
             request_serializer=CreateEntryRequest.SerializeToString,
             response_deserializer=CreateEntryResponse.FromString,
         )
         for path in folder.rglob("*"):
-            place, data = f"/{path.relative_to(folder)}", path.read_bytes() if path.is_file() else b""
-            if is_log_file(path.name):
-                request = Request(f"http://{cluster.filer}{place}", data, _BYTES, method="PUT")
-                with urlopen(request, timeout=_SECONDS) as answer:
-                    answer.read()
-            elif path.is_file():
+            if path.is_file() and not is_log_file(path.name):
+                data = path.read_bytes()
                 attributes = FuseAttributes(file_size=len(data), file_mode=0o644)
                 entry = Entry(name=path.name, content=data, attributes=attributes)
-                directory, _, _ = place.rpartition("/")
-                assert not create(CreateEntryRequest(directory=directory, entry=entry), timeout=_SECONDS).error
+                directory = f"/{path.relative_to(folder).parent}"
+                assert not call(CreateEntryRequest(directory=directory, entry=entry), timeout=_SECONDS).error
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
-    A gateway before a cluster with topics of each form, which were made on another cluster that is gone.
+    Topics of each form, copied from a cluster that is gone.
     """
-    backup = tmp_path_factory.mktemp("backup")
+    folder = tmp_path_factory.mktemp("backup")
     with ExitStack() as running:
         first = DevCluster(tmp_path_factory.mktemp("first"))
         running.callback(first.kill)
@@ -111,12 +129,20 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
                 fill(Confluent(kafka.bootstrap), form)
         first.broker.kill()
         for form in FORMS:
-            copy(first, topic_folder(form), backup)
+            copy(first, topic_folder(form), folder)
+    return folder
+
+
+@pytest.fixture(scope="module", params=[put, copy_back, create])
+def kafka(backup: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """
+    A gateway before a cluster with these topics, restored in one way.
+    """
     with ExitStack() as running:
         second = DevCluster(tmp_path_factory.mktemp("second"))
         running.callback(second.kill)
         second.start()
-        restore(second, backup)
+        request.param(second, backup)
         with Kafka("--broker", f"seaweedmq:{','.join(second.masters)}") as kafka:
             yield kafka
             assert "Traceback" not in kafka.log, kafka.log
