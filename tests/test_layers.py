@@ -219,7 +219,7 @@ MAY_IMPORT = {
         "kgateway.config",
         "kgateway.spark",
     },
-    "kgateway.cli.seaweedmq_dev": {"kgateway.broker.seaweed"},
+    "kgateway.cli.seaweedmq_dev": {"kgateway.broker.seaweed", "kgateway.config"},
     "kgateway.cli.seaweedmq_cluster": {
         "kgateway.broker.seaweed",
         "kgateway.broker.seaweedmq",

@@ -3,11 +3,13 @@ A throw-away cluster with a gateway before it.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 
@@ -15,25 +17,33 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev_process import NotStarted
 from kgateway.cli.main import main
 
 _PATIENCE_S = 60
-# Who runs the tests may have them ignore Ctrl-C, and what they start would, too.
-_MINDS_CTRL_C = """
+_AGAIN_S = 0.3
+# Who runs the tests may have them ignore signals, and what they start would, too.
+_MINDS_SIGNALS = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+signal.signal(signal.SIGHUP, getattr(signal, sys.argv[1]))
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 """
 
 
 @contextmanager
-def started(*options: str) -> Iterator[subprocess.Popen[str]]:
+def started(*options: str, hup: str = "SIG_DFL", tmp: str = "") -> Iterator[subprocess.Popen[str]]:
     """
     The command as a process, in a session of its own. It is killed where it takes too long, and says nothing more then.
     """
-    command = [sys.executable, "-c", _MINDS_CTRL_C, "-m", "kgateway", "seaweedmq", "dev", *options]
+    command = [sys.executable, "-c", _MINDS_SIGNALS, hup, "-m", "kgateway", "seaweedmq", "dev", *options]
     with subprocess.Popen(
-        command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        command,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": tmp},
     ) as process:
         too_long = Timer(2 * _PATIENCE_S, os.killpg, (process.pid, signal.SIGKILL))
         too_long.start()
@@ -57,10 +67,10 @@ def read_until(process: subprocess.Popen[str], word: str) -> str:
     raise AssertionError(f"it never said {word!r}")
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_serves_and_leaves_nothing(how: signal.Signals, tmp_path: Path) -> None:
     """
-    A client produces and consumes; Ctrl-C, and being told to end, end all processes.
+    A client produces and consumes; Ctrl-C, being told to end, and closing the terminal end all processes.
     """
     with started("--folder", str(tmp_path), "--", "--listen", "tcp:0:interface=127.0.0.1") as process:
         bootstrap = read_until(process, "is ready").partition("plaintext on ")[2].partition(";")[0]
@@ -74,13 +84,97 @@ def test_it_serves_and_leaves_nothing(how: signal.Signals, tmp_path: Path) -> No
         assert found
         assert found.value() == b"hello"
         consumer.close()
-        if how is signal.SIGINT:
-            os.killpg(process.pid, how)  # as a terminal does
-        else:
+        if how is signal.SIGTERM:
             process.send_signal(how)
+        else:
+            os.killpg(process.pid, how)  # as a terminal does
         assert read_until(process, "has ended")
         assert process.wait(_PATIENCE_S) == 0
     assert not weed_processes(tmp_path)
+
+
+def test_ctrl_c_again_and_again_leaves_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """
+    It ends in order, and its temporary folder is gone, however often it is told to.
+    """
+    tmp = tmp_path_factory.mktemp("t")  # short, for a socket is below it
+    with started("--", "--listen", "tcp:0:interface=127.0.0.1", tmp=str(tmp)) as process:
+        read_until(process, "is ready")
+        while process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_AGAIN_S)
+        assert process.returncode == 0
+    assert not weed_processes(tmp)
+    assert not list(tmp.iterdir())
+
+
+def test_ctrl_c_while_a_failure_is_cleared_up_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """
+    What it has interrupted is done again.
+    """
+    kills: list[DevCluster] = []
+
+    def start(cluster: DevCluster) -> DevCluster:
+        raise NotStarted("the master does not answer")
+
+    def kill(cluster: DevCluster) -> None:
+        kills.append(cluster)
+        if len(kills) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(DevCluster, "start", start)
+    monkeypatch.setattr(DevCluster, "kill", kill)
+    assert main(["seaweedmq", "dev", "--folder", str(tmp_path)]) == 130
+    assert len(kills) == 2
+
+
+def test_it_survives_its_terminal_where_it_is_to(tmp_path: Path) -> None:
+    """
+    `nohup` has it ignore that the terminal is closed.
+    """
+    with started("--folder", str(tmp_path), hup="SIG_IGN") as process:
+        read_until(process, "starting a cluster")
+        ignored = re.search(r"SigIgn:\s+(\w+)", Path(f"/proc/{process.pid}/status").read_text())
+        assert ignored
+        assert int(ignored[1], 16) >> (signal.SIGHUP - 1) & 1
+    assert not weed_processes(tmp_path)
+
+
+def test_a_mistake_in_the_gateways_options_is_told_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Before anything has started.
+    """
+    with pytest.raises(SystemExit) as ended:
+        main(["seaweedmq", "dev", "--folder", str(tmp_path), "--", "--seaweedmq-format", "nonsense"])
+    assert ended.value.code == 2
+    assert "nonsense" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.log"))
+
+
+@pytest.mark.parametrize("what", ["file", "file/below", "folder"])
+def test_a_folder_that_cannot_be_used_is_named(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    One that is a file, or below one, and one in which no log can be written.
+    """
+    (tmp_path / "file").touch()
+    (tmp_path / "folder" / "server.log").mkdir(parents=True)
+    with pytest.raises(SystemExit) as ended:
+        main(["seaweedmq", "dev", "--folder", str(tmp_path / what)])
+    assert ended.value.code == 1
+    assert f"the folder {tmp_path / what} cannot be used: " in capsys.readouterr().err
+
+
+def test_no_place_for_a_temporary_folder_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    In words, too.
+    """
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(SystemExit):
+        main(["seaweedmq", "dev"])
+    assert "there is no place for a temporary folder: No such file or directory" in capsys.readouterr().err
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:

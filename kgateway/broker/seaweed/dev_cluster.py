@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from kgateway.broker.seaweed.dev_call import call
-from kgateway.broker.seaweed.dev_process import NotStarted, WeedProcess
+from kgateway.broker.seaweed.dev_process import NotStarted, WeedProcess, in_words
 from kgateway.broker.seaweed.dev_security import security_in
 from kgateway.broker.seaweed.grpc.method import Method
 from kgateway.broker.seaweed.grpc.status import RpcError
@@ -49,10 +49,11 @@ class DevCluster:
         self.folder = folder.absolute()
         self._patience_s = patience_s
         self._filer_group = filer_group
-        self._security = security_in(self.folder)
-        self._ports = self._master, self._volume, self._filer, self._broker = free_ports(4)
         data = self.folder / "data"
-        data.mkdir(parents=True, exist_ok=True)
+        with in_words(self.folder):
+            data.mkdir(parents=True, exist_ok=True)
+            self._security = security_in(self.folder)
+        self._ports = self._master, self._volume, self._filer, self._broker = free_ports(4)
         self.server = WeedProcess("server", self._server_options(data), self.folder)
         self.broker = WeedProcess("broker", self._broker_options(), self.folder)
 

@@ -8,18 +8,53 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 _TOLD_BYTES = 4_000
 _PROGRAM = "weed"
 
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # by Ctrl-C, when told to, and when the terminal is closed
+
 
 class NotStarted(Exception):
     """
     There is no cluster, or no more; in words for the operator.
     """
+
+
+@contextmanager
+def in_words(folder: Path) -> Iterator[None]:
+    """
+    What the system says of a folder is said to the operator.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise NotStarted(f"the folder {folder} cannot be used: {error.strerror}") from error
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """
+    What a signal does in this process it does afterwards. A process that is started meanwhile is known then, to be
+    ended.
+    """
+    came: list[int] = []
+    is_heard = threading.current_thread() is threading.main_thread()
+    handlers = {each: signal.getsignal(each) for each in ENDS if is_heard and callable(signal.getsignal(each))}
+    for each in handlers:
+        signal.signal(each, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def weed_program() -> str:
@@ -68,8 +103,7 @@ class WeedProcess:
         Start it. Its home is the folder: it finds none of the operator's own settings.
         """
         environment = {"HOME": str(self._folder), "PATH": os.environ.get("PATH", os.defpath)}
-        with self.log_path.open("ab") as log:
-            self._lock(log)
+        with undisturbed(), self._locked_log() as log:
             self._process = subprocess.Popen(
                 self._command,
                 cwd=self._folder,
@@ -81,13 +115,17 @@ class WeedProcess:
             )
         self._number_path.write_text(f"{self.pid}\n")
 
-    def _lock(self, log: IO[bytes]) -> None:
+    def _locked_log(self) -> IO[bytes]:
+        with in_words(self._folder):
+            log = self.log_path.open("ab")
         try:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            log.close()
             number = self._number_path.read_text().strip() if self._number_path.exists() else "unknown"
             problem = f"another cluster uses {self._folder}: process {number} is its {self.name}"
             raise NotStarted(f"{problem}. End that cluster, or name another folder") from None
+        return log
 
     def stop(self, patience_s: float) -> None:
         """

