@@ -1,8 +1,9 @@
 """
 Reads of what only files have, in time also where the filer hangs.
 
-How long a fetch may take, a read does not know. So one that takes long brings nothing for now, and goes on: when its
-bytes have come they stay in memory for a while, and who waits for the partition is woken.
+A read that takes longer than its reader can wait brings nothing for now, and goes on. When it ends, who waits for the
+partition is woken, and what nobody has got is kept for a while: whoever asks for the offset next gets it. Else what
+takes long could never be read, for it may be too large to be found in memory the next time.
 """
 
 from collections.abc import Callable, Coroutine
@@ -16,23 +17,77 @@ from twisted.python.failure import Failure
 from kgateway.wire.types import Buffer
 
 PATIENCE_S = 0.25
+KEPT_S = 10.0
 
 
-class _Wanted(NamedTuple):
-    offset: int
+class _Limit(NamedTuple):
+    """
+    How much a reader takes.
+    """
+
     max_bytes: int
     at_least_one: bool
-    stop: int
+
+    def of(self, found: list[Buffer]) -> list[Buffer]:
+        """
+        As many of these batches as fit.
+        """
+        size = 0
+        for number, batch in enumerate(found):
+            size += len(batch)
+            if size > self.max_bytes and (number or not self.at_least_one):
+                return found[:number]
+        return found
+
+
+class _Reader(NamedTuple):
+    """
+    One who waits.
+    """
+
+    limit: _Limit
+    patience: IDelayedCall  # at whose end it goes without
 
 
 class _Reading:
     """
-    One read that is under way.
+    One read, for all who want the offset.
     """
 
     def __init__(self) -> None:
-        self.waiting: dict[Deferred[list[Buffer]], IDelayedCall] = {}  # with what ends each one's patience
+        self.readers: dict[Deferred[list[Buffer]], _Reader] = {}
         self.is_late = False  # somebody has waited in vain
+        self.outcome: list[Buffer] | Failure | None = None  # not known yet
+
+    def end(self, outcome: list[Buffer] | Failure) -> bool:
+        """
+        Tell all who wait; whether one of them has got something.
+        """
+        self.outcome, is_given = outcome, False
+        for answer, reader in self.readers.items():
+            reader.patience.cancel()
+            given = outcome if isinstance(outcome, Failure) else reader.limit.of(outcome)
+            is_given = is_given or bool(given)
+            answer.callback(given)  # a Failure becomes one of the Deferred
+        return is_given
+
+    def go_without(self, answer: Deferred[list[Buffer]]) -> None:
+        """
+        Nothing has come in time.
+        """
+        self.is_late = True
+        del self.readers[answer]
+        answer.callback([])
+
+
+class _Kept(NamedTuple):
+    """
+    What nobody has got.
+    """
+
+    offset: int
+    found: list[Buffer]
+    end: IDelayedCall
 
 
 class ColdReads:
@@ -51,39 +106,67 @@ class ColdReads:
         self._read = read
         self._clock = clock
         self._arrived = arrived  # called when what somebody has waited for in vain is here
-        self._readings: dict[_Wanted, _Reading] = {}
+        self._readings: dict[int, _Reading] = {}  # under way, by their offsets
+        self._kept: _Kept | None = None  # of the last one only: memory is not for what nobody may come for
 
-    def read(self, offset: int, max_bytes: int, at_least_one: bool, stop: int) -> Deferred[list[Buffer]]:
+    def read(self, offset: int, max_bytes: int, at_least_one: bool, stop: int) -> list[Buffer] | Deferred[list[Buffer]]:
         """
         Whole batches from the one on that has the offset; none where that takes too long.
         """
+        limit = _Limit(max_bytes, at_least_one)
+        kept = self._taken(offset, limit)
+        if kept is not None:
+            return kept
+        reading = self._readings.get(offset) or self._begun(offset, max_bytes, stop)
+        at_hand = self._taken(offset, limit)  # nothing had to be waited for
+        return self._awaited(reading, limit) if at_hand is None else at_hand
+
+    def _begun(self, offset: int, max_bytes: int, stop: int) -> _Reading:
+        """
+        It is for one batch at least, whoever asks: the next one may want that.
+        """
+        reading = self._readings[offset] = _Reading()
+        Deferred.fromCoroutine(self._read(offset, max_bytes, True, stop)).addBoth(self._here, offset)
+        return reading
+
+    def _awaited(self, reading: _Reading, limit: _Limit) -> Deferred[list[Buffer]]:
         answer: Deferred[list[Buffer]] = Deferred()
-        wanted = _Wanted(offset, max_bytes, at_least_one, stop)
-        begins = wanted not in self._readings
-        reading = self._readings.setdefault(wanted, _Reading())
-        reading.waiting[answer] = self._clock.callLater(PATIENCE_S, _in_vain, reading, answer)
-        if begins:
-            Deferred.fromCoroutine(self._read(*wanted)).addBoth(self._here, wanted)
+        if reading.outcome is None:
+            patience = self._clock.callLater(PATIENCE_S, reading.go_without, answer)
+            reading.readers[answer] = _Reader(limit, patience)
+        else:
+            answer.callback(reading.outcome)
         return answer
 
-    def _here(self, found: list[Buffer] | Failure, wanted: _Wanted) -> None:
-        reading = self._readings.pop(wanted)
-        for answer, late in reading.waiting.items():
-            late.cancel()
-            answer.callback(found)  # a Failure becomes one of the Deferred
-        if not reading.is_late:
+    def _here(self, outcome: list[Buffer] | Failure, offset: int) -> None:
+        reading = self._readings.pop(offset)
+        is_given = reading.end(outcome)
+        if isinstance(outcome, Failure):
+            if reading.is_late:
+                error = outcome.getErrorMessage()
+                self._log.info("offset {offset} cannot be read: {error}", offset=offset, error=error)
             return
-        if isinstance(found, Failure):
-            error = found.getErrorMessage()
-            self._log.info("offset {offset} cannot be read: {error}", offset=wanted.offset, error=error)
-        else:
+        if outcome and not is_given:
+            self._keep(offset, outcome)
+        if reading.is_late:
             self._arrived()
 
+    def _keep(self, offset: int, found: list[Buffer]) -> None:
+        self._let_go()
+        self._kept = _Kept(offset, found, self._clock.callLater(KEPT_S, self._let_go))
 
-def _in_vain(reading: _Reading, answer: Deferred[list[Buffer]]) -> None:
-    """
-    Nothing has come in time.
-    """
-    reading.is_late = True
-    del reading.waiting[answer]
-    answer.callback([])
+    def _taken(self, offset: int, limit: _Limit) -> list[Buffer] | None:
+        """
+        What is kept from this offset on, as far as it fits; `None` where nothing is. It stays where none of it fits.
+        """
+        if self._kept is None or self._kept.offset != offset:
+            return None
+        taken = limit.of(self._kept.found)
+        if taken:
+            self._let_go()
+        return taken
+
+    def _let_go(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept and kept.end.active():
+            kept.end.cancel()

@@ -84,8 +84,10 @@ class FiledPartition(OwnedPartition):
                 if offset >= self._safe:
                     raise
             until = self._safe
-        reading = self._cold.read(offset, max_bytes, at_least_one, min(stop, until))
-        return reading.addCallbacks(self._read, self._unreadable, (isolation,))
+        found = self._cold.read(offset, max_bytes, at_least_one, min(stop, until))
+        if isinstance(found, Deferred):
+            return found.addCallbacks(self._read, self._unreadable, (isolation,))
+        return self._read(found, isolation)
 
     def expire(self) -> Deferred[None]:
         return Deferred.fromCoroutine(in_kafkas_words(self._expire()))

@@ -10,7 +10,7 @@ from twisted.logger import Logger
 from twisted.trial.unittest import SynchronousTestCase
 
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
-from kgateway.broker.seaweedmq.cold_reads import PATIENCE_S, ColdReads
+from kgateway.broker.seaweedmq.cold_reads import KEPT_S, PATIENCE_S, ColdReads
 from kgateway.wire.types import Buffer
 
 _WANTED = 5, 1_000, True, 9
@@ -23,15 +23,21 @@ class Files:
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, int, bool, int]] = []
+        self.at_hand: list[Buffer] | None = None  # it does not have to come
+        self.failing: RpcError | None = None
         self.coming: list[Deferred[list[Buffer]]] = []
 
     async def read(self, offset: int, max_bytes: int, at_least_one: bool, stop: int) -> list[Buffer]:
         self.asked.append((offset, max_bytes, at_least_one, stop))
+        if self.failing:
+            raise self.failing
+        if self.at_hand is not None:
+            return self.at_hand
         self.coming.append(Deferred())
         return await self.coming[-1]
 
 
-class ColdReadsTests(SynchronousTestCase):
+class ColdReadsTestCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock, self.files, self.arrivals = Clock(), Files(), 0
         self.reads = ColdReads(self.files.read, self.clock, self._arrived)
@@ -39,11 +45,21 @@ class ColdReadsTests(SynchronousTestCase):
     def _arrived(self) -> None:
         self.arrivals += 1
 
+    def read(self, *wanted: Any) -> Deferred[list[Buffer]]:
+        """
+        What has to be waited for.
+        """
+        answer = self.reads.read(*(wanted or _WANTED))
+        assert isinstance(answer, Deferred)
+        return answer
+
+
+class PatienceTests(ColdReadsTestCase):
     def test_what_comes_in_time_is_the_answer(self) -> None:
         """
         And nobody else is told.
         """
-        answer = self.reads.read(*_WANTED)
+        answer = self.read()
         self.clock.advance(PATIENCE_S * 0.9)
         self.assertNoResult(answer)
         self.files.coming[0].callback([b"batch"])
@@ -52,7 +68,7 @@ class ColdReadsTests(SynchronousTestCase):
         self.assertEqual([], self.clock.getDelayedCalls())
 
     def test_what_takes_long_brings_nothing_and_is_told_when_it_comes(self) -> None:
-        answer = self.reads.read(*_WANTED)
+        answer = self.read()
         self.clock.advance(PATIENCE_S)
         self.assertEqual([], self.successResultOf(answer))
         self.assertEqual(0, self.arrivals)
@@ -64,16 +80,16 @@ class ColdReadsTests(SynchronousTestCase):
         As clients do that are told that there is nothing, while the read is under way.
         """
         for _ in range(3):
-            answer = self.reads.read(*_WANTED)
+            answer = self.read()
             self.clock.advance(PATIENCE_S)
             self.assertEqual([], self.successResultOf(answer))
-        answer = self.reads.read(*_WANTED)
+        answer = self.read()
         self.files.coming[0].callback([b"batch"])
         self.assertEqual([b"batch"], self.successResultOf(answer))
         self.assertEqual([_WANTED], self.files.asked)
 
     def test_a_failure_in_time_is_the_answer(self) -> None:
-        answer = self.reads.read(*_WANTED)
+        answer = self.read()
         self.files.coming[0].errback(RpcError(Status.UNAVAILABLE, "no filer"))
         self.failureResultOf(answer, RpcError)
 
@@ -81,11 +97,11 @@ class ColdReadsTests(SynchronousTestCase):
         """
         There is nobody to be told of it.
         """
-        self.reads.read(*_WANTED)
+        self.read()
         self.clock.advance(PATIENCE_S)
         self.files.coming[0].errback(RpcError(Status.UNAVAILABLE, "no filer"))
         self.assertEqual(0, self.arrivals)
-        self.reads.read(*_WANTED)
+        self.read()
         self.assertEqual(2, len(self.files.asked))
 
     def test_what_many_came_for_in_vain_is_told_once(self) -> None:
@@ -103,5 +119,109 @@ class ColdReadsTests(SynchronousTestCase):
 
     def _come_in_vain(self, times: int) -> None:
         for _ in range(times):
-            self.reads.read(*_WANTED)
+            self.read()
             self.clock.advance(PATIENCE_S)
+
+
+class KeptTests(ColdReadsTestCase):
+    """
+    What nobody has got.
+    """
+
+    def come_late(self, *found: bytes, offset: int = 5) -> None:
+        """
+        A reader has gone without these.
+        """
+        self.read(offset, 1_000, True, 9)
+        self.clock.advance(PATIENCE_S)
+        self.files.coming[-1].callback([*found])
+
+    def test_who_comes_again_gets_what_came_late(self) -> None:
+        """
+        At once, also where more can be read by now, and once: to the others it has been of use, or they ask anew.
+        """
+        self.come_late(b"large")
+        self.assertEqual([b"large"], self.reads.read(5, 2_000, False, 12))
+        self.assertEqual([], self.clock.getDelayedCalls())
+        self.read()
+        self.assertEqual(2, len(self.files.asked))
+
+    def test_it_goes_after_a_while(self) -> None:
+        """
+        Where nobody comes.
+        """
+        self.come_late(b"large")
+        self.clock.advance(KEPT_S * 0.9)
+        self.assertEqual(1, len(self.clock.getDelayedCalls()))
+        self.clock.advance(KEPT_S * 0.1)
+        self.read()
+        self.assertEqual(2, len(self.files.asked))
+
+    def test_only_the_last_stays(self) -> None:
+        self.come_late(b"one")
+        self.clock.advance(KEPT_S / 2)
+        self.come_late(b"other", offset=7)
+        self.clock.advance(KEPT_S * 0.9)
+        self.assertEqual([b"other"], self.reads.read(7, 1_000, True, 9))
+        self.read()
+        self.assertEqual(3, len(self.files.asked))
+
+    def test_who_comes_again_in_time_is_the_one_who_gets_it(self) -> None:
+        """
+        Then nothing is kept.
+        """
+        self.read()
+        self.clock.advance(PATIENCE_S)
+        answer = self.read()
+        self.files.coming[0].callback([b"batch"])
+        self.assertEqual([b"batch"], self.successResultOf(answer))
+        self.assertEqual([], self.clock.getDelayedCalls())
+
+    def test_nothing_is_no_answer_to_keep(self) -> None:
+        self.come_late()
+        self.assertEqual([], self.clock.getDelayedCalls())
+
+
+class LimitTests(ColdReadsTestCase):
+    """
+    Readers of one offset, each with limits of its own.
+    """
+
+    def test_one_read_is_for_all(self) -> None:
+        """
+        Each gets what fits; its end may have moved meanwhile.
+        """
+        limits = (6, True, 9), (9, False, 10), (1, True, 11), (2, False, 9), (0, True, 9)
+        answers = [self.read(5, *limit) for limit in limits]
+        self.files.coming[0].callback([b"abc", b"def", b"ghi"])
+        for answer, expected in zip(answers, (b"abcdef", b"abcdefghi", b"abc", b"", b"abc"), strict=True):
+            found: list[Buffer] = self.successResultOf(answer)
+            self.assertEqual(expected, b"".join(found))
+        self.assertEqual([(5, 6, True, 9)], self.files.asked)
+
+    def test_what_does_not_fit_is_kept(self) -> None:
+        """
+        Whoever has no room for one batch has it read for the next one, who has.
+        """
+        answer = self.read(5, 2, False, 9)
+        self.assertEqual([(5, 2, True, 9)], self.files.asked)
+        self.files.coming[0].callback([b"abc", b"def"])
+        self.assertEqual([], self.successResultOf(answer))
+        self.assertEqual([], self.reads.read(5, 2, False, 9))
+        self.assertEqual([b"abc"], self.reads.read(5, 5, False, 9))
+
+    def test_what_is_at_hand_is_the_answer(self) -> None:
+        """
+        Nobody waits then.
+        """
+        self.files.at_hand = [b"abc", b"def"]
+        self.assertEqual([b"abc"], self.reads.read(5, 4, False, 9))
+        self.assertEqual([], self.clock.getDelayedCalls())
+
+    def test_what_fails_at_once(self) -> None:
+        """
+        That is the answer, too.
+        """
+        self.files.failing = RpcError(Status.UNAVAILABLE, "no filer")
+        self.failureResultOf(self.read(), RpcError)
+        self.assertEqual([], self.clock.getDelayedCalls())
