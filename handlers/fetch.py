@@ -12,6 +12,7 @@ Fetch: record batches from where a consumer is in each partition, as they were p
  - v16: a refusal by who is not the leader names the leader and where it is (KIP-951)
 
 What is there is answered at once, by plain calls. Where that is less than the client waits for, a long poll follows.
+What another server has to be asked for comes in time, or in a later fetch.
 """
 
 from functools import partial
@@ -27,6 +28,7 @@ from kgateway.partitions import isolation, name_leaders
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
+_AT_LEAST_S = 0.02  # for what has to be fetched, also for a client that does not wait: mostly it is here by then
 _MISLED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -40,11 +42,13 @@ def fetch(request: FetchRequest, context: Context) -> FetchResponse | LongPoll:
     max_bytes = min(request.max_bytes, context.settings.fetch_max_bytes)
     # Who will not wait, or has nothing to wait for, has enough.
     min_bytes = min(request.min_bytes, max_bytes) if request.max_wait_ms > 0 and turn.wanted else 0
+    wait_s = max(request.max_wait_ms, 0) / 1000
+    due = context.clock.seconds() + max(wait_s, _AT_LEAST_S)
     kind = Reader if context.version >= ZSTD_SINCE else old_reader(context.version)
-    reading = Reading(kind(context, reads, _replica_id(request)), turn.wanted, max_bytes)
+    reading = Reading(kind(context, reads, _replica_id(request), due), turn.wanted, max_bytes)
     if reading.suffices(min_bytes):
         return _response(turn, context, reading.answers)
-    return LongPoll(reading, partial(_response, turn, context), min_bytes, max(request.max_wait_ms, 0) / 1000, context)
+    return LongPoll(reading, partial(_response, turn, context), min_bytes, wait_s, context)
 
 
 def _replica_id(request: FetchRequest) -> int:

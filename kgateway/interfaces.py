@@ -7,6 +7,7 @@ is made.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -57,10 +58,15 @@ class IPartition(Interface):
         Check the batch and give it its offsets, now; a KafkaError where it is refused.
         """
 
-    def read(offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Read | Deferred[Read]:
+    def read(
+        offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf
+    ) -> Read | Deferred[Read]:
         """
         Whole batches from the one on that has the offset, as many as fit; with `at_least_one` the first also where it
         does not fit. A Deferred only when disk or network is needed; a KafkaError where the offset is out of range.
+
+        Whoever asks has to answer when it is `due`, by the reactor's clock. What may hang brings nothing by then, goes
+        on, and wakes those who watch; a disk is waited for.
         """
 
     def find_time(timestamp: int) -> Found | Deferred[Found | None] | None:

@@ -3,6 +3,7 @@ A partition whose log is a list of batches in memory.
 """
 
 from collections.abc import Callable
+from math import inf
 
 from twisted.internet.defer import Deferred
 from zope.interface import implementer
@@ -55,7 +56,7 @@ class MemoryPartition(OwnedPartition):
         self._times.add(data)
         self._changed_ms = self._now_ms()
 
-    def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Read:
+    def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf) -> Read:
         self._check_owned()
         self._check_offset(offset)
         is_committed = isolation is Isolation.READ_COMMITTED

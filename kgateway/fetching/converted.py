@@ -10,6 +10,7 @@ Where all that is found is of no use to the client, such as the markers of trans
 and old consumers fail. Here it is read on, as far as the log goes.
 """
 
+from math import inf
 from typing import Any, cast
 
 from twisted.internet.defer import Deferred
@@ -80,18 +81,26 @@ class ConvertedPartition:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._partition, name)
 
-    def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Read | Deferred[Read]:
+    def read(
+        self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf
+    ) -> Read | Deferred[Read]:
         """
         As the partition does, but with message sets for batches.
         """
         at_least_one = at_least_one or self._must_fit  # to know of one that does not fit
-        found = self._partition.read(offset, min(max_bytes, _BYTES_MAX), isolation, at_least_one)
+        found = self._partition.read(offset, min(max_bytes, _BYTES_MAX), isolation, at_least_one, due)
         if isinstance(found, Read) and not self._is_useful(found, max_bytes):
             return self._nothing(found, max_bytes)
-        return Deferred.fromCoroutine(self._converted(found, offset, max_bytes, isolation, at_least_one))
+        return Deferred.fromCoroutine(self._converted(found, offset, max_bytes, isolation, at_least_one, due))
 
     async def _converted(
-        self, found: Read | Deferred[Read], offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool
+        self,
+        found: Read | Deferred[Read],
+        offset: int,
+        max_bytes: int,
+        isolation: Isolation,
+        at_least_one: bool,
+        due: float,
     ) -> Read:
         end, most = offset, min(max_bytes, _BYTES_MAX)
         read = found if isinstance(found, Read) else await found
@@ -101,7 +110,7 @@ class ConvertedPartition:
             if made.size or made.end == end:  # or nobody wants it any more
                 return read._replace(batches=made.parts, size=made.size)
             end = made.end
-            found = self._partition.read(end, most, isolation, at_least_one)
+            found = self._partition.read(end, most, isolation, at_least_one, due)
             read = found if isinstance(found, Read) else await found
         return self._nothing(read, max_bytes)
 

@@ -7,6 +7,7 @@ only where they bring nothing at all are the others read again.
 """
 
 from collections.abc import Callable, Sequence
+from math import inf
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -29,10 +30,11 @@ class Reader:
     Finds partitions for one fetch: permissions are asked for once, however often it looks.
     """
 
-    __slots__ = ("_broker", "_context", "_permitted", "_replica_id", "isolation")
+    __slots__ = ("_broker", "_context", "_permitted", "_replica_id", "due", "isolation")
 
-    def __init__(self, context: Context, isolation: Isolation, replica_id: int) -> None:
+    def __init__(self, context: Context, isolation: Isolation, replica_id: int, due: float = inf) -> None:
         self.isolation = isolation
+        self.due = due  # when the client is to be answered
         self._context = context
         self._broker = context.broker
         self._replica_id = replica_id
@@ -149,7 +151,8 @@ class Reading:
                 self._conclude(place, diverged)
                 return
             limit = min(wanted.max_bytes, self._left)
-            read = partition.read(wanted.offset, limit, self._reader.isolation, self._at_least_one)
+            reader = self._reader
+            read = partition.read(wanted.offset, limit, reader.isolation, self._at_least_one, reader.due)
         except Exception as error:
             self._conclude(place, self._reader.refused(wanted, error))
             return

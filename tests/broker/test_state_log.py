@@ -3,6 +3,7 @@ The log of a coordinator over partitions of all kinds: those that answer at once
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import pytest
@@ -52,8 +53,8 @@ class SlowPartition(MemoryPartition):
         self.appends.append(Deferred())
         return super().append(batch, origin)._replace(stored=Deferred(), safe=self.appends[-1])
 
-    def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Any:
-        found = super().read(offset, max_bytes, isolation, at_least_one)
+    def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf) -> Any:
+        found = super().read(offset, max_bytes, isolation, at_least_one, due)
         later: Deferred[Read] = Deferred()
         self.reads.append(lambda: later.callback(found._replace(batches=[b"".join(found.batches)])))
         return later

@@ -2,6 +2,7 @@
 A broker whose partitions do what a test says: wait, fail, move, or belong to another node.
 """
 
+from math import inf
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -34,6 +35,7 @@ class RiggedPartition(MemoryPartition):
     def __init__(self, topic: Topic, index: int) -> None:
         super().__init__(topic, index, now_ms=lambda: START_MS, producer_expiry_ms=EXPIRY_MS)
         self.reads: list[tuple[int, int, Isolation, bool]] = []
+        self.due = inf  # of the last read
         self.watchers = 0
         self.stable: int | None = None
         self.aborted: list[Aborted] = []
@@ -50,9 +52,10 @@ class RiggedPartition(MemoryPartition):
         return super().append(batch, origin)._replace(stored=self.stored, safe=self.safe)
 
     def read(  # type: ignore[override]  # what is in memory never waits; here it does
-        self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool
+        self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf
     ) -> Read | Deferred[Read]:
         self.reads.append((offset, max_bytes, isolation, at_least_one))
+        self.due = due
         found = super().read(offset, max_bytes, isolation, at_least_one)._replace(last_stable=self.last_stable)
         if isolation is Isolation.READ_COMMITTED:
             found = found._replace(aborted=self.aborted)

@@ -224,6 +224,22 @@ class UselessTests(ConvertedTestCase):
                 found = self.found(0, version=version, partition_max_bytes=size)
                 self.assertEqual([(3, b"a")], [(one.offset, one.value) for one in found], version)
 
+    def test_when_it_is_due(self) -> None:
+        """
+        Also what is read on has to be there when the client is to be answered.
+        """
+        self.mark(self.partitions[0])
+        self.partitions[0].put(batch(b"a"))
+        read, found = self.partitions[0].read, list[tuple[int, float]]()
+
+        def noting(offset: int, max_bytes: int, isolation: Any, at_least_one: bool, due: float) -> Any:
+            found.append((offset, due))
+            return read(offset, 1, isolation, at_least_one, due)
+
+        self.partitions[0].read = noting  # type: ignore[method-assign, assignment]
+        self.one(self.request(0, max_wait_ms=300), 3)
+        self.assertEqual([(0, 0.3), (1, 0.3)], found)
+
     def test_nothing_but_markers(self) -> None:
         """
         At the end of the log the client waits on, and is told of no error.

@@ -458,6 +458,26 @@ class WaitTests(FetchTestCase):
             [answer] = self.successResultOf(result).responses[0].partitions
             self.assertEqual(SIZE, len(data(answer)))
 
+    def test_when_it_is_due(self) -> None:
+        """
+        Partitions are told when the client has to be answered: what has to be fetched gets a moment in any case.
+        """
+        for max_wait_ms, wait_s in ((300, 0.3), (0, 0.02), (5, 0.02), (-1, 0.02)):
+            self.start(self.request(0, max_wait_ms=max_wait_ms))
+            self.assertEqual(self.serving.clock.seconds() + wait_s, self.partitions[0].due, max_wait_ms)
+            self.serving.clock.advance(1)
+
+    def test_when_it_is_due_at_a_later_look(self) -> None:
+        """
+        Then it is what it was.
+        """
+        self.start(self.request(0, max_wait_ms=300, min_bytes=PLENTY))
+        due = self.partitions[0].due
+        self.serving.clock.advance(0.1)
+        self.partitions[0].put(batch())
+        self.serving.clock.advance(0.1)
+        self.assertEqual((2, due), (len(self.partitions[0].reads), self.partitions[0].due))
+
     def test_cut_short(self) -> None:
         """
         A wait that is cancelled is answered with what there is, and leaves nothing behind.

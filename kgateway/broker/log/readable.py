@@ -4,6 +4,7 @@ What readers ask of a partition whose log is files.
 
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from twisted.internet.defer import Deferred
@@ -55,7 +56,9 @@ class ReadablePartition(OwnedPartition):
         """
         return self.topic.name, self.index
 
-    def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Read | Deferred[Read]:
+    def read(
+        self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf
+    ) -> Read | Deferred[Read]:
         self._check_owned()
         self._check_offset(offset)
         is_committed = isolation is Isolation.READ_COMMITTED

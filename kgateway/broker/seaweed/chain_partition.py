@@ -7,6 +7,7 @@ in memory too: only one process appends to a chain, and it is what reads it.
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple
 
 from twisted.internet.defer import CancelledError, Deferred, succeed
@@ -120,7 +121,7 @@ class ChainPartition(OwnedPartition):
         self._unsafe.fail(why)
         self._next.clear()
 
-    def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Read:
+    def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf) -> Read:
         self._check_owned()
         self._check_offset(offset)
         end = self.high_watermark

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 
 from kgateway.wire.types import Buffer
 
-PATIENCE_S = 0.25
+PATIENCE_S = 0.25  # at most, however long a client waits: it may have asked for more than this partition
 KEPT_S = 10.0
 
 
@@ -109,9 +109,11 @@ class ColdReads:
         self._readings: dict[int, _Reading] = {}  # under way, by their offsets
         self._kept: _Kept | None = None  # of the last one only: memory is not for what nobody may come for
 
-    def read(self, offset: int, max_bytes: int, at_least_one: bool, stop: int) -> list[Buffer] | Deferred[list[Buffer]]:
+    def read(
+        self, offset: int, max_bytes: int, at_least_one: bool, stop: int, due: float
+    ) -> list[Buffer] | Deferred[list[Buffer]]:
         """
-        Whole batches from the one on that has the offset; none where that takes too long.
+        Whole batches from the one on that has the offset; none where that takes longer than until it is due.
         """
         limit = _Limit(max_bytes, at_least_one)
         kept = self._taken(offset, limit)
@@ -119,7 +121,7 @@ class ColdReads:
             return kept
         reading = self._readings.get(offset) or self._begun(offset, max_bytes, stop)
         at_hand = self._taken(offset, limit)  # nothing had to be waited for
-        return self._awaited(reading, limit) if at_hand is None else at_hand
+        return self._awaited(reading, limit, due) if at_hand is None else at_hand
 
     def _begun(self, offset: int, max_bytes: int, stop: int) -> _Reading:
         """
@@ -129,11 +131,11 @@ class ColdReads:
         Deferred.fromCoroutine(self._read(offset, max_bytes, True, stop)).addBoth(self._here, offset)
         return reading
 
-    def _awaited(self, reading: _Reading, limit: _Limit) -> Deferred[list[Buffer]]:
+    def _awaited(self, reading: _Reading, limit: _Limit, due: float) -> Deferred[list[Buffer]]:
         answer: Deferred[list[Buffer]] = Deferred()
         if reading.outcome is None:
-            patience = self._clock.callLater(PATIENCE_S, reading.go_without, answer)
-            reading.readers[answer] = _Reader(limit, patience)
+            patience_s = min(PATIENCE_S, max(0.0, due - self._clock.seconds()))
+            reading.readers[answer] = _Reader(limit, self._clock.callLater(patience_s, reading.go_without, answer))
         else:
             answer.callback(reading.outcome)
         return answer

@@ -4,6 +4,7 @@ let go.
 """
 
 from collections.abc import Callable, Iterator
+from math import inf
 
 from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
@@ -70,7 +71,9 @@ class FiledPartition(OwnedPartition):
         """
         return sum(file.size for file in self._link.history.files)
 
-    def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Read | Deferred[Read]:
+    def read(
+        self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf
+    ) -> Read | Deferred[Read]:
         self._check_owned()
         self._check_offset(offset)
         stop = self.high_watermark
@@ -84,7 +87,7 @@ class FiledPartition(OwnedPartition):
                 if offset >= self._safe:
                     raise
             until = self._safe
-        found = self._cold.read(offset, max_bytes, at_least_one, min(stop, until))
+        found = self._cold.read(offset, max_bytes, at_least_one, min(stop, until), due)
         if isinstance(found, Deferred):
             return found.addCallbacks(self._read, self._unreadable, (isolation,))
         return self._read(found, isolation)

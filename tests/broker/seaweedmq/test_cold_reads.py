@@ -2,6 +2,7 @@
 Reads of files whose filer may hang.
 """
 
+from math import inf
 from typing import Any, cast
 
 from twisted.internet.defer import Deferred
@@ -14,6 +15,7 @@ from kgateway.broker.seaweedmq.cold_reads import KEPT_S, PATIENCE_S, ColdReads
 from kgateway.wire.types import Buffer
 
 _WANTED = 5, 1_000, True, 9
+_ASKED = *_WANTED, inf  # by who need not answer
 
 
 class Files:
@@ -49,7 +51,7 @@ class ColdReadsTestCase(SynchronousTestCase):
         """
         What has to be waited for.
         """
-        answer = self.reads.read(*(wanted or _WANTED))
+        answer = self.reads.read(*(wanted or _ASKED))
         assert isinstance(answer, Deferred)
         return answer
 
@@ -74,6 +76,35 @@ class PatienceTests(ColdReadsTestCase):
         self.assertEqual(0, self.arrivals)
         self.files.coming[0].callback([b"batch"])
         self.assertEqual(1, self.arrivals)
+
+    def test_who_has_less_time_gets_nothing_when_it_is_due(self) -> None:
+        """
+        In the reactor's next turn, where that was before. Others wait on.
+        """
+        self.clock.advance(100)
+        other = self.read()
+        answer = self.read(*_WANTED, 100.05)
+        self.clock.advance(0.04)
+        self.assertNoResult(answer)
+        self.clock.advance(0.01)
+        self.assertEqual([], self.successResultOf(answer))
+        answer = self.read(*_WANTED, 99.0)
+        soonest = min(call.getTime() for call in self.clock.getDelayedCalls())
+        self.assertEqual(self.clock.seconds(), soonest)  # a reactor refuses what was before
+        self.clock.advance(0)
+        self.assertEqual([], self.successResultOf(answer))
+        self.assertNoResult(other)
+
+    def test_who_has_no_time_gets_it_the_next_time(self) -> None:
+        """
+        A client that never waits reads on all the same.
+        """
+        answer = self.read(*_WANTED, 0.0)
+        self.clock.advance(0)
+        self.assertEqual([], self.successResultOf(answer))
+        self.files.coming[0].callback([b"batch"])
+        self.assertEqual(1, self.arrivals)
+        self.assertEqual([b"batch"], self.reads.read(*_WANTED, 0.0))
 
     def test_who_comes_again_asks_no_filer_again(self) -> None:
         """
@@ -132,7 +163,7 @@ class KeptTests(ColdReadsTestCase):
         """
         A reader has gone without these.
         """
-        self.read(offset, 1_000, True, 9)
+        self.read(offset, 1_000, True, 9, inf)
         self.clock.advance(PATIENCE_S)
         self.files.coming[-1].callback([*found])
 
@@ -141,7 +172,7 @@ class KeptTests(ColdReadsTestCase):
         At once, also where more can be read by now, and once: to the others it has been of use, or they ask anew.
         """
         self.come_late(b"large")
-        self.assertEqual([b"large"], self.reads.read(5, 2_000, False, 12))
+        self.assertEqual([b"large"], self.reads.read(5, 2_000, False, 12, inf))
         self.assertEqual([], self.clock.getDelayedCalls())
         self.read()
         self.assertEqual(2, len(self.files.asked))
@@ -162,7 +193,7 @@ class KeptTests(ColdReadsTestCase):
         self.clock.advance(KEPT_S / 2)
         self.come_late(b"other", offset=7)
         self.clock.advance(KEPT_S * 0.9)
-        self.assertEqual([b"other"], self.reads.read(7, 1_000, True, 9))
+        self.assertEqual([b"other"], self.reads.read(7, 1_000, True, 9, inf))
         self.read()
         self.assertEqual(3, len(self.files.asked))
 
@@ -192,7 +223,7 @@ class LimitTests(ColdReadsTestCase):
         Each gets what fits; its end may have moved meanwhile.
         """
         limits = (6, True, 9), (9, False, 10), (1, True, 11), (2, False, 9), (0, True, 9)
-        answers = [self.read(5, *limit) for limit in limits]
+        answers = [self.read(5, *limit, inf) for limit in limits]
         self.files.coming[0].callback([b"abc", b"def", b"ghi"])
         for answer, expected in zip(answers, (b"abcdef", b"abcdefghi", b"abc", b"", b"abc"), strict=True):
             found: list[Buffer] = self.successResultOf(answer)
@@ -203,19 +234,19 @@ class LimitTests(ColdReadsTestCase):
         """
         Whoever has no room for one batch has it read for the next one, who has.
         """
-        answer = self.read(5, 2, False, 9)
+        answer = self.read(5, 2, False, 9, inf)
         self.assertEqual([(5, 2, True, 9)], self.files.asked)
         self.files.coming[0].callback([b"abc", b"def"])
         self.assertEqual([], self.successResultOf(answer))
-        self.assertEqual([], self.reads.read(5, 2, False, 9))
-        self.assertEqual([b"abc"], self.reads.read(5, 5, False, 9))
+        self.assertEqual([], self.reads.read(5, 2, False, 9, inf))
+        self.assertEqual([b"abc"], self.reads.read(5, 5, False, 9, inf))
 
     def test_what_is_at_hand_is_the_answer(self) -> None:
         """
         Nobody waits then.
         """
         self.files.at_hand = [b"abc", b"def"]
-        self.assertEqual([b"abc"], self.reads.read(5, 4, False, 9))
+        self.assertEqual([b"abc"], self.reads.read(5, 4, False, 9, inf))
         self.assertEqual([], self.clock.getDelayedCalls())
 
     def test_what_fails_at_once(self) -> None:

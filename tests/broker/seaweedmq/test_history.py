@@ -12,7 +12,7 @@ from twisted.logger import LogLevel, capturedLogs, formatEvent
 from kgateway.broker.seaweed.filer import Filer
 from kgateway.broker.seaweed.filer_files import NotThere
 from kgateway.broker.seaweed.seaweed import Seaweed
-from kgateway.broker.seaweedmq import cold_reads, log_files, passed_over, range_reading
+from kgateway.broker.seaweedmq import log_files, passed_over, range_reading
 from kgateway.broker.seaweedmq.cold_reads import ColdReads
 from kgateway.broker.seaweedmq.decoded_files import DecodedFiles
 from kgateway.broker.seaweedmq.folders import Folder
@@ -537,20 +537,19 @@ def test_a_file_begins_with_its_first_message_whatever_comes_behind_it(partition
                 done(partition.history.read(offset + 1, 2_000, True, partition.end))
 
 
-def test_what_takes_longer_than_anybody_waits_is_read(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_longer_than_anybody_waits_is_read(partition: Partition) -> None:
     """
     By who comes again when it is there, also where it is larger than what stays in memory.
     """
-    monkeypatch.setattr(cold_reads, "PATIENCE_S", 0.0)
     partition.write(1, partition.messages(3), partition.messages(1, 40_000), partition.messages(2))
     done(partition.history.refresh())
     arrived = Deferred[None]()
     reads = ColdReads(partition.history.read, reactor, lambda: arrived.callback(None))
     for offset in range(partition.end):
-        found = reads.read(offset, 1, True, partition.end)
+        found = reads.read(offset, 1, True, partition.end, 0.0)
         if isinstance(found, Deferred) and not (found := wait(found)):
             wait(arrived)
             arrived = Deferred()
-            found = reads.read(offset, 1, True, partition.end)
+            found = reads.read(offset, 1, True, partition.end, 0.0)
         assert isinstance(found, list)
         assert _holds(found, offset)

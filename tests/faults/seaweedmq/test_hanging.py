@@ -18,8 +18,10 @@ from tests.faults.seaweedmq.asking import NOT_YET, PATIENCE_S, all_values, produ
 from tests.faults.seaweedmq.gateway import Gateway
 
 _WAIT_MS = 500
+_SHORT_WAITS_MS = 0, 50, 200
 _BYTES = 1 << 20
 _A_LITTLE_S = 1.0  # on a machine that is busy
+_TIMES, _LATE_S = 10, 0.04  # as it mostly is not for so long: of some fetches one is no later than this
 _PAUSE_S = 0.2
 _OLD = [b"old %d" % number for number in range(10)]
 
@@ -53,16 +55,16 @@ def topic(gateway: Gateway) -> str:
     return name
 
 
-def fetched(client: Client, *places: Place, offset: int = 0) -> dict[int, Answer]:
+def fetched(client: Client, *places: Place, offset: int = 0, wait_ms: int = _WAIT_MS) -> dict[int, Answer]:
     """
     The answers to a fetch from the beginnings of these partitions, or another offset, which must come in time.
     """
     wanted = [_wanted(index, offset) for _, index in places]
     topics = [FetchRequest.Topic(topic=places[0][0], partitions=wanted)]
-    request = FetchRequest(max_wait_ms=_WAIT_MS, min_bytes=1, max_bytes=_BYTES, topics=topics)
+    request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=_BYTES, topics=topics)
     began = monotonic()
     answer = client.ask(request, FETCH_VERSION)
-    assert monotonic() - began < _WAIT_MS / 1_000 + _A_LITTLE_S
+    assert monotonic() - began < wait_ms / 1_000 + _A_LITTLE_S
     found = {told.partition_index: told for told in answer.responses[0].partitions}
     assert all(told.error_code == ErrorCode.NONE for told in found.values())
     return found
@@ -100,6 +102,41 @@ def test_a_fetch_of_what_only_files_have_is_answered_when_the_filer_hangs(
         assert fetched(client, place)[0].high_watermark == len(_OLD)
     cluster.server.resume()
     assert all_values(gateway, place) == _OLD
+
+
+@pytest.mark.parametrize("wait_ms", _SHORT_WAITS_MS)
+def test_a_fetch_that_waits_less_is_answered_sooner(
+    cluster: DevCluster, gateway: Gateway, topic: str, wait_ms: int
+) -> None:
+    """
+    With what there is of other partitions.
+    """
+    took: list[float] = []
+    with Client(gateway.port) as client:
+        cluster.server.pause()
+        for _ in range(_TIMES):
+            began = monotonic()
+            told = fetched(client, (topic, 0), wait_ms=wait_ms)[0]
+            took.append(monotonic() - began)
+            assert (told.high_watermark, values_of(told)) == (len(_OLD), [])
+        assert min(took) < wait_ms / 1_000 + _LATE_S
+        both = fetched(client, (topic, 0), (topic, 1), wait_ms=wait_ms)
+        assert [values_of(both[index]) for index in (0, 1)] == [[], [b"new"]]
+
+
+def test_who_never_waits_reads_it_all_the_same(cluster: DevCluster, gateway: Gateway, topic: str) -> None:
+    """
+    When the filer answers again.
+    """
+    found: list[bytes] = []
+    with Client(gateway.port) as client:
+        cluster.server.pause()
+        assert values_of(fetched(client, (topic, 0), wait_ms=0)[0]) == []
+        cluster.server.resume()
+        deadline = monotonic() + PATIENCE_S
+        while len(found) < len(_OLD) and monotonic() < deadline:
+            found += values_of(fetched(client, (topic, 0), offset=len(found), wait_ms=0)[0])
+    assert found == _OLD
 
 
 def test_other_partitions_are_read_meanwhile(cluster: DevCluster, gateway: Gateway, topic: str) -> None:
