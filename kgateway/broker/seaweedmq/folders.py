@@ -22,10 +22,11 @@ class Folder(NamedTuple):
 
 def folders_of(kept: KeptTopic, name: str, index: int, namespace: str) -> list[Folder]:
     """
-    Those of a partition, oldest first.
+    Those of a partition, oldest first. Generations of one second may share one, where their brokers count on.
     """
+    found = dict[str, Folder]()
     generations = [generation for generation in kept.generations if index < len(generation.stretches)]
-    return [
-        Folder(path, stretch.shift, stretch.message_start, generation.unix_time_ns, stretch.part)
-        for generation, (path, stretch) in zip(generations, kept.folders(name, index, namespace), strict=True)
-    ]
+    for generation, (path, stretch) in zip(generations, kept.folders(name, index, namespace), strict=True):
+        found.pop(path, None)
+        found[path] = Folder(path, stretch.shift, stretch.message_start, generation.unix_time_ns, stretch.part)
+    return list(found.values())

@@ -85,6 +85,13 @@ class KeptTopic:
         """
         return len(self.generations[-1].stretches)
 
+    @property
+    def most_partitions(self) -> int:
+        """
+        The partitions that it has, or had before others gave it fewer.
+        """
+        return max((len(generation.stretches) for generation in self.generations), default=0)
+
     def grown(
         self, unix_time_ns: int, parts: Sequence[Range], ends: Sequence[int], messages: Sequence[int] = ()
     ) -> "KeptTopic":

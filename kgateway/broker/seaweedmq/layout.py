@@ -13,6 +13,7 @@ Where SeaweedMQ keeps a topic in the filer, and what the names there say.
 All times are UTC. A generation is known by nanoseconds, of which its folder tells only the second.
 """
 
+import re
 from calendar import timegm
 from time import gmtime, strftime, strptime
 from typing import NamedTuple
@@ -28,6 +29,7 @@ SECOND_NS = 1_000_000_000
 SLOTS = 32  # of the ledger's ring for each partition
 
 _SECOND = "%Y-%m-%d-%H-%M-%S"
+_RANGE = re.compile("([0-9]{4})-([0-9]{4})")
 
 
 class Range(NamedTuple):
@@ -68,6 +70,21 @@ def generation_name(unix_time_ns: int) -> str:
     The folder of a generation, within that of the topic.
     """
     return "v" + _second_name(unix_time_ns // SECOND_NS)
+
+
+def generation_second(name: str) -> int | None:
+    """
+    The second in which the generation of this folder was made; `None` if it is no generation's.
+    """
+    return _second(name[1:]) if name.startswith("v") else None
+
+
+def range_named(name: str) -> Range | None:
+    """
+    The range of the partition that has this folder in one of a generation; `None` if it is no partition's.
+    """
+    named = _RANGE.fullmatch(name)
+    return Range(int(named[1]), int(named[2])) if named else None
 
 
 def log_name(ts_ns: int) -> str:

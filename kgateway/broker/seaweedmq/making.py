@@ -6,30 +6,22 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from twisted.internet.task import deferLater
-
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry
-from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
-from kgateway.broker.seaweed.protos.schema_pb2 import Partition
 from kgateway.broker.seaweedmq.beside import Beside
 from kgateway.broker.seaweedmq.decoded_files import DecodedFiles
 from kgateway.broker.seaweedmq.folders import folders_of
 from kgateway.broker.seaweedmq.history import History
 from kgateway.broker.seaweedmq.lately import Lately
-from kgateway.broker.seaweedmq.layout import RING_SIZE
 from kgateway.broker.seaweedmq.link import Link
-from kgateway.broker.seaweedmq.looking import FLUSHED_S
 from kgateway.broker.seaweedmq.opened import Opened, fresh, opened
 from kgateway.broker.seaweedmq.partition import SeaweedMQPartition
 from kgateway.broker.seaweedmq.partition_ledger import PartitionLedger
 from kgateway.broker.seaweedmq.site import Site
 from kgateway.broker.seaweedmq.topics import Stored, Topics
-from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.cluster.view import Topic
 from kgateway.wire.uuids import Uuid
 
 _DECODED_BYTES = 32 << 20  # of files that were read, for all partitions; half of it is for what is read ahead for four
-_LOOK_S = 0.1
 
 # Bytes for all partitions, and the least for one.
 _LATELY = 40 << 20, 1 << 16  # of what was published lately, where it must be in memory
@@ -79,29 +71,6 @@ class Making:
         expiry_ms, now_ms = self._site.producer_expiry_ms, self._site.now_ms()
         found = await opened(link, epoch, expiry_ms, now_ms)
         return self._made(topic, index, link, found)
-
-    async def end(self, stored: Stored, index: int) -> int:
-        """
-        Where a partition ended that SeaweedMQ has not any more, once what its broker had in memory is in files.
-        """
-        generation, history = stored.kept.generations[-1], self.history(stored, index)
-        part = generation.stretches[index].part
-        messaging, clock = self._topics.messaging, self._site.reactor
-        leader = (await messaging.assignments(stored.name))[0].leader_broker
-        gone = Partition(
-            ring_size=RING_SIZE,
-            range_start=part.start,
-            range_stop=part.stop,
-            unix_time_ns=generation.unix_time_ns,
-        )
-        last = await messaging.next_offset(stored.name, BrokerPartitionAssignment(partition=gone, leader_broker=leader))
-        deadline = clock.seconds() + FLUSHED_S
-        while True:
-            await history.refresh()
-            end = await history.end(EARLIEST_OFFSET)
-            if end.next_message >= last or clock.seconds() >= deadline:
-                return end.offset
-            await deferLater(clock, _LOOK_S)
 
     def history(self, stored: Stored, index: int) -> History:
         """

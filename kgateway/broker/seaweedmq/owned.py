@@ -51,7 +51,7 @@ class Owned:
         found = [*await self._parts.topics.all(), *await self._parts.states.all()]
         for number, stored in enumerate(found):
             if not stored.kept.internal and await self._parts.topics.is_made_anew(stored):
-                found[number] = await self._taken_over(stored)
+                found[number] = await self._parts.topics.take_over(stored)
         self._stored = {each.kept.id: each for each in found}
         await self._parts.ledgers.load(self._stored)
         return found
@@ -119,16 +119,11 @@ class Owned:
         followed = self._followed[topic.id] = Deferred()
         self.openings.forget(topic, _MADE_ANEW)
         try:
-            taken = self._stored[topic.id] = await self._taken_over(stored)
+            taken = self._stored[topic.id] = await self._parts.topics.take_over(stored)
         finally:
             del self._followed[topic.id]
             followed.callback(None)
         return taken
-
-    async def _taken_over(self, stored: Stored) -> Stored:
-        indexes = range(stored.kept.partition_count)
-        ends = [Deferred.fromCoroutine(self._parts.making.end(stored, index)) for index in indexes]
-        return await self._parts.topics.take_over(stored, await gatherResults(ends, consumeErrors=True))
 
     def config(self, stored: Stored) -> TopicConfig:
         """

@@ -18,15 +18,24 @@ from twisted.logger import Logger
 
 from kgateway.broker.seaweed.filer import is_inside
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry
-from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
+from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment, ConfigureTopicResponse
 from kgateway.broker.seaweed.retrying import Demand, demand_nothing
 from kgateway.broker.seaweed.seaweed import Seaweed
+from kgateway.broker.seaweedmq.ends import Ends, SettledEnds
 from kgateway.broker.seaweedmq.forms.by_name import FORMS
 from kgateway.broker.seaweedmq.forms.form import Form
-from kgateway.broker.seaweedmq.kept_topic import FORMAT, Generation, KeptTopic, Stretch, read_kept_topic
-from kgateway.broker.seaweedmq.layout import TOPIC_CONF, Range, may_be_topic, ring_ranges, topic_folder
+from kgateway.broker.seaweedmq.generations import Made, Missed, missed, todays
+from kgateway.broker.seaweedmq.kept_topic import FORMAT, KeptTopic, read_kept_topic
+from kgateway.broker.seaweedmq.layout import (
+    TOPIC_CONF,
+    Range,
+    generation_name,
+    may_be_topic,
+    ring_ranges,
+    topic_folder,
+)
 from kgateway.broker.seaweedmq.messaging import Messaging
-from kgateway.broker.seaweedmq.topic_conf import generation_of, ranges_of, read_topic_conf
+from kgateway.broker.seaweedmq.topic_conf import generation_of, read_topic_conf
 from kgateway.cluster.view import NewTopic
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.malformed import Malformed
@@ -66,6 +75,8 @@ class Topics:
         self._demand_ownership = demand_ownership
         self.messaging = Messaging(seaweed, namespace)
         self.namespace = namespace
+        self._in_files = Ends(seaweed, namespace)
+        self._settled = SettledEnds(seaweed, namespace, self.messaging)
 
     def folder(self, name: str) -> str:
         """
@@ -98,13 +109,13 @@ class Topics:
         """
         A topic; `None` where there is none. One that others made gets its file.
         """
-        filer, seen = await self._seaweed.filer(), await self.seen(name)
-        if seen is None:
+        filer, found = await self._seaweed.filer(), await self._found(name, self._settled)
+        if found is None:
             return None
-        stored = seen.stored
-        for file, content in seen.apart.items():
+        stored = found.stored
+        for file, content in found.apart.items():
             await filer.write(f"{self.folder(name)}/{file}", content, self._demand_ownership)
-        if seen.is_kept:
+        if found.is_kept:
             return stored
         path, entry = f"{self.folder(name)}/{KEPT}", filer.small_file(stored.kept.written())
         if not await filer.create(path, entry, only_if_absent=True):
@@ -116,21 +127,26 @@ class Topics:
         """
         A topic as it is there, and nothing is changed; `None` where there is none.
         """
+        return await self._found(name, self._in_files)
+
+    async def _found(self, name: str, ends: Ends) -> Seen | None:
         entries = {file: await self._entry(name, file) for file in (KEPT, TOPIC_CONF)}
         if entries[TOPIC_CONF] is None:
             return None
         filer, folder = await self._seaweed.filer(), self.folder(name)
         found = {file: await filer.content_of(f"{folder}/{file}", entry) for file, entry in entries.items() if entry}
         apart = {file: found[file] for file, entry in entries.items() if entry and not is_inside(entry)}
-        told = read_topic_conf(found[TOPIC_CONF])
         if KEPT in found:
             return Seen(Stored(name, read_kept_topic(found[KEPT])), True, apart)
+        conf = read_topic_conf(found[TOPIC_CONF])
         # What has columns is read as records, be they written by others.
-        form = "record" if told.HasField("message_record_type") else "plain"
-        stretches = tuple(Stretch(part, 0, 0) for part in ranges_of(told))
-        configs = {**FORMS[form].needs, FORMAT: form}
-        kept_topic = KeptTopic(Uuid.random(), (Generation(generation_of(told), stretches),), configs, found=True)
-        return Seen(Stored(name, kept_topic), False, apart)
+        form = "record" if conf.HasField("message_record_type") else "plain"
+        stored = Stored(name, KeptTopic(Uuid.random(), (), {**FORMS[form].needs, FORMAT: form}, found=True))
+        return Seen(await self._brought_up(stored, todays(conf), ends), False, apart)
+
+    async def _conf(self, name: str) -> ConfigureTopicResponse | None:
+        content = await (await self._seaweed.filer()).content(f"{self.folder(name)}/{TOPIC_CONF}")
+        return None if content is None else read_topic_conf(content)
 
     async def is_there(self, name: str) -> bool:
         """
@@ -163,32 +179,57 @@ class Topics:
         """
         Whether somebody else has given the topic another number of partitions.
         """
-        conf = await (await self._seaweed.filer()).content(f"{self.folder(stored.name)}/{TOPIC_CONF}")
+        conf = await self._conf(stored.name)
         known = {generation.unix_time_ns for generation in stored.kept.generations}
-        return conf is not None and generation_of(read_topic_conf(conf)) not in known
+        return conf is not None and generation_of(conf) not in known
 
-    async def take_over(self, stored: Stored, ends: Sequence[int]) -> Stored:
+    async def take_over(self, stored: Stored) -> Stored:
         """
-        Keep that somebody else has; each partition goes on where the one before ended.
+        Keep that somebody else has, however often; each partition goes on where the one before ended.
         """
-        assignments = await self.messaging.assignments(stored.name)
-        known = {stretch.part for generation in stored.kept.generations for stretch in generation.stretches}
-        parts = [_range(each) for each in assignments]
-        # A broker that had a partition of this range goes on counting.
-        firsts = [
-            await self.messaging.next_offset(stored.name, each) if part in known else 0
-            for part, each in zip(parts, assignments, strict=True)
-        ]
-        kept = stored.kept.grown(assignments[0].partition.unix_time_ns, parts, ends, firsts)
-        grown = Stored(stored.name, kept)
+        conf = await self._conf(stored.name)
+        if conf is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {stored.name} is there no more")
+        grown = await self._brought_up(stored, todays(conf), self._settled)
         await self.keep(grown)
         self._log.warn(
             "topic {name} had {before} partitions, and has {count} now: somebody else has changed it",
             name=stored.name,
             before=stored.kept.partition_count,
-            count=kept.partition_count,
+            count=grown.kept.partition_count,
         )
         return grown
+
+    async def _brought_up(self, stored: Stored, today: Made, ends: Ends) -> Stored:
+        """
+        The topic with today's partitions, behind those which nobody has kept and whose files are there.
+        """
+        name, kept = stored
+        found = await missed(await self._seaweed.filer(), self.folder(name), kept, today)
+        made = [*found.generations, today]
+        for number, each in enumerate(made):
+            later = {part for one in made[number:] for part in one.parts}
+            begins = await ends.ends(name, kept, later)
+            # Of what others made all is shown from the first message on, which may be any.
+            firsts = await ends.firsts(name, kept, each) if kept.generations or not kept.found else ()
+            kept = kept.grown(each.unix_time_ns, each.parts, begins, firsts)
+        self._tell(name, found)
+        return Stored(name, kept)
+
+    def _tell(self, name: str, found: Missed) -> None:
+        for unix_time_ns, parts in found.generations:
+            self._log.warn(
+                "topic {name} had {count} partitions in {folder}, of which nobody knew; what is there is shown",
+                name=name,
+                count=len(parts),
+                folder=generation_name(unix_time_ns),
+            )
+        if found.left_out:
+            self._log.error(
+                "topic {name}: nobody knows which records came before and after those in {folders}; they are not shown",
+                name=name,
+                folders=", ".join(found.left_out),
+            )
 
     async def keep(self, stored: Stored) -> None:
         """

@@ -2,7 +2,9 @@
 Topics of a real cluster, published to by gRPC's own client, and read as the files that SeaweedMQ made of them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event
 from urllib.request import urlopen
 from uuid import uuid4
 
@@ -29,7 +31,7 @@ _SECONDS = 30.0
 
 class Published:
     """
-    A topic of one partition: a new one, or the one of this name.
+    A topic of one partition, or of so many: a new one, or the one of this name.
     """
 
     def __init__(
@@ -38,35 +40,57 @@ class Published:
         record_type: RecordType | None = None,
         name: str | None = None,
         namespace: str = NAMESPACE,
+        partition_count: int = 1,
+        key_columns: Sequence[str] = (),
     ) -> None:
         self.name = name or uuid4().hex
         self._cluster = cluster
         self._topic = Topic(namespace=namespace, name=self.name)
-        request = ConfigureTopicRequest(topic=self._topic, partition_count=1, message_record_type=record_type)
+        request = ConfigureTopicRequest(
+            topic=self._topic,
+            partition_count=partition_count,
+            message_record_type=record_type,
+            key_columns=key_columns,
+        )
         with grpc.insecure_channel(cluster.broker_address) as channel:
             ask = _unary(channel, "/messaging_pb.SeaweedMessaging/ConfigureTopic", ConfigureTopicResponse)
             self.conf: ConfigureTopicResponse = ask(request, timeout=_SECONDS)
         self.folder = partition_folder(self.name, generation_of(self.conf), ranges_of(self.conf)[0], namespace)
 
-    def publish(self, messages: Iterable[Message]) -> list[int]:
+    def publish(self, messages: Iterable[Message], index: int = 0) -> list[int]:
         """
-        Publish messages and end the stream, upon which the broker flushes; the offsets that they got.
+        Publish messages to a partition and end the stream, upon which the broker flushes; the offsets that they got.
         """
+        with self.publishing(list(messages), index) as offsets:
+            return offsets
+
+    @contextmanager
+    def publishing(self, messages: Sequence[Message], index: int = 0) -> Iterator[list[int]]:
+        """
+        Publish messages to a partition, and end the stream afterwards.
+        """
+        done = Event()
         with grpc.insecure_channel(self._cluster.broker_address) as channel:
             stream = channel.stream_stream(
                 "/messaging_pb.SeaweedMessaging/PublishMessage",
                 request_serializer=_bytes,
                 response_deserializer=PublishMessageResponse.FromString,
-            )
-            _hello, *answers = stream(self._requests(messages), timeout=_SECONDS)
-            return [answer.assigned_offset for answer in answers]
+            )(self._requests(messages, index, done), timeout=_SECONDS)
+            next(stream)
+            try:
+                yield [next(stream).assigned_offset for _ in messages]
+            finally:
+                done.set()
+                list(stream)
 
-    def _requests(self, messages: Iterable[Message]) -> Iterator[PublishMessageRequest]:
-        partition = self.conf.broker_partition_assignments[0].partition
+    def _requests(self, messages: Iterable[Message], index: int, done: Event) -> Iterator[PublishMessageRequest]:
+        partitions = [each.partition for each in self.conf.broker_partition_assignments]
+        partition = sorted(partitions, key=lambda each: each.range_start)[index]
         init = PublishMessageRequest.InitMessage(topic=self._topic, partition=partition, publisher_name="test")
         yield PublishMessageRequest(init=init)
         for key, value in messages:
             yield PublishMessageRequest(data=DataMessage(key=key, value=bytes(value)))
+        done.wait(_SECONDS)
 
     def entries(self, folder: str) -> list[FilerEntry]:
         """
