@@ -2,10 +2,55 @@
 Which generations a topic's folders are of.
 """
 
+from typing import Any, cast
+
 import pytest
 
-from kgateway.broker.seaweedmq.generations import grouped
-from kgateway.broker.seaweedmq.layout import Range, generation_second, range_named, ring_range, ring_ranges
+from kgateway.broker.seaweed.protos.filer_pb2 import Entry
+from kgateway.broker.seaweedmq.generations import Made, Missed, grouped, missed
+from kgateway.broker.seaweedmq.kept_topic import KeptTopic
+from kgateway.broker.seaweedmq.layout import (
+    SECOND_NS,
+    Range,
+    generation_name,
+    generation_second,
+    range_named,
+    ring_range,
+    ring_ranges,
+)
+from kgateway.spark.filer.blocking import result_of
+from kgateway.wire.uuids import ZERO
+
+
+class Folders:
+    """
+    A filer that has these folders.
+    """
+
+    def __init__(self, *paths: str) -> None:
+        self._paths = paths
+
+    async def all_entries(self, folder: str) -> list[Entry]:
+        inside = [path.removeprefix(f"{folder}/") for path in self._paths if path.startswith(f"{folder}/")]
+        return [Entry(name=name, is_directory=True) for name in sorted({path.split("/")[0] for path in inside})]
+
+
+def made(second: int, part: Range) -> str:
+    return f"/t/{generation_name(second * SECOND_NS)}/{part}"
+
+
+def test_what_comes_between_the_last_that_is_kept_and_todays_was_missed() -> None:
+    """
+    What is kept, and what is no partition's, is nothing new; and of what is older nobody knows where it belongs.
+    """
+    kept = KeptTopic(ZERO, ()).grown(3 * SECOND_NS, ring_ranges(1), []).grown(5 * SECOND_NS + 7, ring_ranges(2), [])
+    old, kept_ones = made(4, ring_range(0, 1)), [made(3, ring_range(0, 1)), made(5, ring_range(1, 2))]
+    new = [made(5, ring_range(0, 3)), made(6, ring_range(1, 2)), made(8, ring_range(0, 2))]
+    rest = [made(9, ring_range(0, 1)), "/t/.kgateway/0", "/t/v1970-01-01-00-00-06/consumers"]
+    today = Made(8 * SECOND_NS + 9, ring_ranges(2))
+    found = result_of(missed(cast(Any, Folders(old, *kept_ones, *new, *rest)), "/t", kept, today))
+    generations = [Made(5 * SECOND_NS, ring_ranges(3)), Made(6 * SECOND_NS, ring_ranges(2))]
+    assert found == Missed(generations, [old.removeprefix("/t/")])
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 13, 2520])
