@@ -25,6 +25,7 @@ from kgateway.broker.seaweed.filer import Filer
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweed.security import Security
+from kgateway.broker.seaweedmq.first_offsets import FirstOffsets
 from kgateway.broker.seaweedmq.following import Following
 from kgateway.broker.seaweedmq.in_kafkas_words import CLUSTERS_ERRORS
 from kgateway.broker.seaweedmq.layout import NAMESPACE
@@ -38,7 +39,7 @@ from kgateway.broker.seaweedmq.site import Site
 from kgateway.broker.seaweedmq.watching import Watching
 from kgateway.broker.spool import Spool
 from kgateway.broker.unusable import Unusable
-from kgateway.cluster.view import ClusterView, Node
+from kgateway.cluster.view import ClusterView, Node, Topic
 from kgateway.coordinating.places import STATE_TOPICS
 from kgateway.interfaces import IBroker
 from kgateway.security.permissions import Resource
@@ -134,11 +135,12 @@ class SeaweedMQBroker(OwnedTopics):
         overrides = await made.configs.read()
         self._configs = ConfigChanges(overrides, made.configs.keep, self._show_overrides)
         self._topic_defaults.follow(overrides)
-        view = self._view.having([shown(stored) for stored in await owned.load()])
+        loaded = await owned.load()
+        await self._take_over(owned, {stored.name: shown(stored) for stored in loaded})
+        view = self._view.having(map(shown, owned.known()))
         self._held = owned
         view = replace(view, cluster_id=ownership.cluster_id, controller_id=self.node_id, nodes=self._nodes())
         self._show(view.with_overrides(overrides))
-        await self._take_over()
         await at_most(self._site.reactor, _OPEN_S, owned.open_all(view.topics.values()))
         rounds = RetentionRounds(self._site.reactor, self._retention_check_ms, self._served, self._at)
         self._ends.append(rounds.stop)
@@ -153,19 +155,13 @@ class SeaweedMQBroker(OwnedTopics):
     def _at(self, key: tuple[Uuid, int]) -> Partition:
         return self.partition(*key)
 
-    async def _take_over(self) -> None:
+    async def _take_over(self, owned: Owned, topics: Mapping[str, Topic]) -> None:
         """
         Let groups begin, where there were none before, with the offsets that the Go gateway has kept.
         """
-        if STATE_TOPICS[Resource.GROUP] in self._view.topics:
-            return
-        found = await self._parts.offsets.found()
-        for group_id, row in found:
-            appended = self.coordinator(Resource.GROUP, group_id).append([row])
-            if appended.safe is not None:
-                await appended.safe
-        if found:
-            self._log.info("{count} offsets that the Go gateway has kept are taken over", count=len(found))
+        made, make = self._parts, partial(self._new_state_topic, Resource.GROUP, owned.epoch)
+        first = FirstOffsets(self._site.seaweed, self._site.folder, made.offset_files, made.demand_ownership)
+        await first.take_over(topics.get(STATE_TOPICS[Resource.GROUP]), make, owned)
 
     def _end(self) -> None:
         """

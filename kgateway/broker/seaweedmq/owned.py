@@ -56,6 +56,12 @@ class Owned:
         await self._parts.ledgers.load(self._stored)
         return found
 
+    def known(self) -> list[Stored]:
+        """
+        All topics by now: others may have made or changed some since they were loaded.
+        """
+        return list(self._stored.values())
+
     def open_all(self, topics: Iterable[Topic]) -> Deferred[None]:
         """
         Open the partitions of these topics, a few at a time; fires when all were tried.

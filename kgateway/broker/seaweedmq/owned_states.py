@@ -64,6 +64,14 @@ class OwnedStates:
             self._logs[key] = found
         return found
 
+    async def opened(self, topic: Topic, index: int) -> StateLog:
+        """
+        A partition as the log of a coordinator, once it is open.
+        """
+        partition = await self._openings.opened(topic, index)
+        assert isinstance(partition, ChainPartition)
+        return self.log(partition)
+
     async def delete(self, name: str) -> None:
         """
         Remove one with all that is in it.

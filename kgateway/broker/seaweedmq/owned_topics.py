@@ -171,12 +171,15 @@ class OwnedTopics(LoneBroker):
             await gone
 
     def _create_state_topic(self, resource: Resource) -> Topic:
-        config = TopicConfig.of({}, self._topic_defaults)
-        new = NewTopic(STATE_TOPICS[resource], self._state_partitions[resource], config, internal=True)
-        topic = self._new_topic(new, self._owned.epoch)
+        topic = self._new_state_topic(resource, self._owned.epoch)
         self._owned.add_state_topic(topic)
         self._show(self._view.with_topic(topic))
         return topic
+
+    def _new_state_topic(self, resource: Resource, epoch: int) -> Topic:
+        led = self._led(self._state_partitions[resource], epoch)
+        config = TopicConfig.of({}, self._topic_defaults)
+        return Topic(Uuid.random(), STATE_TOPICS[resource], led, config, internal=True)
 
     def _state_log(self, topic: Topic, index: int) -> StateLog:
         partition = self.partition(topic.id, index)

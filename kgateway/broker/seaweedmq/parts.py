@@ -10,6 +10,7 @@ from kgateway.broker.seaweedmq.exported_offsets import ExportedOffsets
 from kgateway.broker.seaweedmq.kept_configs import KeptConfigs
 from kgateway.broker.seaweedmq.kept_ledgers import KeptLedgers
 from kgateway.broker.seaweedmq.making import Making
+from kgateway.broker.seaweedmq.offset_files import OffsetFiles
 from kgateway.broker.seaweedmq.owner import Ownership
 from kgateway.broker.seaweedmq.producer_ids import ProducerIds
 from kgateway.broker.seaweedmq.site import Site
@@ -26,6 +27,7 @@ class Parts(NamedTuple):
     states: StateTopics
     making: Making
     ledgers: KeptLedgers
+    offset_files: OffsetFiles
     offsets: ExportedOffsets
     configs: KeptConfigs
     ids: ProducerIds
@@ -38,13 +40,15 @@ def parts(site: Site, filer: Filer, ownership: Ownership, demand: Callable[[], N
     """
     seaweed, namespace = site.seaweed, site.namespace
     topics, system = Topics(seaweed, namespace, demand), Topics(seaweed, f"{namespace}-system", demand)
+    files = OffsetFiles(seaweed, namespace, demand)
     ledgers = KeptLedgers(system, Making(site, system, demand), site.reactor, ownership.epoch)
     return Parts(
         topics,
         StateTopics(site, filer, demand),
         Making(site, topics, demand, ledgers),
         ledgers,
-        ExportedOffsets(seaweed, namespace, site.reactor, demand),
+        files,
+        ExportedOffsets(files, site.reactor),
         KeptConfigs(seaweed, site.folder, demand),
         ProducerIds(site.shared_chain(filer, "producer-ids"), ownership.cluster_id),
         demand,
