@@ -1,25 +1,35 @@
 """
-Committed offsets, for the tools of SeaweedFS's Go gateway: written into its files (offset_files.py) behind the commits.
+Committed offsets, for the tools of SeaweedFS's Go gateway: in its files (offset_files.py), written behind the commits.
+
+What cannot be written is tried again for as long as the topics are ours. What was lost on the way, because the gateway
+was killed, is found after the next start: what groups have committed is compared with the files when they are loaded.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 
-from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
+from kgateway.broker.patience import at_most, end_of
+from kgateway.broker.seaweed.refused import FilerRefused
 from kgateway.broker.seaweedmq.offset_files import OffsetFiles, is_offset
 from kgateway.broker.state_log import Snapshots, StateLog
 from kgateway.cluster.partition import Appended
-from kgateway.interfaces import IPartition, KeyValue, ProducerEpoch
+from kgateway.interfaces import IPartition, IReplay, KeyValue, ProducerEpoch
 
 _BEHIND_S = 0.5
+_AGAIN_S = 5.0
+_SETTLE_S = 10.0
 
 
 class ExportedOffsets:
     """
-    Those of one namespace.
+    Those of one namespace, under one epoch.
     """
 
     _log = Logger()
@@ -27,37 +37,119 @@ class ExportedOffsets:
     def __init__(self, files: OffsetFiles, clock: IReactorTime) -> None:
         self._files = files
         self._clock = clock
-        self._changed: dict[bytes, bytes | None] = {}  # the last row of each key
-        self._is_writing = False
+        self._changed: dict[bytes, bytes | None] = {}  # the last row of each key that is in no file yet
+        self._unsure: dict[bytes, bytes] = {}  # rows of which nobody knows whether they are
+        self._soon: IDelayedCall | None = None
+        self._writing: Deferred[None] | None = None
+        self._is_failing = False
+        self._is_over = False
 
     def note(self, records: Sequence[KeyValue]) -> None:
         """
         These rows were written; what they say of offsets goes into files soon.
         """
-        self._changed |= {key: value for key, value in records if is_offset(key)}
-        if self._changed and not self._is_writing:
-            self._is_writing = True
-            self._clock.callLater(_BEHIND_S, self._write_soon)
+        for key, value in records:
+            if is_offset(key):
+                self._changed[key] = value
+                self._unsure.pop(key, None)
+        self._write_in(_BEHIND_S)
 
-    def _write_soon(self) -> None:
-        changed, self._changed = self._changed, {}
-        Deferred.fromCoroutine(self._write(changed)).addErrback(self._unwritten).addCallback(self._written)
+    def compare(self, rows: Mapping[bytes, bytes]) -> None:
+        """
+        These rows were written before; where the files do not say so, they will.
+        """
+        self._unsure |= rows
+        self._write_in(_BEHIND_S)
 
-    async def _write(self, changed: dict[bytes, bytes | None]) -> None:
-        for key, value in changed.items():
-            await self._files.write(key, value)
+    def settle(self) -> Deferred[None]:
+        """
+        Write now what was noted; fires when that is done, or takes too long.
+        """
+        return at_most(self._clock, _SETTLE_S, Deferred.fromCoroutine(self._settle()))
+
+    def lose(self) -> None:
+        """
+        The topics are ours no more.
+        """
+        self._is_over = True
+        self._wait_no_more()
+        if self._writing:
+            self._writing.cancel()
+
+    async def _settle(self) -> None:
+        self._unsure = {}
+        if self._writing:
+            await end_of(self._writing)
+        self._wait_no_more()
+        if self._changed and not self._is_over:
+            await end_of(self._write())
+        if self._changed:
+            told = "{count} offsets are not in files for the Go gateway before the next start"
+            self._log.warn(told, count=len(self._changed))
+
+    def _write_in(self, seconds: float) -> None:
+        if (self._changed or self._unsure) and not (self._soon or self._writing or self._is_over):
+            self._soon = self._clock.callLater(seconds, self._write)
+
+    def _wait_no_more(self) -> None:
+        if self._soon:
+            self._soon.cancel()
+            self._soon = None
+
+    def _write(self) -> Deferred[None]:
+        self._soon = None
+        writing = self._writing = Deferred.fromCoroutine(self._write_all())
+        return writing.addErrback(self._unwritten).addCallback(self._written)
+
+    async def _write_all(self) -> None:
+        refused = dict[bytes, bytes | None]()
+        try:
+            while self._changed or self._unsure:
+                await (self._write_next(refused) if self._changed else self._catch_up_next())
+        finally:
+            self._changed = refused | self._changed
+        self._is_failing = bool(refused)
+
+    async def _write_next(self, left: dict[bytes, bytes | None]) -> None:
+        key = next(iter(self._changed))
+        left[key] = self._changed.pop(key)
+        with self._going_on():
+            await self._files.write(key, left[key])
+            del left[key]
+
+    async def _catch_up_next(self) -> None:
+        key, value = next(iter(self._unsure.items()))
+        with self._going_on():
+            await self._files.catch_up(key, value)
+        self._unsure.pop(key, None)
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """
+        What the filer refuses is no reason to let others wait.
+        """
+        try:
+            yield
+        except FilerRefused as error:
+            self._say(str(error))
 
     def _unwritten(self, failure: Failure) -> None:
-        self._log.warn("offsets are not all in files for the Go gateway: {error}", error=failure.getErrorMessage())
+        if not failure.check(CancelledError):
+            self._say(failure.getErrorMessage())
+
+    def _say(self, error: str) -> None:
+        if not self._is_failing:
+            self._log.warn("offsets are not all in files for the Go gateway yet: {error}", error=error)
+        self._is_failing = True
 
     def _written(self, _: None) -> None:
-        self._is_writing = False
-        self.note([])
+        self._writing = None
+        self._write_in(_AGAIN_S if self._is_failing else _BEHIND_S)
 
 
 class ExportingStateLog(StateLog):
     """
-    The log of a coordinator of groups, which tells what it is given.
+    The log of a coordinator of groups, which tells what it is given, and what it has.
     """
 
     def __init__(
@@ -70,3 +162,35 @@ class ExportingStateLog(StateLog):
         appended = super().append(records, producer)
         self._exported.note(records)
         return appended
+
+    def replay(self) -> Deferred[IReplay]:
+        return super().replay().addCallback(partial(_Overheard, self._exported.compare))
+
+
+@implementer(IReplay)
+class _Overheard:
+    """
+    A replay at whose end the last row of each offset is told.
+    """
+
+    def __init__(self, tell: Callable[[Mapping[bytes, bytes]], None], replay: IReplay) -> None:
+        self.undecided, self.began = replay.undecided, replay.began
+        self._tell = tell
+        self._replay = replay
+        self._rows: dict[bytes, bytes] = {}
+
+    def __iter__(self) -> "_Overheard":
+        return self
+
+    def __next__(self) -> list[KeyValue]:
+        try:
+            piece = next(self._replay)
+        except StopIteration:
+            self._tell(self._rows)
+            raise
+        for key, value in piece:
+            if value is None:
+                self._rows.pop(key, None)
+            elif is_offset(key):
+                self._rows[key] = value
+        return piece

@@ -49,6 +49,15 @@ class OffsetFiles:
         else:
             await filer.write(path, _as_json(value), self._demand_ownership)
 
+    async def catch_up(self, key: bytes, value: bytes) -> None:
+        """
+        Let the file say what the row says, unless somebody has committed later.
+        """
+        path = self._path(key)
+        entry = path and await (await self._seaweed.filer()).entry(path)
+        if not (entry and _is_covered(value, entry.content)):
+            await self.write(key, value)
+
     async def found(self) -> list[tuple[str, KeyValue]]:
         """
         The groups that have files, and a row for each of these.
@@ -100,8 +109,23 @@ def is_offset(key: bytes) -> bool:
     return key.startswith(_KEY)
 
 
+def _is_covered(value: bytes, content: bytes) -> bool:
+    """
+    Whether a file says what the row says, or something later.
+    """
+    if content == _as_json(value):
+        return True
+    try:
+        return int(json.loads(content)["committed_at"]) > _told(value).commit_timestamp
+    except (ValueError, TypeError, LookupError):
+        return False
+
+
+def _told(value: bytes) -> OffsetCommitValue:
+    return decode(OffsetCommitValue, int.from_bytes(value[:2], "big"), value[2:])
+
+
 def _as_json(value: bytes) -> bytes:
-    version = int.from_bytes(value[:2], "big")
-    told = decode(OffsetCommitValue, version, value[2:])
+    told = _told(value)
     row = {"type": "offset", "value": told.offset, "committed_at": told.commit_timestamp, "metadata": told.metadata}
     return json.dumps(row).encode()

@@ -223,7 +223,7 @@ class Owned:
         See to it that all that was produced is in files, and that the next start has little to look at.
         """
         settling = [Deferred.fromCoroutine(self._settle(each)).addErrback(self._unsettled) for each in self._served()]
-        await gatherResults(settling)
+        await gatherResults([*settling, self.states.settle()])
         await self._parts.ledgers.settle()
 
     async def _settle(self, partition: SeaweedMQPartition) -> None:

@@ -86,11 +86,18 @@ class OwnedStates:
         for index in range(len(topic.partitions)):
             self._logs.pop((topic.id, index), None)
 
+    def settle(self) -> Deferred[None]:
+        """
+        See to it that what was committed is in files for others, too.
+        """
+        return self._offsets.settle()
+
     def lose(self) -> None:
         """
         None of them is ours any more.
         """
         self._logs.clear()
+        self._offsets.lose()
         for topic_id in tuple(self._new):
             self._keep_no_more(topic_id)
 

@@ -5,8 +5,15 @@ Offsets in the files of the Go gateway.
 import json
 
 import pytest
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
 
 from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.seaweed.grpc.status import RpcError, Status
+from kgateway.broker.seaweed.refused import FilerRefused
+from kgateway.broker.seaweedmq.exported_offsets import ExportedOffsets
+from kgateway.broker.seaweedmq.offset_files import OffsetFiles
 from kgateway.groups.coding import decoded, encoded
 from kgateway.groups.rows import Row
 from kgateway.messages.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
@@ -14,6 +21,221 @@ from kgateway.security.permissions import Resource
 from tests.broker.behaviour import noted, result
 from tests.broker.seaweed.running import until, wait
 from tests.broker.seaweedmq.starting import Start, running
+
+KEY = OffsetCommitKey(group="g", topic="orders", partition=3)
+A, B, C = (b"\0\1a", b"\0\1b", b"\0\1c")  # keys of offsets
+BEHIND_S, AGAIN_S, SETTLE_S = 0.5, 5.0, 10.0
+
+
+class Files(OffsetFiles):
+    """
+    Notes what is written, and does not take everything.
+    """
+
+    def __init__(self) -> None:
+        self.tried: list[tuple[bytes, bytes | None]] = []
+        self.failing: dict[bytes, Exception] = {}
+        self.answer: Deferred[None] | None = None  # which all wait for
+
+    async def write(self, key: bytes, value: bytes | None) -> None:
+        self.tried.append((key, value))
+        if self.answer:
+            await self.answer
+        if key in self.failing:
+            raise self.failing[key]
+
+    async def catch_up(self, key: bytes, value: bytes) -> None:
+        await self.write(key, b"seen: " + value)
+
+
+class World:
+    """
+    What is exported into such files.
+    """
+
+    def __init__(self) -> None:
+        self.clock, self.files = Clock(), Files()
+        self.exported = ExportedOffsets(self.files, self.clock)
+
+    def written(self, seconds: float) -> list[tuple[bytes, bytes | None]]:
+        """
+        What is tried within this time.
+        """
+        self.files.tried = []
+        self.clock.advance(seconds)
+        return self.files.tried
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def value(offset: int, committed_at: int = 5) -> OffsetCommitValue:
+    return OffsetCommitValue(offset=offset, metadata="m", commit_timestamp=committed_at)
+
+
+def told(filer: Filer, path: str) -> int:
+    """
+    The offset in a file.
+    """
+    entry = wait(filer.entry(path))
+    assert entry
+    return int(json.loads(entry.content)["value"])
+
+
+@pytest.fixture
+def path(namespace: str) -> str:
+    """
+    The file of the key.
+    """
+    return f"/topics/{namespace}/.meta/consumer_offsets/g/orders/3/offset"
+
+
+def test_they_are_written_behind(world: World) -> None:
+    """
+    The last of each, and other rows not at all.
+    """
+    world.exported.note([(A, b"1"), (b"\0\2a", b"a group"), (B, b"1"), (A, b"2")])
+    assert world.written(BEHIND_S / 2) == []
+    assert world.written(BEHIND_S / 2) == [(A, b"2"), (B, b"1")]
+    assert world.written(AGAIN_S) == []
+
+
+def test_what_is_left_is_tried_again(world: World) -> None:
+    """
+    The cluster does not answer amid it. What has come meanwhile goes before what was to be written.
+    """
+    world.exported.note([(A, b"1"), (B, b"1"), (C, b"1")])
+    world.files.failing = {B: RpcError(Status.UNAVAILABLE, "no answer")}
+    assert world.written(BEHIND_S) == [(A, b"1"), (B, b"1")]
+    world.exported.note([(B, b"2")])
+    assert world.written(BEHIND_S) == []
+    assert world.written(AGAIN_S) == [(B, b"2")]
+    world.files.failing = {}
+    assert world.written(AGAIN_S) == [(B, b"2"), (C, b"1")]
+    world.exported.note([(A, b"3")])
+    assert world.written(BEHIND_S) == [(A, b"3")]
+
+
+def test_each_trouble_is_told_once(world: World) -> None:
+    """
+    However often it is tried again.
+    """
+    with capturedLogs() as logged:
+        for number in (1, 2):
+            world.exported.note([(A, b"1")])
+            world.files.failing = {A: RpcError(Status.UNAVAILABLE, "no answer")}
+            for _ in range(3):
+                world.written(AGAIN_S)
+            world.files.failing = {}
+            world.written(AGAIN_S)
+            assert len(logged) == number
+
+
+def test_others_do_not_wait_for_what_is_refused(world: World) -> None:
+    """
+    It is tried again, too, and what was committed before the start is looked at.
+    """
+    world.exported.note([(A, b"1"), (B, b"1")])
+    world.exported.compare({C: b"1"})
+    world.files.failing = {A: FilerRefused("/a", "no")}
+    assert world.written(BEHIND_S) == [(A, b"1"), (B, b"1"), (C, b"seen: 1")]
+    assert world.written(AGAIN_S) == [(A, b"1")]
+    world.files.failing = {}
+    assert world.written(AGAIN_S) == [(A, b"1")]
+    assert world.written(AGAIN_S) == []
+
+
+def test_what_was_before_the_start_is_looked_at(world: World) -> None:
+    """
+    Until it is known; but not what has changed since.
+    """
+    world.exported.compare({A: b"1", B: b"1"})
+    world.exported.note([(A, b"2")])
+    world.files.failing = {B: RpcError(Status.UNAVAILABLE, "no answer")}
+    assert world.written(BEHIND_S) == [(A, b"2"), (B, b"seen: 1")]
+    world.files.failing = {}
+    assert world.written(AGAIN_S) == [(B, b"seen: 1")]
+    assert world.written(AGAIN_S) == []
+
+
+def test_at_the_end_all_is_written(world: World) -> None:
+    """
+    At once, and behind what is being written; what was before the start has time.
+    """
+    world.exported.note([(A, b"1"), (B, b"1")])
+    world.exported.compare({C: b"1"})
+    world.files.answer = Deferred()
+    assert world.written(BEHIND_S) == [(A, b"1")]
+    world.exported.note([(A, b"2")])
+    settled = world.exported.settle()
+    assert (settled.called, world.files.tried) == (False, [(A, b"1")])
+    world.files.answer.callback(None)
+    assert world.files.tried == [(A, b"1"), (B, b"1"), (A, b"2")]
+    result(settled)
+    world.exported.note([(B, b"2")])
+    result(world.exported.settle())
+    assert world.files.tried[3:] == [(B, b"2")]
+    assert world.clock.getDelayedCalls() == []
+
+
+def test_the_end_does_not_wait_for_long(world: World) -> None:
+    """
+    A filer that does not answer takes a few seconds of it.
+    """
+    world.exported.note([(A, b"1")])
+    world.files.answer = Deferred()
+    settled = world.exported.settle()
+    assert world.written(SETTLE_S / 2) == []
+    assert not settled.called
+    world.clock.advance(SETTLE_S / 2)
+    result(settled)
+
+
+def test_nothing_is_written_for_others(world: World) -> None:
+    """
+    Another gateway owns the topics: what is on its way is broken off, and nothing follows.
+    """
+    world.exported.note([(A, b"1"), (B, b"1")])
+    world.files.answer = Deferred()
+    assert world.written(BEHIND_S) == [(A, b"1")]
+    world.exported.lose()
+    world.exported.note([(C, b"1")])
+    world.exported.compare({C: b"1"})
+    assert world.written(AGAIN_S) == []
+    result(world.exported.settle())
+    assert world.files.tried == []
+
+
+def test_a_stop_leaves_nothing_behind(start: Start, filer: Filer, path: str) -> None:
+    """
+    What was committed a moment before is in its file.
+    """
+    with running(start) as broker:
+        noted(broker.coordinator(Resource.GROUP, "g"), [encoded(Row(KEY, value(9)))])
+    assert told(filer, path) == 9
+    broker._parts.offsets.note([encoded(Row(KEY, value(10)))])
+    assert broker._parts.offsets._soon is None
+
+
+@pytest.mark.parametrize(("committed_at", "expected"), [(4, 12), (5, 12), (6, 10)])
+def test_a_kill_is_made_good(
+    committed_at: int, expected: int, start: Start, filer: Filer, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    What was lost on the way into a file comes when the group is loaded, unless somebody else has committed later.
+    """
+    row = {"type": "offset", "value": 10, "committed_at": committed_at, "metadata": ""}
+    with running(start) as broker, monkeypatch.context() as killed:
+        killed.setattr(ExportedOffsets, "note", lambda _exported, _records: None)
+        noted(broker.coordinator(Resource.GROUP, "g"), [encoded(Row(KEY, value(11))), encoded(Row(KEY, value(12)))])
+    wait(filer.write(path, json.dumps(row).encode()))
+    with running(start) as broker:
+        assert [*result(broker.coordinator(Resource.GROUP, "g").replay())]
+        exported = broker._parts.offsets
+        until(lambda: not (exported._unsure or exported._writing))
+    assert told(filer, path) == expected
 
 
 def test_commits_are_written_for_the_go_gateway(start: Start, filer: Filer, namespace: str) -> None:
