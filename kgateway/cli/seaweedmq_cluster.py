@@ -47,6 +47,15 @@ def add_cluster(parser: ArgumentParser) -> None:
     )
 
 
+def topic_name(text: str) -> str:
+    """
+    An argument that names a topic: what can be a folder of SeaweedMQ's.
+    """
+    if not text or "/" in text:
+        raise ArgumentTypeError(f"{text!r} is no name of a topic")
+    return text
+
+
 def look(options: Namespace, work: Work) -> None:
     """
     Look into the cluster; the program ends then, with what `work` returns.

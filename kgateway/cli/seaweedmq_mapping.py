@@ -10,7 +10,7 @@ from kgateway.broker.seaweedmq.layout import generation_name, slots
 from kgateway.broker.seaweedmq.ledger import EARLIEST, LATEST
 from kgateway.broker.seaweedmq.outside import NotThere, Outside
 from kgateway.cli.control import add_json
-from kgateway.cli.seaweedmq_cluster import Say, add_cluster, look
+from kgateway.cli.seaweedmq_cluster import Say, add_cluster, look, topic_name
 from kgateway.cli.seaweedmq_time import utc
 
 _NAMED = {"earliest": EARLIEST, "latest": LATEST}
@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """
     add_cluster(parser)
     add_json(parser)
-    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("topic", metavar="TOPIC", type=topic_name)
     parser.add_argument("partition", metavar="PARTITION", type=int)
     parser.add_argument(
         "offset", metavar="OFFSET", type=_offset, help="one of Kafka's offsets; `earliest` (-2) and `latest` (-1)"

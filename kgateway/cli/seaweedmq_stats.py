@@ -10,7 +10,7 @@ from dataclasses import asdict
 from kgateway.broker.seaweedmq.outside import Outside
 from kgateway.broker.seaweedmq.standings import Standing, standings
 from kgateway.cli.control import add_json, table
-from kgateway.cli.seaweedmq_cluster import Say, add_cluster, look
+from kgateway.cli.seaweedmq_cluster import Say, add_cluster, look, topic_name
 from kgateway.cli.seaweedmq_time import utc
 
 _HEADINGS = ("TOPIC", "P", "FORM", "ACKS", "ROWS", "OFFSETS", "FIRST", "LAST", "HIGH", "HELD", "FLUSHED", "PUBLISHERS")
@@ -34,7 +34,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """
     add_cluster(parser)
     add_json(parser)
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="only these; without any, all there are")
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these; without any, all there are"
+    )
     parser.epilog = _EPILOG
 
 

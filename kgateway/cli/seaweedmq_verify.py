@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from kgateway.broker.seaweedmq.outside import Outside
 from kgateway.broker.seaweedmq.verifying import Finding, Tally, Verifying
 from kgateway.cli.bar import Bar, size
-from kgateway.cli.seaweedmq_cluster import FOUND, Say, add_cluster, look
+from kgateway.cli.seaweedmq_cluster import FOUND, Say, add_cluster, look, topic_name
 
 _SHOWN_MAX = 20  # of one kind, in one partition
 
@@ -32,7 +32,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     What can be asked for.
     """
     add_cluster(parser)
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="only these; without any, all there are")
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these; without any, all there are"
+    )
     parser.epilog = _EPILOG
 
 

@@ -224,6 +224,10 @@ def test_masters_that_do_not_answer_are_named(kind: str) -> None:
         (["mapping", "--masters", "a:1", "t", "0", "-3"], "'-3' is no offset"),
         (["verify", "--masters", "a:1", "--security", "/gone.toml"], "/gone.toml"),
         (["verify"], "--masters"),
+        (["mapping", "--masters", "a:1", "", "0", "0"], "'' is no name of a topic"),
+        (["mapping", "--masters", "a:1", "a/b", "0", "0"], "'a/b' is no name of a topic"),
+        (["verify", "--masters", "a:1", "t", ""], "'' is no name of a topic"),
+        (["stats", "--masters", "a:1", ""], "'' is no name of a topic"),
     ],
 )
 def test_arguments_are_checked(arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
