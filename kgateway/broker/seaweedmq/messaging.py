@@ -15,6 +15,7 @@ from kgateway.broker.seaweedmq import calls
 from kgateway.broker.seaweedmq.publisher import Publisher
 
 CALL_S = 10.0
+PARTITION_S = 0.04  # more for each partition that is made: three times what 2,520 of them took on a small machine
 PATIENCE_S = 10.0  # with brokers that were started again, which for some seconds do not know whom to ask
 _DROPPED_S = 1.0  # ten times what it takes, however seldom brokers flush
 _COUNTS = range(1, 2521)  # slots of a ring, of which each partition needs one
@@ -49,7 +50,8 @@ class Messaging:
             message_record_type=record_type,
             key_columns=key_columns,
         )
-        answer = await self._seaweed.retrying.run(lambda _: self._ask(calls.CONFIGURE, request), PATIENCE_S)
+        seconds = CALL_S + PARTITION_S * partition_count
+        answer = await self._seaweed.retrying.run(lambda _: self._ask(calls.CONFIGURE, request, seconds), PATIENCE_S)
         return _by_range(answer.broker_partition_assignments)
 
     async def assignments(self, name: str) -> Sequence[BrokerPartitionAssignment]:
@@ -134,14 +136,14 @@ class Messaging:
         # They answer before they have done it, and would publish to what they drop if the topic were there again.
         await self._seaweed.retrying.wait(_DROPPED_S)
 
-    async def _ask(self, method: Method[RequestT, ResponseT], request: RequestT) -> ResponseT:
+    async def _ask(self, method: Method[RequestT, ResponseT], request: RequestT, seconds: float = CALL_S) -> ResponseT:
         """
         Ask the brokers, one after the other, until one answers.
         """
         error = RpcError(Status.UNAVAILABLE, "the masters know of no broker of SeaweedMQ")
         for address in await self._seaweed.brokers():
             try:
-                return await self._seaweed.channel(address).call(method, request, CALL_S)
+                return await self._seaweed.channel(address).call(method, request, seconds)
             except RpcError as failed:
                 if failed.status not in (Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED):
                     raise
