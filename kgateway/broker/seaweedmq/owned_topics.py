@@ -111,6 +111,7 @@ class OwnedTopics(LoneBroker):
         with self._changing(new.name):
             await owned.create(topic, new)
             self._demand_still(owned)
+            self._say_if_uncompacted(topic)
             return self._show_topic(topic)
 
     async def _grow(self, topic_id: Uuid, partition_count: int) -> Topic:
@@ -126,12 +127,24 @@ class OwnedTopics(LoneBroker):
 
     async def _configure_topic(self, name: str, change: Change) -> None:
         topic, owned = self._configured(name, change), self._to_change()
-        if topic is self._view.topics[name]:
+        before = self._view.topics[name]
+        if topic is before:
             return
         with self._changing(name):
             config = await owned.configure(topic)
             self._demand_still(owned)
+            if config.cleanup_policy != before.config.cleanup_policy:
+                self._say_if_uncompacted(topic)
             self._show_topic(replace(self._topic(topic.id), config=config))
+
+    def _say_if_uncompacted(self, topic: Topic) -> None:
+        """
+        Programs ask for compaction whose topics are as good without it, but for their size.
+        """
+        if topic.config.compacts and not topic.internal:
+            stays = "records go when retention lets them" if topic.config.deletes else "all its records stay"
+            told = "topic {name} has cleanup.policy={policy}, but nothing on SeaweedMQ is compacted: {stays}"
+            self._log.warn(told, name=topic.name, policy=",".join(topic.config.cleanup_policy), stays=stays)
 
     @contextmanager
     def _changing(self, name: str) -> Iterator[None]:

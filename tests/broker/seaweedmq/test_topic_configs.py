@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs, formatEvent
 
 from kgateway.broker.seaweed.refused import FilerRefused
 from kgateway.broker.seaweed.seaweed import Seaweed
@@ -117,6 +118,26 @@ def test_what_the_form_needs(start: Start) -> None:
             assert error.code is ErrorCode.INVALID_CONFIG
             assert says in str(error.message)
         assert alter(broker, without("message.timestamp.type")) == before
+
+
+def test_who_asks_for_compaction_is_told(start: Start) -> None:
+    """
+    A line in the log says that there is none, when a topic gets such a policy; a topic of ours has it in any case.
+    """
+    compact = TopicConfig.of({"cleanup.policy": "compact"})
+    with running(start) as broker, capturedLogs() as logged:
+        made(broker, compact)
+        alter(broker, setting(retention_ms=77))
+        alter(broker, setting(cleanup_policy="compact,delete"))
+        alter(broker, setting(cleanup_policy="delete"))
+        noted(broker.coordinator(Resource.GROUP, "g"), [(b"key", b"value")])
+        alter(broker, setting(cleanup_policy="compact"), STATE)
+    told = [formatEvent(event) for event in logged if "compacted" in formatEvent(event)]
+    said = "topic t has cleanup.policy={}, but nothing on SeaweedMQ is compacted: {}"
+    assert told == [
+        said.format("compact", "all its records stay"),
+        said.format("compact,delete", "records go when retention lets them"),
+    ]
 
 
 def test_compression(start: Start) -> None:
