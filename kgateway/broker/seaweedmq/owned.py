@@ -222,7 +222,7 @@ class Owned:
         """
         See to it that all that was produced is in files, and that the next start has little to look at.
         """
-        settling = [Deferred.fromCoroutine(self._settle(each)).addErrback(self._unsettled) for each in self._served()]
+        settling = [Deferred.fromCoroutine(self._settle(each)).addBoth(self._settled, each) for each in self._served()]
         await gatherResults([*settling, self.states.settle()])
         await self._parts.ledgers.settle()
 
@@ -232,8 +232,12 @@ class Owned:
             await partition.pause()
             await partition.save()
 
-    def _unsettled(self, failure: Failure) -> None:
-        self._log.warn("not all that was produced is known to be in files: {error}", error=failure.getErrorMessage())
+    def _settled(self, outcome: Failure | None, partition: SeaweedMQPartition) -> None:
+        if outcome or partition.unsafe_count:
+            why = outcome.getErrorMessage() if outcome else "no broker has taken them"
+            place, count = f"{partition.topic.name}-{partition.index}", partition.unsafe_count
+            told = "{place}: {count} records at its end are not known to be in files: {why}"
+            self._log.warn(told, place=place, count=count, why=why)
 
     async def _opened(self, topic: Topic, index: int) -> SeaweedMQPartition:
         opened = await self.openings.opened(topic, index)

@@ -79,6 +79,13 @@ class SeaweedMQPartition(FiledPartition):
         """
         return self.log_end > self._opened_end
 
+    @property
+    def unsafe_count(self) -> int:
+        """
+        How many records are not known to be in files.
+        """
+        return self.log_end - self._safe
+
     def become(self, topic: Topic) -> None:
         """
         The topic has another config, or more partitions. What could be read still can.

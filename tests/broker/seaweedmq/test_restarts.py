@@ -4,17 +4,21 @@ A gateway ends, and another one finds all of it in the cluster.
 
 import pytest
 from twisted.internet.defer import CancelledError
+from twisted.logger import capturedLogs, formatEvent
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
 from kgateway.broker.seaweed.filer import Filer, is_inside
+from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweedmq.forms.form import Message
+from kgateway.broker.seaweedmq.partition import SeaweedMQPartition
+from kgateway.broker.seaweedmq.publishing import Publishing
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import group
-from kgateway.cluster.partition import EpochEnd
+from kgateway.cluster.partition import EpochEnd, Origin
 from kgateway.cluster.view import NewTopic
 from kgateway.records.record import records
 from kgateway.security.permissions import Resource
-from kgateway.wire.errors import ErrorCode
+from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import (
     appended,
     batch,
@@ -141,6 +145,32 @@ def test_producers_are_remembered(form: str, start: Start) -> None:
         partition = broker.partition(topic.id, 0)
         assert [appended(partition, sequenced(sequence, 2)).base_offset for sequence in (0, 2, 4)] == [0, 2, 4]
         assert partition.log_end == 6
+
+
+@pytest.mark.parametrize("error", [None, RpcError(Status.UNAVAILABLE, "it is out")])
+def test_a_stop_says_what_may_be_lost(error: RpcError | None, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Of which partition, how many records, and why; nothing of what is in files.
+    """
+
+    pause = SeaweedMQPartition.pause
+
+    async def failing(partition: SeaweedMQPartition) -> int:
+        if error and partition.index == 1:
+            raise error
+        return await pause(partition)
+
+    monkeypatch.setattr(SeaweedMQPartition, "pause", failing)
+    with capturedLogs() as logged, running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("t", 2, config("batch"))))
+        appended(broker.partition(topic.id, 0), batch(2))
+        monkeypatch.setattr(Publishing, "publish", lambda *_: None)
+        lost = broker.partition(topic.id, 1).append(batch(3), Origin.CLIENT)
+    for each in (lost.stored, lost.safe):
+        assert each
+        each.addErrback(lambda failure: failure.trap(KafkaError))
+    told = [formatEvent(event) for event in logged if "not known to be in files" in formatEvent(event)]
+    assert told == [f"t-1: 3 records at its end are not known to be in files: {error or 'no broker has taken them'}"]
 
 
 def test_groups_and_configs_are_there_again(start: Start) -> None:
