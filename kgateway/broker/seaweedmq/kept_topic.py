@@ -11,6 +11,8 @@ What this gateway keeps beside a topic's `topic.conf`, because SeaweedMQ has no 
         partitions    by Kafka's index: start and stop of the range, Kafka's offset of the first message that can
                       be in it, and SeaweedMQ's offset of that message
 
+What a topic is to be is written as the same line, without generations, before SeaweedMQ makes it.
+
 When a topic grows, SeaweedMQ makes all partitions anew and forgets the old ones; here they stay, so that their files
 are read as the beginning of the partition. Keys that are not known are passed over.
 """
@@ -132,6 +134,16 @@ def read_kept_topic(data: bytes) -> KeptTopic:
     """
     The topic that the line tells of.
     """
+    kept = read_intended_topic(data)
+    if not kept.generations:
+        raise _malformed("JSON", "it tells of no partitions")
+    return kept
+
+
+def read_intended_topic(data: bytes) -> KeptTopic:
+    """
+    The topic that the line tells of, which may have no partitions yet.
+    """
     try:
         told = json.loads(data)
         if told["version"] != VERSION:
@@ -144,8 +156,8 @@ def read_kept_topic(data: bytes) -> KeptTopic:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as failure:
         raise _malformed("JSON", f"{type(failure).__name__}: {failure}") from None
-    if not kept.generations or type(internal) is not bool or type(found) is not bool:
-        raise _malformed("JSON", "it tells of no partitions, or not whether the topic is internal, or others made it")
+    if type(internal) is not bool or type(found) is not bool:
+        raise _malformed("JSON", "it does not tell whether the topic is internal, or others made it")
     if configs.get(FORMAT, RecordForm.name) not in FORMS:
         raise _malformed(FORMAT, f"nothing is known here of messages of the form {configs[FORMAT]}")
     return kept

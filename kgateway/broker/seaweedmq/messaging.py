@@ -37,18 +37,30 @@ class Messaging:
         return Topic(namespace=self._namespace, name=name)
 
     async def configure(
-        self, name: str, partition_count: int, record_type: RecordType | None, key_columns: Sequence[str] = ()
+        self, name: str, partition_count: int, record_type: RecordType | None
     ) -> Sequence[BrokerPartitionAssignment]:
         """
         Make the topic, or give it another number of partitions: all of them are new then.
+        """
+        return await self.configure_like(
+            mq.ConfigureTopicResponse(message_record_type=record_type), name, partition_count
+        )
+
+    async def configure_like(
+        self, conf: mq.ConfigureTopicResponse, name: str, partition_count: int
+    ) -> Sequence[BrokerPartitionAssignment]:
+        """
+        The same, with the columns and all else that a topic has of this `topic.conf`.
         """
         if partition_count not in _COUNTS:  # a broker that is asked for none ends
             raise ValueError(f"a topic has 1 to 2520 partitions, not {partition_count}")
         request = mq.ConfigureTopicRequest(
             topic=self.topic(name),
             partition_count=partition_count,
-            message_record_type=record_type,
-            key_columns=key_columns,
+            retention=conf.retention if conf.HasField("retention") else None,
+            message_record_type=conf.message_record_type if conf.HasField("message_record_type") else None,
+            key_columns=conf.key_columns,
+            schema_format=conf.schema_format,
         )
         seconds = CALL_S + PARTITION_S * partition_count
         answer = await self._seaweed.retrying.run(lambda _: self._ask(calls.CONFIGURE, request, seconds), PATIENCE_S)

@@ -3,7 +3,7 @@ The topics of a SeaweedMQ cluster: their partitions as SeaweedMQ has them, and w
 file of ours beside.
 
     /topics/kafka/TOPIC/topic.conf        SeaweedMQ's
-    /topics/kafka/TOPIC/kgateway.json     ours (kept_topic.py)
+    /topics/kafka/TOPIC/kgateway.json     ours (kept_topic.py; intents.py while it is made)
     /topics/kafka/.meta/kgateway/         what is of no topic: owners, configs of groups, states of coordinators
 
 A topic without a file of ours was made by others. It is shown as what it is, and gets its file when it is first seen.
@@ -21,25 +21,20 @@ from kgateway.broker.seaweed.protos.filer_pb2 import Entry
 from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment, ConfigureTopicResponse
 from kgateway.broker.seaweed.retrying import Demand, demand_nothing
 from kgateway.broker.seaweed.seaweed import Seaweed
+from kgateway.broker.seaweedmq.catching_up import caught_up
 from kgateway.broker.seaweedmq.ends import Ends, SettledEnds
 from kgateway.broker.seaweedmq.forms.by_name import FORMS
-from kgateway.broker.seaweedmq.forms.form import Form
-from kgateway.broker.seaweedmq.generations import Made, Missed, missed, todays
+from kgateway.broker.seaweedmq.intents import Intents
 from kgateway.broker.seaweedmq.kept_topic import FORMAT, KeptTopic, read_kept_topic
-from kgateway.broker.seaweedmq.layout import (
-    TOPIC_CONF,
-    Range,
-    generation_name,
-    may_be_topic,
-    ring_ranges,
-    topic_folder,
-)
+from kgateway.broker.seaweedmq.layout import TOPIC_CONF, Range, check_count, may_be_topic, topic_folder
 from kgateway.broker.seaweedmq.messaging import Messaging
 from kgateway.broker.seaweedmq.topic_conf import generation_of, read_topic_conf
 from kgateway.cluster.view import NewTopic
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.malformed import Malformed
 from kgateway.wire.uuids import Uuid
+
+Assignments = Sequence[BrokerPartitionAssignment]
 
 KEPT = "kgateway.json"
 
@@ -75,6 +70,7 @@ class Topics:
         self._demand_ownership = demand_ownership
         self.messaging = Messaging(seaweed, namespace)
         self.namespace = namespace
+        self._intents = Intents(seaweed, namespace, demand_ownership)
         self._in_files = Ends(seaweed, namespace)
         self._settled = SettledEnds(seaweed, namespace, self.messaging)
 
@@ -107,10 +103,11 @@ class Topics:
 
     async def find(self, name: str) -> Stored | None:
         """
-        A topic; `None` where there is none. One that others made gets its file.
+        A topic; `None` where there is none. One that others made, or that is half made, gets its file.
         """
         filer, found = await self._seaweed.filer(), await self._found(name, self._settled)
         if found is None:
+            await self._intents.forget(name)
             return None
         stored = found.stored
         for file, content in found.apart.items():
@@ -120,7 +117,10 @@ class Topics:
         path, entry = f"{self.folder(name)}/{KEPT}", filer.small_file(stored.kept.written())
         if not await filer.create(path, entry, only_if_absent=True):
             return await self.find(name)  # somebody has seen it at the same time
-        self._log.info("topic {name} was made by others; it is served as {form}", name=name, form=stored.kept.form.name)
+        await self._intents.forget(name)
+        why = "made by others" if stored.kept.found else "half made when a gateway ended"
+        form = stored.kept.form.name
+        self._log.info("topic {name} was {why}; it is served as {form}", name=name, why=why, form=form)
         return stored
 
     async def seen(self, name: str) -> Seen | None:
@@ -139,10 +139,12 @@ class Topics:
         if KEPT in found:
             return Seen(Stored(name, read_kept_topic(found[KEPT])), True, apart)
         conf = read_topic_conf(found[TOPIC_CONF])
-        # What has columns is read as records, be they written by others.
-        form = "record" if conf.HasField("message_record_type") else "plain"
-        stored = Stored(name, KeptTopic(Uuid.random(), (), {**FORMS[form].needs, FORMAT: form}, found=True))
-        return Seen(await self._brought_up(stored, todays(conf), ends), False, apart)
+        begun = Stored(name, await self._intents.fulfilled(name, conf) or _theirs(conf))
+        return Seen(await self._caught_up(begun, conf, ends), False, apart)
+
+    async def _caught_up(self, stored: Stored, conf: ConfigureTopicResponse, ends: Ends) -> Stored:
+        filer, (name, kept) = await self._seaweed.filer(), stored
+        return Stored(name, await caught_up(filer, self.namespace, name, kept, conf, ends))
 
     async def _conf(self, name: str) -> ConfigureTopicResponse | None:
         content = await (await self._seaweed.filer()).content(f"{self.folder(name)}/{TOPIC_CONF}")
@@ -160,17 +162,22 @@ class Topics:
         """
         if await self.is_there(new.name):
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic {new.name} already")
-        assignments = await self._configure(new.name, new.partition_count, FORMS[configs[FORMAT]])
+        check_count(new.partition_count)
         kept = KeptTopic(topic_id, (), configs, new.internal)
+        await self._intents.keep(new.name, kept)
+        assignments = await self._configure(new.name, new.partition_count, _ours(kept))
         stored = Stored(new.name, await self._generation(new.name, kept, assignments, []))
         await self.keep(stored)
+        await self._intents.forget(new.name)
         return stored
 
     async def grow(self, stored: Stored, partition_count: int, ends: Sequence[int]) -> Stored:
         """
         Give a topic more partitions: SeaweedMQ makes all of them anew, and each goes on where the one before ended.
         """
-        assignments = await self._configure(stored.name, partition_count, stored.kept.form)
+        theirs = await self._conf(stored.name) if stored.kept.found else None
+        check_count(partition_count)
+        assignments = await self._configure(stored.name, partition_count, theirs or _ours(stored.kept))
         grown = Stored(stored.name, await self._generation(stored.name, stored.kept, assignments, ends))
         await self.keep(grown)
         return grown
@@ -190,7 +197,7 @@ class Topics:
         conf = await self._conf(stored.name)
         if conf is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {stored.name} is there no more")
-        grown = await self._brought_up(stored, todays(conf), self._settled)
+        grown = await self._caught_up(stored, conf, self._settled)
         await self.keep(grown)
         self._log.warn(
             "topic {name} had {before} partitions, and has {count} now: somebody else has changed it",
@@ -199,37 +206,6 @@ class Topics:
             count=grown.kept.partition_count,
         )
         return grown
-
-    async def _brought_up(self, stored: Stored, today: Made, ends: Ends) -> Stored:
-        """
-        The topic with today's partitions, behind those which nobody has kept and whose files are there.
-        """
-        name, kept = stored
-        found = await missed(await self._seaweed.filer(), self.folder(name), kept, today)
-        made = [*found.generations, today]
-        for number, each in enumerate(made):
-            later = {part for one in made[number:] for part in one.parts}
-            begins = await ends.ends(name, kept, later)
-            # Of what others made all is shown from the first message on, which may be any.
-            firsts = await ends.firsts(name, kept, each) if kept.generations or not kept.found else ()
-            kept = kept.grown(each.unix_time_ns, each.parts, begins, firsts)
-        self._tell(name, found)
-        return Stored(name, kept)
-
-    def _tell(self, name: str, found: Missed) -> None:
-        for unix_time_ns, parts in found.generations:
-            self._log.warn(
-                "topic {name} had {count} partitions in {folder}, of which nobody knew; what is there is shown",
-                name=name,
-                count=len(parts),
-                folder=generation_name(unix_time_ns),
-            )
-        if found.left_out:
-            self._log.error(
-                "topic {name}: nobody knows which records came before and after those in {folders}; they are not shown",
-                name=name,
-                folders=", ".join(found.left_out),
-            )
 
     async def keep(self, stored: Stored) -> None:
         """
@@ -251,14 +227,14 @@ class Topics:
     async def _entry(self, name: str, file: str) -> Entry | None:
         return await (await self._seaweed.filer()).entry(f"{self.folder(name)}/{file}")
 
-    async def _configure(self, name: str, count: int, form: Form) -> Sequence[BrokerPartitionAssignment]:
-        ring_ranges(count)  # refuses a number that no ring has room for
+    async def _configure(self, name: str, count: int, conf: ConfigureTopicResponse) -> Assignments:
+        """
+        Have SeaweedMQ make partitions. It forgets all else there is of the topic that it is not told again.
+        """
         self._demand_ownership()
-        return await self.messaging.configure(name, count, form.record_type())
+        return await self.messaging.configure_like(conf, name, count)
 
-    async def _generation(
-        self, name: str, kept: KeptTopic, assignments: Sequence[BrokerPartitionAssignment], ends: Sequence[int]
-    ) -> KeptTopic:
+    async def _generation(self, name: str, kept: KeptTopic, assignments: Assignments, ends: Sequence[int]) -> KeptTopic:
         """
         What is kept once SeaweedMQ has these partitions. A broker that had a topic of this name goes on counting.
         """
@@ -270,3 +246,15 @@ class Topics:
 
 def _range(assignment: BrokerPartitionAssignment) -> Range:
     return Range(assignment.partition.range_start, assignment.partition.range_stop)
+
+
+def _ours(kept: KeptTopic) -> ConfigureTopicResponse:
+    return ConfigureTopicResponse(message_record_type=kept.form.record_type())
+
+
+def _theirs(conf: ConfigureTopicResponse) -> KeptTopic:
+    """
+    What others made. What has columns is read as records, be they written by others.
+    """
+    form = "record" if conf.HasField("message_record_type") else "plain"
+    return KeptTopic(Uuid.random(), (), {**FORMS[form].needs, FORMAT: form}, found=True)

@@ -41,7 +41,6 @@ class Published:
         name: str | None = None,
         namespace: str = NAMESPACE,
         partition_count: int = 1,
-        key_columns: Sequence[str] = (),
     ) -> None:
         self.name = name or uuid4().hex
         self._cluster = cluster
@@ -50,7 +49,6 @@ class Published:
             topic=self._topic,
             partition_count=partition_count,
             message_record_type=record_type,
-            key_columns=key_columns,
         )
         with grpc.insecure_channel(cluster.broker_address) as channel:
             ask = _unary(channel, "/messaging_pb.SeaweedMessaging/ConfigureTopic", ConfigureTopicResponse)

@@ -5,6 +5,7 @@ Which generations a topic's folders are of.
 from typing import Any, cast
 
 import pytest
+from twisted.internet.defer import Deferred
 
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry
 from kgateway.broker.seaweedmq.generations import Made, Missed, grouped, missed
@@ -18,8 +19,8 @@ from kgateway.broker.seaweedmq.layout import (
     ring_range,
     ring_ranges,
 )
-from kgateway.spark.filer.blocking import result_of
 from kgateway.wire.uuids import ZERO
+from tests.broker.behaviour import result
 
 
 class Folders:
@@ -48,7 +49,8 @@ def test_what_comes_between_the_last_that_is_kept_and_todays_was_missed() -> Non
     new = [made(5, ring_range(0, 3)), made(6, ring_range(1, 2)), made(8, ring_range(0, 2))]
     rest = [made(9, ring_range(0, 1)), "/t/.kgateway/0", "/t/v1970-01-01-00-00-06/consumers"]
     today = Made(8 * SECOND_NS + 9, ring_ranges(2))
-    found = result_of(missed(cast(Any, Folders(old, *kept_ones, *new, *rest)), "/t", kept, today))
+    filer = cast(Any, Folders(old, *kept_ones, *new, *rest))
+    found = result(Deferred.fromCoroutine(missed(filer, "/t", kept, today)))
     generations = [Made(5 * SECOND_NS, ring_ranges(3)), Made(6 * SECOND_NS, ring_ranges(2))]
     assert found == Missed(generations, [old.removeprefix("/t/")])
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.broker.seaweedmq.kept_topic import Generation, KeptTopic, Stretch, read_kept_topic
+from kgateway.broker.seaweedmq.kept_topic import Generation, KeptTopic, Stretch, read_intended_topic, read_kept_topic
 from kgateway.broker.seaweedmq.layout import Range, ring_ranges
 from kgateway.wire.malformed import Malformed
 from kgateway.wire.uuids import Uuid
@@ -54,6 +54,17 @@ def test_the_line_stays_as_it_is() -> None:
     assert read_kept_topic(line) == ONE
 
 
+def test_a_topic_that_is_to_be_has_no_partitions_yet() -> None:
+    """
+    It is read as such only where one is looked for.
+    """
+    intended = KeptTopic(ID, (), ONE.configs)
+    assert read_intended_topic(intended.written()) == intended
+    with pytest.raises(Malformed, match="no partitions"):
+        read_kept_topic(intended.written())
+    assert intended.most_partitions == 0
+
+
 def test_a_later_key_is_passed_over() -> None:
     """
     What the next version adds does not stop this one.
@@ -95,6 +106,7 @@ def test_a_topic_that_others_shrank_has_fewer_partitions() -> None:
     assert grown.partition_count == 1
     assert [stretch.kafka_start for _, stretch in grown.folders("t", 0)] == [0, 1, 5]
     assert [stretch.kafka_start for _, stretch in grown.folders("t", 1)] == [0]
+    assert grown.most_partitions == 2
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,21 @@ from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs
 
 from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.seaweed.protos.messaging_pb2 import ConfigureTopicResponse, TopicRetention
+from kgateway.broker.seaweed.protos.schema_pb2 import Field, RecordType, ScalarType, Type
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
 from kgateway.broker.seaweedmq.forms.form import Message
+from kgateway.broker.seaweedmq.layout import TOPIC_CONF
+from kgateway.broker.seaweedmq.topic_conf import read_topic_conf
 from kgateway.broker.seaweedmq.topics import Topics
 from kgateway.cluster.view import NewTopic
 from kgateway.interfaces import IPartition
 from kgateway.records.batch import Batch
 from kgateway.records.record import Record, records
 from tests.broker.behaviour import appended, fetched, result, stored
-from tests.broker.seaweed.running import until
+from tests.broker.seaweed.running import until, wait
 from tests.broker.seaweedmq.published import Published
 from tests.broker.seaweedmq.starting import Start, running
 from tests.broker.seaweedmq.test_following import is_open, seen
@@ -209,3 +214,28 @@ def test_what_brokers_have_in_memory_is_waited_for(start: Start, others: Others)
             others(2, at_once=True)
             grown_to(broker, 2)
             assert appended(opened(broker, 0), sent("new", 1)).base_offset == 5
+
+
+def test_what_others_set_stays_when_a_topic_grows_here(start: Start, topics: Topics, filer: Filer) -> None:
+    """
+    Its columns, those of its key, its retention and the format of its schema: SeaweedMQ would forget all of them.
+    """
+    columns = [("id", ScalarType.INT64), ("city", ScalarType.STRING)]
+    fields = [
+        Field(name=name, field_index=index, type=Type(scalar_type=kind)) for index, (name, kind) in enumerate(columns)
+    ]
+    set_by_others = ConfigureTopicResponse(
+        message_record_type=RecordType(fields=fields),
+        key_columns=["id"],
+        schema_format="AVRO",
+        retention=TopicRetention(retention_seconds=77, enabled=True),
+    )
+    result(Deferred.fromCoroutine(topics.messaging.configure_like(set_by_others, "t", 1)))
+    with running(start) as broker:
+        result(broker.add_partitions(seen(broker, "t").id, 2))
+    entry = wait(filer.entry(f"{topics.folder('t')}/{TOPIC_CONF}"))
+    assert entry
+    conf = read_topic_conf(entry.content)
+    assert len(conf.broker_partition_assignments) == 2
+    conf.ClearField("broker_partition_assignments")
+    assert conf == set_by_others
