@@ -49,9 +49,6 @@ class Owned:
         All topics there are.
         """
         found = [*await self._parts.topics.all(), *await self._parts.states.all()]
-        for number, stored in enumerate(found):
-            if not stored.kept.internal and await self._parts.topics.is_made_anew(stored):
-                found[number] = await self._parts.topics.take_over(stored)
         self._stored = {each.kept.id: each for each in found}
         await self._parts.ledgers.load(self._stored)
         return found

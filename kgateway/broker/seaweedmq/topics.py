@@ -82,12 +82,14 @@ class Topics:
 
     async def all(self) -> list[Stored]:
         """
-        The topics there are; those that cannot be told are named in the log, and left alone.
+        The topics there are, as SeaweedMQ has them; those that cannot be told are named in the log, and left alone.
         """
         found: list[Stored] = []
         for name in await self.names():
             try:
                 stored = await self.find(name)
+                if stored and await self.is_made_anew(stored):
+                    stored = await self.take_over(stored)
             except Malformed as error:
                 self._log.error("topic {name} is left alone: {error}", name=name, error=error)
             else:

@@ -203,6 +203,21 @@ def test_fewer_and_as_many_again_in_one_second(start: Start, others: Others, top
         assert appended(opened(broker, 2), sent("more", 1)).base_offset == 10
 
 
+def test_what_cannot_be_read_holds_up_no_other_topic(start: Start, others: Others) -> None:
+    """
+    Of a topic whose end nobody can tell there is a line in the log.
+    """
+    with running(start) as broker:
+        for name in ("t", "other"):
+            result(broker.create_topic(NewTopic(name, 1, config("batch"))))
+    others(2).publish([Message(b"key", b"no batch")])
+    others(3)
+    with capturedLogs() as logs, running(start) as broker:
+        assert seen(broker, "other")
+        assert not seen(broker, "t")
+    assert [event["name"] for event in logs if "is left alone" in str(event.get("log_format"))] == ["t"]
+
+
 def test_what_brokers_have_in_memory_is_waited_for(start: Start, others: Others) -> None:
     """
     Where it is of partitions that are made anew, they end behind it.
