@@ -9,7 +9,7 @@ from importlib import import_module
 
 _KINDS = {
     "dev": "start a throw-away cluster with a gateway before it, to try things out; Ctrl-C ends all of it",
-    "verify": "check whether the ledgers of topics, which map Kafka's offsets, agree with their log files",
+    "verify": "check whether log files are whole, and the ledgers, which map Kafka's offsets, agree with them",
     "stats": "show how topics stand: ledgers, times, offsets, what is in files, and who publishes",
     "mapping": "show which message of SeaweedMQ holds one of Kafka's offsets",
 }

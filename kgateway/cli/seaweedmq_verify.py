@@ -1,5 +1,5 @@
 """
-`kgateway seaweedmq verify`: whether the ledgers of topics agree with their log files.
+`kgateway seaweedmq verify`: whether log files are whole, and the ledgers of topics agree with them.
 """
 
 import time
@@ -17,7 +17,8 @@ _SHOWN_MAX = 20  # of one kind, in one partition
 _EPILOG = """\
 Sequence: rows follow one another, and each names the message that the log has. Time: it never goes back, and no row has
 one after its message was published. Coverage: every offset of the log is in a row, and no row has any that the log has
-not. What is marked (no fault) was not kept yet; a gateway keeps it some seconds later, or when it starts.
+not; and the files, which are read also where there is no ledger, have all messages from the first to the last. What is
+marked (no fault) was not kept yet; a gateway keeps it some seconds later, or when it starts.
 
 Exit code 0: nothing is wrong; 1: something is; 2: the cluster cannot be read.
 

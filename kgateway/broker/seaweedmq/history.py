@@ -19,9 +19,18 @@ from kgateway.broker.seaweedmq.range_reading import RangeReading
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.records.batch import BatchHeader
 from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.malformed import Malformed
 from kgateway.wire.types import Buffer
 
 T = TypeVar("T")
+Damaged = Callable[[str, Malformed], None]  # told the path of a file
+
+
+def stop_there(path: str, error: Malformed) -> None:
+    """
+    What is done where nobody is to be told of damage: nothing is read behind it.
+    """
+    raise error
 
 
 class End(NamedTuple):
@@ -118,11 +127,14 @@ class History:
             found = await look()
         return found
 
-    async def messages(self, offset: int) -> AsyncIterator[tuple[Folder, list[Entry]]]:
+    async def messages(
+        self, offset: int | None, damaged: Damaged = stop_there
+    ) -> AsyncIterator[tuple[Folder, list[Entry]]]:
         """
-        What is in files, some messages at a time, from the file on that has the offset.
+        What is in files, some messages at a time, from the file on that has the offset, or from the first on. Of a file
+        that cannot be read to its end `damaged` is told, before the next one is read.
         """
-        for file in await self._listing_anew(lambda: self._files.of(offset, self.ledger)):
+        for file in await self._since(offset):
             folder = file.folder
             try:
                 async for found in self._files.ranges(file):
@@ -133,6 +145,8 @@ class History:
                 await self.refresh()
                 if any(each.path == file.path for each in self.files):
                     raise
+            except Malformed as error:
+                damaged(file.path, error)
 
     async def offset_before(self, timestamp: int) -> int | None:
         """
@@ -163,6 +177,11 @@ class History:
                 if placed.batch and start <= placed.offset < end:
                     found.append(placed.batch)
         return found
+
+    async def _since(self, offset: int | None) -> Sequence[LogFile]:
+        if offset is None:
+            return self.files
+        return await self._listing_anew(lambda: self._files.of(offset, self.ledger))
 
     async def _end(self, start: int) -> End:
         newest = self.folders[-1]

@@ -52,6 +52,7 @@ ROWS_MAX = 4096  # in a message
 _KEY = Struct(f">{SIZE}sii")
 _HEAD = Struct(">BBiqqiiqi")
 _CRC = Struct(">I")
+_NOWHERE = -1, -1
 _SWAPPED = sys.byteorder == "little"
 
 
@@ -166,6 +167,8 @@ class Replay:
     def __init__(self) -> None:
         self.found: dict[Owner, Replayed] = {}
         self.unread: list[str] = []
+        self.missed: list[str] = []  # of these, those whose place no later message has taken
+        self._unread_of: dict[Owner, list[str]] = {}
         self._number = 0
 
     def add(self, key: bytes, value: bytes) -> None:
@@ -173,14 +176,33 @@ class Replay:
         One more.
         """
         number, self._number = self._number, self._number + 1
+        owner: Owner | None = None
         try:
-            owner, part = read_key(key), read_part(value)
+            owner = read_key(key)
+            part = read_part(value)
         except Malformed as failure:
-            self.unread.append(f"message {number}: {failure}")
+            self._leave_out(owner, f"message {number}: {failure}")
             return
+        before = self._standing(owner)
         if owner not in self.found:
             self.found[owner] = Replayed(_empty(part), part.epoch)
         _replay(self.found[owner], part)
+        if before < self._standing(owner):  # it has gone on from what is known, or an owner has begun who has looked
+            for reason in self._unread_of.pop(owner, ()):
+                self.missed.remove(reason)
+
+    def _leave_out(self, owner: Owner | None, reason: str) -> None:
+        self.unread.append(reason)
+        self.missed.append(reason)
+        if owner:
+            self._unread_of.setdefault(owner, []).append(reason)
+
+    def _standing(self, owner: Owner) -> tuple[int, int]:
+        """
+        How far a ledger has come: its epoch, and how many rows it has had.
+        """
+        replayed = self.found.get(owner)
+        return (replayed.epoch, replayed.ledger.rows.end) if replayed else _NOWHERE
 
 
 def _replay(replayed: Replayed, part: Part) -> None:

@@ -9,6 +9,7 @@ from twisted.internet.interfaces import IReactorTime
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq.decoded_files import DecodedFiles
 from kgateway.broker.seaweedmq.folders import folders_of
+from kgateway.broker.seaweedmq.forms.form import Form
 from kgateway.broker.seaweedmq.history import History
 from kgateway.broker.seaweedmq.layout import NAMESPACE
 from kgateway.broker.seaweedmq.ledger import Ledger
@@ -33,7 +34,7 @@ class Outside:
     """
 
     def __init__(self, seaweed: Seaweed, clock: IReactorTime, namespace: str = NAMESPACE) -> None:
-        self.unread: Sequence[str] = ()  # what cannot be read of what is kept
+        self.unread: Sequence[str] = ()  # what cannot be read of what is kept, and was not kept again
         self._seaweed = seaweed
         self._clock = clock
         self._namespace = namespace
@@ -57,8 +58,8 @@ class Outside:
                     for entry in piece:
                         replay.add(entry.key, entry.value)
             except Malformed as error:
-                replay.unread.append(f"its files cannot be read on: {error}")
-        self._replayed, self.unread = replay.found, replay.unread
+                replay.missed.append(f"its files cannot be read on: {error}")
+        self._replayed, self.unread = replay.found, replay.missed
 
     async def topics(self, names: Sequence[str] = ()) -> list[Stored]:
         """
@@ -90,8 +91,7 @@ class Outside:
         The same, and what the files have behind it.
         """
         form, history, replayed = stored.kept.form, self.history(stored, index), self.replayed(stored, index)
-        oldest = history.folders[0]
-        known = Known(replayed.ledger if replayed else Ledger(form.batched, oldest.unix_time_ns, oldest.part))
+        known = Known(replayed.ledger if replayed else empty_ledger(history, form))
         name = f"{stored.name}-{index}"
         await PartitionLedger(known, name, history, form, self._clock, lambda: None).follow()
         start = await history.start()
@@ -102,3 +102,11 @@ class Outside:
     def _history(self, stored: Stored, index: int, namespace: str) -> History:
         folders = folders_of(stored.kept, stored.name, index, namespace)
         return History(self._seaweed, folders, stored.kept.form, self._decoded, self._clock)
+
+
+def empty_ledger(history: History, form: Form) -> Ledger:
+    """
+    The ledger of a partition before its first row.
+    """
+    oldest = history.folders[0]
+    return Ledger(form.batched, oldest.unix_time_ns, oldest.part)

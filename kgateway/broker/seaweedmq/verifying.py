@@ -1,19 +1,23 @@
 """
-Looks whether what is kept of ledgers agrees with the log files, and names what is wrong. Nothing is changed.
+Looks whether log files are whole, and whether what is kept of ledgers agrees with them, and names what is wrong.
+Nothing is changed.
 """
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kgateway.broker.seaweedmq.forms.form import LeftOut
+from kgateway.broker.seaweedmq.files_check import FilesCheck
+from kgateway.broker.seaweedmq.forms.form import Form, LeftOut
 from kgateway.broker.seaweedmq.history import History
 from kgateway.broker.seaweedmq.ledger import Ledger
 from kgateway.broker.seaweedmq.ledger_check import LedgerCheck
 from kgateway.broker.seaweedmq.ledger_faults import verify
-from kgateway.broker.seaweedmq.outside import Outside
+from kgateway.broker.seaweedmq.outside import Outside, empty_ledger
 from kgateway.broker.seaweedmq.topics import Stored
 from kgateway.wire.malformed import Malformed
+
+_NO_LEDGER = "it has messages and no ledger yet; a gateway makes one when it serves the topic"
 
 
 class Finding(NamedTuple):
@@ -72,40 +76,37 @@ class Verifying:
     async def _partition(self, stored: Stored, index: int, history: History) -> AsyncIterator[Finding | None]:
         place, replayed = f"{stored.name}-{index}", self._outside.replayed(stored, index)
         start = await history.start()
-        if replayed is None:
-            self.tally.bytes += sum(history.sizes)
-            if start is not None:
-                reason = "it has messages and no ledger yet; a gateway makes one when it serves the topic"
-                yield Finding(place, "coverage", reason, is_fault=False)
-            return
-        ledger = replayed.ledger
+        ledger = replayed.ledger if replayed else empty_ledger(history, stored.kept.form)
         self.tally.rows += len(ledger.rows)
-        for reason in replayed.faults:
+        for reason in replayed.faults if replayed else ():
             yield Finding(place, "coverage", reason)
         if start is not None:
             ledger.drop_before(start)  # what was there before is gone
         for fault in verify(ledger):
             yield Finding(place, fault.kind.value, fault.reason)
-        async for found in self._files(place, stored, history, ledger):
+        is_kept = replayed is not None
+        async for found in self._files(place, stored.kept.form, history, ledger, is_kept=is_kept):
             yield found
 
     async def _files(
-        self, place: str, stored: Stored, history: History, ledger: Ledger
+        self, place: str, form: Form, history: History, ledger: Ledger, *, is_kept: bool
     ) -> AsyncIterator[Finding | None]:
-        form, check, end, at = stored.kept.form, LedgerCheck(ledger), ledger.start, 0
-        async for folder, piece in history.messages(ledger.start):
+        check, files, end, at = LedgerCheck(ledger), FilesCheck(), ledger.start, 0
+        async for folder, piece in history.messages(None, files.show_damage):
+            faults = list(files.show(folder, piece))
             for placed in form.walk(piece, folder.shift, end, _passed_over):
                 end = placed.offset + placed.span
-                for fault in check.show(placed, (folder.unix_time_ns, folder.part)):
-                    yield Finding(place, fault.kind.value, fault.reason)
+                faults += check.show(placed, (folder.unix_time_ns, folder.part))
+            for fault in faults:
+                yield Finding(place, fault.kind.value, fault.reason)
             self.tally.bytes += piece[-1].end - (at if piece[0].end > at else 0)  # else it begins a file
             at = piece[-1].end
             yield None
-        for fault in check.rest():
+        for fault in (*files.rest(), *check.rest()):
             yield Finding(place, fault.kind.value, fault.reason)
         if check.ahead:
             reason = f"offsets {ledger.end} to {end - 1} are in files and not in what is kept of the ledger yet"
-            yield Finding(place, "coverage", reason, is_fault=False)
+            yield Finding(place, "coverage", reason if is_kept else _NO_LEDGER, is_fault=False)
 
 
 def _passed_over(left_out: LeftOut) -> None:

@@ -9,7 +9,7 @@ from kgateway.broker.seaweed.dev_cluster import DevCluster
 from kgateway.broker.seaweed.filer import Filer
 from kgateway.broker.seaweed.seaweed import Seaweed
 from kgateway.broker.seaweedmq.kept_ledgers import KeptLedgers
-from kgateway.broker.seaweedmq.layout import Range
+from kgateway.broker.seaweedmq.layout import Range, is_log_file
 from kgateway.broker.seaweedmq.ledger import EARLIEST, LATEST
 from kgateway.broker.seaweedmq.messaging import Messaging
 from kgateway.broker.seaweedmq.publisher import Publisher, message
@@ -20,6 +20,8 @@ from tests.broker.seaweed.running import pause, reactor, wait
 from tests.broker.seaweedmq.ledger_world import World, filled, rows, topic
 
 AHEAD = "offsets 4 to 7 are in files and not in what is kept of the ledger yet"
+NO_LEDGER = "it has messages and no ledger yet; a gateway makes one when it serves the topic"
+_FLUSHED_S = 1.1  # longer than a broker of the tests waits with its files
 FORMS = pytest.mark.parametrize("form", ["batch", "record", "plain"])
 
 
@@ -27,6 +29,17 @@ FORMS = pytest.mark.parametrize("form", ["batch", "record", "plain"])
 def world(cluster: DevCluster, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(behaviour, "patience", wait)
     return World(cluster, seaweed)
+
+
+def log_files(filer: Filer, namespace: str, name: str) -> list[str]:
+    """
+    The log files of a topic of one partition, oldest first.
+    """
+    folder = f"/topics/{namespace}/{name}"
+    for _ in ("generation", "partition"):
+        (below,) = [entry for entry in wait(filer.entries(folder)) if entry.is_directory and entry.name[0] != "."]
+        folder = f"{folder}/{below.name}"
+    return [f"{folder}/{entry.name}" for entry in wait(filer.entries(folder)) if is_log_file(entry.name)]
 
 
 @FORMS
@@ -109,6 +122,50 @@ def test_a_ledger_that_is_gone_is_made_again(world: World, filer: Filer) -> None
     assert kept
     assert rows(kept) == [(0, 0, 2), (2, 1, 2), (4, 2, 2)]
     assert world.findings() == []
+
+
+def test_a_damaged_message_is_missed_until_its_ledger_is_made_again(world: World, filer: Filer) -> None:
+    """
+    The next gateway does so.
+    """
+    with world.running() as broker:
+        filled(broker, topic(broker, "batch"), 3)
+    (path,) = log_files(filer, f"{world.namespace}-system", "offset-mappings")
+    data = bytearray(wait(filer.files.read(path, 0, 1 << 20)))
+    data[len(data) // 2] ^= 1  # in the value of its message
+    wait(filer.files.put(path, bytes(data)))
+    assert "the CRC is not that of the bytes" in world.findings()[0].reason
+    with world.running():
+        pause(0.5)
+    assert world.findings() == []
+
+
+@FORMS
+def test_files_are_looked_at_without_a_ledger(form: str, world: World, filer: Filer) -> None:
+    """
+    One that is gone between others leaves a gap, and one that is cut is named; what is behind is looked at, too.
+    """
+    with world.running() as broker:
+        made = topic(broker, form)
+        for _ in range(5):
+            filled(broker, made, 1)
+            pause(_FLUSHED_S)
+    wait(filer.delete(f"/topics/{world.namespace}-system", recursive=True))
+    (whole,) = world.findings()
+    assert (whole.is_fault, whole.reason) == (False, NO_LEDGER)
+    paths = log_files(filer, world.namespace, "t")
+    assert len(paths) == 5
+    wait(filer.delete(paths[1]))
+    data = wait(filer.files.read(paths[3], 0, 1 << 20))
+    wait(filer.files.put(paths[3], data[:-5]))
+    gone, cut, behind, last = world.findings()
+    folder = paths[1].rpartition("/")[0]
+    first, each = (1, 1) if form == "batch" else (2, 2)
+    assert gone.reason == f"messages {first} to {first + each - 1} of {folder} are in none of its files"
+    assert cut.reason.startswith(f"{paths[3]} cannot be read to its end: ")
+    assert behind.reason.startswith(f"messages {4 * each - 1} to {4 * each - 1} of")
+    assert last == whole
+    assert [finding.is_fault for finding in (gone, cut, behind)] == [True] * 3
 
 
 @FORMS

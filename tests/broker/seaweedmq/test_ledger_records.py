@@ -13,6 +13,7 @@ from kgateway.broker.seaweedmq.ledger import Ledger
 from kgateway.broker.seaweedmq.ledger_records import (
     ROWS_MAX,
     Owner,
+    Replay,
     Replayed,
     key_of,
     messages,
@@ -282,6 +283,35 @@ def test_what_is_damaged_is_not_read(damage: bytes) -> None:
         ledgers, unread = replay([broken, whole])
         assert [text.split(":")[0] for text in unread] == ["message 0"]
         assert same(ledgers[OWNER].ledger, ledger(3))
+
+
+def missed(*found: Kept) -> list[str]:
+    """
+    Which messages are missed of these, by their place.
+    """
+    replaying = Replay()
+    for each in found:
+        replaying.add(*each)
+    return [text.split(":")[0] for text in replaying.missed]
+
+
+def test_what_is_told_again_is_not_missed() -> None:
+    """
+    By the same owner, or by one that has begun since and looked; what only repeats others does not make it good.
+    """
+    made = ledger(3)
+    (whole,) = kept(messages(made, OWNER, 1, 0))
+    broken = whole[0], b"x"
+    assert missed(whole, broken) == ["message 1"]
+    assert missed(whole, broken, whole) == ["message 1"]
+    assert missed(broken, whole) == []
+    (anew,) = kept(messages(made, OWNER, 2, 0))
+    assert missed(whole, broken, anew) == []
+    (other,) = kept(messages(made, OWNER._replace(partition=4), 2, 0))
+    assert missed(broken, other) == ["message 0"]
+    assert missed((b"", whole[1]), whole) == ["message 0"]
+    (beyond,) = kept(messages(ledger(9), OWNER, 1, 5))
+    assert missed(whole, broken, beyond) == ["message 1"]
 
 
 def test_slots_of_no_partition_are_malformed() -> None:
