@@ -30,11 +30,13 @@ from tests.broker.behaviour import (
     sequenced,
     stored,
 )
+from tests.broker.seaweed.cluster import done
 from tests.broker.seaweed.running import pause, wait
 from tests.broker.seaweedmq.published import Published
 from tests.broker.seaweedmq.starting import Start, running
 
 WAITS_S = 1.5  # longer than a gateway that waits takes to ask again
+_FLUSHED_S = 1.1  # longer than a broker of the tests waits with its files
 
 FORMS = pytest.mark.parametrize("form", ["batch", "record", "plain"])
 
@@ -94,6 +96,29 @@ def test_what_others_publish_among_batches_is_passed_over(start: Start, cluster:
             assert appended(partition, sequenced(3, 3)).base_offset == 3
             assert appended(partition, batch()).base_offset == 6 + number
             assert offsets(fetched(partition, 0))[:2] == [0, 3]
+
+
+def test_a_damaged_file_costs_what_is_in_it(start: Start, filer: Filer) -> None:
+    """
+    And no other file of the partition, wherever it is among them; what is appended comes behind all of them.
+    """
+    with running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("t", 1, config("batch"))))
+        partition = broker.partition(topic.id, 0)
+        assert isinstance(partition, SeaweedMQPartition)
+        for _ in range(4):
+            appended(partition, batch(3))
+            pause(_FLUSHED_S)
+        done(partition._link.history.refresh())
+        file = partition._link.history.files[1]
+        data = bytearray(wait(filer.files.read(file.path, 0, file.size)))
+        data[len(data) // 2] ^= 0x5A
+        wait(filer.files.put(file.path, bytes(data)))
+    with running(start) as broker:
+        partition = broker.partition(topic.id, 0)
+        assert [offsets(fetched(partition, offset)) for offset in (0, 6, 9)] == [[0], [6], [9]]
+        assert refusal(lambda: fetched(partition, 3)).code is ErrorCode.CORRUPT_MESSAGE
+        assert appended(partition, batch()).base_offset == 12
 
 
 @FORMS
