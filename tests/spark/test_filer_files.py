@@ -333,15 +333,22 @@ def test_a_damaged_batch(served: Served) -> None:
 
 def test_messages_of_another_form(served: Served) -> None:
     """
-    They are passed over, as a gateway does: before batches and behind them.
+    They are passed over, as a gateway does: before batches and behind them, and whole files. What is missing beside
+    them is missed.
     """
     written = Written(served.root, "batch")
     for number, form in enumerate(("plain", "batch", "plain", "batch", "plain")):
         written.form = FORMS[form]
         written.write(number, batch(number // 2 * 5, 5))
-    assert logs(served).extents([ORDERS]) == {ORDERS: Extent(0, 10)}
-    assert offsets_in(logs(served), 0, 10) == list(range(10))
-    assert offsets_in(logs(served), 7, 9) == [7, 8]
+    path = written.write(3, batch(0, 1))
+    written.form = FORMS["batch"]
+    written.write(3, batch(10, 5))
+    assert logs(served).extents([ORDERS]) == {ORDERS: Extent(0, 15)}
+    assert offsets_in(logs(served), 0, 15) == list(range(15))
+    assert offsets_in(logs(served), 7, 12) == [7, 8, 9, 10, 11]
+    path.with_name(log_name((NOON_S + 1) * SECOND_NS)).unlink()
+    with pytest.raises(DataLost, match=r"orders-0 begins with offset 5 now, and offsets 2 to 4 were to be read"):
+        offsets_in(logs(served), 2, 12)
 
 
 @pytest.mark.parametrize(
