@@ -3,6 +3,7 @@ What one partition has in the files that SeaweedMQ has written of it, oldest fir
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import chain, dropwhile, islice
 from typing import NamedTuple, TypeVar
 
 from twisted.internet.interfaces import IReactorTime
@@ -84,8 +85,8 @@ class History:
         """
         Kafka's offset of the first message in it or behind it; `None` where there is none.
         """
-        files = self.files
-        for each in files[files.index(file) :]:
+        here_on = dropwhile(lambda each: each.path != file.path, self.files)
+        for each in chain((file,), islice(here_on, 1, None)):
             found = await self._files.first_offset(each)
             if found is not None:
                 return found

@@ -400,9 +400,13 @@ def test_what_others_write_among_batches_is_passed_over(batched: Partition) -> N
     assert done(history.start()) == 0
     assert [done(history.first(file)) for file in history.files] == [0, 0, 23, 23, None]
     paths = [file.path for file in history.files]
+    before = history.files
+    batched.write(5, batched.of_others(1))
+    done(history.refresh())
+    assert [done(history.first(file)) for file in before] == [0, 0, 23, 23, None]  # one of which has grown
     assert [done(history.path_of(offset)) for offset in (0, 22, 23, 31)] == [paths[1], paths[1], paths[3], paths[3]]
     (last,) = history.files[-1:]
-    assert done(history.end(0)) == (end, end + batched.others, (last.path, end + batched.others - 1), 0)
+    assert done(history.end(0)) == (end, end + batched.others, (last.path, end + batched.others - 2), 0)
 
 
 def test_the_end_is_found_behind_what_others_write(batched: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
