@@ -69,8 +69,9 @@ class Owned:
 
     async def _open_each(self, places: Iterator[tuple[Topic, int]]) -> None:
         for topic, index in places:
-            with suppress(KafkaError):  # the log has the reason
-                await self.openings.opened(topic, index)
+            if topic.id in self._stored:  # else it was deleted meanwhile
+                with suppress(KafkaError):  # the log has the reason
+                    await self.openings.opened(topic, index)
 
     async def names(self) -> list[str]:
         """

@@ -172,6 +172,19 @@ def test_producers_are_remembered(form: str, start: Start) -> None:
         assert partition.log_end == 6
 
 
+def test_a_topic_that_is_deleted_is_not_opened(start: Start) -> None:
+    """
+    Its partitions may wait for their turn, as all do at a start; they are left out without a word.
+    """
+    with running(start) as broker, capturedLogs() as logged:
+        topic = result(broker.create_topic(NewTopic("t", 2, config("batch"))))
+        owned = broker._held
+        assert owned
+        result(broker.delete_topic(topic.id))
+        result(owned.open_all([topic]))
+    assert not [event for event in logged if "could not be opened" in formatEvent(event)]
+
+
 @pytest.mark.parametrize("error", [None, RpcError(Status.UNAVAILABLE, "it is out")])
 def test_a_stop_says_what_may_be_lost(error: RpcError | None, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """
