@@ -23,7 +23,7 @@ from kgateway.cluster.view import NewTopic
 from kgateway.interfaces import IPartition
 from kgateway.records.batch import Batch
 from kgateway.records.record import Record, records
-from tests.broker.behaviour import appended, fetched, result, stored
+from tests.broker.behaviour import appended, batch, fetched, result, stored
 from tests.broker.seaweed.running import until, wait
 from tests.broker.seaweedmq.published import Published
 from tests.broker.seaweedmq.starting import Start, running
@@ -210,7 +210,9 @@ def test_what_cannot_be_read_holds_up_no_other_topic(start: Start, others: Other
     with running(start) as broker:
         for name in ("t", "other"):
             result(broker.create_topic(NewTopic(name, 1, config("batch"))))
-    others(2).publish([Message(b"key", b"no batch")])
+    damaged = bytearray(batch().data)
+    damaged[-1] ^= 1
+    others(2).publish([Message(b"key", bytes(damaged))])
     others(3)
     with capturedLogs() as logs, running(start) as broker:
         assert seen(broker, "other")

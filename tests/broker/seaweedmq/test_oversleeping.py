@@ -124,7 +124,7 @@ def test_a_topic_that_was_half_made_is_seen(start: Start, monkeypatch: pytest.Mo
     """
     with running(start) as broker:
         with monkeypatch.context() as patched:
-            patched.setattr(Messaging, "configure", oversleeping(broker, Messaging.configure, after=True))
+            patched.setattr(Messaging, "configure_like", oversleeping(broker, Messaging.configure_like, after=True))
             assert refusal(lambda: broker.create_topic(NewTopic("t", 1, BATCHES))).code is ErrorCode.NOT_CONTROLLER
         until(lambda: "t" in broker.view().topics and is_awake(broker))
         result(broker.delete_topic(broker.view().topics["t"].id))
