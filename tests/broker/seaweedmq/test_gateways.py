@@ -60,7 +60,7 @@ class World:
         """
         done(self.one.look())
         known = self.one.known(node_id)
-        return known and known.addresses["plaintext"]
+        return known.addresses["plaintext"] if known else None
 
     def numbers(self) -> list[int]:
         """
