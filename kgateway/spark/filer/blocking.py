@@ -62,6 +62,20 @@ class _Filer:
             return Entry(content=self._files.read(_at(self._root, path)))
         return None
 
+    async def content(self, path: str) -> bytes | None:
+        """
+        The bytes of a small file; `None` where there is no file.
+        """
+        with suppress(FileNotFoundError):
+            return self._files.read(_at(self._root, path))
+        return None
+
+    async def content_of(self, path: str, entry: Entry) -> bytes:
+        """
+        The same, of an entry that was found.
+        """
+        return entry.content or self._files.read(_at(self._root, path))
+
     async def all_entries(self, directory: str) -> list[Entry]:
         """
         What is in a folder; nothing where there is none.
