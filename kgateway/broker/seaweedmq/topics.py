@@ -138,9 +138,9 @@ class Topics:
         filer, folder = await self._seaweed.filer(), self.folder(name)
         found = {file: await filer.content_of(f"{folder}/{file}", entry) for file, entry in entries.items() if entry}
         apart = {file: found[file] for file, entry in entries.items() if entry and not is_inside(entry)}
+        conf = read_topic_conf(found[TOPIC_CONF])
         if KEPT in found:
             return Seen(Stored(name, read_kept_topic(found[KEPT])), True, apart)
-        conf = read_topic_conf(found[TOPIC_CONF])
         begun = Stored(name, await self._intents.fulfilled(name, conf) or _theirs(conf))
         return Seen(await self._caught_up(begun, conf, ends), False, apart)
 
