@@ -53,9 +53,10 @@ class IPartition(Interface):
         was judged so is appended as such.
         """
 
-    def append(batch: Batch, origin: Origin) -> Appended:
+    def append(batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
         """
-        Check the batch and give it its offsets, now; a KafkaError where it is refused.
+        Check the batch and give it its offsets, now; a KafkaError where it is refused. The client's id is for others
+        who are told on whose behalf it is kept.
         """
 
     def read(

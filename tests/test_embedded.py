@@ -34,7 +34,7 @@ class Later:
         self.found: Deferred[Read] = Deferred()
         self.asked: list[tuple[int, int, Isolation, bool]] = []
 
-    def append(self, batch: Any, origin: Any) -> Appended:
+    def append(self, batch: Any, origin: Any, client_id: str | None = None) -> Appended:
         return Appended(5, -1, 0, stored=succeed(None), safe=self.safe)
 
     def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Deferred[Read]:

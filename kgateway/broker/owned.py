@@ -44,7 +44,7 @@ class OwnedPartition:
     def judge(self, batch: Batch) -> Steps[None]:
         return admission(batch, self.topic.config, self._now_ms(), self._place)
 
-    def append(self, batch: Batch, origin: Origin) -> Appended:
+    def append(self, batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
         self._check_owned()
         now_ms, config = self._now_ms(), self.topic.config
         if origin is not Origin.COORDINATOR:

@@ -54,7 +54,7 @@ class Writing:
             if batch.header.attributes & TRANSACTIONAL_BIT:
                 check_named(self.request)
                 origin = _ADDED
-            appended = partition.append(batch, origin)
+            appended = partition.append(batch, origin, self.context.client_id)
             data.records = None  # the log has them; the request is there until it is answered
         except Exception as error:
             return self.refused(foreseen(error, f"{topic.name}-{data.index}"), topic.name, data.index, log_start)
@@ -70,7 +70,8 @@ class Writing:
         try:
             partition = self.context.broker.partition(topic.id, index)
             log_start = partition.log_start
-            appended = partition.append(batch, _JOINED if batch.header.attributes & TRANSACTIONAL_BIT else _JUDGED)
+            origin = _JOINED if batch.header.attributes & TRANSACTIONAL_BIT else _JUDGED
+            appended = partition.append(batch, origin, self.context.client_id)
         except Exception as error:
             return self.refused(foreseen(error, f"{topic.name}-{index}"), topic.name, index, log_start)
         return self._answer(topic, index, appended)

@@ -48,7 +48,7 @@ class SlowPartition(MemoryPartition):
     def high_watermark(self) -> int:
         return self.safe_end
 
-    def append(self, batch: Batch, origin: Origin) -> Appended:
+    def append(self, batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
         self.origins.add(origin)
         self.appends.append(Deferred())
         return super().append(batch, origin)._replace(stored=Deferred(), safe=self.appends[-1])

@@ -36,6 +36,7 @@ class RiggedPartition(MemoryPartition):
         super().__init__(topic, index, now_ms=lambda: START_MS, producer_expiry_ms=EXPIRY_MS)
         self.reads: list[tuple[int, int, Isolation, bool]] = []
         self.due = inf  # of the last read
+        self.client_ids: list[str | None] = []  # of what was appended
         self.watchers = 0
         self.stable: int | None = None
         self.aborted: list[Aborted] = []
@@ -48,7 +49,8 @@ class RiggedPartition(MemoryPartition):
     def last_stable(self) -> int:
         return self.log_end if self.stable is None else self.stable
 
-    def append(self, batch: Batch, origin: Origin) -> Appended:
+    def append(self, batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
+        self.client_ids.append(client_id)
         return super().append(batch, origin)._replace(stored=self.stored, safe=self.safe)
 
     def read(  # type: ignore[override]  # what is in memory never waits; here it does

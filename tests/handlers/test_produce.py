@@ -109,6 +109,20 @@ class AppendTests(ProduceTestCase):
             self.assertEqual((0, ErrorCode.NONE, count), (answer.index, answer.error_code, answer.base_offset), version)
             self.assertEqual(batch(b"%d" % version)[16:], self.stored()[-1][16:], version)
 
+    def test_partitions_know_the_client(self) -> None:
+        """
+        By its id, also where records are judged one by one before.
+        """
+        self.partitions = [
+            *self.broker.make("plain"),
+            *self.broker.make("bounded", config=TopicConfig(timestamp_before_max_ms=5)),
+        ]
+        for name in ("plain", "bounded"):
+            self.ask(self.request(batch(), topic_id=self.broker.view().topics[name].id))
+        client_id = self.serving.context.client_id
+        self.assertTrue(client_id)
+        self.assertEqual([[client_id], [client_id]], [partition.client_ids for partition in self.partitions])
+
     def test_names_come_back(self) -> None:
         """
         An answer calls a topic what the request called it: by name, from version 13 on by id.

@@ -110,7 +110,7 @@ class SimulatedPartition(Log):
     def has_open(self, producer_id: int, epoch: int) -> bool:
         return (producer_id, epoch) in self.open
 
-    def append(self, batch: Batch, origin: Origin) -> Appended:
+    def append(self, batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
         assert origin is Origin.COORDINATOR
         return self.add(batch)
 

@@ -141,8 +141,9 @@ class SeaweedMQPartition(FiledPartition):
         self._check_owned()
         return self._epochs.end(leader_epoch, self.log_end)
 
-    def append(self, batch: Batch, origin: Origin) -> Appended:
+    def append(self, batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
         self._link.demand_ownership()  # else it is another one's to say what is repeated, and what was left out
+        self._publishing.client_id = client_id
         return super().append(batch, origin)
 
     def _keep(self, batch: Batch) -> None:

@@ -30,6 +30,7 @@ _GONE_S = 5.0
 _UNLOADED_S = 0.3  # from when a broker has written all of a partition that nobody publishes to, until it takes messages
 _LATELY_S = 2.0
 _LOOK_S = 0.1
+_NAME_CHARS = 100  # of a client's id, which may be of any length
 _DELAYS_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 
 
@@ -51,6 +52,7 @@ class Publishing:
     ) -> None:
         self._link = link
         self.in_flight = self._begun(end)
+        self.client_id: str | None = None  # of the client whose batch came last
         self._name = f"{link.topic}-{link.index}"
         self._held = held
         self._window = window
@@ -173,7 +175,7 @@ class Publishing:
         publisher = Publisher(self._answered, self._broken, link.clock)
         assignment = (await link.messaging.assignments(link.topic))[link.index]
         try:
-            await link.messaging.publish(link.topic, assignment, publisher, link.client)
+            await link.messaging.publish(link.topic, assignment, publisher, self._publisher_name)
             link.demand_ownership()
         except BaseException:
             publisher.close()
@@ -182,6 +184,14 @@ class Publishing:
         self._sending, self._was_open = Sending(publisher, self._held, self._window), True
         self._sending.go_on(self.in_flight)
         self._moved()
+
+    @property
+    def _publisher_name(self) -> str:
+        """
+        Of a stream that is opened: the gateway's, and the id of the client it is opened for.
+        """
+        client_id = (self.client_id or "")[:_NAME_CHARS]
+        return f"{self._link.client}/{client_id}" if client_id else self._link.client
 
     async def _until_gone(self) -> None:
         """

@@ -2,6 +2,8 @@
 A gateway ends, and another one finds all of it in the cluster.
 """
 
+from typing import Any
+
 import pytest
 from twisted.internet.defer import CancelledError
 from twisted.logger import capturedLogs, formatEvent
@@ -10,6 +12,7 @@ from kgateway.broker.seaweed.dev_cluster import DevCluster
 from kgateway.broker.seaweed.filer import Filer, is_inside
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweedmq.forms.form import Message
+from kgateway.broker.seaweedmq.messaging import Messaging
 from kgateway.broker.seaweedmq.partition import SeaweedMQPartition
 from kgateway.broker.seaweedmq.publishing import Publishing
 from kgateway.cluster.config import TopicConfig
@@ -138,6 +141,28 @@ def test_reads_begin_anywhere(form: str, start: Start) -> None:
             assert found[0].header.base_offset <= offset <= found[0].header.last_offset
         assert offsets(fetched(partition, 6)) == []
         assert refusal(lambda: fetched(partition, 7)).code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+@pytest.mark.parametrize(
+    ("client_id", "name"), [("billing", "kgateway/billing"), (None, "kgateway"), ("x" * 101, f"kgateway/{'x' * 100}")]
+)
+def test_streams_have_the_name_of_the_client(
+    client_id: str | None, name: str, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    That for which they were opened.
+    """
+    names, real = list[str](), Messaging.publish
+
+    async def publish(self: Messaging, topic: str, assignment: Any, publisher: Any, name: str) -> None:
+        names.append(name)
+        await real(self, topic, assignment, publisher, name)
+
+    monkeypatch.setattr(Messaging, "publish", publish)
+    with running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("t", 1, config("batch"))))
+        result(broker.partition(topic.id, 0).append(batch(), Origin.CLIENT, client_id).safe)
+    assert names[0] == name
 
 
 def test_each_start_is_an_epoch(start: Start) -> None:
