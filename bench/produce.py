@@ -31,7 +31,7 @@ LARGE: dict[str, Any] = {
 
 def producer(bootstrap: str, topic: str = TOPIC, **settings: Any) -> Producer:
     """
-    One that has found its topic.
+    A producer that has its topic's metadata.
     """
     made = Producer(
         {
@@ -50,14 +50,14 @@ def producer(bootstrap: str, topic: str = TOPIC, **settings: Any) -> Producer:
 
 def one_record(kafka: Kafka, **settings: Any) -> Producer:
     """
-    One that sends each record in a request of its own.
+    A producer that sends each record in its own request.
     """
     return producer(kafka.bootstrap, **ONE_RECORD, **settings)
 
 
 def send(producer: Producer, count: int, value: bytes, partitions: int) -> None:
     """
-    Have so many records acknowledged.
+    Send this many records, and wait for their acknowledgements.
     """
     for number in range(count):
         producer.produce(TOPIC, value, partition=number % partitions)
@@ -66,15 +66,12 @@ def send(producer: Producer, count: int, value: bytes, partitions: int) -> None:
 
 def fill(kafka: Kafka, count: int = RECORDS) -> None:
     """
-    Large batches for those who read.
+    Fill a topic with large batches, for reading.
     """
     send(producer(kafka.bootstrap, **LARGE), count, bytes(RECORD_BYTES), PARTITIONS)
 
 
 def main() -> None:
-    """
-    Print the table.
-    """
     print(HEADING)
     for name, settings in (("", {}), (", five in flight", {"max.in.flight": 5})):
         with Kafka("--log-level", "warn", "--broker", "memory:") as kafka:

@@ -62,9 +62,6 @@ def show(title: str, found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """
-    Print the tables.
-    """
     with Kafka("--log-level", "warn", "--broker", "memory:") as kafka:
         producing = partial(send, one_record(kafka), _AT_ONCE, bytes(SMALL_BYTES), 1)
         show("produce one record", profiled(kafka, producing))

@@ -51,7 +51,7 @@ _QUERY = ("count(*)", "sum(length(value))", "max(offset)")
 
 def produce(bootstrap: str, topic: str, value_bytes: int, count: int) -> None:
     """
-    Fill a topic, its partitions evenly, with values that repeat seldom.
+    Fill a topic evenly with values that seldom repeat.
     """
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
@@ -71,7 +71,7 @@ def produce(bootstrap: str, topic: str, value_bytes: int, count: int) -> None:
 @contextmanager
 def session() -> Iterator[Any]:
     """
-    Spark on both processors, with little memory.
+    Spark on two threads, with little memory.
     """
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     from pyspark import cloudpickle
@@ -94,7 +94,7 @@ def session() -> Iterator[Any]:
 
 class Took(NamedTuple):
     """
-    How long a round took, and how much of the processors: of Java, Python's workers and the gateway.
+    The duration of a round, and the processor time of Java, Python's workers and the gateway.
     """
 
     seconds: float
@@ -103,7 +103,7 @@ class Took(NamedTuple):
 
 def rounds(work: Callable[[], object]) -> list[Took]:
     """
-    What each warm round took, the fastest first.
+    The warm rounds, the fastest first.
     """
     took = []
     for _ in range(WARM_UPS + ROUNDS):
@@ -115,7 +115,7 @@ def rounds(work: Callable[[], object]) -> list[Took]:
 
 def _cpu() -> float:
     """
-    What this process and all below it have used of the processors. Workers live on between rounds.
+    The processor time of this process and its children. Workers live on between rounds.
     """
     parents, used = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -132,7 +132,7 @@ def _cpu() -> float:
 @dataclass
 class Table:
     """
-    Prints what was measured, row by row.
+    Prints measurements row by row.
     """
 
     own: dict[int, float] = field(default_factory=dict)  # M records/s by the size of values, of Spark's own source
@@ -143,7 +143,7 @@ class Table:
 
     def row(self, what: str, value_bytes: int, count: int, took: list[Took]) -> None:
         """
-        The first of a size is what the others are compared with.
+        Print a row, compared with the first one of its size.
         """
         millions = count / 1e6
         best, usual = millions / took[0].seconds, millions / median(one.seconds for one in took)
@@ -154,9 +154,6 @@ class Table:
 
 
 def measure_own(table: Table, servers: dict[str, str], topics: Mapping[str, tuple[int, int]]) -> None:
-    """
-    Spark's own source, before each of these servers.
-    """
     program = str(Path(__file__).with_name("spark_own.py"))
     # -P, for what stands beside the program is not for it: Spark would find our `profile` for Python's.
     command = [os.environ["SPARKS_OWN_PYTHON"], "-P", program, os.environ["SPARKS_OWN_JARS"]]
@@ -184,7 +181,7 @@ def measure(
     table: Table, spark: Any, where: dict[str, dict[str, str]], topic: str, value_bytes: int, count: int
 ) -> None:
     """
-    Ours, over the protocol and from files.
+    Measure our source, by the protocol and from files.
     """
 
     def reading(name: str) -> Any:
@@ -238,9 +235,6 @@ def main() -> None:
 
 @contextmanager
 def apache() -> Iterator[str]:
-    """
-    Where an Apache Kafka answers.
-    """
     with tempfile.TemporaryDirectory() as folder:
         server = Apache(Path(folder) / "kafka")
         server.start()

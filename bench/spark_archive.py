@@ -31,7 +31,7 @@ _PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
 
 def archive(kafka: Kafka, into: str, heap_mb: int, *more: str) -> tuple[float, dict[str, float]]:
     """
-    Run the job; the seconds it took by its own word, and the most MiB of Java and of one of Python's workers.
+    Run the job; returns the seconds that it reports, and the peak MiB of Java and of one Python worker.
     """
     command = [sys.executable, "-m", "kgateway", "spark", "archive", _TOPIC, "--once", "--into", into]
     command += ["--bootstrap", kafka.bootstrap, "--master", "local[2]", "--conf", f"spark.driver.memory={heap_mb}m"]
@@ -49,7 +49,7 @@ def archive(kafka: Kafka, into: str, heap_mb: int, *more: str) -> tuple[float, d
 
 def _peaks(session: int) -> Iterator[tuple[str, float]]:
     """
-    The most memory that each process of this session had, but for the job's own.
+    The peak memory of each process of this session except the job's own.
     """
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ProcessLookupError):
@@ -60,9 +60,6 @@ def _peaks(session: int) -> Iterator[tuple[str, float]]:
 
 
 def main() -> None:
-    """
-    Print the table.
-    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gb", type=float, default=GB, help="how large the topic is; %(default)s")
     parser.add_argument("--heap-mb", type=int, default=HEAP_MB, help="how much memory Java gets; %(default)s")

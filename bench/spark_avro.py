@@ -15,7 +15,7 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from bench.pairing import provenance, timed
 from bench.records import TEXT
-from kgateway.spark.avro_values import avro_decoder
+from kgateway.spark.decoders.avro import avro_decoder
 
 COUNT = 20_000  # about as many as are decoded together
 _LONG, _TEXT = "long", "string"
@@ -41,16 +41,13 @@ _MAKE: dict[str, Callable[[random.Random], object]] = {
 
 
 def schema(fields: list[tuple[str, object]]) -> str:
-    """
-    Of records with these fields.
-    """
     named = [{"name": name, "type": kind} for name, kind in fields]
     return json.dumps({"type": "record", "name": "row", "fields": named})
 
 
 def values(fields: list[tuple[str, object]]) -> list[bytes]:
     """
-    Some, which are the same each time.
+    The same values each time.
     """
     parsed, chance, found = parse_schema(json.loads(schema(fields))), random.Random(1), list[bytes]()
     for _ in range(COUNT):

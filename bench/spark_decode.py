@@ -13,9 +13,9 @@ from kgateway.records.batch import batches
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec
 from kgateway.records.record import records
-from kgateway.spark.bodies import bodies
-from kgateway.spark.columns import kafka_columns
-from kgateway.spark.decoding import decoded
+from kgateway.spark.decoders.batch_bodies import record_bodies
+from kgateway.spark.decoders.columns import kafka_columns
+from kgateway.spark.decoders.records import columns_of
 
 WINDOW_BYTES = 4 << 20  # as much as is read of a segment at once
 BATCH_RECORDS = 100
@@ -24,7 +24,7 @@ _ALL = 1 << 62
 
 def window(codec: Codec, value_bytes: int, with_headers: bool) -> tuple[bytes, int]:
     """
-    Batches, and how many records are in them.
+    Batches, and the number of their records.
     """
     parts, size, count = list[bytes](), 0, 0
     headers = [("trace", b"1234")] if with_headers else []
@@ -41,17 +41,14 @@ def window(codec: Codec, value_bytes: int, with_headers: bool) -> tuple[bytes, i
 
 def columns(data: bytes, with_headers: bool) -> int:
     """
-    All of it to columns; how many records there were.
+    Decode everything into columns; returns the number of records.
     """
     names = kafka_columns(with_headers=with_headers)
-    groups = bodies(batches(data), lambda header: not header.is_control)
-    return sum(len(decoded(group, names, 0, _ALL)["offset"]) for group in groups)
+    groups = record_bodies(batches(data), lambda header: not header.is_control)
+    return sum(len(columns_of(group, names, 0, _ALL)["offset"]) for group in groups)
 
 
 def one_by_one(data: bytes) -> int:
-    """
-    The same, record by record.
-    """
     return sum(1 for batch in batches(data) for _ in records(batch))
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from kgateway.spark.columns import kafka_columns
-from kgateway.spark.reading import Wanted
-from kgateway.spark.spans import repeated
+from kgateway.spark.decoders.arrays import repeated
+from kgateway.spark.decoders.columns import kafka_columns
+from kgateway.spark.readers.range_reader import ReadSpec
 
 _TASKS = 2
 _BATCH_BYTES = 2 << 20  # as the real one
@@ -20,7 +20,7 @@ _BATCH_BYTES = 2 << 20  # as the real one
 
 class Nothing(DataSource):
     """
-    With the options `count` and `bytes`, of values.
+    The options are `count` and `bytes`, of values.
     """
 
     @classmethod
@@ -30,17 +30,13 @@ class Nothing(DataSource):
     def schema(self) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return from_arrow_schema(Wanted(tuple(kafka_columns(with_headers=False))).schema)
+        return from_arrow_schema(ReadSpec(tuple(kafka_columns(with_headers=False))).schema)
 
     def reader(self, schema: Any) -> "NothingReader":
         return NothingReader(int(self.options["count"]), int(self.options["bytes"]), tuple(schema.names))
 
 
 class NothingReader(DataSourceReader):
-    """
-    Two tasks.
-    """
-
     def __init__(self, count: int, value_bytes: int, names: tuple[str, ...]) -> None:
         self._count = count
         self._bytes = value_bytes
@@ -56,7 +52,7 @@ class NothingReader(DataSourceReader):
             left -= min(left, batch.num_rows)
 
     def _batch(self, rows: int) -> pa.RecordBatch:
-        schema, numbers = Wanted(self._names).schema, np.arange(rows)
+        schema, numbers = ReadSpec(self._names).schema, np.arange(rows)
         columns = {
             "key": pa.array([b"key-%08d" % number for number in range(rows)], pa.binary()),
             "value": pa.array([b"v" * self._bytes] * rows, pa.binary()),

@@ -43,9 +43,6 @@ def _watched(kafka: Kafka) -> list[float]:
 
 
 def consumers(kafka: Kafka) -> list[float]:
-    """
-    With confluent-kafka.
-    """
     with ExitStack() as open_ones:
         for number in range(CONSUMERS):
             consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "waiting", "log_level": 0})
@@ -56,9 +53,6 @@ def consumers(kafka: Kafka) -> list[float]:
 
 
 def connections(kafka: Kafka) -> list[float]:
-    """
-    With nothing but fetches.
-    """
     stop = Event()
     thread = Thread(target=_fetch_on, args=[kafka.port, stop])
     thread.start()
@@ -86,9 +80,6 @@ def _fetch_on(port: int, stop: Event) -> None:
 
 
 def main() -> None:
-    """
-    Print the table.
-    """
     title = f"{CONSUMERS} waiting consumers, {WAIT_MS} ms"
     print(f"| {title} | best of {_WINDOWS} windows | whole {SECONDS} s | ms a fetch |")
     print("|---|---:|---:|---:|")

@@ -86,7 +86,7 @@ CASES: list[tuple[str, Message, int, Any, Any]] = [
 
 def encoders(ours: Message, version: int, kafka_python: Any, kio: Any) -> dict[str, Callable[[], object]]:
     """
-    How each codec encodes this message; all must agree on the bytes.
+    The encoders of this message; all must agree on the bytes.
     """
     data = encode(ours, version)
     write_ours, write_kio = encoder(type(ours), version), entity_writer(kio)
@@ -110,7 +110,7 @@ def encoders(ours: Message, version: int, kafka_python: Any, kio: Any) -> dict[s
 
 def decoders(ours: Message, version: int, kafka_python: Any, kio: Any) -> dict[str, Callable[[], object]]:
     """
-    How each codec decodes the bytes of this message.
+    The decoders of this message.
     """
     data = encode(ours, version)
     read_ours, read_kio = decoder(type(ours), version), entity_reader(kio)

@@ -18,10 +18,6 @@ ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """
-    Of one round.
-    """
-
     seconds: float
     server_cpu: float
     client_cpu: float
@@ -29,14 +25,14 @@ class Cost:
 
 def costs(kafka: Kafka, work: Callable[[], object], rounds: int = ROUNDS) -> list[Cost]:
     """
-    What each round cost, the fastest first.
+    The cost of each round, the fastest first.
     """
     return sorted((cost(kafka.pid, work) for _ in range(rounds)), key=lambda cost: cost.seconds)
 
 
 def cost(pid: int, work: Callable[[], object]) -> Cost:
     """
-    What it cost, where the server is this process.
+    The cost, if the server is this process.
     """
     began, server, client = monotonic(), cpu_seconds(pid), own_cpu()
     work()

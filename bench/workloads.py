@@ -13,7 +13,7 @@ _SHORT_SHARE = 0.05
 
 def parser(package: str, description: str, measured: Sequence[str], usual: Plan) -> argparse.ArgumentParser:
     """
-    What all of them can be told.
+    The options that all benchmarks share.
     """
     made = argparse.ArgumentParser(prog=f"python -m {package}", description=description)
     made.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"what to measure, of {', '.join(measured)}")

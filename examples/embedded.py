@@ -1,5 +1,5 @@
 """
-A gateway inside a program, which writes and reads without a socket, while Kafka clients may come through one.
+A gateway embedded in a program, which produces and fetches without a socket while Kafka clients may connect.
 """
 
 import time

@@ -25,14 +25,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
 from pyspark.sql.streaming import StreamingQuery
 
-from kgateway.cli.pairs import positive
-from kgateway.client.address import Address
-from kgateway.client.cluster import Cluster
-from kgateway.client.connection import Unanswered
-from kgateway.client.offsets import extents, partitions_of
-from kgateway.client.outgoing import Outgoing
+from kgateway.cli.common.values import positive
+from kgateway.client.cluster import Cluster, partitions_of
+from kgateway.client.connection import Address, Unanswered
+from kgateway.client.offsets import extents
 from kgateway.client.producer import Producer
-from kgateway.client.topics import create
+from kgateway.client.send_queue import OutgoingRecord
+from kgateway.client.topics import create_topic
 from kgateway.testing import Kafka
 
 ORDERS, SUMS = "pipeline-orders", "pipeline-sums"
@@ -48,7 +47,7 @@ QUARTER = "15 minutes"
 
 def main() -> None:
     """
-    All steps, one after the other; but orders are still coming in while Spark sums them up.
+    Run all steps in order; orders still arrive while Spark sums them up.
     """
     options = arguments()
     folder: Path = options.folder.resolve()
@@ -87,10 +86,12 @@ def gateway(stack: ExitStack, folder: Path) -> str:
 
 
 def connected(bootstrap: str) -> Cluster:
+    cluster = Cluster([Address.parse(bootstrap)], 30)
     try:
-        return Cluster([Address.parse(bootstrap)], 30)
+        cluster.any_server()
     except Unanswered as error:
         sys.exit(f"no gateway answers: {error}")
+    return cluster
 
 
 def session(master: str) -> SparkSession:
@@ -106,11 +107,11 @@ def session(master: str) -> SparkSession:
 
 def orders_so_far(cluster: Cluster) -> int:
     """
-    How many orders the topic has, which is made where it is not there.
+    The number of orders in the topic, which is created if it is missing.
     """
     found = partitions_of(cluster, TOPICS)
     for name in TOPICS.keys() - found.keys():
-        create(cluster, name, PARTITIONS, 1, TOPICS[name])
+        create_topic(cluster, name, PARTITIONS, 1, TOPICS[name])
     return sum(one.end - one.start for one in extents(cluster, found.get(ORDERS, [])).values())
 
 
@@ -121,7 +122,7 @@ def generate(cluster: Cluster, first: int, count: int, a_day: int) -> None:
     producer = Producer(cluster, ORDERS)
     for at, customer, fruit, cents in orders(first, count, a_day):
         value = json.dumps({"at": at.isoformat(), "fruit": fruit, "cents": cents}).encode()
-        producer.send(Outgoing(customer.encode(), value, round(at.timestamp() * 1000), (), None, "the generator"))
+        producer.send(OutgoingRecord(customer.encode(), value, round(at.timestamp() * 1000), (), None, "the generator"))
     producer.flush()
     print(f"{count:,} orders are in the topic {ORDERS}")
 

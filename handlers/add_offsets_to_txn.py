@@ -1,13 +1,13 @@
 """
-AddOffsetsToTxn: a transaction is going to commit offsets of a group.
+AddOffsetsToTxn: adds a group to a transaction that is going to commit its offsets.
 
  - v2: PRODUCER_FENCED
 """
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from kgateway.transactions.state import Identity
-from kgateway.transactions.transactions import Transactions
+from kgateway.transactions.coordinator import TransactionCoordinator
+from kgateway.transactions.state import ProducerIdAndEpoch
 from kgateway.wire.errors import ErrorCode
 
 
@@ -20,7 +20,7 @@ from kgateway.wire.errors import ErrorCode
 async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context) -> AddOffsetsToTxnResponse:
     context.demand(Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id)
     context.demand(Operation.READ, Resource.GROUP, request.group_id)
-    producer = Identity(request.producer_id, request.producer_epoch)
-    transactions = context.service(Transactions)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    transactions = context.service(TransactionCoordinator)
     await transactions.add_offsets(request.transactional_id, producer, request.group_id, context.version)
     return AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=ErrorCode.NONE)

@@ -1,5 +1,5 @@
 """
-AddPartitionsToTxn: a transaction is going to write to some partitions: all of them are added, or none.
+AddPartitionsToTxn: adds partitions to a transaction, all of them or none.
 
  - v2: PRODUCER_FENCED
  - v4: between nodes: several transactions at a time; verify_only: whether they were added (KIP-890)
@@ -15,9 +15,10 @@ from kgateway.messages.add_partitions_to_txn import (
     Topic,
     TopicResult,
 )
-from kgateway.partitions import foreseen, topic_named
-from kgateway.transactions.state import Identity, Place
-from kgateway.transactions.transactions import Transactions
+from kgateway.topic_lookup import as_kafka_error, topic_named
+from kgateway.topic_partition import TopicPartition
+from kgateway.transactions.coordinator import TransactionCoordinator
+from kgateway.transactions.state import ProducerIdAndEpoch
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 Asked = AddPartitionsToTxnRequest.Transaction
@@ -55,37 +56,41 @@ def _in_new_form(request: AddPartitionsToTxnRequest) -> Asked:
 
 
 async def _outcome(asked: Asked, context: Context) -> Answer:
-    places = {Place(topic.name, index) for topic in asked.topics for index in topic.partitions}
+    partitions = {TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions}
     try:
-        codes = await _codes(asked, places, context)
+        codes = await _codes(asked, partitions, context)
     except Exception as error:
-        code = context.refuse(foreseen(error, asked.transactional_id), asked.transactional_id)
-        codes = dict.fromkeys(places, code)
+        code = context.refuse(as_kafka_error(error, asked.transactional_id), asked.transactional_id)
+        codes = dict.fromkeys(partitions, code)
     return Answer(transactional_id=asked.transactional_id, topic_results=_results(asked.topics, codes))
 
 
-async def _codes(asked: Asked, places: set[Place], context: Context) -> Mapping[Place, ErrorCode]:
+async def _codes(asked: Asked, partitions: set[TopicPartition], context: Context) -> Mapping[TopicPartition, ErrorCode]:
     context.demand(Operation.WRITE, Resource.TRANSACTIONAL_ID, asked.transactional_id)
-    transactions, producer = context.service(Transactions), Identity(asked.producer_id, asked.producer_epoch)
+    transactions, producer = (
+        context.service(TransactionCoordinator),
+        ProducerIdAndEpoch(asked.producer_id, asked.producer_epoch),
+    )
     if asked.verify_only:
-        return transactions.verify(asked.transactional_id, producer, places)
+        return transactions.verify(asked.transactional_id, producer, partitions)
     refused = dict(_refused(asked.topics, context))
     if refused:
-        return dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused
-    await transactions.add_partitions(asked.transactional_id, producer, places, context.version)
-    return dict.fromkeys(places, ErrorCode.NONE)
+        return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused
+    await transactions.add_partitions(asked.transactional_id, producer, partitions, context.version)
+    return dict.fromkeys(partitions, ErrorCode.NONE)
 
 
-def _refused(topics: Sequence[Topic], context: Context) -> Iterator[tuple[Place, ErrorCode]]:
+def _refused(topics: Sequence[Topic], context: Context) -> Iterator[tuple[TopicPartition, ErrorCode]]:
     """
-    Partitions that the client may not write to, or that are not there. Other nodes have asked that already.
+    The partitions that the client may not write to, or that do not exist. Nodes have checked the permissions of their
+    clients already.
     """
     for topic in topics:
         for index in topic.partitions:
             try:
                 _check(topic.name, index, context)
             except KafkaError as error:
-                yield Place(topic.name, index), context.refuse(error, f"{topic.name}-{index}")
+                yield TopicPartition(topic.name, index), context.refuse(error, f"{topic.name}-{index}")
 
 
 def _check(name: str, index: int, context: Context) -> None:
@@ -99,12 +104,12 @@ def _check(name: str, index: int, context: Context) -> None:
         raise topic.no_partition(index)
 
 
-def _results(topics: Sequence[Topic], codes: Mapping[Place, ErrorCode]) -> list[TopicResult]:
+def _results(topics: Sequence[Topic], codes: Mapping[TopicPartition, ErrorCode]) -> list[TopicResult]:
     return [
         TopicResult(
             name=topic.name,
             results_by_partition=[
-                PartitionResult(partition_index=index, partition_error_code=codes[Place(topic.name, index)])
+                PartitionResult(partition_index=index, partition_error_code=codes[TopicPartition(topic.name, index)])
                 for index in topic.partitions
             ],
         )

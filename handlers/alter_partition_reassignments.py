@@ -1,13 +1,13 @@
 """
-AlterPartitionReassignments: moves partitions to other brokers, or calls a move off. Gateways share out partitions among
-themselves, so none is ever on the move for a client; what is asked for is checked, and granted where it is so already.
+AlterPartitionReassignments: moves partitions to other brokers, or cancels a move. Gateways distribute partitions among
+themselves and never move one for a client, so a request is granted only if it asks for the present placement.
 
  - v0: flexible (KIP-455)
  - v1: allow_replication_factor_change (KIP-860)
 """
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.cluster.placement import check_nodes
+from kgateway.cluster.topic_creation import check_nodes
 from kgateway.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -54,7 +54,7 @@ def _answer(name: str, asked: Asked, context: Context) -> Answer:
 
 def _check(name: str, asked: Asked, context: Context) -> None:
     """
-    Refuse what is not so already.
+    Refuse any placement but the present one.
     """
     view, index = context.broker.view(), asked.partition_index
     topic = view.topics.get(name)

@@ -1,6 +1,6 @@
 """
-AlterReplicaLogDirs: moves partitions to another disk of a broker. A gateway has one place for all, so a move to that
-place is done already, and there is no other.
+AlterReplicaLogDirs: moves partitions to another disk of a broker. A gateway has one log directory, so a move to it is
+done already, and there is no other.
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: flexible
@@ -8,21 +8,18 @@ place is done already, and there is no other.
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
-from kgateway.partitions import topic_named
+from kgateway.topic_lookup import topic_named
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 Answer = AlterReplicaLogDirsResponse.Result.Partition
 
 
 @api(
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirsResponse,
-    versions="1-2",
-    needs=Operation.ALTER.on(Resource.CLUSTER),
+    AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, versions="1-2", needs=Operation.ALTER.on(Resource.CLUSTER)
 )
 def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplicaLogDirsResponse:
     context.demand(Operation.ALTER, Resource.CLUSTER)
-    asked: dict[str, dict[int, str]] = {}  # of two wishes for a partition the later one counts
+    asked: dict[str, dict[int, str]] = {}  # the last directory given for a partition counts
     for place in request.dirs:
         for topic in place.topics:
             asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, place.path))
@@ -48,7 +45,7 @@ def _answer(name: str, index: int, path: str, context: Context) -> Answer:
 
 def _check(name: str, index: int, path: str, context: Context) -> None:
     """
-    Refuse what is not so already.
+    Refuse any directory but the present one.
     """
     if path != context.broker.log_dir:
         reason = f"{path} is no place for partitions here; all are in {context.broker.log_dir}"

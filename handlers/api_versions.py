@@ -1,21 +1,21 @@
 """
 ApiVersions: which versions of which APIs this gateway serves, and which features the cluster has.
 
- - v0: a version that is not served is answered in this form too, by the dispatcher: it has no handler
+ - v0: the dispatcher answers versions that are not served in this form too
  - v1: throttle_time_ms
- - v3: the client says what software it is; features
- - v4: features whose minimum is 0 are told of; older clients cannot read those (KAFKA-17492)
+ - v3: the client names its software; features
+ - v4: features whose minimum is 0 are included; older clients cannot read those (KAFKA-17492)
 """
 
 import re
 
+from kgateway.admin.features import finalized, supported
 from kgateway.api import Context, api
-from kgateway.features import finalized, supported
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgateway.security.permissions import Free
 from kgateway.wire.errors import ErrorCode, KafkaError
 
-_FROM_ZERO = 4  # the first version whose clients can read a lowest level of 0
+_FROM_ZERO = 4  # the first version whose clients can read a minimum of 0
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -46,9 +46,6 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
 
 
 def _remember_software(request: ApiVersionsRequest, context: Context) -> None:
-    """
-    Keep what the client says of itself, for those who look at the connection.
-    """
     for name in ("client_software_name", "client_software_version"):
         value = getattr(request, name)
         if not _SOFTWARE.fullmatch(value):

@@ -1,7 +1,7 @@
 """
-ConsumerGroupHeartbeat: a member joins, lives and leaves, and is told what to read (KIP-848).
+ConsumerGroupHeartbeat: a member joins, stays alive and leaves, and gets its partitions (KIP-848).
 
- - v1: subscribed_topic_regex; the member makes up its own id (KIP-1082)
+ - v1: subscribed_topic_regex; the member generates its own id (KIP-1082)
 """
 
 from functools import partial
@@ -12,10 +12,10 @@ from twisted.python.failure import Failure
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.groups.consumer.group import Client, ConsumerGroup
 from kgateway.groups.consumer.member import JOINING
-from kgateway.groups.consumer.requests import check_heartbeat
-from kgateway.groups.groups import Groups
+from kgateway.groups.consumer.member_check import check_heartbeat
+from kgateway.groups.coordinator import GroupCoordinator
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from kgateway.partitions import foreseen
+from kgateway.topic_lookup import as_kafka_error
 
 
 @api(
@@ -45,7 +45,7 @@ def consumer_group_heartbeat(
 
 def _group(request: ConsumerGroupHeartbeatRequest, context: Context) -> ConsumerGroup:
     check_heartbeat(request, context.version, context.settings.group_consumer_assignors.split(","))
-    return context.service(Groups).consumer(request.group_id, create=request.member_epoch == JOINING)
+    return context.service(GroupCoordinator).consumer(request.group_id, create=request.member_epoch == JOINING)
 
 
 def _client(context: Context) -> Client:
@@ -56,7 +56,7 @@ def _client(context: Context) -> Client:
 def _refused(
     error: BaseException | None, request: ConsumerGroupHeartbeatRequest, context: Context
 ) -> ConsumerGroupHeartbeatResponse:
-    known = foreseen(error, request.group_id)
+    known = as_kafka_error(error, request.group_id)
     code = context.refuse(known, f"{request.group_id}: {request.member_id}")
     return ConsumerGroupHeartbeatResponse(
         throttle_time_ms=0, error_code=code, error_message=known.message, member_epoch=0, heartbeat_interval_ms=0

@@ -1,5 +1,5 @@
 """
-CreateAcls: refused, for nobody would ask the ACLs; Kafka without an authorizer refuses it the same way.
+CreateAcls: refused, because nothing would enforce the ACLs; Kafka without an authorizer does the same.
 
  - v1: pattern types
  - v2: flexible

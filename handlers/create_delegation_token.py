@@ -1,5 +1,5 @@
 """
-CreateDelegationToken: refused, for there are no delegation tokens.
+CreateDelegationToken: refused, because there are no delegation tokens.
 
  - v2: flexible
  - v3: the token may be for someone else
@@ -28,9 +28,6 @@ def create_delegation_token(request: CreateDelegationTokenRequest, context: Cont
 
 
 def _owner(request: CreateDelegationTokenRequest, context: Context) -> str:
-    """
-    Whom the token is for; who names nobody means himself.
-    """
     if not request.owner_principal_name:
         return context.session.principal
     return f"{request.owner_principal_type}:{request.owner_principal_name}"

@@ -1,29 +1,24 @@
 """
-CreatePartitions: gives topics more partitions.
+CreatePartitions: adds partitions to topics.
 
-The count asked for is that of all partitions afterwards. With validate_only, everything is checked and nothing made.
+The requested count is the number of partitions afterwards. With validate_only nothing is changed.
 """
 
 from collections import Counter
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.cluster.creation import Rules
 from kgateway.cluster.deadline import Deadline
+from kgateway.cluster.topic_creation import TopicRules
 from kgateway.cluster.view import NewTopic
 from kgateway.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from kgateway.partitions import topic_named
+from kgateway.topic_lookup import topic_named
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 
-@api(
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    versions="0-3",
-    needs=Operation.ALTER.on(Resource.TOPIC),
-)
+@api(CreatePartitionsRequest, CreatePartitionsResponse, versions="0-3", needs=Operation.ALTER.on(Resource.TOPIC))
 async def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
     counts = {topic.name: topic.count for topic in request.topics}
-    Rules(context.broker.view(), context.settings).check_total_growth(counts)
+    TopicRules(context.broker.view(), context.settings).check_total_growth(counts)
     counted = Counter(topic.name for topic in request.topics)
     deadline = Deadline(context.clock, request.timeout_ms)
     results = []
@@ -45,7 +40,7 @@ async def _grow(
     context.demand(Operation.ALTER, Resource.TOPIC, asked.name)
     topic = topic_named(context, asked.name)
     nodes = None if asked.assignments is None else [assignment.broker_ids for assignment in asked.assignments]
-    Rules(context.broker.view(), context.settings).check_growth(topic, asked.count, nodes)
+    TopicRules(context.broker.view(), context.settings).check_growth(topic, asked.count, nodes)
     context.broker.check_topic(NewTopic(topic.name, asked.count, topic.config, topic.internal))
     if not validate_only:
         await deadline.wait(context.broker.add_partitions(topic.id, asked.count))

@@ -1,18 +1,17 @@
 """
-CreateTopics: makes topics, each for itself; the rules are in `kgateway.cluster.creation`.
+CreateTopics: creates topics, each on its own; the rules are in `kgateway.cluster.topic_creation`.
 
  - v4: -1 stands for the gateway's default number of partitions or replicas
- - v5: what was made comes back: partitions, replicas and, for who may see them, configs
+ - v5: the response has partitions, replicas and, if the client may describe them, configs
  - v7: topic_id of the new topic
 """
 
 from collections import Counter
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.cluster.creation import Rules, Wish
+from kgateway.cluster.config_description import ConfigSources, topic_configs
 from kgateway.cluster.deadline import Deadline
-from kgateway.cluster.described import Known, topic_configs
-from kgateway.cluster.placement import Assignment
+from kgateway.cluster.topic_creation import Assignment, TopicRequest, TopicRules
 from kgateway.cluster.view import NewTopic
 from kgateway.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -30,27 +29,27 @@ from kgateway.wire.uuids import ZERO, Uuid
     ),
 )
 async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
-    wishes = [_wish(topic) for topic in request.topics]
-    Rules(context.broker.view(), context.settings).check_total(wishes)
-    counted = Counter(wish.name for wish in wishes)
+    requested = [_requested(topic) for topic in request.topics]
+    TopicRules(context.broker.view(), context.settings).check_total(requested)
+    counted = Counter(creatable.name for creatable in requested)
     deadline = Deadline(context.clock, request.timeout_ms)
     topics = []
-    for wish in {wish.name: wish for wish in wishes}.values():
+    for creatable in {creatable.name: creatable for creatable in requested}.values():
         try:
-            if counted[wish.name] > 1:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: {wish.name}")
-            topics.append(await _create(wish, request, context, deadline))
+            if counted[creatable.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: {creatable.name}")
+            topics.append(await _create(creatable, request, context, deadline))
         except KafkaError as error:
-            code = context.refuse(error, wish.name)
+            code = context.refuse(error, creatable.name)
             refused = CreateTopicsResponse.Topic(
-                name=wish.name, error_code=code, error_message=error.message, configs=[]
+                name=creatable.name, error_code=code, error_message=error.message, configs=[]
             )
             topics.append(refused)
     return CreateTopicsResponse(topics=topics)
 
 
-def _wish(topic: CreateTopicsRequest.Topic) -> Wish:
-    return Wish(
+def _requested(topic: CreateTopicsRequest.Topic) -> TopicRequest:
+    return TopicRequest(
         name=topic.name,
         partition_count=topic.num_partitions,
         replication_factor=topic.replication_factor,
@@ -60,11 +59,11 @@ def _wish(topic: CreateTopicsRequest.Topic) -> Wish:
 
 
 async def _create(
-    wish: Wish, request: CreateTopicsRequest, context: Context, deadline: Deadline
+    creatable: TopicRequest, request: CreateTopicsRequest, context: Context, deadline: Deadline
 ) -> CreateTopicsResponse.Topic:
     if not context.allowed(Operation.CREATE, Resource.CLUSTER):
-        context.demand(Operation.CREATE, Resource.TOPIC, wish.name)
-    plan = Rules(context.broker.view(), context.settings).plan(wish)
+        context.demand(Operation.CREATE, Resource.TOPIC, creatable.name)
+    plan = TopicRules(context.broker.view(), context.settings).plan(creatable)
     context.broker.check_topic(plan.new)
     if request.validate_only:
         return _made(plan.new, ZERO, plan.replication_factor, context)
@@ -75,16 +74,16 @@ async def _create(
 
 def _made(new: NewTopic, topic_id: Uuid, replication_factor: int, context: Context) -> CreateTopicsResponse.Topic:
     """
-    The topic as its maker is told of it; what it is like, only those are told who may describe its configs.
+    The created topic. Its properties are included if the client may describe its configs.
     """
-    made = CreateTopicsResponse.Topic(name=new.name, topic_id=topic_id, error_code=ErrorCode.NONE, configs=[])
+    created = CreateTopicsResponse.Topic(name=new.name, topic_id=topic_id, error_code=ErrorCode.NONE, configs=[])
     try:
         context.demand(Operation.DESCRIBE_CONFIGS, Resource.TOPIC, new.name)
     except KafkaError as error:
-        made.topic_config_error_code = context.refuse(error, new.name)
-        return made
-    made.num_partitions, made.replication_factor = new.partition_count, replication_factor
-    made.configs = [
+        created.topic_config_error_code = context.refuse(error, new.name)
+        return created
+    created.num_partitions, created.replication_factor = new.partition_count, replication_factor
+    created.configs = [
         CreateTopicsResponse.Topic.Config(
             name=described.name,
             value=described.value,
@@ -92,6 +91,6 @@ def _made(new: NewTopic, topic_id: Uuid, replication_factor: int, context: Conte
             config_source=described.source,
             is_sensitive=False,
         )
-        for described in topic_configs(new.config, Known(context.settings, context.broker.view().overrides))
+        for described in topic_configs(new.config, ConfigSources(context.settings, context.broker.view().overrides))
     ]
-    return made
+    return created

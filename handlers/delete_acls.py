@@ -1,5 +1,5 @@
 """
-DeleteAcls: refused, for there are no ACLs; Kafka without an authorizer refuses it the same way.
+DeleteAcls: refused, because there are no ACLs; Kafka without an authorizer does the same.
 
  - v1: pattern types
  - v2: flexible

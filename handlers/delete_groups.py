@@ -1,13 +1,13 @@
 """
-DeleteGroups: forgets groups that have no members, and their offsets.
+DeleteGroups: deletes groups without members, and their offsets.
 
  - v2: flexible
 """
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.groups.groups import Groups
+from kgateway.groups.coordinator import GroupCoordinator
 from kgateway.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from kgateway.partitions import foreseen
+from kgateway.topic_lookup import as_kafka_error
 from kgateway.wire.errors import ErrorCode
 
 Result = DeleteGroupsResponse.Result
@@ -23,9 +23,9 @@ async def _delete(group_id: str, context: Context) -> Result:
     code = ErrorCode.NONE
     try:
         context.demand(Operation.DELETE, Resource.GROUP, group_id)
-        safe = context.service(Groups).delete(group_id)
-        if safe:
-            await safe
+        committed = context.service(GroupCoordinator).delete(group_id)
+        if committed:
+            await committed
     except Exception as error:
-        code = context.refuse(foreseen(error, group_id), group_id)
+        code = context.refuse(as_kafka_error(error, group_id), group_id)
     return Result(group_id=group_id, error_code=code)

@@ -1,5 +1,5 @@
 """
-DeleteTopics: deletes topics with all they hold, each for itself.
+DeleteTopics: deletes topics with all their records, each on its own.
 
  - v1: by name, in topic_names
  - v5: error_message
@@ -12,7 +12,7 @@ from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.deadline import Deadline
 from kgateway.cluster.view import Topic
 from kgateway.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from kgateway.partitions import topic_named, topic_of_id
+from kgateway.topic_lookup import topic_named, topic_of_id
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import ZERO, Uuid
 
@@ -45,9 +45,6 @@ async def delete_topics(request: DeleteTopicsRequest, context: Context) -> Delet
 
 
 def _by_name_and_id(asked: list[DeleteTopicsRequest.Topic], context: Context) -> set[Uuid]:
-    """
-    The topics that are asked for in both ways.
-    """
     topics = context.broker.view().topics
     names = [topic.name for topic in asked if topic.name is not None and topic.topic_id == ZERO]
     return {topics[name].id for name in names if name in topics} & {t.topic_id for t in asked if t.name is None}
@@ -72,7 +69,7 @@ async def _delete(
 
 def _find(asked: DeleteTopicsRequest.Topic, context: Context) -> Topic:
     """
-    The topic, if the client may delete it; who may delete all topics need not be asked about this one.
+    The topic, if the client may delete it. A client that may delete all topics needs no permission for this one.
     """
     all_are_theirs = context.allowed(Operation.DELETE, Resource.CLUSTER)
     if asked.name is not None:
@@ -82,8 +79,9 @@ def _find(asked: DeleteTopicsRequest.Topic, context: Context) -> Topic:
     else:
         topic = topic_of_id(context, asked.topic_id)
         if not (all_are_theirs or context.allowed(Operation.DESCRIBE, Resource.TOPIC, topic.name)):
+            # Without the name, which the client may not know.
             reason = f"{context.session.principal} may not see the topic with the id {asked.topic_id}"
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, reason)  # not by name, which is none of theirs
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, reason)
     if not all_are_theirs:
         context.demand(Operation.DELETE, Resource.TOPIC, topic.name)
     return topic
@@ -91,7 +89,7 @@ def _find(asked: DeleteTopicsRequest.Topic, context: Context) -> Topic:
 
 def _refused(asked: DeleteTopicsRequest.Topic, error: KafkaError, context: Context) -> DeleteTopicsResponse.Response:
     """
-    Why the topic is still there; one that was asked for by id is named to those who may see it.
+    The error for a topic. A topic given by id is named if the client may describe it.
     """
     topic = context.broker.view().topics_by_id.get(asked.topic_id)
     seen = topic.name if topic and context.allowed(Operation.DESCRIBE, Resource.TOPIC, topic.name) else None

@@ -1,38 +1,33 @@
 """
 DescribeCluster: the brokers, the controller and the id of the cluster.
 
- - v1: endpoint_type; gateways are brokers and know of no controllers behind them
- - v2: fenced brokers may be asked for; a gateway is in the cluster or not, so there are none
+ - v1: endpoint_type; gateways are brokers, without controllers
+ - v2: include_fenced_brokers; a gateway is in the cluster or not, so there are none
 """
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.cluster.reach import Reach
+from kgateway.cluster.view import ListenerView
 from kgateway.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
-from kgateway.partitions import endpoints
+from kgateway.topic_lookup import endpoints
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _BROKERS, _CONTROLLERS = 1, 2
 
 
-@api(
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    versions="0-2",
-    needs=Operation.DESCRIBE.on(Resource.CLUSTER),
-)
+@api(DescribeClusterRequest, DescribeClusterResponse, versions="0-2", needs=Operation.DESCRIBE.on(Resource.CLUSTER))
 def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
     _check_endpoint(request.endpoint_type)
     view = context.broker.view()
-    reach = Reach.of(view, context.broker.node_id, context.session.listener)
+    listener_view = ListenerView.of(view, context.broker.node_id, context.session.listener)
     return DescribeClusterResponse(
         throttle_time_ms=0,
         error_code=ErrorCode.NONE,
         cluster_id=view.cluster_id,
-        controller_id=reach.controller_id,
+        controller_id=listener_view.controller_id,
         brokers=[
             DescribeClusterResponse.Broker(broker_id=node.id, host=address.host, port=address.port, rack=node.rack)
-            for node, address in endpoints(context, reach.nodes)
+            for node, address in endpoints(context, listener_view.nodes)
         ],
         cluster_authorized_operations=_operations(request, context),
     )

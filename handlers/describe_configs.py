@@ -4,27 +4,26 @@ DescribeConfigs: the configs of topics, of consumer groups and of this gateway, 
  - v1: config_source; synonyms, on request
  - v3: config_type; documentation, on request
 
-Of a broker, Kafka's configs are shown that mean something here. They are those of the node that is asked; clients ask
-each broker for its own. A group has configs whether it is there or not: they outlive it, and
-can be set before its first member comes.
+Of a broker, those of Kafka's configs are shown that mean something here. Clients ask each broker for its own. A group
+has configs whether it exists or not: they remain after it, and can be set before its first member joins.
 """
 
-from kgateway.alterations import NO_METRICS
+from kgateway.admin.config_alteration import NO_METRICS
+from kgateway.admin.log_levels import ProcessLog
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.broker_config import LOG_DIRS
-from kgateway.cluster.config_resource import ConfigKind, group
-from kgateway.cluster.config_rows import brief
-from kgateway.cluster.described import (
-    Described,
-    Known,
+from kgateway.cluster.config_description import (
+    ConfigEntry,
+    ConfigSources,
     broker_configs,
     group_configs,
     logger_configs,
     shared_configs,
     topic_configs,
 )
+from kgateway.cluster.config_resource import ResourceType, group
+from kgateway.cluster.config_rows import brief
 from kgateway.cluster.names import no_such_topic
-from kgateway.loggers import ProcessLog
 from kgateway.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -59,34 +58,34 @@ def describe_configs(request: DescribeConfigsRequest, context: Context) -> Descr
     return DescribeConfigsResponse(throttle_time_ms=0, results=results)
 
 
-def _configs(resource: DescribeConfigsRequest.Resource, context: Context) -> list[Described]:
-    if resource.resource_type == ConfigKind.CLIENT_METRICS:
+def _configs(resource: DescribeConfigsRequest.Resource, context: Context) -> list[ConfigEntry]:
+    if resource.resource_type == ResourceType.CLIENT_METRICS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, NO_METRICS)
     if resource.resource_type not in _KINDS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
-    return _KINDS[ConfigKind(resource.resource_type)](resource.resource_name, context)
+    return _KINDS[ResourceType(resource.resource_type)](resource.resource_name, context)
 
 
-def _of_topic(name: str, context: Context) -> list[Described]:
+def _of_topic(name: str, context: Context) -> list[ConfigEntry]:
     context.demand(Operation.DESCRIBE_CONFIGS, Resource.TOPIC, name)
     topic = context.broker.view().topics.get(name)
     if topic is None:
         raise no_such_topic(name)
-    return topic_configs(topic.config, _known(context))
+    return topic_configs(topic.config, _sources(context))
 
 
-def _of_broker(node: str, context: Context) -> list[Described]:
+def _of_broker(node: str, context: Context) -> list[ConfigEntry]:
     """
-    What this gateway has; without a name, what was set at run time for all.
+    The configs of this gateway; without a name, those that were set at run time for all.
     """
     context.demand(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
     if not node:
         return shared_configs(context.broker.view().overrides)
     _check_broker(node, f"expected {context.broker.node_id} or empty string,", context)
-    return broker_configs(_known(context))
+    return broker_configs(_sources(context))
 
 
-def _of_logger(node: str, context: Context) -> list[Described]:
+def _of_logger(node: str, context: Context) -> list[ConfigEntry]:
     context.demand(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
     if not node:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
@@ -96,7 +95,7 @@ def _of_logger(node: str, context: Context) -> list[Described]:
 
 def _check_broker(node: str, expected: str, context: Context) -> None:
     """
-    Refuse whoever asks for another gateway, whose configs are not known here.
+    Refuse the name of another gateway, whose configs are not known here.
     """
     try:
         is_this = int(node) == context.broker.node_id
@@ -107,26 +106,26 @@ def _check_broker(node: str, expected: str, context: Context) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, {expected} but received {brief(node)}")
 
 
-def _of_group(group_id: str, context: Context) -> list[Described]:
+def _of_group(group_id: str, context: Context) -> list[ConfigEntry]:
     context.demand(Operation.DESCRIBE_CONFIGS, Resource.GROUP, group_id)
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-    return group_configs(context.broker.view().overrides_of(group(group_id)), _known(context))
+    return group_configs(context.broker.view().overrides_of(group(group_id)), _sources(context))
 
 
-def _known(context: Context) -> Known:
-    return Known(context.settings, context.broker.view().overrides, {LOG_DIRS: context.broker.log_dir})
+def _sources(context: Context) -> ConfigSources:
+    return ConfigSources(context.settings, context.broker.view().overrides, {LOG_DIRS: context.broker.log_dir})
 
 
 _KINDS = {
-    ConfigKind.TOPIC: _of_topic,
-    ConfigKind.BROKER: _of_broker,
-    ConfigKind.BROKER_LOGGER: _of_logger,
-    ConfigKind.GROUP: _of_group,
+    ResourceType.TOPIC: _of_topic,
+    ResourceType.BROKER: _of_broker,
+    ResourceType.BROKER_LOGGER: _of_logger,
+    ResourceType.GROUP: _of_group,
 }
 
 
-def _config(config: Described, request: DescribeConfigsRequest) -> DescribeConfigsResponse.Result.Config:
+def _config(config: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResponse.Result.Config:
     shown = config.synonyms if request.include_synonyms else ()
     return DescribeConfigsResponse.Result.Config(
         name=config.name,

@@ -1,8 +1,8 @@
 """
-DescribeDelegationToken: refused, for there are no delegation tokens.
+DescribeDelegationToken: refused, because there are no delegation tokens.
 
  - v2: flexible
- - v3: who asked for a token is told beside whose it is
+ - v3: the requester of a token beside its owner
 """
 
 from typing import NoReturn

@@ -3,16 +3,16 @@ DescribeGroups: the state and members of groups that use the classic protocol.
 
  - v3: authorized_operations, on request (KIP-430)
  - v4: group_instance_id of each member (KIP-345)
- - v6: error_message; an unknown group is answered GROUP_ID_NOT_FOUND, and before it was Dead (KIP-1043)
+ - v6: error_message; an unknown group is GROUP_ID_NOT_FOUND, before v6 it was Dead (KIP-1043)
 """
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.groups.classic.group import ClassicGroup
-from kgateway.groups.classic.member import Member
-from kgateway.groups.groups import Groups
+from kgateway.groups.classic.members import Member
+from kgateway.groups.coordinator import GroupCoordinator
 from kgateway.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
-from kgateway.partitions import foreseen
+from kgateway.topic_lookup import as_kafka_error
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 Answer = DescribeGroupsResponse.Group
@@ -30,14 +30,14 @@ def _describe(group_id: str, with_operations: bool, context: Context) -> Answer:
         context.demand(Operation.DESCRIBE, Resource.GROUP, group_id)
         answer = _shown(_group(group_id, context))
     except Exception as error:
-        answer = _refused(foreseen(error, group_id), group_id, context)
+        answer = _refused(as_kafka_error(error, group_id), group_id, context)
     if with_operations and answer.error_code == ErrorCode.NONE:
         answer.authorized_operations = context.permitted(Resource.GROUP, group_id)
     return answer
 
 
 def _group(group_id: str, context: Context) -> ClassicGroup:
-    group = context.service(Groups).find(group_id)
+    group = context.service(GroupCoordinator).find(group_id)
     if isinstance(group, ClassicGroup):
         return group
     raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"the members of {group_id} do not speak the classic protocol")
@@ -45,7 +45,7 @@ def _group(group_id: str, context: Context) -> ClassicGroup:
 
 def _shown(group: ClassicGroup) -> Answer:
     """
-    The group. What members say is shown when they have agreed on the protocol to say it in.
+    The metadata of members is shown only once the group has agreed on a protocol.
     """
     protocol = group.protocol if group.state == _STABLE else None
     return Answer(

@@ -1,12 +1,12 @@
 """
-DescribeProducers: the idempotent producers that a partition remembers, how far each has come, and where its transaction
-began if one is open (KIP-664).
+DescribeProducers: the idempotent producers of a partition, the last sequence number of each, and the start of its
+transaction if one is open (KIP-664).
 """
 
 from collections.abc import Iterator, Mapping
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.broker.producers import Producer, ProducerTable
+from kgateway.broker.partition.producer_state import Producer, ProducerTable
 from kgateway.cluster.names import no_such_topic
 from kgateway.cluster.partition import NO_OFFSET
 from kgateway.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
@@ -17,12 +17,7 @@ Answer = DescribeProducersResponse.Topic.Partition
 _NO_SEQUENCE = _NO_TIMESTAMP = -1
 
 
-@api(
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    versions="0",
-    needs=Operation.READ.on(Resource.TOPIC),
-)
+@api(DescribeProducersRequest, DescribeProducersResponse, versions="0", needs=Operation.READ.on(Resource.TOPIC))
 def describe_producers(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         throttle_time_ms=0,
@@ -58,7 +53,7 @@ def _producers(name: str, index: int, context: Context) -> ProducerTable:
 
 def _remembered(table: ProducerTable, now_ms: int) -> Iterator[tuple[int, Producer]]:
     """
-    Those that have not been silent for too long; others are forgotten when there is something to write.
+    The producers that have not expired. Expired ones are dropped from the table at the next append.
     """
     for producer_id, producer in table.producers.items():
         if producer_id in table.transactions.open or producer.seen_ms > now_ms - table.expiry_ms:

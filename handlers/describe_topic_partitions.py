@@ -1,18 +1,14 @@
 """
-DescribeTopicPartitions: the partitions of topics in order of their names, page by page (KIP-966).
+DescribeTopicPartitions: the partitions of topics in order of topic names, page by page (KIP-966).
 
-A page begins at the cursor and holds as many partitions as are asked for, within bounds. Where there is more, the
-answer has the cursor of the next page.
+A page begins at the cursor and has the requested number of partitions, within bounds. If there are more, the response
+has the cursor of the next page.
 """
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.names import is_internal, no_such_topic
-from kgateway.cluster.reach import Reach
-from kgateway.cluster.view import PartitionState, Topic
-from kgateway.messages.describe_topic_partitions import (
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-)
+from kgateway.cluster.view import ListenerView, PartitionState, Topic
+from kgateway.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import ZERO
 
@@ -44,9 +40,6 @@ def describe_topic_partitions(
 
 
 def _names(request: DescribeTopicPartitionsRequest, cursor: Cursor, context: Context) -> list[str]:
-    """
-    The topics that are asked for, from the cursor on.
-    """
     asked = {topic.name for topic in request.topics}
     if asked and request.cursor and cursor.topic_name not in asked:
         wrong = f"the cursor stands at topic {cursor.topic_name}, which is not asked for"
@@ -57,19 +50,19 @@ def _names(request: DescribeTopicPartitionsRequest, cursor: Cursor, context: Con
 
 
 def _page(names: list[str], cursor: Cursor, limit: int, context: Context) -> tuple[list[Shown], NextCursor | None]:
-    reach = Reach.of(context.broker.view(), context.broker.node_id, context.session.listener)
+    listener_view = ListenerView.of(context.broker.view(), context.broker.node_id, context.session.listener)
     room = max(1, min(limit, _PAGE_MAX))
     page: list[Shown] = []
     for name in names:
         if not room:
             return page, NextCursor(topic_name=name, partition_index=0)
-        topic = reach.view.topics.get(name)
+        topic = listener_view.view.topics.get(name)
         if topic is None:
-            page.append(_unknown(name, context))  # takes no room
+            page.append(_unknown(name, context))  # not counted
             continue
         start = cursor.partition_index if name == cursor.topic_name else 0
         end = min(start + room, len(topic.partitions))
-        page.append(_described(topic, range(start, end), reach, context))
+        page.append(_described(topic, range(start, end), listener_view, context))
         if end < len(topic.partitions):
             return page, NextCursor(topic_name=name, partition_index=end)
         room -= len(page[-1].partitions)
@@ -89,32 +82,32 @@ def _unknown(name: str, context: Context) -> Shown:
 
 def _hidden(name: str, context: Context) -> Shown:
     """
-    A topic that the client may not see, be it there or not.
+    A topic that the client may not describe, whether it exists or not.
     """
     denied = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"{context.session.principal} may not see topic {name}")
     return Shown(error_code=context.refuse(denied, name), name=name, topic_id=ZERO, partitions=[])
 
 
-def _described(topic: Topic, indexes: range, reach: Reach, context: Context) -> Shown:
+def _described(topic: Topic, indexes: range, listener_view: ListenerView, context: Context) -> Shown:
     return Shown(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
-        partitions=[_partition(index, topic.partitions[index], reach) for index in indexes],
+        partitions=[_partition(index, topic.partitions[index], listener_view) for index in indexes],
         topic_authorized_operations=context.permitted(Resource.TOPIC, topic.name),
     )
 
 
-def _partition(index: int, partition: PartitionState, reach: Reach) -> Shown.Partition:
+def _partition(index: int, partition: PartitionState, listener_view: ListenerView) -> Shown.Partition:
     return Shown.Partition(
         error_code=ErrorCode.NONE,
         partition_index=index,
-        leader_id=reach.leader(partition),
+        leader_id=listener_view.leader(partition),
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.in_sync),
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=reach.offline(partition),
+        offline_replicas=listener_view.offline(partition),
     )

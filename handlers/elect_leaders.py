@@ -1,6 +1,6 @@
 """
-ElectLeaders: has other leaders elected for partitions. Here the gateway that owns a partition leads it, so there is
-nothing to elect.
+ElectLeaders: elects other leaders for partitions. Gateways decide among themselves which one leads, so there is nothing
+to elect.
 
  - v1: election_type; a top-level error_code (KIP-460)
  - v2: flexible
@@ -15,17 +15,12 @@ Results = ElectLeadersResponse.ReplicaElectionResult
 _PREFERRED, _UNCLEAN = 0, 1
 
 
-@api(
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    versions="0-2",
-    needs=Operation.ALTER.on(Resource.CLUSTER),
-)
+@api(ElectLeadersRequest, ElectLeadersResponse, versions="0-2", needs=Operation.ALTER.on(Resource.CLUSTER))
 def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
     context.demand(Operation.ALTER, Resource.CLUSTER)
     if request.topic_partitions != [] and request.election_type not in (_PREFERRED, _UNCLEAN):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
-    if request.topic_partitions is None:  # of all partitions those are told where something was to do
+    if request.topic_partitions is None:  # without a list, only partitions with an election are in the response
         results = [Results(topic=name, partition_result=[]) for name in context.broker.view().topics]
     else:
         results = [_results(asked, context) for asked in request.topic_partitions]
@@ -45,9 +40,6 @@ def _answer(name: str, index: int, context: Context) -> Results.PartitionResult:
 
 
 def _refusal(name: str, index: int, context: Context) -> KafkaError:
-    """
-    Why no leader is elected.
-    """
     topic = context.broker.view().topics.get(name)
     if topic is None:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")

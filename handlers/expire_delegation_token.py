@@ -1,5 +1,5 @@
 """
-ExpireDelegationToken: refused, for there are no delegation tokens.
+ExpireDelegationToken: refused, because there are no delegation tokens.
 
  - v2: flexible
 """

@@ -1,6 +1,6 @@
 """
-FindCoordinator: which gateway looks after a group or a transactional id. They are loaded as soon as somebody asks, and
-the answer waits a little for them: not every client asks again patiently where it is told that they are loading.
+FindCoordinator: the coordinator of a group or a transactional id. Its state is loaded when somebody asks, and the
+answer waits a little for it: not every client retries patiently on COORDINATOR_LOAD_IN_PROGRESS.
 
  - v0: groups only
  - v1: transactional ids too; error_message, throttle_time_ms
@@ -12,14 +12,14 @@ from twisted.internet.defer import Deferred, DeferredList
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.view import NO_NODE, Node
-from kgateway.groups.groups import Groups
+from kgateway.groups.coordinator import GroupCoordinator
 from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from kgateway.transactions.transactions import Transactions
+from kgateway.transactions.coordinator import TransactionCoordinator
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _KINDS = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
 _NO_PORT = -1
-_LOAD_S = 1  # how long is waited for groups at most
+_LOAD_S = 1  # the longest wait for the state to be loaded
 
 
 @api(
@@ -45,30 +45,20 @@ def _response(found: list[FindCoordinatorResponse.Coordinator], context: Context
         return FindCoordinatorResponse(coordinators=found)
     [one] = found
     return FindCoordinatorResponse(
-        error_code=one.error_code,
-        error_message=one.error_message,
-        node_id=one.node_id,
-        host=one.host,
-        port=one.port,
+        error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port
     )
 
 
 def _loading(key_type: int, found: list[FindCoordinatorResponse.Coordinator], context: Context) -> list[Deferred[None]]:
-    """
-    What fires when those that are looked after here can be asked for.
-    """
     kind, keys = _KINDS.get(key_type), [one.key for one in found if one.error_code == ErrorCode.NONE]
     return _service(kind, context).loading(keys) if kind else []
 
 
-def _service(kind: Resource, context: Context) -> Groups | Transactions:
-    return context.service(Groups) if kind is Resource.GROUP else context.service(Transactions)
+def _service(kind: Resource, context: Context) -> GroupCoordinator | TransactionCoordinator:
+    return context.service(GroupCoordinator) if kind is Resource.GROUP else context.service(TransactionCoordinator)
 
 
 def _find(key_type: int, key: str, context: Context) -> FindCoordinatorResponse.Coordinator:
-    """
-    The outcome for one key.
-    """
     try:
         node = _coordinator(key_type, key, context)
     except KafkaError as error:
@@ -92,4 +82,4 @@ def _coordinator(key_type: int, key: str, context: Context) -> Node:
         wanted = "0, for a group, and 1, for a transactional id, are served"
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"key_type is {key_type}: {wanted}")
     context.demand(Operation.DESCRIBE, kind, key)
-    return _service(kind, context).coordinator(key) or Node(context.broker.node_id)
+    return _service(kind, context).node_of(key) or Node(context.broker.node_id)

@@ -1,18 +1,18 @@
 """
 InitProducerId: gives a producer the id and epoch it writes with.
 
- - v3: producer_id and producer_epoch: a producer goes on after an error (KIP-360)
+ - v3: producer_id and producer_epoch, with which a producer continues after an error (KIP-360)
  - v4: PRODUCER_FENCED
  - v6: for two-phase commit; unstable in Kafka 4.3 (KIP-939), and not served
 
-A producer without a transactional id always gets a fresh id, whatever it had before: nobody else knows it, so there is
-nobody to fence. For one with a transactional id the coordinator decides.
+A producer without a transactional id always gets a new id: no other producer has its old one, so there is nothing to
+fence. With a transactional id the coordinator decides.
 """
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from kgateway.transactions.state import Identity
-from kgateway.transactions.transactions import Transactions
+from kgateway.transactions.coordinator import TransactionCoordinator
+from kgateway.transactions.state import ProducerIdAndEpoch
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _NONE = -1
@@ -44,7 +44,7 @@ async def init_producer_id(request: InitProducerIdRequest, context: Context) -> 
 
 def _check_permission(transactional_id: str | None, context: Context) -> None:
     """
-    Without a transactional id: whoever may write to some topic may be idempotent there (KIP-679).
+    Without a transactional id, a client that may write to any topic may be idempotent (KIP-679).
     """
     if transactional_id is not None:
         context.demand(Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id)
@@ -67,10 +67,10 @@ def _check(request: InitProducerIdRequest) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
 
 
-async def _producer(request: InitProducerIdRequest, context: Context) -> Identity:
+async def _producer(request: InitProducerIdRequest, context: Context) -> ProducerIdAndEpoch:
     transactional_id = request.transactional_id
     if transactional_id is None:
-        return Identity(await context.broker.new_producer_id(), _FIRST_EPOCH)
-    known = None if request.producer_id == _NONE else Identity(request.producer_id, request.producer_epoch)
-    transactions, timeout_ms = context.service(Transactions), request.transaction_timeout_ms
-    return await transactions.init(transactional_id, timeout_ms, known, context.version)
+        return ProducerIdAndEpoch(await context.broker.new_producer_id(), _FIRST_EPOCH)
+    known = None if request.producer_id == _NONE else ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    transactions, timeout_ms = context.service(TransactionCoordinator), request.transaction_timeout_ms
+    return await transactions.init_producer(transactional_id, timeout_ms, known, context.version)

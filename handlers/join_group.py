@@ -1,8 +1,8 @@
 """
 JoinGroup: a member enters its group, or enters it again for a rebalance; it waits for the other members.
 
- - v1: rebalance_timeout_ms apart from the session's (KIP-62)
- - v4: a new member is told its id by MEMBER_ID_REQUIRED and joins again with it (KIP-394)
+ - v1: rebalance_timeout_ms apart from the session timeout (KIP-62)
+ - v4: a new member gets its id with MEMBER_ID_REQUIRED and joins again with it (KIP-394)
  - v5: group_instance_id, for static membership (KIP-345)
  - v7: protocol_type in the response (KIP-559)
  - v8: reason (KIP-800)
@@ -13,9 +13,8 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.groups.classic.exchange import Join, Joined, MemberIdRequired
-from kgateway.groups.classic.finding import group_of_member, why_not
-from kgateway.groups.classic.protocols import Protocols
+from kgateway.groups.classic.requests import JoinRequest, JoinResult, MemberIdRequired, Protocols
+from kgateway.groups.coordinator import group_of_member, refusal_of
 from kgateway.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -25,7 +24,7 @@ def join_group(request: JoinGroupRequest, context: Context) -> JoinGroupResponse
     context.demand(Operation.READ, Resource.GROUP, request.group_id)
 
     def failed(failure: Failure) -> JoinGroupResponse:
-        return _refused(why_not(failure), request, context)
+        return _refused(refusal_of(failure), request, context)
 
     try:
         joined = group_of_member(context, request.group_id, is_new=not request.member_id).join(_asked(request, context))
@@ -34,15 +33,15 @@ def join_group(request: JoinGroupRequest, context: Context) -> JoinGroupResponse
     return joined.addCallbacks(_answer, failed) if isinstance(joined, Deferred) else _answer(joined)
 
 
-def _asked(request: JoinGroupRequest, context: Context) -> Join:
+def _asked(request: JoinGroupRequest, context: Context) -> JoinRequest:
     rebalance_ms = request.session_timeout_ms if context.version == 0 else request.rebalance_timeout_ms
-    return Join(
+    return JoinRequest(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         client_id=context.client_id or "",
         client_host=f"/{context.session.host}",  # as Kafka writes it
         session_timeout_ms=request.session_timeout_ms,
-        rebalance_timeout_ms=max(rebalance_ms, 0),  # Kafka takes any, and one below 0 is over at once
+        rebalance_timeout_ms=max(rebalance_ms, 0),  # Kafka accepts any value, and one below 0 ends at once
         protocol_type=request.protocol_type,
         protocols=Protocols((offered.name, offered.metadata) for offered in request.protocols),
         reason=request.reason,
@@ -51,7 +50,7 @@ def _asked(request: JoinGroupRequest, context: Context) -> Join:
     )
 
 
-def _answer(joined: Joined) -> JoinGroupResponse:
+def _answer(joined: JoinResult) -> JoinGroupResponse:
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=joined.generation,
@@ -70,7 +69,7 @@ def _answer(joined: Joined) -> JoinGroupResponse:
 def _refused(error: KafkaError, request: JoinGroupRequest, context: Context) -> JoinGroupResponse:
     member_id = error.member_id if isinstance(error, MemberIdRequired) else request.member_id
     if error.code is ErrorCode.GROUP_MAX_SIZE_REACHED:
-        member_id = ""  # it is no member, whatever it was before
+        member_id = ""  # it is not a member, whatever it was before
     code = context.refuse(error, request.group_id)
     protocol_name = "" if context.version < 7 else None
     return JoinGroupResponse(error_code=code, protocol_name=protocol_name, leader="", member_id=member_id, members=[])

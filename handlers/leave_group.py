@@ -1,13 +1,13 @@
 """
-LeaveGroup: members go, and the group need not wait for their session to end.
+LeaveGroup: members leave, and the group need not wait for their sessions to expire.
 
  - v3: members: several at a time, also by group_instance_id (KIP-345)
  - v5: reason (KIP-800)
 """
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.groups.classic.exchange import Leave
-from kgateway.groups.classic.finding import group_of_member
+from kgateway.groups.classic.requests import LeavingMember
+from kgateway.groups.coordinator import group_of_member
 from kgateway.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -30,15 +30,15 @@ def leave_group(request: LeaveGroupRequest, context: Context) -> LeaveGroupRespo
     )
 
 
-def _leavers(request: LeaveGroupRequest, context: Context) -> list[Leave]:
+def _leavers(request: LeaveGroupRequest, context: Context) -> list[LeavingMember]:
     if context.version < 3:
-        return [Leave(request.member_id)]
-    return [Leave(each.member_id, each.group_instance_id, each.reason) for each in request.members]
+        return [LeavingMember(request.member_id)]
+    return [LeavingMember(each.member_id, each.group_instance_id, each.reason) for each in request.members]
 
 
-def _outcomes(group_id: str, leavers: list[Leave], context: Context) -> list[ErrorCode]:
+def _outcomes(group_id: str, leavers: list[LeavingMember], context: Context) -> list[ErrorCode]:
     """
-    What became of each. Of a group that is not there nobody is a member.
+    An error code for each member. A group that does not exist has no members.
     """
     try:
         return group_of_member(context, group_id).leave(leavers)

@@ -1,14 +1,14 @@
 """
-ListConfigResources: the names of what can be configured, and of groups those for which something is set.
+ListConfigResources: the resources that can be configured; of groups, those with configs.
 
  - v0: client metrics alone; none can be set here
- - v1: resource_types, resource_type: the other kinds too (KIP-1142)
+ - v1: resource_types, resource_type: the other types too (KIP-1142)
 """
 
 from collections.abc import Callable, Iterable
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.cluster.config_resource import ConfigKind
+from kgateway.cluster.config_resource import ResourceType
 from kgateway.cluster.view import ClusterView
 from kgateway.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -22,7 +22,7 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 )
 def list_config_resources(request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
     context.demand(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
-    kinds = [ConfigKind.CLIENT_METRICS] if context.version == 0 else _kinds(request)
+    kinds = [ResourceType.CLIENT_METRICS] if context.version == 0 else _kinds(request)
     view = context.broker.view()
     return ListConfigResourcesResponse(
         throttle_time_ms=0,
@@ -35,9 +35,9 @@ def list_config_resources(request: ListConfigResourcesRequest, context: Context)
     )
 
 
-def _kinds(request: ListConfigResourcesRequest) -> list[ConfigKind]:
+def _kinds(request: ListConfigResourcesRequest) -> list[ResourceType]:
     """
-    Those that are asked for, each once; all where none is named.
+    The requested types, each once; all types if none is named.
     """
     for kind in request.resource_types:
         if kind not in _NAMES:
@@ -46,7 +46,7 @@ def _kinds(request: ListConfigResourcesRequest) -> list[ConfigKind]:
 
 
 def _groups(view: ClusterView) -> Iterable[str]:
-    return [resource.name for resource in view.overrides if resource.kind is ConfigKind.GROUP]
+    return [resource.name for resource in view.overrides if resource.kind is ResourceType.GROUP]
 
 
 def _nodes(view: ClusterView) -> Iterable[str]:
@@ -61,10 +61,10 @@ def _none(view: ClusterView) -> Iterable[str]:
     return ()
 
 
-_NAMES: dict[ConfigKind, Callable[[ClusterView], Iterable[str]]] = {
-    ConfigKind.GROUP: _groups,
-    ConfigKind.CLIENT_METRICS: _none,
-    ConfigKind.BROKER_LOGGER: _nodes,
-    ConfigKind.BROKER: _nodes,
-    ConfigKind.TOPIC: _topics,
+_NAMES: dict[ResourceType, Callable[[ClusterView], Iterable[str]]] = {
+    ResourceType.GROUP: _groups,
+    ResourceType.CLIENT_METRICS: _none,
+    ResourceType.BROKER_LOGGER: _nodes,
+    ResourceType.BROKER: _nodes,
+    ResourceType.TOPIC: _topics,
 }

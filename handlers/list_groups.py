@@ -4,12 +4,12 @@ ListGroups: the groups that this gateway coordinates.
  - v4: states_filter, and the state of each
  - v5: types_filter, and the type of each
 
-Who may describe the cluster sees all groups, anybody else those that it may describe.
+A client that may describe the cluster sees all groups, others those that they may describe.
 """
 
 from kgateway.api import Context, Operation, Resource, api
+from kgateway.groups.coordinator import GroupCoordinator
 from kgateway.groups.group import Group
-from kgateway.groups.groups import Groups
 from kgateway.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kgateway.wire.errors import ErrorCode
 
@@ -23,7 +23,7 @@ Answer = ListGroupsResponse.Group
     needs=(Operation.DESCRIBE.on(Resource.CLUSTER), Operation.DESCRIBE.on(Resource.GROUP)),
 )
 async def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
-    groups = await context.service(Groups).all()
+    groups = await context.service(GroupCoordinator).all()
     states, types = _lowered(request.states_filter), _lowered(request.types_filter)
     sees_all = context.allowed(Operation.DESCRIBE, Resource.CLUSTER)
     answers = [
@@ -42,8 +42,5 @@ def _lowered(names: list[str]) -> set[str]:
 
 def _answer(group: Group) -> Answer:
     return Answer(
-        group_id=group.group_id,
-        protocol_type=group.protocol_type,
-        group_state=group.state,
-        group_type=group.type.value,
+        group_id=group.group_id, protocol_type=group.protocol_type, group_state=group.state, group_type=group.type.value
     )

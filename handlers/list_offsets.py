@@ -1,13 +1,13 @@
 """
 ListOffsets: the offset of a record by its timestamp, or of an end of the log.
 
- - v0: a list of offsets, as many as asked for; Kafka 4 no longer offers it, and kafkajs still sends it
- - v2: read_committed: the last offset is that up to which no transaction is open
- - v4: leader epochs are checked, and the epoch of what was found is told (KIP-320)
+ - v0: a list of offsets, of the requested length; Kafka 4 no longer offers it, and kafkajs still sends it
+ - v2: read_committed: the latest offset is the last stable one
+ - v4: leader epochs are checked, and the response has the epoch of the offset (KIP-320)
  - v5: OFFSET_NOT_AVAILABLE, which older clients know as LEADER_NOT_AVAILABLE (KIP-207)
  - v7 v8 v9 v11: timestamps -3 to -6
 
-Nothing is in tiered storage here: the first local offset is the first of all, and of what is elsewhere there is none.
+There is no tiered storage: the earliest local offset is the log start offset, and there are no tiered offsets.
 """
 
 from bisect import bisect_left
@@ -17,12 +17,12 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.cluster.partition import Found, Isolation
+from kgateway.cluster.partition import Isolation, TimestampAndOffset
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import IPartition
 from kgateway.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from kgateway.partitions import check_leader_epoch, foreseen, isolation, topic_named
 from kgateway.records.batch import NO_TIMESTAMP
+from kgateway.topic_lookup import as_kafka_error, check_leader_epoch, isolation, topic_named
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 Asked = ListOffsetsRequest.Topic.Partition
@@ -49,12 +49,12 @@ _CONSUMER = -1
 )
 async def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
     search = Search(request, context)
-    started = [(topic.name, search.in_topic(topic)) for topic in request.topics]  # all, before the first is waited for
+    # All are started before the first is waited for.
+    started = [(topic.name, search.in_topic(topic)) for topic in request.topics]
     return ListOffsetsResponse(
         topics=[
             ListOffsetsResponse.Topic(
-                name=name,
-                partitions=[await answer if isinstance(answer, Deferred) else answer for answer in answers],
+                name=name, partitions=[await answer if isinstance(answer, Deferred) else answer for answer in answers]
             )
             for name, answers in started
         ]
@@ -62,10 +62,6 @@ async def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOff
 
 
 class Search:
-    """
-    Looks up what one request asks.
-    """
-
     def __init__(self, request: ListOffsetsRequest, context: Context) -> None:
         self._context = context
         self._isolation = isolation(request.isolation_level)
@@ -75,9 +71,6 @@ class Search:
         )
 
     def in_topic(self, asked: ListOffsetsRequest.Topic) -> list[Answer | Deferred[Answer]]:
-        """
-        An answer for each partition, or what it will come from.
-        """
         try:
             self._context.demand(Operation.DESCRIBE, Resource.TOPIC, asked.name)
             topic = topic_named(self._context, asked.name)
@@ -105,24 +98,23 @@ class Search:
             reason = f"ListOffsets v{version} has no meaning for the timestamp {asked.timestamp}"
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, reason)
 
-    def _find(self, partition: IPartition, timestamp: int) -> Found | Deferred[Found | None] | None:
+    def _find(
+        self, partition: IPartition, timestamp: int
+    ) -> TimestampAndOffset | Deferred[TimestampAndOffset | None] | None:
         if timestamp == LATEST:
-            return Found(self._end(partition), NO_TIMESTAMP, partition.leader_epoch)
+            return TimestampAndOffset(self._end(partition), NO_TIMESTAMP, partition.leader_epoch)
         if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            return Found(partition.log_start, NO_TIMESTAMP, _first_epoch(partition))
+            return TimestampAndOffset(partition.log_start, NO_TIMESTAMP, _first_epoch(partition))
         if timestamp in (LATEST_TIERED, EARLIEST_NOT_TIERED):
             return None
         return partition.find_max_time() if timestamp == LARGEST_TIMESTAMP else partition.find_time(timestamp)
 
     def _end(self, partition: IPartition) -> int:
-        """
-        The offset that the client cannot read any more.
-        """
         if not self._from_consumer:
             return partition.log_end
         return partition.last_stable if self._isolation is Isolation.READ_COMMITTED else partition.high_watermark
 
-    def _answer(self, found: Found | None, partition: IPartition, asked: Asked) -> Answer:
+    def _answer(self, found: TimestampAndOffset | None, partition: IPartition, asked: Asked) -> Answer:
         end = self._end(partition)
         if found and asked.timestamp not in _ENDS and found.offset >= end:
             found = None
@@ -138,15 +130,15 @@ class Search:
 
     def _refused(self, error: BaseException | None, name: str, asked: Asked) -> Answer:
         subject = f"{name}-{asked.partition_index}"
-        told = foreseen(error, subject)
-        if told.code is ErrorCode.OFFSET_NOT_AVAILABLE and self._context.version < 5:
-            told = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, told.message)
-        return Answer(partition_index=asked.partition_index, error_code=self._context.refuse(told, subject))
+        refusal = as_kafka_error(error, subject)
+        if refusal.code is ErrorCode.OFFSET_NOT_AVAILABLE and self._context.version < 5:
+            refusal = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, refusal.message)
+        return Answer(partition_index=asked.partition_index, error_code=self._context.refuse(refusal, subject))
 
 
 def _first_epoch(partition: IPartition) -> int:
     """
-    The epoch of the first record: the first one that ends after it. Of an empty log, the epoch it is in.
+    The epoch of the first record: the first epoch that ends after it. Of an empty log, the current epoch.
     """
 
     def ends_after(epoch: int) -> bool:
@@ -156,10 +148,10 @@ def _first_epoch(partition: IPartition) -> int:
     return bisect_left(range(partition.leader_epoch), True, key=ends_after)
 
 
-def _old_style(found: Found | None, log_start: int, end: int, asked: Asked) -> list[int]:
+def _old_style(found: TimestampAndOffset | None, log_start: int, end: int, asked: Asked) -> list[int]:
     """
-    Offsets before which all records are older, the latest first. Kafka had the starts of segments; of those, the one
-    that never changes is the start of the log.
+    Offsets before which all records are older, the latest first. Kafka had the starts of segments; the only one of
+    those that never changes is the start of the log.
     """
     offsets = {found.offset if found else end, log_start}
     return sorted(offsets, reverse=True)[: max(0, asked.max_num_offsets)]

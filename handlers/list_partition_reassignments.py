@@ -1,6 +1,6 @@
 """
-ListPartitionReassignments: the moves of partitions that clients have asked for and that are under way. There are none:
-gateways share out partitions among themselves.
+ListPartitionReassignments: the moves of partitions that are under way. There are none: gateways distribute partitions
+among themselves.
 
  - v0: flexible (KIP-455)
 """

@@ -1,14 +1,14 @@
 """
 ListTransactions: the transactional ids that this gateway coordinates (KIP-664).
 
- - v1: duration_filter: those with a transaction that is open for longer (KIP-994)
+ - v1: duration_filter: transactions that are open for longer than this (KIP-994)
  - v2: transactional_id_pattern (KIP-1152)
 """
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from kgateway.transactions.listing import Filter
-from kgateway.transactions.transactions import Transactions
+from kgateway.transactions.coordinator import TransactionCoordinator
+from kgateway.transactions.transaction_filter import TransactionFilter
 from kgateway.wire.errors import ErrorCode
 
 Answer = ListTransactionsResponse.TransactionState
@@ -21,7 +21,7 @@ Answer = ListTransactionsResponse.TransactionState
     needs=Operation.DESCRIBE.on(Resource.TRANSACTIONAL_ID),
 )
 async def list_transactions(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
-    wanted = Filter(
+    wanted = TransactionFilter(
         request.state_filters, request.producer_id_filters, request.duration_filter, request.transactional_id_pattern
     )
 
@@ -30,11 +30,9 @@ async def list_transactions(request: ListTransactionsRequest, context: Context) 
 
     answers = [
         Answer(
-            transactional_id=found.transactional_id,
-            producer_id=found.producer_id,
-            transaction_state=found.state.label,
+            transactional_id=found.transactional_id, producer_id=found.producer_id, transaction_state=found.state.label
         )
-        for found in await context.service(Transactions).listed(wanted, may_describe)
+        for found in await context.service(TransactionCoordinator).list(wanted, may_describe)
     ]
     return ListTransactionsResponse(
         throttle_time_ms=0,

@@ -1,29 +1,28 @@
 """
-Metadata: which brokers there are, and which of them leads each partition; a topic that is not there may come to be.
+Metadata: the brokers, and the leader of each partition; a topic that does not exist may be created.
 
- - v0: an empty list of topics means all; replicas that are not reachable are left out, with REPLICA_NOT_AVAILABLE
+ - v0: an empty list of topics means all; unreachable replicas are left out, with REPLICA_NOT_AVAILABLE
  - v1: null means all
- - v4: the request says whether a topic may come to be by being asked for
- - v6: LISTENER_NOT_FOUND where it was LEADER_NOT_AVAILABLE
- - v8: authorized operations, those of the cluster only as far as v10
- - v12: topics may be asked for by topic_id
+ - v4: the request says whether topics may be created
+ - v6: LISTENER_NOT_FOUND in place of LEADER_NOT_AVAILABLE
+ - v8: authorized operations, those of the cluster only up to v10
+ - v12: topics by topic_id
 """
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.cluster.creation import Rules, check_addition
 from kgateway.cluster.names import is_internal, no_such_topic
-from kgateway.cluster.reach import Reach
-from kgateway.cluster.view import NO_NODE, PartitionState, Topic
+from kgateway.cluster.topic_creation import TopicRules, check_addition
+from kgateway.cluster.view import NO_NODE, ListenerView, PartitionState, Topic
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
-from kgateway.partitions import endpoints, topic_of_id
+from kgateway.topic_lookup import endpoints, topic_of_id
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import ZERO, Uuid
 
 Asked = MetadataRequest.Topic
-Told = MetadataResponse.Topic
+TopicAnswer = MetadataResponse.Topic
 
-# What making a topic ends with that may be there soon. Java asks again at once only where a leader is missing.
+# Errors after which the topic may exist soon. The Java client retries at once only on LEADER_NOT_AVAILABLE.
 _COMING = (
     ErrorCode.TOPIC_ALREADY_EXISTS,
     ErrorCode.REQUEST_TIMED_OUT,
@@ -45,15 +44,15 @@ _COMING = (
 )
 async def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
     asked = _asked_for(request, context.version)
-    answer = _Answer(request, context)
-    topics = answer.all() if asked is None else [await answer.one(topic) for topic in asked]
+    answers = _TopicAnswers(request, context)
+    topics = answers.all() if asked is None else [await answers.one(topic) for topic in asked]
     return MetadataResponse(
         brokers=[
             MetadataResponse.Broker(node_id=node.id, host=address.host, port=address.port, rack=node.rack)
-            for node, address in endpoints(context, answer.reach.nodes)
+            for node, address in endpoints(context, answers.listener_view.nodes)
         ],
-        cluster_id=answer.reach.view.cluster_id,
-        controller_id=answer.reach.controller_id,
+        cluster_id=answers.listener_view.view.cluster_id,
+        controller_id=answers.listener_view.controller_id,
         topics=topics,
         cluster_authorized_operations=_cluster_operations(request, context),
         error_code=ErrorCode.NONE,
@@ -61,9 +60,6 @@ async def metadata(request: MetadataRequest, context: Context) -> MetadataRespon
 
 
 def _asked_for(request: MetadataRequest, version: int) -> list[Asked] | None:
-    """
-    The topics asked for, each once; `None` for all there are.
-    """
     if request.topics is None or (version == 0 and not request.topics):
         return None
     for topic in request.topics:
@@ -80,28 +76,21 @@ def _cluster_operations(request: MetadataRequest, context: Context) -> int:
     return context.permitted(Resource.CLUSTER) if context.allowed(Operation.DESCRIBE, Resource.CLUSTER) else 0
 
 
-class _Answer:
-    """
-    What one request is told of topics.
-    """
-
+class _TopicAnswers:
     def __init__(self, request: MetadataRequest, context: Context) -> None:
         self._request = request
         self._context = context
         self._partitions_made = 0
-        self.reach = Reach.of(context.broker.view(), context.broker.node_id, context.session.listener)
+        self.listener_view = ListenerView.of(context.broker.view(), context.broker.node_id, context.session.listener)
 
-    def all(self) -> list[Told]:
-        """
-        Every topic that the client may see.
-        """
-        topics = self.reach.view.topics.values()
+    def all(self) -> list[TopicAnswer]:
+        topics = self.listener_view.view.topics.values()
         seen = [topic for topic in topics if self._context.allowed(Operation.DESCRIBE, Resource.TOPIC, topic.name)]
         return [self._described(topic) for topic in seen]
 
-    async def one(self, asked: Asked) -> Told:
+    async def one(self, asked: Asked) -> TopicAnswer:
         """
-        What a topic is like, or why that is not told. Who may not see it does not learn whether it is there.
+        The topic, or an error. A client that may not describe it does not learn whether it exists.
         """
         if asked.topic_id != ZERO or asked.name is None:
             return self._by_id(asked.topic_id)
@@ -112,7 +101,7 @@ class _Answer:
             topic = self._context.broker.view().topics.get(asked.name) or await self._first_use(asked.name)
             return self._described(topic)
         except KafkaError as error:
-            return Told(
+            return TopicAnswer(
                 error_code=self._context.refuse(error, asked.name),
                 name=asked.name,
                 is_internal=is_internal(asked.name),
@@ -120,41 +109,41 @@ class _Answer:
                 topic_authorized_operations=permitted,
             )
 
-    def _by_id(self, topic_id: Uuid) -> Told:
+    def _by_id(self, topic_id: Uuid) -> TopicAnswer:
         try:
             topic = topic_of_id(self._context, topic_id)
             self._context.demand(Operation.DESCRIBE, Resource.TOPIC, topic.name)
             return self._described(topic)
         except KafkaError as error:
             code = self._context.refuse(error, str(topic_id))
-            return Told(error_code=code, name=None, topic_id=topic_id, partitions=[])
+            return TopicAnswer(error_code=code, name=None, topic_id=topic_id, partitions=[])
 
     async def _first_use(self, name: str) -> Topic:
         """
-        The topic that comes to be, where the request, the settings and the authorizer all let it.
+        Create the topic, if the request, the settings and the authorizer all allow it.
         """
         context = self._context
         if not (self._request.allow_auto_topic_creation and context.settings.auto_create_topics):
             raise no_such_topic(name)
         if not context.allowed(Operation.CREATE, Resource.CLUSTER):
             context.demand(Operation.CREATE, Resource.TOPIC, name)
-        plan = Rules(context.broker.view(), context.settings).first_use(name)
+        plan = TopicRules(context.broker.view(), context.settings).first_use(name)
         check_addition(self._partitions_made + plan.new.partition_count)
         try:
             topic = await context.broker.create_topic(plan.new)
         except KafkaError as error:
-            made = context.broker.view().topics.get(name)  # by somebody who asked at the same time
+            existing = context.broker.view().topics.get(name)  # created by another client meanwhile
             if error.code not in _COMING:
                 raise
-            if made is None:
+            if existing is None:
                 raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"it is not there yet: {error.message}") from None
-            return made
+            return existing
         self._partitions_made += plan.new.partition_count
         plan.warn()
         return topic
 
-    def _described(self, topic: Topic) -> Told:
-        return Told(
+    def _described(self, topic: Topic) -> TopicAnswer:
+        return TopicAnswer(
             error_code=ErrorCode.NONE,
             name=topic.name,
             topic_id=topic.id,
@@ -163,14 +152,14 @@ class _Answer:
             topic_authorized_operations=self._operations(topic.name),
         )
 
-    def _partition(self, topic: Topic, index: int, partition: PartitionState) -> Told.Partition:
-        offline = self.reach.offline(partition)
+    def _partition(self, topic: Topic, index: int, partition: PartitionState) -> TopicAnswer.Partition:
+        offline = self.listener_view.offline(partition)
         hidden = offline if self._context.version == 0 else []
         error = self._unreachable(partition, offline)
-        return Told.Partition(
+        return TopicAnswer.Partition(
             error_code=self._context.refuse(error, f"{topic.name}-{index}") if error else ErrorCode.NONE,
             partition_index=index,
-            leader_id=self.reach.leader(partition),
+            leader_id=self.listener_view.leader(partition),
             leader_epoch=partition.leader_epoch,
             replica_nodes=[node for node in partition.replicas if node not in hidden],
             isr_nodes=[node for node in partition.in_sync if node not in hidden],
@@ -179,10 +168,10 @@ class _Answer:
 
     def _unreachable(self, partition: PartitionState, offline: list[int]) -> KafkaError | None:
         """
-        What keeps the client from the partition, if anything does.
+        Why the client cannot use the partition, or `None` if it can.
         """
-        if self.reach.leader(partition) == NO_NODE:
-            if self._context.version >= 6 and self.reach.view.node(partition.leader_id):
+        if self.listener_view.leader(partition) == NO_NODE:
+            if self._context.version >= 6 and self.listener_view.view.node(partition.leader_id):
                 reason = f"its leader {partition.leader_id} has no address on the client's listener"
                 return KafkaError(ErrorCode.LISTENER_NOT_FOUND, reason)
             return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"its leader {partition.leader_id} cannot be reached")

@@ -1,24 +1,25 @@
 """
-OffsetFetch: how far groups have read.
+OffsetFetch: the committed offsets of groups.
 
- - v0: in Kafka these offsets came from ZooKeeper; here they are the group's as in all others
- - v2: null topics are all that the group has offsets of; an error code for all
- - v7: require_stable: UNSTABLE_OFFSET_COMMIT where a transaction is about to commit
- - v8: several groups at a time, each with an outcome of its own
+ - v0: in Kafka these offsets were stored in ZooKeeper; here they are stored like all others
+ - v2: null topics mean all that the group has offsets of; an error code for the whole group
+ - v7: require_stable: UNSTABLE_OFFSET_COMMIT for offsets that an open transaction commits
+ - v8: several groups at a time, each with its own error code
  - v9: member_id and member_epoch, by which a member of a consumer group is fenced (KIP-848)
  - v10: topics by id
 
-Where nothing is committed the offset is -1, and that is no error; so it is of a group that is not there.
+Without a committed offset, or without the group, the offset is -1, which is not an error.
 """
 
 from collections.abc import Iterable, Iterator
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.groups.groups import Groups
-from kgateway.groups.offsets import GroupOffsets, Place
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.groups.offsets import GroupOffsets
 from kgateway.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kgateway.messages.stored.offset_commit import OffsetCommitValue
-from kgateway.partitions import foreseen, topic_of_id
+from kgateway.topic_lookup import as_kafka_error, topic_of_id
+from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import ZERO, Uuid
 
@@ -72,7 +73,7 @@ def _outcome(asked: GroupAsked, require_stable: bool, context: Context) -> Group
     try:
         return _in_group(asked, require_stable, context)
     except Exception as error:
-        code = context.refuse(foreseen(error, asked.group_id), asked.group_id)
+        code = context.refuse(as_kafka_error(error, asked.group_id), asked.group_id)
         return GroupAnswer(group_id=asked.group_id, topics=[], error_code=code)
 
 
@@ -86,31 +87,28 @@ def _in_group(asked: GroupAsked, require_stable: bool, context: Context) -> Grou
 
 def _offsets(asked: GroupAsked, context: Context) -> GroupOffsets | None:
     try:
-        held = context.service(Groups).get(asked.group_id)
+        entry = context.service(GroupCoordinator).entry(asked.group_id)
     except KafkaError as error:
         if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
             return None
         raise
-    held.group.check_fetch(asked.member_id, asked.member_epoch)
-    return held.offsets
+    entry.group.check_fetch(asked.member_id, asked.member_epoch)
+    return entry.offsets
 
 
 def _all(offsets: GroupOffsets | None, context: Context) -> Iterator[TopicAsked]:
-    """
-    All that there is, of topics that the client may know of.
-    """
     known = context.broker.view().topics
     for name, partitions in (offsets.by_topic if offsets else {}).items():
         topic_id = known[name].id if name in known else ZERO
-        has_a_word = context.version < 10 or topic_id != ZERO
-        if has_a_word and context.allowed(Operation.DESCRIBE, Resource.TOPIC, name):
+        can_be_named = context.version < 10 or topic_id != ZERO
+        if can_be_named and context.allowed(Operation.DESCRIBE, Resource.TOPIC, name):
             yield TopicAsked(name=name, topic_id=topic_id, partition_indexes=list(partitions))
 
 
 def _in_topic(asked: TopicAsked, offsets: GroupOffsets | None, stable: bool, context: Context) -> TopicAnswer:
     indexes = asked.partition_indexes
     try:
-        name, topic_id = _told(asked, context)
+        name, topic_id = _name_and_id(asked, context)
     except KafkaError as error:
         subject = asked.name or asked.topic_id
         answers = [_answer(index, _NOTHING, context.refuse(error, f"{subject}-{index}")) for index in indexes]
@@ -119,9 +117,9 @@ def _in_topic(asked: TopicAsked, offsets: GroupOffsets | None, stable: bool, con
     return TopicAnswer(name=asked.name, topic_id=asked.topic_id, partitions=answers)
 
 
-def _told(asked: TopicAsked, context: Context) -> tuple[str, Uuid]:
+def _name_and_id(asked: TopicAsked, context: Context) -> tuple[str, Uuid]:
     """
-    Name and id of a topic; a topic that is asked for by its name need not be there.
+    Name and id of a topic. A topic given by name need not exist.
     """
     name = topic_of_id(context, asked.topic_id).name if context.version >= 10 else asked.name
     context.demand(Operation.DESCRIBE, Resource.TOPIC, name)
@@ -135,7 +133,7 @@ def _committed(
     for index in indexes:
         if offsets is None:
             yield _answer(index, _NOTHING)
-        elif stable and offsets.is_unstable(Place(name, index)):
+        elif stable and offsets.is_unstable(TopicPartition(name, index)):
             error = KafkaError(ErrorCode.UNSTABLE_OFFSET_COMMIT, "a transaction that has not ended commits there")
             yield _answer(index, _NOTHING, context.refuse(error, f"{name}-{index}"))
         else:

@@ -1,16 +1,16 @@
 """
-OffsetForLeaderEpoch: where a leader epoch ends, so that a consumer sees whether the log still is the one it read.
+OffsetForLeaderEpoch: the end of a leader epoch, so that a consumer sees whether the log has diverged from what it read.
 
  - v2: current_leader_epoch is checked (KIP-320); older versions were for Kafka's brokers alone
  - v3: replica_id
 
-Brokers, which may act on the cluster, asked this first; consumers need to see the topic.
+Brokers need permission for cluster actions; consumers need permission to describe the topic.
 """
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.view import Topic
 from kgateway.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from kgateway.partitions import check_leader_epoch, foreseen, topic_named
+from kgateway.topic_lookup import as_kafka_error, check_leader_epoch, topic_named
 from kgateway.wire.errors import ErrorCode
 
 TopicAsked = OffsetForLeaderEpochRequest.Topic
@@ -57,4 +57,4 @@ def _in_partition(topic: Topic, asked: Asked, context: Context) -> Answer:
 
 def _refused(error: Exception, name: str, asked: Asked, context: Context) -> Answer:
     subject = f"{name}-{asked.partition}"
-    return Answer(error_code=context.refuse(foreseen(error, subject), subject), partition=asked.partition)
+    return Answer(error_code=context.refuse(as_kafka_error(error, subject), subject), partition=asked.partition)

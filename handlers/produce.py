@@ -1,21 +1,23 @@
 """
-Produce: appends record batches to partitions this gateway owns.
+Produce: appends record batches to partitions that this gateway leads.
 
- - v0-2: message sets, which become batches; Kafka 4 tells of these versions for librdkafka's sake (KAFKA-18659)
+ - v0-2: message sets, which become batches; Kafka 4 advertises these versions for librdkafka (KAFKA-18659)
  - v7: zstd is allowed (KIP-110)
- - v8: a refusal names the records that it is for (KIP-467)
- - v10: a refusal by who is not the leader names the leader and where it is (KIP-951)
+ - v8: an error names the refused records (KIP-467)
+ - v10: an error from a node that is not the leader names the leader and where it is (KIP-951)
  - v11: TRANSACTION_ABORTABLE (KIP-890)
  - v12: partitions become part of a transaction without AddPartitionsToTxn
  - v13: topics by id (KIP-516)
 
-All batches are appended before anything is waited for, so the next request may start at once and still comes after.
-What acks waits for, and for how long, concerns the answer alone: an append that was started is never taken back.
+Most batches are appended at once, before acks are waited for, so the next request may start and is still appended
+later. What acks waits for, and for how long, concerns the answer alone: an append that was started is never undone.
 
-Message sets, and batches of topics with a `compression.type`, are made into what is appended first, which takes time,
-and so it does to look at each of many records, where the topic asks for that. Of the first batch of a transaction its
-coordinator is asked, for all partitions of a topic together; that takes time where what it writes is not safe at once.
-Until then all that comes behind them through the same connection waits for its turn.
+Three kinds of batches take time before they are appended, and everything after them on the same connection waits:
+
+ - message sets, and batches of topics with a `compression.type`, are converted
+ - each of many records is validated, if the topic asks for that
+ - the coordinator of a transaction is asked about its first batch, for all partitions of a topic together, and its
+   answer may have to be committed first
 """
 
 from typing import cast
@@ -24,13 +26,24 @@ from twisted.internet.defer import Deferred
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.view import Topic
-from kgateway.converting.incoming import MESSAGE_SETS_UNTIL, takes_long
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
-from kgateway.partitions import foreseen, topic_named, topic_of_id
-from kgateway.producing.acknowledgement import Answer
-from kgateway.producing.beginning import joining
-from kgateway.producing.making import Unmade, write_made
-from kgateway.producing.writing import ACKS_ALL, ACKS_LEADER, NO_ACKS, TopicAnswer, Writing, unanswered
+from kgateway.produce.batch_append import (
+    ACKS_ALL,
+    ACKS_LEADER,
+    NO_ACKS,
+    BatchAppender,
+    PartitionResponse,
+    TopicAnswer,
+    hang_up_on_errors,
+)
+from kgateway.produce.delayed_produce import (
+    MESSAGE_SETS_UNTIL,
+    DelayedTopic,
+    append_delayed,
+    takes_long,
+)
+from kgateway.produce.transaction_enrolment import enrol_topic
+from kgateway.topic_lookup import as_kafka_error, topic_named, topic_of_id
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.types import Buffer
 
@@ -43,13 +56,7 @@ _ADMIN_CLIENT = "__admin_client"  # the client id by which Kafka's own tools may
 _TOPIC_IDS_SINCE = 13
 
 
-@api(
-    ProduceRequest,
-    ProduceResponse,
-    versions="0-13",
-    overlaps=True,
-    needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID),
-)
+@api(ProduceRequest, ProduceResponse, versions="0-13", overlaps=True, needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID))
 def produce(
     request: ProduceRequest, context: Context
 ) -> ProduceResponse | Deferred[ProduceResponse] | Deferred[ProduceResponse | None] | None:
@@ -59,19 +66,19 @@ def produce(
         if request.acks != NO_ACKS:
             raise
         context.refuse(error)
-        unanswered(context)
+        hang_up_on_errors(context)
         return None
-    writing = Writing(request, context)
-    unmade: list[Unmade] = []
+    appender = BatchAppender(request, context)
+    delayed: list[DelayedTopic] = []
     answers: list[TopicAnswer] = []
     at_once = context.version > MESSAGE_SETS_UNTIL and context.session.appending is None
-    for data in request.topic_data:  # a comprehension is a call more, in Python 3.11; so below, too
-        answers.append(_write_topic(data, writing, unmade, at_once))
-    if unmade:
-        later: Deferred[ProduceResponse | None]
-        later = Deferred.fromCoroutine(_made(unmade, writing, answers))
-        return later
-    return writing.response(answers)
+    for data in request.topic_data:  # in Python 3.11 a comprehension would be one call more; the same below
+        answers.append(_append_topic(data, appender, delayed, at_once))
+    if delayed:
+        response: Deferred[ProduceResponse | None]
+        response = Deferred.fromCoroutine(_append_delayed(delayed, appender, answers))
+        return response
+    return appender.response(answers)
 
 
 def _check(request: ProduceRequest, context: Context) -> None:
@@ -81,23 +88,23 @@ def _check(request: ProduceRequest, context: Context) -> None:
         context.demand(*WRITE_TRANSACTIONAL_ID, request.transactional_id)
 
 
-def _write_topic(data: TopicData, writing: Writing, unmade: list[Unmade], at_once: bool) -> TopicAnswer:
-    answers: list[Answer] = []
-    request, context = writing.request, writing.context
+def _append_topic(data: TopicData, appender: BatchAppender, delayed: list[DelayedTopic], at_once: bool) -> TopicAnswer:
+    answers: list[PartitionResponse] = []
+    request, context = appender.request, appender.context
     try:
         topic = _writable(data, context)
     except Exception as error:
         name = data.name or str(data.topic_id)
-        told = foreseen(error, name)
-        answers += [writing.refused(told, name, partition.index) for partition in data.partition_data]
+        refusal = as_kafka_error(error, name)
+        answers += [appender.refused(refusal, name, partition.index) for partition in data.partition_data]
     else:
-        takes_time = topic.config.judges_records and _take_long(data)
-        asked = None if request.transactional_id is None else joining(topic, data, request, context)
-        if at_once and topic.config.codec is None and not takes_time and asked is None:
+        validates_in_slices = topic.config.validates_records and _any_takes_long(data)
+        enrolment = None if request.transactional_id is None else enrol_topic(topic, data, request, context)
+        if at_once and topic.config.codec is None and not validates_in_slices and enrolment is None:
             for partition in data.partition_data:
-                answers.append(writing.as_it_came(topic, partition))
+                answers.append(appender.append_sent(topic, partition))
         else:
-            unmade.append(Unmade(topic, data.partition_data, answers, asked))
+            delayed.append(DelayedTopic(topic, data.partition_data, answers, enrolment))
     return TopicAnswer(name=data.name, topic_id=data.topic_id, partition_responses=answers)
 
 
@@ -113,11 +120,13 @@ def _writable(data: TopicData, context: Context) -> Topic:
     return topic
 
 
-def _take_long(data: TopicData) -> bool:
+def _any_takes_long(data: TopicData) -> bool:
     return any(takes_long(cast("Buffer | None", partition.records)) for partition in data.partition_data)
 
 
-async def _made(unmade: list[Unmade], writing: Writing, answers: list[TopicAnswer]) -> ProduceResponse | None:
-    await write_made(unmade, writing)
-    response = writing.response(answers)
+async def _append_delayed(
+    delayed: list[DelayedTopic], appender: BatchAppender, answers: list[TopicAnswer]
+) -> ProduceResponse | None:
+    await append_delayed(delayed, appender)
+    response = appender.response(answers)
     return await response if isinstance(response, Deferred) else response

@@ -1,5 +1,5 @@
 """
-RenewDelegationToken: refused, for there are no delegation tokens.
+RenewDelegationToken: refused, because there are no delegation tokens.
 
  - v2: flexible
 """

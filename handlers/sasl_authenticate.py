@@ -1,5 +1,5 @@
 """
-SaslAuthenticate: refused, for no handshake can have come before it.
+SaslAuthenticate: refused, because no handshake can have come before it.
 
  - v1: session_lifetime_ms
  - v2: flexible

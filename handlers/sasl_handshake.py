@@ -1,5 +1,5 @@
 """
-SaslHandshake: refused, for no listener asks for authentication; Kafka tells of it and refuses it the same way.
+SaslHandshake: refused, because no listener has authentication; Kafka does the same.
 
  - v1: the tokens would follow in SaslAuthenticate
 """

@@ -1,5 +1,5 @@
 """
-SyncGroup: the leader hands in the assignments, and every member gets its own, as soon as there is one.
+SyncGroup: the leader sends the assignments, and every member waits for its own.
 
  - v3: group_instance_id, for static membership (KIP-345)
  - v5: protocol_type and protocol_name, checked against the group's (KIP-559)
@@ -9,8 +9,8 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.groups.classic.exchange import Sync, Synced
-from kgateway.groups.classic.finding import group_of_member, why_not
+from kgateway.groups.classic.requests import SyncRequest, SyncResult
+from kgateway.groups.coordinator import group_of_member, refusal_of
 from kgateway.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -23,14 +23,14 @@ def sync_group(request: SyncGroupRequest, context: Context) -> SyncGroupResponse
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)
 
     def failed(failure: Failure) -> SyncGroupResponse:
-        return SyncGroupResponse(error_code=context.refuse(why_not(failure), request.group_id), assignment=b"")
+        return SyncGroupResponse(error_code=context.refuse(refusal_of(failure), request.group_id), assignment=b"")
 
     synced = group_of_member(context, request.group_id).sync(_asked(request))
     return synced.addCallbacks(_answer, failed) if isinstance(synced, Deferred) else _answer(synced)
 
 
-def _asked(request: SyncGroupRequest) -> Sync:
-    return Sync(
+def _asked(request: SyncGroupRequest) -> SyncRequest:
+    return SyncRequest(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         generation=request.generation_id,
@@ -40,7 +40,7 @@ def _asked(request: SyncGroupRequest) -> Sync:
     )
 
 
-def _answer(synced: Synced) -> SyncGroupResponse:
+def _answer(synced: SyncResult) -> SyncGroupResponse:
     return SyncGroupResponse(
         error_code=ErrorCode.NONE,
         protocol_type=synced.protocol_type,

@@ -1,8 +1,8 @@
 """
-TxnOffsetCommit: keeps offsets of a group, which count when the producer's transaction is committed.
+TxnOffsetCommit: commits offsets of a group as part of a producer's transaction.
 
  - v2: committed_leader_epoch (KIP-320)
- - v3: who commits: generation and member (KIP-447)
+ - v3: the generation and member that commits (KIP-447)
  - v4: TRANSACTION_ABORTABLE (KIP-890)
  - v5: the group becomes part of the transaction without AddOffsetsToTxn
 
@@ -13,23 +13,24 @@ from collections.abc import Iterator
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.view import Topic
+from kgateway.groups.coordinator import GroupCoordinator
 from kgateway.groups.group import NO_GENERATION
-from kgateway.groups.groups import Groups
-from kgateway.groups.offsets import Place, check_metadata
-from kgateway.groups.shard import Held
+from kgateway.groups.offsets import check_metadata
+from kgateway.groups.shard import GroupEntry
 from kgateway.messages.stored.offset_commit import OffsetCommitValue
 from kgateway.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from kgateway.partitions import foreseen, topic_named
-from kgateway.transactions.joining import Dialect, join
-from kgateway.transactions.state import Identity
-from kgateway.transactions.transactions import Transactions
+from kgateway.topic_lookup import as_kafka_error, topic_named
+from kgateway.topic_partition import TopicPartition
+from kgateway.transactions.coordinator import TransactionCoordinator
+from kgateway.transactions.enrolment import Dialect, enrol
+from kgateway.transactions.state import ProducerIdAndEpoch
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 TopicAsked = TxnOffsetCommitRequest.Topic
 Asked = TopicAsked.Partition
 TopicAnswer = TxnOffsetCommitResponse.Topic
 Answer = TopicAnswer.Partition
-Wanted = list[tuple[Topic, Asked, Answer]]  # to be committed, and where to say how it went
+Requested = list[tuple[Topic, Asked, Answer]]  # what to commit, and its answer
 
 _ABORTABLE_SINCE = 4
 _ADDS_SINCE = 5
@@ -48,7 +49,7 @@ _ADDS_SINCE = 5
 async def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -> TxnOffsetCommitResponse:
     context.demand(Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id)
     context.demand(Operation.READ, Resource.GROUP, request.group_id)
-    wanted: Wanted = []
+    wanted: Requested = []
     response = TxnOffsetCommitResponse(
         throttle_time_ms=0, topics=[_in_topic(topic, context, wanted) for topic in request.topics]
     )
@@ -56,13 +57,13 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -
         try:
             await _commit(request, wanted, context)
         except Exception as error:
-            code = context.refuse(foreseen(error, request.group_id), request.group_id)
+            code = context.refuse(as_kafka_error(error, request.group_id), request.group_id)
             for _, _, answer in wanted:
                 answer.error_code = code
     return response
 
 
-def _in_topic(asked: TopicAsked, context: Context, wanted: Wanted) -> TopicAnswer:
+def _in_topic(asked: TopicAsked, context: Context, wanted: Requested) -> TopicAnswer:
     answers = []
     for partition in asked.partitions:
         answer = Answer(partition_index=partition.partition_index, error_code=ErrorCode.NONE)
@@ -76,7 +77,7 @@ def _in_topic(asked: TopicAsked, context: Context, wanted: Wanted) -> TopicAnswe
 
 def _topic(name: str, asked: Asked, context: Context) -> Topic:
     """
-    The topic whose partition it is; a KafkaError where no such offset can be committed.
+    The topic of the partition; a KafkaError if the offset cannot be committed.
     """
     context.demand(Operation.READ, Resource.TOPIC, name)
     topic = topic_named(context, name)
@@ -86,38 +87,40 @@ def _topic(name: str, asked: Asked, context: Context) -> Topic:
     return topic
 
 
-async def _commit(request: TxnOffsetCommitRequest, wanted: Wanted, context: Context) -> None:
+async def _commit(request: TxnOffsetCommitRequest, wanted: Requested, context: Context) -> None:
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
     _check_member(request, wanted, context)
     await _join(request, context)
-    held = _check_member(request, wanted, context)  # who may have been replaced meanwhile
+    entry = _check_member(request, wanted, context)  # it may have been replaced meanwhile
     producer = request.producer_id, request.producer_epoch
-    safe = context.service(Groups).commit_in_transaction(held, producer, _commits(wanted, context.now_ms))
-    if safe is not None:
-        await safe
+    committed = context.service(GroupCoordinator).commit_in_transaction(
+        entry, producer, _commits(wanted, context.now_ms)
+    )
+    if committed is not None:
+        await committed
 
 
-def _check_member(request: TxnOffsetCommitRequest, wanted: Wanted, context: Context) -> Held:
+def _check_member(request: TxnOffsetCommitRequest, wanted: Requested, context: Context) -> GroupEntry:
     """
-    The group. Who names no generation is no member, and commits also where there is no group yet.
+    The group. A client without a generation is not a member, and may commit even if the group does not exist.
     """
-    groups = context.service(Groups)
+    groups = context.service(GroupCoordinator)
     if request.generation_id == NO_GENERATION:
-        held = groups.simple(request.group_id)
+        entry = groups.entry_or_new(request.group_id)
     else:
-        held = _known(request.group_id, groups)
+        entry = _known(request.group_id, groups)
     try:
-        _check_of(held, request, wanted)
+        _check_of(entry, request, wanted)
     except KafkaError as error:
-        if error.code is ErrorCode.STALE_MEMBER_EPOCH:  # of which producers do not know
+        if error.code is ErrorCode.STALE_MEMBER_EPOCH:  # unknown to producers
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from None
         raise
-    return held
+    return entry
 
 
-def _check_of(held: Held, request: TxnOffsetCommitRequest, wanted: Wanted) -> None:
-    check = held.group.check_commit(
+def _check_of(entry: GroupEntry, request: TxnOffsetCommitRequest, wanted: Requested) -> None:
+    check = entry.group.check_commit(
         request.member_id, request.group_instance_id, request.generation_id, transactional=True
     )
     if check:
@@ -125,9 +128,9 @@ def _check_of(held: Held, request: TxnOffsetCommitRequest, wanted: Wanted) -> No
             check(topic.id, asked.partition_index)
 
 
-def _known(group_id: str, groups: Groups) -> Held:
+def _known(group_id: str, groups: GroupCoordinator) -> GroupEntry:
     try:
-        return groups.get(group_id)
+        return groups.entry(group_id)
     except KafkaError as error:
         if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from None
@@ -136,20 +139,20 @@ def _known(group_id: str, groups: Groups) -> Held:
 
 async def _join(request: TxnOffsetCommitRequest, context: Context) -> None:
     """
-    Have the coordinator of the transaction say that the group is part of it.
+    Have the coordinator of the transaction confirm that the group is part of it.
     """
-    version, who = context.version, Identity(request.producer_id, request.producer_epoch)
+    version, producer = context.version, ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     later = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     dialect = Dialect(version >= _ADDS_SINCE, version >= _ABORTABLE_SINCE, later)
-    transactions = context.service(Transactions)
-    place = transactions.place_of_group(request.group_id)
-    await join(transactions, request.transactional_id, who, {place}, dialect)
+    transactions = context.service(TransactionCoordinator)
+    partition = transactions.partition_of_group(request.group_id)
+    await enrol(transactions, request.transactional_id, producer, {partition}, dialect)
 
 
-def _commits(wanted: Wanted, now_ms: int) -> Iterator[tuple[Place, OffsetCommitValue]]:
+def _commits(wanted: Requested, now_ms: int) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
     for topic, asked, _ in wanted:
         yield (
-            Place(topic.name, asked.partition_index),
+            TopicPartition(topic.name, asked.partition_index),
             OffsetCommitValue(
                 offset=asked.committed_offset,
                 leader_epoch=asked.committed_leader_epoch,

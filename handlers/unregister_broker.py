@@ -1,6 +1,6 @@
 """
-UnregisterBroker: strikes a broker off that will not come back. Gateways are in the cluster as long as they run, and no
-longer, so there is never one to strike off.
+UnregisterBroker: removes a broker that will not come back. Gateways are in the cluster only while they run, so there is
+never one to remove.
 """
 
 from kgateway.api import Context, Operation, Resource, api
@@ -8,12 +8,7 @@ from kgateway.messages.unregister_broker import UnregisterBrokerRequest, Unregis
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 
-@api(
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-    versions="0",
-    needs=Operation.ALTER.on(Resource.CLUSTER),
-)
+@api(UnregisterBrokerRequest, UnregisterBrokerResponse, versions="0", needs=Operation.ALTER.on(Resource.CLUSTER))
 def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> UnregisterBrokerResponse:
     context.demand(Operation.ALTER, Resource.CLUSTER)
     if context.broker.view().node(request.broker_id) is None:

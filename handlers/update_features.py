@@ -1,13 +1,13 @@
 """
-UpdateFeatures: raises and lowers the levels of features. What is asked for is checked as Kafka does; to the levels that
-hold already it can be set, and to no others (kgateway/features.py).
+UpdateFeatures: raises and lowers the levels of features. The request is checked as in Kafka; the only possible levels
+are the present ones (kgateway/admin/features.py).
 
  - v1: upgrade_type in place of allow_downgrade, validate_only (KIP-778)
- - v2: all or nothing: results is gone, the error stands at the top (KIP-1022)
+ - v2: all or nothing, so results is gone and the error is at the top (KIP-1022)
 """
 
+from kgateway.admin.features import finalized, supported
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.features import finalized, supported
 from kgateway.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -17,12 +17,7 @@ _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 _TYPES = (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE)
 
 
-@api(
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-    versions="0-2",
-    needs=Operation.ALTER.on(Resource.CLUSTER),
-)
+@api(UpdateFeaturesRequest, UpdateFeaturesResponse, versions="0-2", needs=Operation.ALTER.on(Resource.CLUSTER))
 def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateFeaturesResponse:
     context.demand(Operation.ALTER, Resource.CLUSTER)
     for update in request.feature_updates:
@@ -46,7 +41,7 @@ def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateF
 
 def _refusal(update: Update, context: Context) -> str | None:
     """
-    Why the feature cannot be at this level; `None` where it is already.
+    Why the feature cannot have this level; `None` if it has it already.
     """
     name, level, kind = update.feature, update.max_version_level, _kind(update, context)
     feature, now = supported(context).get(name), finalized(context).get(name, 0)

@@ -1,6 +1,6 @@
 """
-WriteTxnMarkers: a coordinator on another node, or an administrator who ends a transaction that hangs, says how
-transactions ended.
+WriteTxnMarkers: writes the markers of ended transactions, for a coordinator on another node, or for an administrator
+that ends a hanging transaction.
 
  - v2: transaction_version (KIP-1228)
 """
@@ -9,9 +9,10 @@ from twisted.internet.defer import Deferred
 
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from kgateway.partitions import foreseen
-from kgateway.transactions.markers import Ending, Markers
-from kgateway.transactions.state import Identity, Place
+from kgateway.topic_lookup import as_kafka_error
+from kgateway.topic_partition import TopicPartition
+from kgateway.transactions.markers import MarkerEntry, MarkerWriter
+from kgateway.transactions.state import ProducerIdAndEpoch
 from kgateway.wire.errors import ErrorCode
 
 Asked = WriteTxnMarkersRequest.Marker
@@ -27,39 +28,39 @@ Answer = WriteTxnMarkersResponse.Marker
 async def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
     if not context.allowed(Operation.ALTER, Resource.CLUSTER):
         context.demand(Operation.CLUSTER_ACTION, Resource.CLUSTER)
-    begun = [(marker, _begun(marker, context)) for marker in request.markers]
+    begun = [(marker, _begin(marker, context)) for marker in request.markers]
     return WriteTxnMarkersResponse(markers=[await _answer(marker, codes, context) for marker, codes in begun])
 
 
-def _begun(marker: Asked, context: Context) -> dict[Place, ErrorCode | Deferred[None]]:
+def _begin(marker: Asked, context: Context) -> dict[TopicPartition, ErrorCode | Deferred[None]]:
     """
-    What came of each, or what it waits for.
+    The error code of each marker, or the Deferred of its append.
     """
-    producer = Identity(marker.producer_id, marker.producer_epoch)
-    ending = Ending(producer, marker.transaction_result, marker.coordinator_epoch, marker.transaction_version)
-    places = [Place(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
-    return {place: _write(place, ending, context) for place in places}
+    producer = ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch)
+    ending = MarkerEntry(producer, marker.transaction_result, marker.coordinator_epoch, marker.transaction_version)
+    partitions = [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+    return {partition: _write(partition, ending, context) for partition in partitions}
 
 
-def _write(place: Place, ending: Ending, context: Context) -> ErrorCode | Deferred[None]:
+def _write(partition: TopicPartition, ending: MarkerEntry, context: Context) -> ErrorCode | Deferred[None]:
     try:
-        return context.service(Markers).write(place, ending) or ErrorCode.NONE
+        return context.service(MarkerWriter).write(partition, ending) or ErrorCode.NONE
     except Exception as error:
-        return _refused(error, place, context)
+        return _refused(error, partition, context)
 
 
-def _refused(error: BaseException, place: Place, context: Context) -> ErrorCode:
-    subject = f"{place.topic}-{place.partition}"
-    return context.refuse(foreseen(error, subject), subject)
+def _refused(error: BaseException, partition: TopicPartition, context: Context) -> ErrorCode:
+    subject = f"{partition.topic}-{partition.index}"
+    return context.refuse(as_kafka_error(error, subject), subject)
 
 
-async def _answer(marker: Asked, begun: dict[Place, ErrorCode | Deferred[None]], context: Context) -> Answer:
-    codes = {place: await _code(outcome, place, context) for place, outcome in begun.items()}
+async def _answer(marker: Asked, begun: dict[TopicPartition, ErrorCode | Deferred[None]], context: Context) -> Answer:
+    codes = {partition: await _code(outcome, partition, context) for partition, outcome in begun.items()}
     topics = [
         Answer.Topic(
             name=topic.name,
             partitions=[
-                Answer.Topic.Partition(partition_index=index, error_code=codes[Place(topic.name, index)])
+                Answer.Topic.Partition(partition_index=index, error_code=codes[TopicPartition(topic.name, index)])
                 for index in topic.partition_indexes
             ],
         )
@@ -68,11 +69,11 @@ async def _answer(marker: Asked, begun: dict[Place, ErrorCode | Deferred[None]],
     return Answer(producer_id=marker.producer_id, topics=topics)
 
 
-async def _code(outcome: ErrorCode | Deferred[None], place: Place, context: Context) -> ErrorCode:
+async def _code(outcome: ErrorCode | Deferred[None], partition: TopicPartition, context: Context) -> ErrorCode:
     if isinstance(outcome, ErrorCode):
         return outcome
     try:
         await outcome
     except Exception as error:
-        return _refused(error, place, context)
+        return _refused(error, partition, context)
     return ErrorCode.NONE

@@ -1,5 +1,5 @@
 """
-What a handler plugin is written with: `api` and `around` make plugins of functions, `Context` is what they are given.
+For the authors of handler plugins: `api` and `around` make plugins of functions, which are called with a `Context`.
 
     @api(ListGroupsRequest, ListGroupsResponse, versions="0-5", needs=Operation.DESCRIBE.on(Resource.GROUP))
     def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse: ...
@@ -18,8 +18,7 @@ from kgateway.interfaces import IApiFilter, IApiHandler, Proceed, Response
 from kgateway.security.permissions import Free, Need
 from kgateway.security.permissions import Operation as Operation
 from kgateway.security.permissions import Resource as Resource
-from kgateway.wire.schema import Message
-from kgateway.wire.versions import parse_versions
+from kgateway.wire.schema import Message, parse_versions
 
 Needs = Need | Free | Sequence[Need]
 Handle = Callable[[Any, Context], Response]
@@ -29,10 +28,6 @@ Filter = Callable[[Any, Context, Proceed], Awaitable[Message | None]]
 @implementer(IPlugin, IApiHandler)
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """
-    A function, and what it declares.
-    """
-
     name: str
     request: type[Message]
     response: type[Message]
@@ -53,10 +48,6 @@ class Handler:
 @implementer(IPlugin, IApiFilter)
 @dataclass(frozen=True, slots=True)
 class Around:
-    """
-    A function that stands around handlers, and where.
-    """
-
     name: str
     requests: tuple[type[Message], ...]
     topics: tuple[str, ...]
@@ -86,11 +77,11 @@ def api(
     Make the function the handler of an API in these versions.
 
     `needs` is what the function asks of the context before it acts, or `Free` with the reason why it asks nothing; a
-    handler that declares neither is not loaded. `advertised` names the versions clients are told of, where they are
-    others. `overlaps` lets the next request of the connection start before this one is answered. A handler that `polls`
-    waits for something to happen, for long maybe; cancelled, it answers at once. `starts` names services that have work
-    to do from the start of the gateway on, whether anybody asks or not. `replaces` permits to take versions from
-    another handler, of lower priority.
+    handler that declares neither is not loaded. `advertised` names the versions that ApiVersions advertises, if they
+    differ. `overlaps` lets the next request of the connection start before this one is answered. A handler that `polls`
+    may wait long for something to happen; if it is cancelled, it answers at once. `starts` names services that work
+    from the start of the gateway on, whether a client uses them or not. `replaces` permits it to take versions from a
+    handler of lower priority.
     """
 
     def plugin(function: Handle) -> Handler:
@@ -120,8 +111,8 @@ def around(
     priority: int = 0,
 ) -> Callable[[Filter], Around]:
     """
-    Let the function stand around the handlers of these requests: for all of them, or for those that name a topic, come
-    through a listener, are from a principal that fits one of the patterns (as in file names: `orders-*`).
+    Put the function around the handlers of these requests: around all of them, or those that name a topic, come through
+    a listener, or are from a principal that matches one of the patterns (as in file names: `orders-*`).
     """
 
     def plugin(function: Filter) -> Around:

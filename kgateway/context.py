@@ -1,5 +1,5 @@
 """
-What a handler knows beside the request: who asks, through which connection, and the gateway it is part of.
+What a handler is given beside the request: the client, its connection, and the gateway.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from kgateway.security.permissions import CLUSTER, OPERATIONS, Operation, Resour
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 ANONYMOUS = "User:ANONYMOUS"
-REFUSALS_MAX = 10  # of one request: it may name many thousand partitions, and they say much the same
+REFUSALS_MAX = 10  # of one request: it may name many thousand partitions, with much the same errors
 
 S = TypeVar("S", bound="Service")
 InThread = Callable[[Callable[[], Any]], Deferred[Any]]
@@ -24,31 +24,32 @@ InThread = Callable[[Callable[[], Any]], Deferred[Any]]
 
 class Service(Protocol):
     """
-    Something that all handlers of a gateway share, such as the fetch sessions: there is one, made when first asked for.
+    Something that all handlers of a gateway share, such as the fetch sessions. There is one instance, made when it is
+    first used.
     """
 
     def __init__(self, gateway: "GatewayParts") -> None: ...
 
 
 @runtime_checkable
-class Ending(Protocol):
+class Stoppable(Protocol):
     """
     A service that has timers, or lets clients wait.
     """
 
     def stop(self) -> None:
         """
-        Have no timers any more, and let nobody wait.
+        Cancel the timers and end all waits.
         """
 
 
 @dataclass(slots=True)
 class GatewayParts:
     """
-    What a gateway consists of, for its handlers.
+    The parts of a gateway that its handlers use.
 
     `clock` is monotonic and for timers, `now_ms` is the wall clock and for timestamps. `in_thread` is for calls that
-    spend their time in C and let go of the interpreter lock there.
+    spend their time in C and release the interpreter lock.
     """
 
     broker: IBroker
@@ -62,42 +63,35 @@ class GatewayParts:
 
     def service(self, kind: type[S]) -> S:
         """
-        The one instance of this kind.
+        The one instance of this class.
         """
         if kind not in self.services:
             self.services[kind] = kind(self)
         return cast(S, self.services[kind])
 
     def stop(self) -> None:
-        """
-        End those services that have something to end: the gateway stops.
-        """
         for service in self.services.values():
-            if isinstance(service, Ending):
+            if isinstance(service, Stoppable):
                 service.stop()
 
 
 @dataclass(slots=True)
 class Session:
-    """
-    One connection, as handlers see it.
-    """
-
     listener: str
     host: str  # of the client
     local: Address  # of the socket that the client connected to
-    advertised: Address | None = None  # in place of that
+    advertised: Address | None = None  # in place of `local`
     connected: bool = True
     principal: str = ANONYMOUS
     software: str = "unknown"
     software_version: str = "unknown"
-    appending: Deferred[None] | None = None  # fires when what was produced last is appended, while it is not
+    appending: Deferred[None] | None = None  # while the last Produce is not appended; fires when it is
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """
-    An error code on its way to a client, and why.
+    An error on its way to a client, and what it is about.
     """
 
     error: KafkaError
@@ -106,29 +100,25 @@ class Refusal:
     @classmethod
     def of(cls, error: KafkaError, subject: object = "") -> Self:
         """
-        What raised the error is of no use any more, and its traceback holds on to the request and its whole frame.
+        The traceback is dropped, because it would keep the request and its whole frame.
         """
         error.__traceback__ = error.__context__ = error.__cause__ = None
         return cls(error, str(subject))
 
 
 class Context:
-    """
-    What belongs to one request.
-    """
-
     __slots__ = (
         "_gateway",
         "client_id",
         "correlation_id",
         "hang_up",
-        "held",
+        "in_filter",
         "refusals",
         "session",
         "started",
         "throttle_ms",
-        "unanswered",
         "version",
+        "wants_no_answer",
     )
 
     def __init__(
@@ -147,10 +137,10 @@ class Context:
         self.correlation_id = correlation_id
         self.started = started  # by the monotonic clock
         self.refusals: list[Refusal] | None = None
-        self.throttle_ms = 0  # put on the answer, where its version has a place for it
-        self.hang_up: str | None = None  # why the connection is to be closed in place of an answer
-        self.unanswered = False  # whether the client waits for no answer
-        self.held = False  # whether a filter has the request, and the handler has not begun
+        self.throttle_ms = 0  # put into the answer, if its version has the field
+        self.hang_up: str | None = None  # why the connection is closed and no answer is sent
+        self.wants_no_answer = False
+        self.in_filter = False  # whether a filter has the request, and the handler has not begun
 
     @property
     def broker(self) -> IBroker:
@@ -171,14 +161,11 @@ class Context:
     @property
     def served(self) -> dict[int, tuple[range, str]]:
         """
-        The APIs that clients are told of: versions and name by key.
+        The advertised APIs: versions and name by key.
         """
         return self._gateway.advertised
 
     def service(self, kind: type[S]) -> S:
-        """
-        What handlers share: one instance of each kind a gateway.
-        """
         return self._gateway.service(kind)
 
     def allowed(self, operation: Operation, resource: Resource, name: str = CLUSTER) -> bool:
@@ -190,7 +177,7 @@ class Context:
 
     def demand(self, operation: Operation, resource: Resource, name: str = CLUSTER) -> None:
         """
-        Refuse the client that may not do this.
+        Refuse the client if it may not do this.
         """
         if not self.allowed(operation, resource, name):
             wanted = f"{self.session.principal} may not {operation.name} {resource.name} {name}"
@@ -198,13 +185,14 @@ class Context:
 
     def permitted(self, resource: Resource, name: str = CLUSTER) -> int:
         """
-        The set of bits, one for each operation that the client may do to the resource.
+        A set of bits, one for each operation that the client may do to the resource.
         """
         return sum(1 << operation for operation in OPERATIONS[resource] if self.allowed(operation, resource, name))
 
     def refuse(self, error: KafkaError, subject: object = "") -> ErrorCode:
         """
-        The error's code, to be answered; why the first ones are answered is remembered, with what they are about.
+        Record the error for `kgateway why`, and return its code for the answer. Nothing is raised. The first few errors
+        of a request are recorded.
         """
         if self.refusals is None:
             self.refusals = []
@@ -213,9 +201,6 @@ class Context:
         return error.code
 
     def address(self, node: Node) -> Address:
-        """
-        Where this client reaches a node, by the listener it came through.
-        """
         session = self.session
         known = node.addresses.get(session.listener)
         if node.id != self._gateway.broker.node_id and known:

@@ -7,8 +7,7 @@ The gateway as a Python object: topics and records without a socket, for program
     await topics.produce("orders", [(b"key", b"value")])
     records = await topics.fetch("orders", 0, 0)
 
-All of it runs in the reactor's thread, on the same broker that clients are served from. Handlers and the filters around
-them are not on the way.
+All of it runs in the thread of the reactor, on the broker that also serves clients. Handlers and filters are bypassed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,10 +31,6 @@ FETCH_BYTES = 1 << 20
 
 
 class Watermarks(NamedTuple):
-    """
-    The first offset that is there, the one up to which consumers read, and the one the next record gets.
-    """
-
     log_start: int
     high_watermark: int
     log_end: int
@@ -43,7 +38,7 @@ class Watermarks(NamedTuple):
 
 class Embedded:
     """
-    What a program does with the gateway in its own process. Each refusal is a KafkaError.
+    The gateway in this process. Errors are KafkaErrors.
     """
 
     def __init__(self, gateway: Gateway) -> None:
@@ -54,7 +49,7 @@ class Embedded:
         self, name: str, partition_count: int | None = None, config: Mapping[str, str] | None = None
     ) -> Topic:
         """
-        Make a topic, with the gateway's number of partitions unless told otherwise.
+        Create a topic, by default with the number of partitions in the settings of the gateway.
         """
         count = partition_count or self._gateway.settings.num_partitions
         return await self._broker.create_topic(NewTopic(name, count, TopicConfig.of(config or {})))
@@ -69,7 +64,7 @@ class Embedded:
         codec: Codec = Codec.NONE,
     ) -> int:
         """
-        Append records as one batch, and wait until they are safe; the offset of the first.
+        Append records as one batch, and wait until they are committed. Returns the offset of the first.
         """
         now = self._gateway.parts.now_ms() if timestamp_ms is None else timestamp_ms
         builder = BatchBuilder(codec=codec)
@@ -78,16 +73,16 @@ class Embedded:
         if not builder.count:
             raise ValueError("there are no records to produce")
         appended = self._partition(topic, partition).append(read_batch(builder.build()), Origin.CLIENT)
-        appended.leave(appended.stored)
-        if appended.safe:
-            await appended.safe
+        appended.ignore(appended.stored)
+        if appended.committed:
+            await appended.committed
         return appended.base_offset
 
     async def fetch(
         self, topic: str, partition: int, offset: int, *, max_bytes: int = FETCH_BYTES, committed: bool = False
     ) -> list[Record]:
         """
-        The records from an offset on: as many as fit, and at least one where there is one.
+        The records from an offset on: as many as fit, and at least one if there is one.
         """
         isolation = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
         read = self._partition(topic, partition).read(offset, max_bytes, isolation, at_least_one=True)
@@ -96,16 +91,10 @@ class Embedded:
         return [record for record in found if record.offset >= offset]
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
-        """
-        How far the log of a partition reaches.
-        """
         log = self._partition(topic, partition)
         return Watermarks(log.log_start, log.high_watermark, log.log_end)
 
     def stats(self) -> dict[str, int]:
-        """
-        How much the gateway has and does just now.
-        """
         topics = self._broker.view().topics.values()
         held = {"topics": len(topics), "partitions": sum(len(topic.partitions) for topic in topics)}
         return held | self._gateway.stats()

@@ -1,9 +1,8 @@
 """
-The interfaces that decide how the gateway is cut: handlers on one side, brokers on the other.
+The interfaces between the parts of the gateway: handlers on one side, brokers on the other.
 
-A broker may be the memory of one process, a log on one disk, or many gateways over shared storage; handlers, groups
-and transactions see no difference. `append` and `read` are plain calls: where nothing must be waited for, no Deferred
-is made.
+A broker may be the memory of one process, a log on one disk, or many gateways over shared storage. Handlers, groups and
+transactions see no difference. `append` and `read` are plain calls: if nothing must be waited for, no Deferred is made.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,15 +12,23 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from zope.interface import Attribute, Interface
 
-from kgateway.broker.producers import ProducerTable
+from kgateway.broker.partition.producer_state import ProducerTable
 from kgateway.cluster.config_resource import Change, ConfigResource
-from kgateway.cluster.log_dir import Measured, Places
-from kgateway.cluster.partition import Appended, EpochEnd, Found, Isolation, Origin, Read
-from kgateway.cluster.undecided import Undecided
+from kgateway.cluster.partition import (
+    Appended,
+    DiskUsage,
+    EpochEnd,
+    Isolation,
+    Origin,
+    Read,
+    TimestampAndOffset,
+)
+from kgateway.cluster.pending_values import PendingValues
 from kgateway.cluster.view import Address, ClusterView, NewTopic, Node, Topic
 from kgateway.records.batch import Batch
-from kgateway.records.steps import Steps
+from kgateway.records.slices import Steps
 from kgateway.security.permissions import Free, Need, Operation, Resource
+from kgateway.topic_partition import PartitionId
 from kgateway.wire.errors import KafkaError
 from kgateway.wire.schema import Message
 from kgateway.wire.uuids import Uuid
@@ -35,85 +42,88 @@ Proceed = Callable[[Message], Awaitable[Message | None]]
 
 class IPartition(Interface):
     """
-    One partition that this gateway owns.
+    One partition that this gateway leads.
     """
 
     topic: Topic = Attribute("the topic as it is now, with its config")
     index: int = Attribute("which of the topic's partitions this is")
-    leader_epoch: int = Attribute("since when this gateway owns it; written into each batch")
-    log_start: int = Attribute("the first offset that is still there")
-    high_watermark: int = Attribute("the offset before which everything is safe, and readable")
-    last_stable: int = Attribute("the offset before which no transaction is open; at most the high watermark")
-    log_end: int = Attribute("the offset that the next record gets")
-    lost: KafkaError | None = Attribute("why it is this gateway's no more, as its methods say too; `None` while it is")
+    leader_epoch: int = Attribute("the epoch in which this gateway leads it; written into each batch")
+    log_start: int = Attribute("the log start offset: the first one that is not deleted")
+    high_watermark: int = Attribute("the offset before which everything is committed, and readable")
+    last_stable: int = Attribute(
+        "the last stable offset: no transaction that began before it is open; at most the high watermark"
+    )
+    log_end: int = Attribute("the log end offset, which the next record gets")
+    lost: KafkaError | None = Attribute(
+        "why this gateway no longer leads it, which its methods raise; `None` while it leads"
+    )
 
-    def judge(batch: Batch) -> Steps[None]:
+    def validate(batch: Batch) -> Steps[None]:
         """
-        Look at each record of a client's batch where the topic asks for that; a KafkaError where it is refused. What
-        was judged so is appended as such.
+        Check each record of a client's batch, if the topic asks for that; a KafkaError if it is refused. The batch is
+        then appended with an Origin that says so.
         """
 
     def append(batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
         """
-        Check the batch and give it its offsets, now; a KafkaError where it is refused. The client's id is for others
-        who are told on whose behalf it is kept.
+        Check the batch and assign its offsets, now; a KafkaError if it is refused. The client id is passed on to
+        storage that records it.
         """
 
     def read(
         offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf
     ) -> Read | Deferred[Read]:
         """
-        Whole batches from the one on that has the offset, as many as fit; with `at_least_one` the first also where it
-        does not fit. A Deferred only when disk or network is needed; a KafkaError where the offset is out of range.
+        Whole batches from the one that has the offset, as many as fit; with `at_least_one` the first one even if it
+        does not fit. A Deferred only if disk or network is needed; a KafkaError if the offset is out of range.
 
-        Whoever asks has to answer when it is `due`, by the reactor's clock. What may hang brings nothing by then, goes
-        on, and wakes those who watch; a disk is waited for.
-        """
-
-    def find_time(timestamp: int) -> Found | Deferred[Found | None] | None:
-        """
-        The first record with this timestamp or a later one, as far as the high watermark.
+        `due` is the time, by the reactor's clock, at which the caller must answer. Storage that may hang then returns
+        nothing, reads on, and wakes the watchers. A local disk is waited for.
         """
 
-    def find_max_time() -> Found | Deferred[Found | None] | None:
+    def find_time(timestamp: int) -> TimestampAndOffset | Deferred[TimestampAndOffset | None] | None:
         """
-        The first of the records that have the largest timestamp.
+        The first record with this timestamp or a later one, up to the high watermark.
+        """
+
+    def find_max_time() -> TimestampAndOffset | Deferred[TimestampAndOffset | None] | None:
+        """
+        The first record with the largest timestamp.
         """
 
     def epoch_end(leader_epoch: int) -> EpochEnd | None:
         """
-        Where this epoch, or the one before it that left records, ends; `None` where the log knows of none.
+        The end of this leader epoch, or of the last one before it that has records; `None` if the log has neither.
         """
 
     def delete_before(offset: int) -> Deferred[int]:
         """
-        Let all before the offset go. Fires with the first offset that is still there, once that will be so for ever;
-        nothing changes where it is the one already, or a later one. OFFSET_OUT_OF_RANGE for an offset below 0 or above
-        the high watermark.
+        Delete everything before the offset. Fires with the log start offset once it is durable. Nothing changes if
+        the log already starts there or later. OFFSET_OUT_OF_RANGE for an offset below 0 or above the high watermark.
         """
 
     def expire() -> Deferred[None]:
         """
-        Let go of what the topic's retention keeps no longer.
+        Delete what exceeds the retention of the topic.
         """
 
     def watch(listener: Callable[[], None]) -> Cancel:
         """
-        Call when the watermark, the stable offset or the leadership moves, or the topic goes.
+        Call when the high watermark, the last stable offset or the leadership changes, or the topic is deleted.
         """
 
     def producers() -> ProducerTable:
         """
-        What is remembered of idempotent producers.
+        The state of idempotent producers.
         """
 
 
 class IStateLog(Interface):
     """
-    The state of a coordinator: a snapshot, and the records of an internal partition after it.
+    The log of a coordinator: a snapshot of its state, and the records of a partition of an internal topic after it.
     """
 
-    epoch: int = Attribute("the leader epoch under which this gateway is the coordinator")
+    epoch: int = Attribute("the leader epoch in which this gateway is the coordinator")
     index: int = Attribute("which partition of the internal topic it is")
 
     def replay() -> "Deferred[IReplay]":
@@ -123,14 +133,14 @@ class IStateLog(Interface):
 
     def append(records: Sequence[KeyValue], producer: ProducerEpoch | None = None) -> Appended:
         """
-        Write records as one batch, in the transaction of a producer or in none; MESSAGE_TOO_LARGE where one of them is
-        larger than the topic takes.
+        Write records as one batch, in the transaction of a producer or in none; MESSAGE_TOO_LARGE if one of them
+        exceeds what the topic takes.
         """
 
     def snapshot(state: Iterable[KeyValue], undecided_from: int | None = None) -> Deferred[None]:
         """
-        The state as it is now: a replay begins with it and leaves out what was before. The state has nothing yet of
-        transactions that have written from this offset on, though they may have ended.
+        Store the present state: a replay begins with it and skips the records before it. The state has no records
+        of transactions that have written from `undecided_from` on, even of ended ones.
         """
 
     def on_lost(listener: Callable[[], None]) -> Cancel:
@@ -141,11 +151,14 @@ class IStateLog(Interface):
 
 class IReplay(Interface):
     """
-    The state of a coordinator as it was written.
+    The state of a coordinator as it was written: an iterator over pieces of records, oldest first, that can be read
+    once. The records of a transaction come when it is committed, unless later records have replaced them.
     """
 
-    undecided: Undecided[bytes, bytes] = Attribute("behind all pieces, what is in transactions that have not ended")
-    began: dict[int, int] = Attribute("behind all pieces, where each of those begins, by producer")
+    undecided: PendingValues[bytes, bytes] = Attribute(
+        "after the last piece, the records of transactions that have not ended"
+    )
+    began: dict[int, int] = Attribute("after the last piece, the first offset of each of those, by producer")
 
     def __next__() -> list[KeyValue]:
         """
@@ -154,17 +167,16 @@ class IReplay(Interface):
 
     def __iter__() -> Iterator[list[KeyValue]]:
         """
-        As records, oldest first, in pieces that can be worked off one by one, once. What was written in a transaction
-        comes when that is committed, unless something later has taken its place.
+        The iterator itself.
         """
 
 
-PEER = "kgateway-peer"  # the client id of a gateway that asks another one
+PEER = "kgateway-peer"  # the client id of a gateway that asks another gateway
 
 
 class IPeers(Interface):
     """
-    The other gateways, asked in Kafka's own words: markers, verification, forwarded requests of administrators.
+    The other gateways, asked in Kafka's protocol: markers, verification, forwarded requests of administrators.
     """
 
     def ask(node: Node, request: Message, version: int) -> Deferred[Message]:
@@ -175,14 +187,12 @@ class IPeers(Interface):
 
 class IBroker(Interface):
     """
-    Where topics live.
+    The storage of topics.
     """
 
-    description: str = Attribute("with which data this gateway serves, in a few words for its operator")
-    folder: str | None = Attribute("where its files are, if it has a place of its own")
-    log_dir: str = Attribute(
-        "where its partitions are, as administrators are told: a folder, or words for another place"
-    )
+    description: str = Attribute("the data that this gateway serves, in a few words for its operator")
+    folder: str | None = Attribute("where its files are, if it has a folder of its own")
+    log_dir: str = Attribute("where its partitions are, as administrators see it: a folder, or words for another place")
     node_id: int = Attribute("which of the nodes this gateway is")
     peers: IPeers = Attribute("the other gateways")
 
@@ -193,17 +203,18 @@ class IBroker(Interface):
 
     def stop() -> Deferred[None]:
         """
-        Close it in good order.
+        Close everything in good order.
         """
 
     def leave() -> None:
         """
-        This gateway is going to stop: it is not to take on what others let go of.
+        This gateway is about to stop: from now on it must not take over the partitions of others.
         """
 
     def announce(addresses: Mapping[str, Address]) -> None:
         """
-        Clients reach this gateway there, by listener: other gateways may tell them. Called once, after the start.
+        Announce the addresses at which clients reach this gateway, by listener, for other gateways to advertise. Called
+        once, after the start.
         """
 
     def view() -> ClusterView:
@@ -218,51 +229,51 @@ class IBroker(Interface):
 
     def partition(topic_id: Uuid, index: int) -> IPartition:
         """
-        A partition owned here. A KafkaError where there is none: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, or
-        NOT_LEADER_OR_FOLLOWER where another node owns it.
+        A partition led here. A KafkaError if there is none: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, or
+        NOT_LEADER_OR_FOLLOWER if another node leads it.
         """
 
     def coordinator(resource: Resource, key: str) -> IStateLog | Node:
         """
-        The state log of a group or transactional id where it is owned here, else the node that owns it.
+        The state log of a group or transactional id if it is coordinated here, else the node that coordinates it.
         """
 
     def coordinators(resource: Resource) -> Sequence[IStateLog]:
         """
-        All state logs of this kind that are owned here; none where nobody has asked for one yet. A KafkaError as long
-        as one of them cannot be had.
+        All state logs of this type that are led here; none if nobody has used one yet. A KafkaError as long as one of
+        them is not available.
         """
 
     def check_topic(new: NewTopic) -> None:
         """
-        A KafkaError where a topic cannot be like this here, be it new, grown or changed. Nothing is done.
+        A KafkaError if a topic cannot be like this here, as a new, grown or altered topic. Nothing is changed.
         """
 
     def create_topic(new: NewTopic) -> Deferred[Topic]:
         """
-        Make a topic; TOPIC_ALREADY_EXISTS where the name is taken.
+        Create a topic; TOPIC_ALREADY_EXISTS if the name is taken.
         """
 
     def delete_topic(topic_id: Uuid) -> Deferred[None]:
         """
-        Remove a topic and what is in it.
+        Delete a topic and its records.
         """
 
     def add_partitions(topic_id: Uuid, partition_count: int) -> Deferred[Topic]:
         """
-        Let the topic have this many partitions, more than it has.
+        Raise the number of partitions of a topic to this.
         """
 
     def change_config(resource: ConfigResource, change: Change) -> Deferred[None]:
         """
-        Let the overrides of a resource be what `change` makes of them; it fires when they last, and are in the view.
-        Changes of one resource come one after the other: each is given what the one before has made. A change may be
-        called more than once, and may refuse with a KafkaError.
+        Set the overrides of a resource to what `change` returns for the present ones. Fires when they are durable and
+        in the view. Changes of one resource are made one after the other: each is given the result of the one before
+        it. A change may be called more than once, and may refuse with a KafkaError.
         """
 
-    def measure(places: Places) -> Deferred[Measured]:
+    def measure(partitions: Iterable[PartitionId]) -> Deferred[DiskUsage]:
         """
-        How much room these partitions take, and how much there is; those that are not here are left out.
+        The bytes that these partitions take, and the free space. Partitions that are not here are left out.
         """
 
     def new_producer_id() -> Deferred[int]:
@@ -273,7 +284,7 @@ class IBroker(Interface):
 
 class IAuthorizer(Interface):
     """
-    Says who may do what.
+    Decides who may do what.
     """
 
     def allowed(principal: str, operation: Operation, resource: Resource, name: str, host: str) -> bool:
@@ -284,40 +295,40 @@ class IAuthorizer(Interface):
 
 class IApiHandler(Interface):
     """
-    Serves one API in a range of versions. Made by `kgateway.api.api`.
+    Serves one API in a range of versions. `kgateway.api.api` makes it.
     """
 
     name: str = Attribute("the function, as module.name")
     request: type[Message] = Attribute("the message it takes")
     response: type[Message] = Attribute("the message it answers with")
     versions: range = Attribute("the versions it serves")
-    advertised: range = Attribute("the versions that ApiVersions tells of")
+    advertised: range = Attribute("the versions that ApiVersions advertises")
     needs: tuple[Need | Free, ...] = Attribute("what the authorizer is asked")
     overlaps: bool = Attribute("whether the next request of the connection may start before this one is answered")
-    polls: bool = Attribute("whether it may wait for something to happen, and answers at once when it is cancelled")
-    starts: tuple[type, ...] = Attribute("services that work from the start on, whether anybody asks or not")
+    polls: bool = Attribute("whether it may wait for something to happen, and answers at once if it is cancelled")
+    starts: tuple[type, ...] = Attribute("services that work from the start on")
     replaces: bool = Attribute("whether it may take versions from another handler")
-    priority: int = Attribute("of two handlers that both may, the higher one serves")
+    priority: int = Attribute("of two handlers of a version, the one with the higher priority serves")
 
     def handle(request: Any, context: Any) -> Response:
         """
-        The response, or what it can be awaited from; `None` where the protocol has no answer.
+        The response, or an awaitable of it; `None` if the protocol has no answer.
         """
 
 
 class IApiFilter(Interface):
     """
-    Stands around the handler of an API: sees and changes requests and responses. Made by `kgateway.api.around`.
+    Wraps the handlers of an API: it sees and changes requests and responses. `kgateway.api.around` makes it.
     """
 
     name: str = Attribute("the function, as module.name")
-    requests: tuple[type[Message], ...] = Attribute("the requests it stands around")
-    topics: tuple[str, ...] = Attribute("patterns, one of which a topic of the request must fit; none: any request")
+    requests: tuple[type[Message], ...] = Attribute("the requests that it wraps")
+    topics: tuple[str, ...] = Attribute("patterns, one of which a topic of the request must match; none: any request")
     listeners: tuple[str, ...] = Attribute("names of listeners; none: any")
     principals: tuple[str, ...] = Attribute("names of principals; none: any")
-    priority: int = Attribute("the higher one stands further outside")
+    priority: int = Attribute("a filter of higher priority is further outside")
 
     def filter(request: Any, context: Any, proceed: Proceed) -> Awaitable[Message | None]:
         """
-        The response; `proceed` gives that of what stands inside.
+        The response. `proceed` returns the response of the next filter or of the handler.
         """

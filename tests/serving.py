@@ -1,5 +1,6 @@
 """
-A gateway without sockets or time of its own, for tests of handlers: the real broker in memory, clocks set by hand.
+A gateway without sockets or time of its own, for tests of handlers: the real broker in memory, with clocks that tests
+set.
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,7 +28,7 @@ START_MS = 1_800_000_000_000
 @implementer(IAuthorizer)
 class Denying:
     """
-    Denies what the rule says, and keeps what it was asked.
+    Denies what the rule says, and records what it was asked.
     """
 
     def __init__(self, rule: Callable[[Operation, Resource, str], bool] = lambda *_: True) -> None:
@@ -41,7 +42,7 @@ class Denying:
 
 class Serving:
     """
-    Asks handlers as a client on one connection does.
+    Sends requests to handlers as a client with one connection does.
     """
 
     def __init__(self, authorizer: IAuthorizer | None = None, **settings: Any) -> None:
@@ -57,14 +58,14 @@ class Serving:
         )
         self.session = Session(listener="plaintext", host="127.0.0.1", local=Address("127.0.0.1", 9092))
         self.context: Context  # of the last request
-        self.request: Any  # the last, as its handler has it
+        self.request: Any  # the last response, as its handler returned it
 
     def now_ms(self) -> int:
         return START_MS + round(self.clock.seconds() * 1000)
 
     def ask(self, handler: Handler, request: Message, version: int) -> Deferred[Any]:
         """
-        The response, after request and response went over the wire in this version.
+        The response, after request and response were encoded and decoded in this version.
         """
         self.context = Context(self.parts, self.session, version, "test-client")
         self.request = decode(type(request), version, encode(request, version))

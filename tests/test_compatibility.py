@@ -1,5 +1,5 @@
 """
-What users are told of differences from Kafka is what the tests beside Kafka find.
+The documented differences from Kafka are those that the tests beside Kafka find.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ TESTS = "".join(path.read_text() for path in Path(differences.__file__).parent.g
 
 
 @pytest.mark.parametrize("name", REASONS)
-def test_users_are_told(name: str) -> None:
+def test_users_are_informed(name: str) -> None:
     """
     docs/compatibility.md has the reason, word for word.
     """
@@ -22,7 +22,7 @@ def test_users_are_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REASONS)
-def test_it_is_a_reason(name: str) -> None:
+def test_a_reason_is_used(name: str) -> None:
     """
     A test beside Kafka names it.
     """

@@ -26,16 +26,16 @@ ONE, TWO, THREE = (b"a", b"one"), (None, b"two"), (b"a", None)
 
 class Later:
     """
-    A partition that answers when it is told to.
+    A partition that responds when the test says so.
     """
 
     def __init__(self) -> None:
-        self.safe: Deferred[None] = Deferred()
+        self.committed: Deferred[None] = Deferred()
         self.found: Deferred[Read] = Deferred()
         self.asked: list[tuple[int, int, Isolation, bool]] = []
 
     def append(self, batch: Any, origin: Any, client_id: str | None = None) -> Appended:
-        return Appended(5, -1, 0, stored=succeed(None), safe=self.safe)
+        return Appended(5, -1, 0, stored=succeed(None), committed=self.committed)
 
     def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool) -> Deferred[Read]:
         self.asked.append((offset, max_bytes, isolation, at_least_one))
@@ -49,15 +49,9 @@ class EmbeddedTests(SynchronousTestCase):
         self.topics = Embedded(self.gateway)
 
     def done(self, work: Any) -> Any:
-        """
-        What a coroutine returns.
-        """
         return self.successResultOf(Deferred.fromCoroutine(work))
 
     def refusal(self, work: Any) -> KafkaError:
-        """
-        Why it is refused.
-        """
         error: KafkaError = self.failureResultOf(Deferred.fromCoroutine(work), KafkaError).value
         return error
 
@@ -75,48 +69,45 @@ class EmbeddedTests(SynchronousTestCase):
 
     def later(self) -> Later:
         """
-        Put such a partition behind every topic.
+        Use such a partition for every topic.
         """
         partition = Later()
         self.patch(self.gateway.broker, "partition", lambda topic_id, index: partition)
         return partition
 
-    def test_a_topic_is_made(self) -> None:
+    def test_a_topic_is_created(self) -> None:
         """
-        With the gateway's number of partitions or another one, and with configs.
+        It has the default number of partitions or another one, and configs.
         """
         assert len(self.create().partitions) == 3
         made = self.done(self.topics.create_topic("few", 1, {"retention.ms": "5000"}))
         assert (made.name, len(made.partitions)) == ("few", 1)
         assert made.config.overrides == {"retention.ms": "5000"}
 
-    def test_a_topic_is_made_once(self) -> None:
-        """
-        The second time it is refused.
-        """
+    def test_an_existing_topic_is_refused(self) -> None:
         self.create()
         assert self.refusal(self.topics.create_topic("orders")).code == ErrorCode.TOPIC_ALREADY_EXISTS
 
     def test_records_come_back(self) -> None:
         """
-        Keys and values, of which either may be null, at consecutive offsets; `produce` tells the first.
+        Keys and values, of which either may be null, are at consecutive offsets; `produce` returns the first.
         """
         self.create()
         assert [self.produce(ONE, TWO), self.produce(THREE)] == [0, 2]
         found = [(record.offset, record.key, record.value) for record in self.fetch()]
         assert found == [(0, b"a", b"one"), (1, None, b"two"), (2, b"a", None)]
 
-    def test_partitions_are_logs_of_their_own(self) -> None:
+    def test_partitions_are_separate_logs(self) -> None:
         """
-        The first is meant where none is named.
+        The default is the first one.
         """
         self.create()
         assert [self.produce(ONE), self.produce(TWO, partition=2)] == [0, 0]
         assert [len(self.fetch(partition=partition)) for partition in range(3)] == [1, 0, 1]
 
-    def test_records_have_the_time_of_the_gateway(self) -> None:
+    def test_the_gateway_sets_the_time(self) -> None:
         """
-        Or the one they are given.
+        Records may have a given time instead.
         """
         self.create()
         self.produce(ONE)
@@ -125,7 +116,7 @@ class EmbeddedTests(SynchronousTestCase):
 
     def test_records_are_one_batch(self) -> None:
         """
-        Compressed, where that is asked for.
+        The batch is compressed on request.
         """
         topic = self.create()
         self.produce(ONE, TWO, THREE, codec=Codec.ZSTD)
@@ -136,25 +127,25 @@ class EmbeddedTests(SynchronousTestCase):
 
     def test_no_records_are_a_mistake(self) -> None:
         """
-        There is no batch without any.
+        A batch has at least one record.
         """
         self.create()
         self.failureResultOf(Deferred.fromCoroutine(self.topics.produce("orders", [])), ValueError)
 
-    def test_produce_waits_until_the_records_are_safe(self) -> None:
+    def test_produce_waits_for_the_commit(self) -> None:
         """
-        As acks=all does.
+        It waits as acks=all does.
         """
         self.create()
         partition = self.later()
         produced = Deferred.fromCoroutine(self.topics.produce("orders", [ONE]))
         self.assertNoResult(produced)
-        partition.safe.callback(None)
+        partition.committed.callback(None)
         assert self.successResultOf(produced) == 5
 
     def test_fetch_waits_for_the_disk(self) -> None:
         """
-        Where the records are not in memory.
+        Records may not be in memory.
         """
         self.create()
         partition = self.later()
@@ -166,7 +157,7 @@ class EmbeddedTests(SynchronousTestCase):
 
     def test_fetch_begins_at_the_offset(self) -> None:
         """
-        Though that is in the middle of a batch; at the end there is nothing yet.
+        The offset may be in the middle of a batch; at the end there is nothing yet.
         """
         self.create()
         self.produce(ONE, TWO, THREE)
@@ -176,7 +167,7 @@ class EmbeddedTests(SynchronousTestCase):
 
     def test_fetch_takes_as_much_as_fits(self) -> None:
         """
-        In whole batches, and one in any case.
+        It returns whole batches, and at least one.
         """
         self.create()
         for _ in range(3):
@@ -185,9 +176,9 @@ class EmbeddedTests(SynchronousTestCase):
         assert size == 1
         assert len(self.fetch()) == 3
 
-    def test_what_is_not_there_is_refused(self) -> None:
+    def test_errors_have_codes(self) -> None:
         """
-        With the code a client would get.
+        A client would get the same codes.
         """
         self.create()
         asked: list[tuple[Callable[..., Any], tuple[Any, ...], ErrorCode]] = [
@@ -203,7 +194,7 @@ class EmbeddedTests(SynchronousTestCase):
 
     def test_watermarks(self) -> None:
         """
-        Where the log of a partition begins and ends.
+        They are the start and the end of a partition's log.
         """
         self.create()
         self.produce(ONE, TWO)
@@ -211,7 +202,7 @@ class EmbeddedTests(SynchronousTestCase):
 
     def test_stats(self) -> None:
         """
-        How many topics and partitions there are, beside what the gateway tells of its clients.
+        They have the numbers of topics and partitions, and what the gateway knows of its clients.
         """
         assert self.topics.stats() == {"topics": 0, "partitions": 0, "connections": 0, "request_bytes": 0}
         self.create()

@@ -27,7 +27,7 @@ _VERSION = 3  # of what consumers say inside
 
 def until_coordinated(group_id: str) -> Conversation:
     """
-    The server may have to load the group first. Kafka says of a heartbeat meanwhile that all is well.
+    Retry while the server loads the group. Kafka answers heartbeats without an error meanwhile.
     """
     stranger = HeartbeatRequest(group_id=group_id, generation_id=0, member_id="stranger")
     while (yield stranger).error_code != ErrorCode.UNKNOWN_MEMBER_ID:
@@ -44,9 +44,6 @@ class Group:
         self.protocols = [JoinGroupRequest.Protocol(name=_ASSIGNOR, metadata=_inside(said))]
 
     def shared_out(self, joined: JoinGroupResponse) -> list[SyncGroupRequest.Assignment]:
-        """
-        What the leader says.
-        """
         if len(joined.members) == self.size:
             self.complete_in = joined.generation_id
         return [
@@ -65,7 +62,7 @@ class ClassicMember:
 
     def enter(self) -> Conversation:
         """
-        Be in a generation with all others.
+        Join until all members are in one generation.
         """
         while True:
             joined = yield from self._join()
@@ -88,15 +85,12 @@ class ClassicMember:
 
     def enter_again(self) -> Conversation:
         """
-        As soon as it hears that it must.
+        Rejoin as soon as a heartbeat reports a rebalance.
         """
         yield from self._hear_of_rebalance()
         yield from self.enter()
 
     def leave(self) -> Conversation:
-        """
-        Be no member any more.
-        """
         answer = yield LeaveGroupRequest(group_id=self.group.id, members=[LeaveGroupRequest.Member(member_id=self.id)])
         assert not answer.error_code, ErrorCode(answer.error_code).name
         self.id = ""
@@ -122,7 +116,7 @@ class ClassicMember:
 
     def _hear_of_rebalance(self) -> Conversation:
         """
-        Send heartbeats until it is told.
+        Send heartbeats until one reports a rebalance.
         """
         alive = HeartbeatRequest(group_id=self.group.id, generation_id=self.generation, member_id=self.id)
         while not (answer := (yield alive)).error_code:
@@ -131,10 +125,6 @@ class ClassicMember:
 
 
 class ClassicGroups:
-    """
-    So many groups of so many members.
-    """
-
     name = "classic"
     pause_s = 0.0  # between two changes
 
@@ -146,7 +136,7 @@ class ClassicGroups:
 
     def form(self) -> None:
         """
-        Let all members join groups that have none.
+        Let all members join the empty groups.
         """
         self._hold((member, member.enter()) for members in self._members for member in members)
 
@@ -162,20 +152,17 @@ class ClassicGroups:
         )
 
     def dissolve(self) -> None:
-        """
-        Let all leave.
-        """
         self._hold((member, member.leave()) for members in self._members for member in members)
 
     def generations(self) -> list[int]:
         """
-        In which each group is complete.
+        The generations in which the groups are complete.
         """
         return [members[0].group.complete_in for members in self._members]
 
     def check(self) -> None:
         """
-        All partitions must be shared out, each to one member.
+        Check that each partition is assigned to exactly one member.
         """
         for members, generation in zip(self._members, self.generations(), strict=True):
             given = Counter(member.assignment for member in members)

@@ -30,7 +30,7 @@ _AT_ONCE = 10_000  # records
 
 def random_values(size: int, count: int = 10_000) -> list[bytes]:
     """
-    So many different ones that no batch has one of them twice.
+    Enough different values that no batch has one twice.
     """
     rng = random.Random(1)
     return [rng.randbytes(size) for _ in range(count)]
@@ -38,7 +38,7 @@ def random_values(size: int, count: int = 10_000) -> list[bytes]:
 
 def admin_of(server: Server) -> AdminClient:
     """
-    It must outlive what it promises.
+    An admin client, which must outlive its futures.
     """
     return AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0})
 
@@ -47,7 +47,7 @@ def create_topic(
     server: Server, topic: str, partitions: int = PARTITIONS, config: Mapping[str, str] | None = None
 ) -> None:
     """
-    The same on both servers. Kafka's partitions have their leader a moment after the topic is there.
+    Create the same topic on both servers. Kafka's partitions get their leader a moment after the topic exists.
     """
     admin, new = admin_of(server), NewTopic(topic, partitions, replication_factor=1, config=dict(config or {}))
     admin.create_topics([new])[topic].result(_PATIENCE_S)
@@ -63,16 +63,13 @@ def create_topic(
 
 
 def delete_topic(server: Server, topic: str) -> None:
-    """
-    With what is in it.
-    """
     admin = admin_of(server)
     admin.delete_topics([topic])[topic].result(_PATIENCE_S)
 
 
 def send(producer: Producer, topic: str, values: Sequence[bytes], count: int, partitions: int = PARTITIONS) -> None:
     """
-    Have so many records answered, well or not.
+    Send this many records, and wait until each is acknowledged or refused.
     """
     for number in range(count):
         producer.produce(topic, values[number % len(values)], partition=number % partitions)
@@ -92,7 +89,7 @@ def all_taken(server: Server, topic: str, count: int, partitions: int = PARTITIO
 
 def records_in(server: Server, topic: str, partitions: int = PARTITIONS) -> int:
     """
-    How many the server says it has.
+    The number of records, as the server reports it.
     """
     reader = consumer(server.bootstrap)
     ends = [reader.get_watermark_offsets(TopicPartition(topic, index), _PATIENCE_S) for index in range(partitions)]
@@ -102,7 +99,7 @@ def records_in(server: Server, topic: str, partitions: int = PARTITIONS) -> int:
 
 def fill(server: Server, topic: str, count: int) -> None:
     """
-    Large batches for those who read.
+    Fill a topic with large batches, for reading.
     """
     client = producer(server.bootstrap, topic, **LARGE)
     with all_taken(server, topic, count):
@@ -121,9 +118,6 @@ def reader(server: Server, topic: str, **settings: Any) -> Iterator[Consumer]:
 
 
 def read(client: Consumer, topic: str, count: int) -> None:
-    """
-    So many records.
-    """
     client.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(PARTITIONS)])
     left = count
     while left:

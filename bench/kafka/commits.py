@@ -30,10 +30,6 @@ _WORK = {
 
 
 class _Consumer:
-    """
-    So many commits to make.
-    """
-
     def __init__(self, number: int, connections: Connections, count: int) -> None:
         self.connection = connections.connect()
         self._member = ClassicMember(Group(f"commits-{number}", TOPIC, 1), self.connection)
@@ -44,13 +40,13 @@ class _Consumer:
 
     def send(self, count: int) -> None:
         """
-        Send so many more, if there are.
+        Send this many more commits, if any are left.
         """
         self.connection.socket.sendall(b"".join([frame for _, frame in zip(range(count), self._unsent, strict=False)]))
 
     def go_on(self) -> int:
         """
-        For each answer that has come, commit once more; how many have come.
+        Commit once more for each answer that has arrived; returns their number.
         """
         answers = self.connection.received()
         self._answers += answers
@@ -59,7 +55,7 @@ class _Consumer:
 
     def end(self) -> Conversation:
         """
-        See that all went well, and leave.
+        Check that every commit succeeded, and leave.
         """
         for frame in self._answers:
             [topic] = answer_to(OffsetCommitRequest, frame).topics

@@ -34,14 +34,11 @@ class _Member:
 
     @property
     def partitions(self) -> list[int]:
-        """
-        Of the one topic there is.
-        """
         return [index for partitions in self.owned.values() for index in partitions]
 
     def join(self) -> Conversation:
         """
-        Say all there is to say.
+        Send a heartbeat with all fields.
         """
         self.epoch, self.owned, self._said = _JOINING, {}, {}
         request = self._heartbeat()
@@ -52,7 +49,7 @@ class _Member:
 
     def beat(self) -> Conversation:
         """
-        Say only what is new: which partitions it owns now.
+        Send a heartbeat, with the owned partitions if they have changed.
         """
         request = self._heartbeat()
         if self._said != self.owned:
@@ -64,9 +61,6 @@ class _Member:
         yield from self._ask(request)
 
     def leave(self) -> Conversation:
-        """
-        Be no member any more.
-        """
         self.epoch = _LEAVING
         yield from self._ask(self._heartbeat())
 
@@ -82,10 +76,6 @@ class _Member:
 
 
 class ConsumerGroups:
-    """
-    So many groups of so many members.
-    """
-
     name = "KIP-848"
     pause_s = _BETWEEN_TARGETS_S + 0.1  # between two changes, so that they do not wait for the time of the next target
 
@@ -100,7 +90,7 @@ class ConsumerGroups:
 
     def form(self) -> None:
         """
-        Let all members join groups that have none.
+        Let all members join the empty groups.
         """
         self._connections.hold([(member.connection, member.join()) for member in self._all])
         self._settle()
@@ -115,14 +105,11 @@ class ConsumerGroups:
         self._settle()
 
     def dissolve(self) -> None:
-        """
-        Let all leave.
-        """
         self._connections.hold([(member.connection, member.leave()) for member in self._all])
 
     def check(self) -> None:
         """
-        All partitions must be shared out, each to one member.
+        Check that each partition is assigned to exactly one member.
         """
         for members in self._groups:
             assert sorted(index for member in members for index in member.partitions) == list(range(self._size))

@@ -46,7 +46,7 @@ class _Senders:
 
     def send(self, first: int, count: int) -> None:
         """
-        Have so many records of each producer acknowledged.
+        Send this many records with each producer, and wait for their acknowledgements.
         """
         for at in range(first, first + count):
             for number, client in self._clients:
@@ -75,7 +75,7 @@ def produce(pipe: Connection, bootstrap: str, topic: str, numbers: Sequence[int]
 
 class Tally:
     """
-    What has come from a partition: its records from the first one on, each once.
+    Counts the records of a partition, which must arrive in order and once.
     """
 
     def __init__(self) -> None:
@@ -84,9 +84,6 @@ class Tally:
         self.wrong = ""
 
     def take(self, offsets: Iterable[int], at: float) -> None:
-        """
-        Count records that came now.
-        """
         self.last_at = at
         for offset in offsets:
             if offset != self.count and not self.wrong:

@@ -27,7 +27,7 @@ _UNCOUNTED_S = 1
 @contextmanager
 def _flood(server: Server) -> Iterator[None]:
     """
-    While it is entered, somebody writes at full speed; what was written is gone afterwards.
+    Keep a producer writing at full speed inside the `with` block; its topic is deleted afterwards.
     """
     create_topic(server, _LARGE_TOPIC)
     command = [sys.executable, "-m", "bench.kafka.flood", server.bootstrap, _LARGE_TOPIC]

@@ -14,9 +14,6 @@ _QUEUED_KIB = 64 << 10
 
 
 def main(bootstrap: str, topic: str) -> None:
-    """
-    Does not return.
-    """
     values = random_values(RECORD_BYTES)
     client = producer(bootstrap, topic, **LARGE, **{"queue.buffering.max.kbytes": _QUEUED_KIB})
     print(flush=True)

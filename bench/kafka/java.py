@@ -17,7 +17,7 @@ _SERVER = re.compile(r"kafka_[0-9.]+-([0-9.]+)\.jar")
 
 class NoJars(Exception):
     """
-    Kafka is not there; the message says what to do.
+    Kafka's jars are missing; the message says how to get them.
     """
 
 
@@ -30,7 +30,7 @@ def _jars() -> Path:
 
 def kafka_version() -> str:
     """
-    Of the server among the jars.
+    The version of the server among the jars.
     """
     found = [match[1] for file in _jars().glob("*.jar") if (match := _SERVER.fullmatch(file.name))]
     if len(found) != 1:
@@ -39,9 +39,6 @@ def kafka_version() -> str:
 
 
 def java_version() -> str:
-    """
-    Of the machine that runs it.
-    """
     told = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
     found: list[str] = re.findall(r'version "([^"]+)"', told)
     return found[0]
@@ -56,7 +53,7 @@ def java(program: str, *arguments: str, options: Sequence[str] = _CLIENT) -> lis
 
 def output(program: str, *arguments: str) -> str:
     """
-    What a client prints when all goes well.
+    The stdout of a client, which must succeed.
     """
     command = java(program, *arguments)
     done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)

@@ -36,7 +36,7 @@ class Acks:
 
     def seconds(self, value: bytes) -> float:
         """
-        From the call that produces it until the call that waits for it returns.
+        The time from the call of produce to the return of the call that waits for the acknowledgement.
         """
         self._acked_at = 0.0
         began = perf_counter()
@@ -64,14 +64,14 @@ def _arrival_seconds(producer: Producer, consumer: Consumer, topic: str, value: 
 
 def percentile(values: Sequence[float], percent: int) -> float:
     """
-    The value that so many percent are not above.
+    The value that this percentage of the values does not exceed.
     """
     return sorted(values)[max(0, -(-len(values) * percent // 100) - 1)]
 
 
 def in_ms(seconds: Sequence[float]) -> list[Measured]:
     """
-    The median, and what one in a hundred is above.
+    The median and the 99th percentile.
     """
     return [Measured(percentile(seconds, percent) * 1_000) for percent in (50, 99)]
 

@@ -29,22 +29,19 @@ _RESPONSES = {api.request: api.response for api in apis().values()}
 
 def version_of(request: type[Message]) -> int:
     """
-    The one in which it is asked: the newest.
+    The newest version of the request.
     """
     return _BY_NAME if request is OffsetCommitRequest else request.__spec__.versions[-1]
 
 
 def frame_of(request: Message) -> bytes:
     """
-    The request as it travels.
+    The encoded request.
     """
     return b"".join(request_frame(request, version_of(type(request)), 1, "bench"))
 
 
 def answer_to(request: type[Message], frame: bytes) -> Any:
-    """
-    What the server says to it.
-    """
     response, version = _RESPONSES[request], version_of(request)
     _, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
     return decode(response, version, frame[start:])
@@ -52,7 +49,7 @@ def answer_to(request: type[Message], frame: bytes) -> Any:
 
 class Connection:
     """
-    One of them. It is read when there is something, so that only sending may wait.
+    The connection of one conversation. It is read only when data is ready, so only sending may block.
     """
 
     def __init__(self, port: int) -> None:
@@ -65,22 +62,19 @@ class Connection:
 
     def begin(self, conversation: Conversation) -> bool:
         """
-        Ask its first question; whether there is one.
+        Send the first request; returns False if there is none.
         """
         self._conversation = conversation
         return self._go_on(None)
 
     def received(self) -> list[bytes]:
-        """
-        Answers that have come.
-        """
         data = self.socket.recv(_CHUNK_BYTES)
         assert data, f"the server has closed the connection{f' after {self._asked.__name__}' if self._asked else ''}"
         return self._framer.feed(data)
 
     def goes_on(self) -> bool:
         """
-        Take the answer, if all of it has come; whether the conversation goes on.
+        Take the answer if it is complete; returns whether the conversation continues.
         """
         assert self._asked
         for frame in self.received():
@@ -100,25 +94,18 @@ class Connection:
 
 
 class Connections:
-    """
-    All of them.
-    """
-
     def __init__(self, port: int) -> None:
         self._port = port
         self._selector = selectors.DefaultSelector()
 
     def connect(self) -> Connection:
-        """
-        One more.
-        """
         connection = Connection(self._port)
         self._selector.register(connection.socket, selectors.EVENT_READ, connection)
         return connection
 
     def ready(self) -> list[Connection]:
         """
-        Those on which answers have come; at least one.
+        Connections with answers to read; at least one.
         """
         found = self._selector.select(_PATIENCE_S)
         assert found, f"no answer within {_PATIENCE_S} s"
@@ -126,7 +113,7 @@ class Connections:
 
     def hold(self, conversations: Iterable[tuple[Connection, Conversation]]) -> None:
         """
-        Hold these to their end, all at once.
+        Run these conversations to their end, concurrently.
         """
         under_way = sum([connection.begin(conversation) for connection, conversation in conversations])
         while under_way:

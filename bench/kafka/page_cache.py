@@ -14,7 +14,7 @@ from pathlib import Path
 
 def write_back(folder: Path) -> None:
     """
-    Put on disk what was written to files of the folder.
+    Sync the files of the folder to disk.
     """
     for opened in _opened(folder):
         os.fsync(opened)
@@ -22,7 +22,7 @@ def write_back(folder: Path) -> None:
 
 def drop(folder: Path) -> None:
     """
-    Forget what is in files of the folder, so that the next reader waits for the disk.
+    Drop the folder's files from the page cache, so that the next reader waits for the disk.
     """
     for opened in _opened(folder):
         os.fsync(opened)
@@ -31,7 +31,7 @@ def drop(folder: Path) -> None:
 
 def read_from_disk(pid: int) -> int:
     """
-    How many bytes the process had the system fetch from disk since it started.
+    The bytes that the process has read from disk since it started.
     """
     counted = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
     return int(counted["read_bytes"])
@@ -39,7 +39,7 @@ def read_from_disk(pid: int) -> int:
 
 def unwritten_bytes(folder: Path, pattern: str) -> int | None:
     """
-    How much of these files is not yet on disk, in whole pages; `None` where the system cannot tell.
+    The dirty bytes of these files, in whole pages; None if the system cannot tell.
     """
     files = list(folder.glob(pattern))
     assert files, f"{folder} has no {pattern}"
@@ -61,10 +61,6 @@ class _Range(ctypes.Structure):
 
 
 class _Counted(ctypes.Structure):
-    """
-    Pages.
-    """
-
     _fields_ = [
         ("cached", ctypes.c_uint64),
         ("dirty", ctypes.c_uint64),

@@ -23,7 +23,7 @@ _KINDS = (ClassicGroups, ConsumerGroups)
 
 def rows(what: str) -> list[Row]:
     """
-    Of groups that are called so.
+    The rows for groups of this name.
     """
     times = [
         Row(f"{what}, {kind.name}: {change}", "ms", at_most(1.0), "time")
@@ -35,7 +35,7 @@ def rows(what: str) -> list[Row]:
 
 def prepare(server: Server, topic: str, size: int) -> None:
     """
-    A topic with a partition for each member of a group.
+    Create a topic with a partition for each member of a group.
     """
     create_topic(server, topic, size)
 

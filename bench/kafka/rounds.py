@@ -19,37 +19,33 @@ from bench.kafka.table import Compared, Measured, Row
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """
-    How much is done.
-    """
-
     rounds: int = 5
     warm_ups: int = 2
     share: float = 1.0  # of the full size of each workload
 
     def part(self, full: int) -> int:
         """
-        How much of it to do.
+        This share of the full amount, at least 1.
         """
         return max(1, round(full * self.share))
 
 
 class NotMeasurable(Exception):
     """
-    A server cannot do this work: which, and why.
+    A server cannot do this work; the message says which and why.
     """
 
 
 def _nothing(server: Server, plan: Plan) -> None:
     """
-    To prepare.
+    Prepare nothing.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """
-    What is done to a server, and which rows it gives: a measurement for each, in their order.
+    Work for a server, and the rows of its measurements, in their order.
     """
 
     title: str
@@ -59,9 +55,6 @@ class Workload:
 
 
 def progress(line: str) -> None:
-    """
-    Tell whoever waits.
-    """
     print(line, file=sys.stderr, flush=True)
 
 

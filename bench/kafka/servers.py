@@ -131,16 +131,10 @@ class Apache:
 
     @property
     def bootstrap(self) -> str:
-        """
-        What clients are told.
-        """
         return f"127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
-        """
-        The process.
-        """
         assert self._process, "it was not started"
         return self._process.pid
 

@@ -23,7 +23,7 @@ class Goal:
 
     def met(self, ratio: float) -> bool:
         """
-        Whether this ratio reaches it.
+        Whether the ratio meets the target.
         """
         return ratio >= self.ratio if self.at_least else ratio <= self.ratio
 
@@ -34,21 +34,21 @@ class Goal:
 
 def at_least(ratio: float) -> Goal:
     """
-    For what should be much.
+    A target for values that should be high.
     """
     return Goal(ratio, True)
 
 
 def at_most(ratio: float) -> Goal:
     """
-    For what should be little.
+    A target for values that should be low.
     """
     return Goal(ratio, False)
 
 
 def itself_at_most(value: float) -> Goal:
     """
-    For what should be little whatever Kafka's is.
+    A target for values that should be low, whatever Kafka's value is.
     """
     return Goal(value, False, by_itself=True)
 
@@ -56,7 +56,7 @@ def itself_at_most(value: float) -> Goal:
 @dataclass(frozen=True, slots=True)
 class Row:
     """
-    One thing that is measured.
+    A measured quantity.
     """
 
     work: str
@@ -69,7 +69,7 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Measured:
     """
-    What one round found on one server.
+    The result of one round on one server.
     """
 
     value: float
@@ -90,14 +90,11 @@ class Compared:
 
     @property
     def ratios(self) -> list[float]:
-        """
-        Of each round.
-        """
         return [ours.value / theirs.value for ours, theirs in zip(self.kgateway, self.kafka, strict=True)]
 
     def both(self, shown: Callable[[float], str], field: str) -> str:
         """
-        The medians of a field, kgateway's before Kafka's; nothing where it was not measured.
+        The medians of a field, kgateway's before Kafka's; empty if it was not measured.
         """
         sides = []
         for side in (self.kgateway, self.kafka):
@@ -108,7 +105,7 @@ class Compared:
 
 def number(value: float) -> str:
     """
-    With as many digits as mean something.
+    The number with its significant digits.
     """
     for least, digits in ((100, 0), (10, 1), (1, 2)):
         if abs(value) >= least:

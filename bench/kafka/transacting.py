@@ -1,5 +1,5 @@
 """
-Transactions of confluent-kafka, as workloads make them; and whether all of them are there for who reads committed ones.
+Transactions of confluent-kafka for the workloads, and a check that a read_committed consumer sees all of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _PATIENCE_S = 60
 
 def transacting(server: Server, transactional_id: str, **settings: Any) -> Producer:
     """
-    A producer with large batches that may begin.
+    A producer with large batches, after init_transactions.
     """
     usual = {"bootstrap.servers": server.bootstrap, "transactional.id": transactional_id, "log_level": 0}
     made = Producer({**usual, **LARGE, **settings})
@@ -39,7 +39,7 @@ def transact(producer: Producer, topic: str, values: Sequence[bytes], count: int
 
 def sizes(count: int, each: int) -> list[int]:
     """
-    How many records each transaction has.
+    The number of records in each transaction.
     """
     return [min(each, count - start) for start in range(0, count, each)]
 

@@ -1,3 +1,3 @@
 """
-kgateway before a SeaweedMQ cluster, beside the gateway that SeaweedFS itself has, before the same one.
+kgateway beside SeaweedFS's own Kafka gateway, in front of the same SeaweedMQ cluster.
 """

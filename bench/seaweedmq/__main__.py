@@ -22,7 +22,7 @@ from bench.kafka.table import table
 from bench.pairing import provenance
 from bench.seaweedmq.servers import running
 from bench.workloads import asked, measure_all, parser
-from kgateway.broker.seaweed.dev_process import weed_program
+from kgateway.broker.seaweed.dev.weed_process import weed_program
 
 MEASURED = ("throughput_batch", "throughput_record", "throughput_plain", "one_record", "latency", "waiting")
 _USUAL = Plan(rounds=3, warm_ups=1)

@@ -1,5 +1,5 @@
 """
-How long one record takes, one at a time, in the form that both gateways have: as `bench.kafka.latency`.
+How long one record takes, one at a time, in the format that both gateways have: as `bench.kafka.latency`.
 """
 
 from collections.abc import Sequence

@@ -11,21 +11,21 @@ from bench.kafka.rounds import Plan, Workload
 from bench.kafka.servers import Server
 from bench.kafka.table import Measured, Row, at_least
 from bench.produce import ONE_RECORD, SMALL_BYTES, producer
-from bench.seaweedmq.servers import FORMS, all_taken, config_of, is_ours, topic_of, values_of
+from bench.seaweedmq.servers import FORMATS, all_taken, config_of, is_ours, topic_of, values_of
 from bench.work import cost
 
 _REQUESTS = 20_000
 
 
 def _prepare(server: Server, plan: Plan) -> None:
-    for form in FORMS if is_ours(server) else ("plain",):
-        create_topic(server, topic_of(server, form), 1, config_of(server, form))
+    for message_format in FORMATS if is_ours(server) else ("plain",):
+        create_topic(server, topic_of(server, message_format), 1, config_of(server, message_format))
 
 
 def _run(server: Server, plan: Plan) -> Sequence[Measured]:
     if is_ours(server):
-        return [_measured(server, topic_of(server, form), plan.part(_REQUESTS)) for form in FORMS]
-    return [_measured(server, topic_of(server, "plain"), plan.part(_REQUESTS))] * len(FORMS)
+        return [_measured(server, topic_of(server, message_format), plan.part(_REQUESTS)) for message_format in FORMATS]
+    return [_measured(server, topic_of(server, "plain"), plan.part(_REQUESTS))] * len(FORMATS)
 
 
 def _measured(server: Server, topic: str, count: int) -> Measured:
@@ -37,7 +37,10 @@ def _measured(server: Server, topic: str, count: int) -> Measured:
 
 WORKLOAD = Workload(
     "one record a request",
-    [Row(f"produce one record, form {form}", "requests/s", at_least(1.0), f"{CPU_PER:,} requests") for form in FORMS],
+    [
+        Row(f"produce one record, format {message_format}", "requests/s", at_least(1.0), f"{CPU_PER:,} requests")
+        for message_format in FORMATS
+    ],
     _run,
     _prepare,
 )

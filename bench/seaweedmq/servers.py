@@ -1,5 +1,5 @@
 """
-The two gateways, before one cluster: each works while the other has nothing to do.
+The two gateways in front of one cluster; one is idle while the other works.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,19 +10,15 @@ from types import MappingProxyType
 
 from bench.kafka.clients import random_values, records_in
 from bench.kafka.servers import Gateway, Server
-from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from tests.broker.seaweedmq.go_gateway import PORT, GoGateway
 
 _SOON_S = 5
 _LOOK_EVERY_S = 0.2
-FORMS = ("batch", "record", "plain")
+FORMATS = ("batch", "record", "plain")
 
 
 class Ours(Gateway):
-    """
-    kgateway.
-    """
-
     def __init__(self, cluster: DevCluster, folder: Path) -> None:
         super().__init__(folder, f"seaweedmq:{','.join(cluster.masters)}")
         self.data = cluster.folder
@@ -30,10 +26,6 @@ class Ours(Gateway):
 
 
 class Go(GoGateway):
-    """
-    SeaweedFS's own.
-    """
-
     name = "the Go gateway"
     port = PORT
     synced: Mapping[str, str] = MappingProxyType({})
@@ -61,15 +53,12 @@ def running(folder: Path) -> Iterator[list[Server]]:
 
 
 def is_ours(server: Server) -> bool:
-    """
-    Whether it is kgateway.
-    """
     return isinstance(server, Ours)
 
 
 def broker_pid(server: Server) -> int:
     """
-    The process of the cluster that takes and gives out messages.
+    The pid of the cluster's broker.
     """
     assert isinstance(server, Ours | Go)
     return server.cluster.broker.pid
@@ -97,15 +86,15 @@ def all_taken(server: Server, topic: str, count: int, partitions: int) -> Iterat
         sleep(_LOOK_EVERY_S)
 
 
-def topic_of(server: Server, form: str) -> str:
+def topic_of(server: Server, message_format: str) -> str:
     """
-    The topic that a server has for this form; the Go gateway has but one.
+    The topic of a server for this format; the Go gateway has only one.
     """
-    return f"ours-{form}" if is_ours(server) else "theirs"
+    return f"ours-{message_format}" if is_ours(server) else "theirs"
 
 
-def config_of(server: Server, form: str) -> dict[str, str] | None:
+def config_of(server: Server, message_format: str) -> dict[str, str] | None:
     """
-    How that topic is made.
+    The topic's configs.
     """
-    return {"seaweedmq.format": form} if is_ours(server) else None
+    return {"seaweedmq.format": message_format} if is_ours(server) else None

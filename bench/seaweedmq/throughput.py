@@ -1,5 +1,5 @@
 """
-Large batches of records of 1,000 bytes, written and read again, in each form of kgateway and in the Go gateway's own.
+Large batches of records of 1,000 bytes, written and read again, in each format of kgateway and in the Go gateway's own.
 
 Four partitions, acks of all; one client of librdkafka. The Go gateway closes the connection at a request of more than
 1 MiB, so requests are smaller than that. What was written last is read first, which both may have at hand; then what
@@ -36,29 +36,25 @@ _TIMES = 4  # what was written last is counted, which takes a tenth of a second
 _INDEXES = range(PARTITIONS)
 
 
-def workload(form: str) -> Workload:
-    """
-    Of one form.
-    """
-
+def workload(message_format: str) -> Workload:
     def prepare(server: Server, plan: Plan) -> None:
-        create_topic(server, topic_of(server, form), config=config_of(server, form))
+        create_topic(server, topic_of(server, message_format), config=config_of(server, message_format))
 
     def run(server: Server, plan: Plan) -> Sequence[Measured]:
-        counts = (_RECORDS[form], _LAST_RECORDS[form], _FIRST_RECORDS[form])
+        counts = (_RECORDS[message_format], _LAST_RECORDS[message_format], _FIRST_RECORDS[message_format])
         parts = [plan.part(count if is_ours(server) else _THEIR_RECORDS) for count in counts]
-        return _measured(server, topic_of(server, form), *parts)
+        return _measured(server, topic_of(server, message_format), *parts)
 
     broker = "{:.1f} s of the broker's CPU per GB"
     rows = [
-        Row(f"produce, form {form}", "MB/s", _GOALS[form], "GB", broker),
-        Row(f"resident at most until then, form {form}; goal: under 191", "MiB"),
-        Row(f"consume what was written last, form {form}", "MB/s", _GOALS[form], "GB", broker),
-        Row(f"the same, a client that counts, form {form}", "MB/s", _GOALS[form], "GB", broker),
-        Row(f"consume what was written first, form {form}", "MB/s", _GOALS[form], "GB", broker),
-        Row(f"resident after that, form {form}", "MiB"),
+        Row(f"produce, format {message_format}", "MB/s", _GOALS[message_format], "GB", broker),
+        Row(f"resident at most until then, format {message_format}; goal: under 191", "MiB"),
+        Row(f"consume what was written last, format {message_format}", "MB/s", _GOALS[message_format], "GB", broker),
+        Row(f"the same, a client that counts, format {message_format}", "MB/s", _GOALS[message_format], "GB", broker),
+        Row(f"consume what was written first, format {message_format}", "MB/s", _GOALS[message_format], "GB", broker),
+        Row(f"resident after that, format {message_format}", "MiB"),
     ]
-    return Workload(f"throughput, form {form}", rows, run, prepare)
+    return Workload(f"throughput, format {message_format}", rows, run, prepare)
 
 
 def _measured(server: Server, topic: str, count: int, last: int, first: int) -> Sequence[Measured]:

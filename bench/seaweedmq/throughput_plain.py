@@ -1,5 +1,5 @@
 """
-Large batches in the form `plain`: as `bench.seaweedmq.throughput` says.
+Large batches in the format `plain`: as `bench.seaweedmq.throughput` says.
 """
 
 from bench.seaweedmq.throughput import workload

@@ -1,5 +1,5 @@
 """
-Large batches in the form `record`: as `bench.seaweedmq.throughput` says.
+Large batches in the format `record`: as `bench.seaweedmq.throughput` says.
 """
 
 from bench.seaweedmq.throughput import workload

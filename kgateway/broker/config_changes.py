@@ -1,6 +1,5 @@
 """
-Configs of resources change: first where they are kept, then for everybody to see. What comes while that is written is
-written together next, each change upon what the one before has made.
+Changes of configs are saved before they are shown. Those that arrive during a save share the next one.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,31 +12,31 @@ from kgateway.cluster.config_resource import AllOverrides, Change, ConfigResourc
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 
-class NotKept(Exception):
+class ConfigsNotSaved(Exception):
     """
-    Why what was changed could not be kept.
+    A change of configs could not be saved; the message says why.
     """
 
 
 class _Waiting(NamedTuple):
     resource: ConfigResource
     change: Change
-    made: Deferred[None]
+    done: Deferred[None]
 
 
 class ConfigChanges:
     """
-    Makes changes in the order they come. `keep` says that what is set lasts, or raises NotKept.
+    Makes changes in the order they arrive. `save` saves them or raises ConfigsNotSaved; `show` then shows them.
     """
 
     def __init__(
         self,
         overrides: AllOverrides,
-        keep: Callable[[AllOverrides], Awaitable[None]],
+        save: Callable[[AllOverrides], Awaitable[None]],
         show: Callable[[AllOverrides], None],
     ) -> None:
         self._overrides = overrides
-        self._keep_them = keep
+        self._save = save
         self._show = show
         self._queue: list[_Waiting] = []
         self._is_busy = False
@@ -46,20 +45,20 @@ class ConfigChanges:
 
     def make(self, resource: ConfigResource, change: Change) -> Deferred[None]:
         """
-        Fires when the change is sure, and shown.
+        Fires once the change is saved and shown.
         """
         if self._is_over:
             return fail(_refusal("the gateway stops"))
-        made = Deferred[None]()
-        self._queue.append(_Waiting(resource, change, made))
+        done = Deferred[None]()
+        self._queue.append(_Waiting(resource, change, done))
         if not self._is_busy:
             self._is_busy = True
             Deferred.fromCoroutine(self._work_off())
-        return made
+        return done
 
     async def stop(self) -> None:
         """
-        Take no more changes, and make those that were taken.
+        Accept no more changes, and make those that were accepted.
         """
         self._is_over = True
         if self._is_busy:
@@ -82,24 +81,24 @@ class ConfigChanges:
             except Exception:
                 refusal = Failure()
                 refusal.cleanFailure()  # its traceback leads here, to what waits for it
-                waiting.made.errback(refusal)
-        reason = await self._keep(overrides)
+                waiting.done.errback(refusal)
+        reason = await self._save_and_show(overrides)
         for waiting in accepted:
             if reason is None:
-                waiting.made.callback(None)
+                waiting.done.callback(None)
             else:
-                waiting.made.errback(_refusal(reason))
+                waiting.done.errback(_refusal(reason))
 
-    async def _keep(self, overrides: AllOverrides) -> str | None:
+    async def _save_and_show(self, overrides: AllOverrides) -> str | None:
         """
-        Why these could not be kept; they are shown where they could be.
+        Save and show these overrides. Returns why they could not be saved.
         """
         if overrides is self._overrides:
             return None
         try:
-            await self._keep_them(overrides)
-        except NotKept as why:
-            return str(why)
+            await self._save(overrides)
+        except ConfigsNotSaved as error:
+            return str(error)
         self._overrides = overrides
         self._show(overrides)
         return None

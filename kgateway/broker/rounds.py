@@ -1,5 +1,5 @@
 """
-Work that a broker takes up again and again, with a pause after each round.
+Repeated work of a broker, with a pause after each round.
 """
 
 from collections.abc import Callable, Coroutine
@@ -10,12 +10,10 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from kgateway.log_messages import LogMessage
+
 
 class Rounds:
-    """
-    One round after the other, until they are stopped.
-    """
-
     _log = Logger()
 
     def __init__(
@@ -24,19 +22,19 @@ class Rounds:
         first_ms: int,
         interval_ms: int,
         work: Callable[[], Coroutine[Deferred[Any], Any, None]],
-        failed: str,
+        failed: LogMessage,
     ) -> None:
         self._clock = clock
         self._interval_s = interval_ms / 1000
         self._work = work
-        self._told = failed  # what is told of a round that failed
+        self._failed_message = failed
         self._round: Deferred[None] | None = None
         self._stopped = False
         self._timer = clock.callLater(first_ms / 1000, self._begin)
 
     def stop(self) -> None:
         """
-        Begin nothing any more. What was begun it ends.
+        Begin no more rounds, and end the one under way.
         """
         self._stopped = True
         if self._timer.active():
@@ -46,7 +44,7 @@ class Rounds:
 
     def finish(self) -> Deferred[None]:
         """
-        Begin no round any more; fires when the one that runs has ended by itself.
+        Begin no more rounds. Fires once the one under way has ended by itself.
         """
         self._stopped = True
         if self._timer.active():
@@ -68,4 +66,4 @@ class Rounds:
 
     def _failed(self, failure: Failure) -> None:
         if not failure.check(CancelledError):
-            self._log.failure("{told}", failure, told=self._told)
+            self._log.failure(self._failed_message, failure)

@@ -1,9 +1,10 @@
 """
 The state of a coordinator, kept in a partition of an internal topic: the same over every broker.
 
-A batch is what was appended at once. A snapshot is the state after the records before an offset; it is kept elsewhere,
-and once it is, a replay needs only what the partition has from that offset on. It begins where the first transaction
-does that was open then, of which the snapshot knows nothing; what is read twice so ends up the same.
+Records that are appended in one call form one batch. A snapshot is the state after all records before an offset. It is
+kept elsewhere, as a sequence of record batches, and a replay needs only what the partition has from that offset on. If
+a transaction was open at the snapshot, the offset is the first one of that transaction, because the snapshot does not
+have its records. Replaying a record twice does no harm.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,15 +15,15 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from kgateway.broker.waiters import Waiters
+from kgateway.broker.partition.listeners import Listeners
 from kgateway.cluster.partition import EARLIEST_OFFSET, Appended, Isolation, Origin
-from kgateway.cluster.undecided import Undecided
+from kgateway.cluster.pending_values import PendingValues
 from kgateway.interfaces import Cancel, IPartition, IReplay, IStateLog, KeyValue, ProducerEpoch
-from kgateway.records.batch import Batch, batches
+from kgateway.records.batch import Batch, batches, crc_holds
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.control import read_marker
 from kgateway.records.record import records
-from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
 from kgateway.wire.types import Buffer
 
 STATE_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
@@ -44,11 +45,11 @@ class Snapshot(NamedTuple):
 @implementer(IReplay)
 class Replay:
     """
-    A state, and the batches behind it.
+    A state, and the batches after it.
     """
 
     def __init__(self, state: Iterable[KeyValue], found: Iterable[Buffer]) -> None:
-        self.undecided: Undecided[bytes, bytes] = Undecided()
+        self.undecided: PendingValues[bytes, bytes] = PendingValues()
         self.began: dict[int, int] = {}
         self._records = chain(state, self._decided(found))
 
@@ -99,20 +100,13 @@ class Snapshots(Protocol):
 
     def load(self) -> Deferred[Snapshot]:
         """
-        The last one; of a state log that has none, nothing at the earliest offset.
+        Load the last snapshot, or an empty one at the earliest offset if there is none.
         """
 
-    def save(self, snapshot: Snapshot) -> Deferred[None]:
-        """
-        Put this one in the place of the last.
-        """
+    def save(self, snapshot: Snapshot) -> Deferred[None]: ...
 
 
 class MemorySnapshots:
-    """
-    Keeps it in memory.
-    """
-
     def __init__(self) -> None:
         self._last = Snapshot(EARLIEST_OFFSET, [])
 
@@ -127,7 +121,7 @@ class MemorySnapshots:
 @implementer(IStateLog)
 class StateLog:
     """
-    A partition seen as the log of a coordinator. What the partition says of its leader, this says of the coordinator.
+    A partition as the log of a coordinator: its NOT_LEADER_OR_FOLLOWER becomes NOT_COORDINATOR.
     """
 
     def __init__(self, partition: IPartition, snapshots: Snapshots, now_ms: Callable[[], int]) -> None:
@@ -136,14 +130,11 @@ class StateLog:
         self._partition = partition
         self._snapshots = snapshots
         self._now_ms = now_ms
-        self._losers = Waiters()
-        self._unwatch = partition.watch(self._look)
+        self._loss_listeners = Listeners()
+        self._unwatch = partition.watch(self._check_lost)
 
     @property
     def is_lost(self) -> bool:
-        """
-        Whether this gateway is not the coordinator any more.
-        """
         return self._partition.lost is not None
 
     def replay(self) -> Deferred[IReplay]:
@@ -164,7 +155,7 @@ class StateLog:
             appended = self._partition.append(builder.batch(), Origin.COORDINATOR)
         except KafkaError as error:
             raise _translated(error) from None
-        for waited in (appended.stored, appended.safe):
+        for waited in (appended.stored, appended.committed):
             if waited is not None:
                 waited.addErrback(_not_coordinator)
         return appended
@@ -176,20 +167,20 @@ class StateLog:
         return Deferred.fromCoroutine(self._save(taken, partition.log_end)).addErrback(_not_coordinator)
 
     def on_lost(self, listener: Callable[[], None]) -> Cancel:
-        cancel = self._losers.add(listener)
-        if self._partition.lost:  # and all who were here then have been told
+        cancel = self._loss_listeners.add(listener)
+        if self._partition.lost:  # after its listeners were called
             cancel()
             listener()
         return cancel
 
-    def _look(self) -> None:
+    def _check_lost(self) -> None:
         if self._partition.lost:
             self._unwatch()
-            self._losers.wake()
+            self._loss_listeners.wake()
 
     async def _replay(self) -> IReplay:
         """
-        The bytes are fetched first, which may wait; they are decoded as the pieces are asked for, which takes time.
+        Read all bytes first, which may have to wait. Decoding them takes time, so it is done piece by piece.
         """
         last = await self._snapshots.load()
         partition, found = self._partition, list[Buffer]()
@@ -199,33 +190,33 @@ class StateLog:
             if isinstance(read, Deferred):
                 read = await read
             if not read.batches:
-                break  # what is left are batches without records
+                break  # only batches without records are left
             found += read.batches
             *_, newest = batches(read.batches[-1])
             offset = newest.header.last_offset + 1
         return Replay(last.state, found)
 
     async def _save(self, taken: Snapshot, end: int) -> None:
-        await self._safe(end)
+        await self._when_committed(end)
         await self._snapshots.save(taken)
 
-    def _safe(self, offset: int) -> Deferred[None]:
+    def _when_committed(self, offset: int) -> Deferred[None]:
         """
-        Fires when all before the offset is safe: a snapshot must not know what a crash can still undo.
+        Fires once everything before the offset is committed: a snapshot must not know what a crash can still undo.
         """
-        safe: Deferred[None] = Deferred(lambda _: cancel())
+        committed: Deferred[None] = Deferred(lambda _: cancel())
 
-        def look() -> None:
+        def check() -> None:
             if self._partition.lost:
                 cancel()
-                safe.errback(self._partition.lost)
+                committed.errback(self._partition.lost)
             elif self._partition.high_watermark >= offset:
                 cancel()
-                safe.callback(None)
+                committed.callback(None)
 
-        cancel = self._partition.watch(look)
-        look()
-        return safe
+        cancel = self._partition.watch(check)
+        check()
+        return committed
 
 
 def _translated(error: KafkaError) -> KafkaError:
@@ -234,3 +225,27 @@ def _translated(error: KafkaError) -> KafkaError:
 
 def _not_coordinator(failure: Failure) -> Failure:
     return Failure(_translated(failure.value)) if isinstance(failure.value, KafkaError) else failure
+
+
+def write_state(state: Iterator[KeyValue], written: list[bytes]) -> Iterator[None]:
+    """
+    Append the parts of the file to `written`, one at each step.
+    """
+    while piece := list(islice(state, PIECE_RECORDS)):
+        builder = BatchBuilder()
+        for key, value in piece:
+            builder.append(key, value, timestamp=0)
+        written.append(bytes(builder.build()))
+        yield
+
+
+def is_whole(data: bytes) -> bool:
+    try:
+        return all(crc_holds(batch) for batch in batches(data))
+    except Malformed:
+        return False
+
+
+def read_state(data: bytes) -> Iterator[KeyValue]:
+    for batch in batches(data):
+        yield from ((record.key, record.value) for record in records(batch) if record.key is not None)

@@ -1,13 +1,12 @@
 """
-The table of APIs and versions, read from the message tables themselves.
+`kgateway apis`: the table of APIs and versions, read from the message tables themselves.
 """
 
-import sys
-from dataclasses import astuple, dataclass
+from collections.abc import Iterable
 
-from kgateway.messages.catalogue import Api
-from kgateway.messages.catalogue import apis as catalogue
-from kgateway.wire.versions import show_versions
+from kgateway.cli.common.parser import page
+from kgateway.messages.catalogue import Api, apis
+from kgateway.wire.schema import show_versions
 
 _PAGE = """# Kafka APIs and their versions
 
@@ -15,52 +14,32 @@ Written by `kgateway apis --markdown` from the message tables; a test keeps this
 what the codec reads and writes. What a gateway serves is what it advertises in ApiVersions.
 
 """
+_HEADINGS = ("Key", "API", "Versions", "Flexible", "What it is for")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """
-    One API as people see it.
-    """
-
-    key: str
-    api: str
-    versions: str
-    flexible: str
-    purpose: str
+def _rows() -> list[tuple[str, ...]]:
+    return [_HEADINGS, *map(_row, apis().values())]
 
 
-_HEADINGS = Row("Key", "API", "Versions", "Flexible", "What it is for")
-
-
-def rows() -> list[Row]:
-    """
-    The APIs by key.
-    """
-    return [_row(api) for api in catalogue().values()]
-
-
-def _row(api: Api) -> Row:
+def _row(api: Api) -> tuple[str, ...]:
     spec = api.request.__spec__
-    page = sys.modules[api.request.__module__].__doc__ or ""
-    title = page.strip().partition("\n")[0].partition(": ")[2]
-    return Row(str(api.key), api.name, show_versions(spec.versions), show_versions(spec.flexible), title.rstrip("."))
+    return str(api.key), api.name, show_versions(spec.versions), show_versions(spec.flexible), api.purpose
 
 
-def as_text() -> str:
+def _as_text() -> str:
     """
-    The table for a terminal, without the purposes: it fits 80 columns.
+    The table without the purposes, which fits 80 columns.
     """
-    return "\n".join(f"{r.key:>3}  {r.api:<28} {r.versions:<9} {r.flexible}" for r in [_HEADINGS, *rows()])
+    return "\n".join(f"{key:>3}  {name:<28} {versions:<9} {flexible}" for key, name, versions, flexible, _ in _rows())
 
 
-def as_markdown() -> str:
-    """
-    The page for the documentation.
-    """
-    lines = [_cells(_HEADINGS), "|---:|---|---|---|---|", *map(_cells, rows())]
-    return _PAGE + "\n".join(lines)
+def _as_markdown() -> str:
+    headings, *lines = map(_cells, _rows())
+    return _PAGE + "\n".join([headings, "|---:|---|---|---|---|", *lines])
 
 
-def _cells(row: Row) -> str:
-    return f"| {' | '.join(astuple(row))} |"
+APIS = page(_as_text, _as_markdown)
+
+
+def _cells(row: Iterable[str]) -> str:
+    return f"| {' | '.join(row)} |"

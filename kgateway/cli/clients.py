@@ -3,28 +3,33 @@
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator
 from typing import Any
 
-from kgateway.cli.bar import size
-from kgateway.cli.control import add_json, add_socket, answer, as_json, clock, table
-from kgateway.cli.example import add_example
-from kgateway.cli.layout import right_aligned
-from kgateway.cli.pairs import positive
+from kgateway.cli.common.control_socket import add_socket, answer
+from kgateway.cli.common.output import Column, as_json, size, table
+from kgateway.cli.common.parser import Command, add_example
+from kgateway.cli.common.times import clock
+from kgateway.cli.common.values import add_json, positive
 
-_HEADINGS = ("CLIENT", "SOFTWARE", "ADDRESS", "LISTENER", "SINCE", "REQUESTS", "IN", "OUT", "WAITS FOR")
-_LIMITS = (40, 40, 50, 20, 8, 12, 12, 12, 50)
-_NUMBERS = slice(5, 8)
+_COLUMNS = (
+    Column("CLIENT", 40),
+    Column("SOFTWARE", 40),
+    Column("ADDRESS", 50),
+    Column("LISTENER", 20),
+    Column("SINCE", 8),
+    Column("REQUESTS", 12, is_number=True),
+    Column("IN", 12, is_number=True),
+    Column("OUT", 12, is_number=True),
+    Column("WAITS FOR", 50),
+)
 _SORTS = ("client", "since", "idle", "requests", "in", "out")
 _LIMIT_MAX = 1000
-_UNKNOWN = "unknown"  # clients of old do not tell
+_UNKNOWN = "unknown"  # old clients do not say
 _SOFTWARE = "only clients with this software, such as 'confluent-kafka-*', or 'librdkafka' of most other users of that"
-_EXAMPLE = "kgateway clients --client 'billing-*' --sort requests"
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """
-    What can be asked for.
-    """
+def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--client", metavar="GLOB", help="only clients whose id or address fits, such as 'billing-*'")
     parser.add_argument("--software", metavar="GLOB", help=_SOFTWARE)
     parser.add_argument("--listener", metavar="GLOB", help="only clients of this listener")
@@ -38,17 +43,24 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_json(parser)
     add_socket(parser)
-    add_example(parser, _EXAMPLE)
+    add_example(parser, "kgateway clients --client 'billing-*' --sort requests")
 
 
-def run(options: Namespace) -> str:
-    """
-    The answer.
-    """
+def _run(options: Namespace) -> Iterator[str]:
     asked = {name: getattr(options, name) for name in ("client", "software", "listener", "sort", "limit")}
     result = answer(options, "clients", asked)
-    result["clients"] = [_known(client) for client in result["clients"]]
-    return as_json(result) if options.json else _text(result)
+    clients = result["clients"] = [_with_nulls(client) for client in result["clients"]]
+    if options.json:
+        yield as_json(result)
+    elif clients:
+        yield from table(_COLUMNS, [_row(client) for client in clients])
+        left = result["fitting"] - len(clients)
+        yield from [f"and {left} more: see --limit"] if left else []
+    else:
+        yield f"none of the {result['connected']} clients fits" if result["connected"] else "nobody is connected"
+
+
+CLIENTS = Command(_add_arguments, _run)
 
 
 def _limit(text: str) -> int:
@@ -58,34 +70,22 @@ def _limit(text: str) -> int:
     return number
 
 
-def _known(client: dict[str, Any]) -> dict[str, Any]:
+def _with_nulls(client: dict[str, Any]) -> dict[str, Any]:
     """
-    With None in the place of what is not known.
+    The client, with None for what is not known of it.
     """
-    told = {name: None if client[name] == _UNKNOWN else client[name] for name in ("software", "software_version")}
-    return client | told | {"client_id": client["client_id"] or None}
+    software = {name: None if client[name] == _UNKNOWN else client[name] for name in ("software", "software_version")}
+    return client | software | {"client_id": client["client_id"] or None}
 
 
-def _text(result: dict[str, Any]) -> str:
-    if not result["clients"]:
-        return f"none of the {result['connected']} clients fits" if result["connected"] else "nobody is connected"
-    rows = [_row(client) for client in result["clients"]]
-    headings, *numbers = right_aligned(_HEADINGS[_NUMBERS], [row[_NUMBERS] for row in rows])
-    cells = [[*row[:5], *aligned, row[8]] for row, aligned in zip(rows, numbers, strict=True)]
-    lines = table([*_HEADINGS[:5], *headings, _HEADINGS[8]], _LIMITS, cells)
-    left = result["fitting"] - len(rows)
-    return "\n".join([*lines, *([f"and {left} more: see --limit"] if left else [])])
-
-
-def _row(client: dict[str, Any]) -> tuple[str, ...]:
-    software = [client["software"], client["software_version"]]
+def _row(client: dict[str, Any]) -> tuple[object, ...]:
     return (
-        client["client_id"] or "-",
-        " ".join(filter(None, software)) or "-",
+        client["client_id"],
+        " ".join(filter(None, [client["software"], client["software_version"]])) or None,
         client["address"],
         client["listener"],
         clock(client["since_ms"]),
-        str(client["requests"]),
+        client["requests"],
         size(client["bytes_in"]),
         size(client["bytes_out"]),
         client["waits_for"],

@@ -9,110 +9,99 @@ import shutil
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from kgateway.broker.log.checking import NothingToCheck, check
-from kgateway.broker.log.dumping import NothingToDump, Wanted, dump, dump_partition, segments
-from kgateway.broker.log.findings import Tally
-from kgateway.broker.log.looking import ReadingDisk, holder
-from kgateway.cli.bar import Bar, size
-from kgateway.cli.control import WIDTH
-from kgateway.observe.plain import printable
-
-_FOUND, _UNREADABLE = 1, 2  # exit codes
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """
-    What can be asked for.
-    """
-    kinds = parser.add_subparsers(dest="kind", metavar="WHAT", required=True)
-    for name, run_it, what in (("check", _check, _CHECK), ("dump", _dump, _DUMP)):
-        kind = kinds.add_parser(name, help=what.partition(".")[0].lower(), description=what)
-        kind.add_argument(
-            "--partition", metavar="TOPIC-INDEX", action="append", default=[], help="only this one; may be repeated"
-        )
-        kind.set_defaults(run_log=run_it)
-        if name == "check":
-            kind.add_argument("path", metavar="DIR", type=Path, help=_WHERE)
-            continue
-        kind.add_argument("paths", metavar="PATH", type=Path, nargs="+", help=f"{_WHERE}; of files also others")
-        kind.add_argument(
-            "--records", action="store_true", help="below each batch its records: time, key, value, headers"
-        )
-        kind.add_argument("--from", metavar="OFFSET", dest="start", type=int, default=0, help="the first offset")
-        kind.add_argument(
-            "--limit", metavar="N", type=int, help="so many batches, or records with --records, of each PATH"
-        )
-
+from kgateway.broker.log.data_folder.folder_lock import holder
+from kgateway.broker.log.files.local_disk import ReadOnlyDisk
+from kgateway.broker.log.inspection.dump import DumpRequest, NothingToDump, dump, dump_partition, segments
+from kgateway.broker.log.inspection.findings import Tally
+from kgateway.broker.log.inspection.log_check import NothingToCheck, check_log
+from kgateway.cli.common.errors import FAILED, MISTAKE, CommandError
+from kgateway.cli.common.output import WIDTH, counted, cut, size
+from kgateway.cli.common.parser import Command
+from kgateway.cli.common.progress import Progress
+from kgateway.observe.printable import printable
 
 _WHERE = "a data folder, the folder of a partition, or a .log file"
-_CHECK = (
-    "Check the files of a log. It changes nothing, and may run beside the gateway. Each line says where something is "
-    "wrong, what, and what to do. Exit code 0: nothing is wrong; 1: something is; 2: it cannot be read."
-)
-_DUMP = (
-    "Show the batches of a log. It changes nothing, and may run beside the gateway. PATH may also be an index, a "
-    "snapshot or a leader epoch file. Times are UTC."
-)
 
 
-def run(options: Namespace) -> Iterator[str]:
+def _add_partition(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--partition", metavar="TOPIC-INDEX", action="append", default=[], help="only this one; may be repeated"
+    )
+
+
+def _add_check(parser: ArgumentParser) -> None:
+    _add_partition(parser)
+    parser.add_argument("path", metavar="DIR", type=Path, help=_WHERE)
+
+
+def _add_dump(parser: ArgumentParser) -> None:
+    _add_partition(parser)
+    parser.add_argument("paths", metavar="PATH", type=Path, nargs="+", help=f"{_WHERE}; of files also others")
+    parser.add_argument(
+        "--records", action="store_true", help="below each batch its records: time, key, value, headers"
+    )
+    parser.add_argument("--from", metavar="OFFSET", dest="start", type=int, default=0, help="the first offset")
+    parser.add_argument(
+        "--limit", metavar="N", type=int, help="so many batches, or records with --records, of each PATH"
+    )
+
+
+def _readable(run: Callable[[Namespace], Iterable[str]]) -> Callable[[Namespace], Iterator[str]]:
     """
-    The lines, as they are found.
+    Report what cannot be read in a line, with exit code 2.
     """
-    try:
-        yield from map(printable, options.run_log(options))
-    except (NothingToCheck, NothingToDump) as error:
-        _end(options, str(error))
-    except OSError as error:
-        _end(options, f"{error.filename} cannot be read: {error.strerror}")
 
+    def lines(options: Namespace) -> Iterator[str]:
+        try:
+            yield from map(printable, run(options))
+        except (NothingToCheck, NothingToDump) as error:
+            raise CommandError(str(error), MISTAKE) from error
+        except OSError as error:
+            raise CommandError(f"{error.filename} cannot be read: {error.strerror}", MISTAKE) from error
 
-def _end(options: Namespace, reason: str) -> None:
-    print(f"kgateway log {options.kind}: {printable(reason)}", file=sys.stderr)
-    raise SystemExit(_UNREADABLE)
+    return lines
 
 
 def _check(options: Namespace) -> Iterator[str]:
     began = time.monotonic()
     user = holder(options.path)
-    survey, steps = check(options.path, ReadingDisk(), holder=user, only=options.partition)
+    survey, steps = check_log(options.path, ReadOnlyDisk(), holder=user, only=options.partition)
     if user:
         yield f"{options.path} is in use by {user}: what it is just writing may look unfinished, and is not counted"
-    bar, faults = Bar(), 0
-    for found in steps:
-        if found is None:
-            bar.show(survey.tally.bytes, survey.tally.bytes_in_all, time.monotonic() - began)
-        else:
-            bar.clear()
-            faults += found.is_fault
-            yield str(found) if found.is_fault else f"(no fault) {found}"
-    bar.clear()
+    faults = 0
+    with Progress() as progress:
+        for found in steps:
+            if found is None:
+                progress.show(survey.tally.bytes, survey.tally.bytes_in_all)
+            else:
+                progress.clear()
+                faults += found.is_fault
+                yield str(found) if found.is_fault else f"(no fault) {found}"
     yield _summary(survey.tally, time.monotonic() - began, faults)
     if faults:
-        raise SystemExit(_FOUND)
+        raise SystemExit(FAILED)
 
 
 def _summary(tally: Tally, seconds: float, faults: int) -> str:
-    found = "nothing is wrong" if not faults else f"{faults} finding{'' if faults == 1 else 's'}"
-    counted = f"{tally.files:,} files, {tally.batches:,} batches, {tally.records:,} records by their headers"
-    return f"{counted}, {size(tally.bytes)} in {seconds:.1f} s: {found}"
+    found = counted(faults, "finding") if faults else "nothing is wrong"
+    what = f"{tally.files:,} files, {tally.batches:,} batches, {tally.records:,} records by their headers"
+    return f"{what}, {size(tally.bytes)} in {seconds:.1f} s: {found}"
 
 
 def _dump(options: Namespace) -> Iterator[str]:
     limit = {} if options.limit is None else {"limit": options.limit}
-    wanted, disk = Wanted(options.records, options.start, **limit), ReadingDisk()
+    wanted, disk = DumpRequest(options.records, options.start, **limit), ReadOnlyDisk()
     width = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
     for path in options.paths:
         for line in _shown(path, disk, options.partition, wanted):
-            shown = printable(line)
-            yield shown if len(shown) <= width else shown[: width - 1] + "…"
+            yield cut(line, width)
 
 
-def _shown(path: Path, disk: ReadingDisk, only: list[str], wanted: Wanted) -> Iterator[str]:
+def _shown(path: Path, disk: ReadOnlyDisk, only: list[str], wanted: DumpRequest) -> Iterator[str]:
     """
     The file that is named, or what is in the folder.
     """
@@ -123,3 +112,7 @@ def _shown(path: Path, disk: ReadingDisk, only: list[str], wanted: Wanted) -> It
     if not folders:
         raise NothingToDump(f"{path} has no log{' of ' + ', '.join(only) if only else ''}")
     return chain.from_iterable(dump_partition(folder, disk, wanted) for folder in folders)
+
+
+CHECK = Command(_add_check, _readable(_check))
+DUMP = Command(_add_dump, _readable(_dump))

@@ -4,22 +4,20 @@
 
 from argparse import ArgumentParser, Namespace
 
-from kgateway.cli.control import add_socket, answer
+from kgateway.cli.common.control_socket import add_socket, answer
+from kgateway.cli.common.parser import Command
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """
-    What can be asked for.
-    """
+def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "level", metavar="LEVEL", nargs="?", help="debug, info, warn, error or critical; else it is shown"
     )
     add_socket(parser)
 
 
-def run(options: Namespace) -> str:
-    """
-    The level, and what it was before it was set.
-    """
+def _run(options: Namespace) -> list[str]:
     result = answer(options, "loglevel", {"level": options.level})
-    return result["level"] if options.level is None else f"{result['level']} (it was {result['before']})"
+    return [result["level"] if options.level is None else f"{result['level']} (it was {result['before']})"]
+
+
+LOGLEVEL = Command(_add_arguments, _run)

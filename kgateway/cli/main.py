@@ -1,70 +1,76 @@
 """
-The `kgateway` command and its subcommands.
-
-A subcommand's modules are imported when it is called for, so that each one starts as fast as it can.
+The `kgateway` command.
 """
 
-import argparse
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from importlib import import_module
+from collections.abc import Iterable, Iterator, Sequence
 
 from kgateway import __version__
-from kgateway.cli.parsing import Parser
-from kgateway.cli.standard import Unwritable, give_up_stdout, stand_in, writing
+from kgateway.cli.commands import COMMANDS, add_commands, name_of
+from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable
+from kgateway.cli.common.parser import Parser
+from kgateway.cli.common.stdio import give_up_stdout, open_missing_files, writing
+from kgateway.observe.printable import printable
 
-_WHAT = f"kgateway {__version__}: a Kafka-protocol server in Python on Twisted."
+_WHAT = "a Kafka-protocol server in Python on Twisted."
 
-# Those with a page to print have it in a module of their name, `as_text` and `as_markdown`; the others have
-# `add_arguments` and `run` there, which gives a text or line after line. `serve` is twistd.
-_PAGES = {
-    "options": "what can be set when a gateway starts",
-    "topic-configs": "which configs topics have, and what each does here",
-    "apis": "the Kafka APIs and versions that the wire codec knows",
-}
-_QUESTIONS = {
-    "clients": "who is connected to a running gateway, and what is done for them",
-    "why": "what clients of a running gateway were refused, and why",
-    "plugins": "which handler serves each API in a running gateway",
-    "loglevel": "show or set how much a running gateway logs",
-    "profile": "where a running gateway spends its time",
-}
-_CLUSTERS = {"seaweedmq": "a SeaweedMQ cluster, and a throw-away one to try things out on"}
-_SERVERS = {
-    "topics": "topics of any Kafka server: list, describe, create, widen, delete",
-    "configs": "configs of topics, brokers and groups of any Kafka server",
-    "produce": "send records to a topic of any Kafka server, from lines, files or JSON",
-    "consume": "print the records of topics of any Kafka server",
-    "groups": "consumer groups of any Kafka server: their members, lag and offsets",
-    "transactions": "transactions of any Kafka server: which are open, and where; ends them",
-}
-_FILES = {"log": "check or show the files in which records are kept"}
-_JOBS = {"spark": "jobs of Spark on topics of any Kafka server: archives, queries, reports"}
-_SERVE = {"serve": "run a gateway in the foreground: `twistd -n kgateway`, with its options"}
-_COMMANDS = _SERVE | _QUESTIONS | _SERVERS | _FILES | _JOBS | _CLUSTERS | _PAGES
+# Packages that are imported only where a command needs them, and the extra that brings each.
+_EXTRAS = dict.fromkeys(("pyspark", "pyarrow", "numpy", "pandas", "fastavro"), "spark")
+_EXTRAS |= dict.fromkeys(("h2", "google", "OpenSSL", "service_identity"), "seaweedmq")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
-    Run a subcommand; without one, say what there is.
+    Run a command; without one, list them.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["serve"]:
         return _serve(given[1:])
-    stand_in()
-    options = _parser(given).parse_args(given)
+    open_missing_files()
     try:
-        _print(_lines(options))
+        _print(lines_of(given))
     except BrokenPipeError:  # the reader, `head` say, has seen enough
         give_up_stdout()
     except Unwritable as error:
         give_up_stdout()
-        print(f"kgateway{f' {options.command}' if options.command else ''}: {error}", file=sys.stderr)
-        return 1
+        print(f"{' '.join(['kgateway', *given[:1]])}: {error}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     return 0
+
+
+def lines_of(given: Sequence[str]) -> Iterator[str]:
+    """
+    Run a command, and give its output line by line. Where it fails the reason is printed, and the program ends.
+    """
+    try:
+        options = parser(given).parse_args(given)
+        if options.command is None:
+            yield from _overview()
+            return
+        yield from options.run(options)
+    except CommandError as error:
+        print(printable(f"{name_of(given)}: {error}"), file=sys.stderr)
+        raise SystemExit(error.code) from error
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        brings = f"`pip install kgateway[{extra}]` brings it"
+        print(f"{name_of(given)}: {error.name} is not installed; {brings}", file=sys.stderr)
+        raise SystemExit(MISTAKE) from error
+
+
+def parser(given: Sequence[str] | None) -> Parser:
+    """
+    The parser with the arguments of the given command, or of all commands.
+    """
+    made = Parser(prog="kgateway", description=f"A{_WHAT[1:]}")
+    made.add_argument("--version", action="version", version=f"kgateway {__version__}")
+    add_commands(made.add_subparsers(dest="command", metavar="COMMAND"), COMMANDS, given)
+    return made
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -81,10 +87,10 @@ def _serve(options: Sequence[str]) -> int:
 
     try:
         if not {"--help", "--version"} & set(options):
-            read_settings(options, os.environ)  # twistd would tell of a mistake below a page of help
+            read_settings(options, os.environ)  # twistd would print a mistake below a page of help
     except SettingsError as mistake:
         print(f"kgateway serve: {mistake}", file=sys.stderr)
-        return 2
+        return MISTAKE
     from twisted.scripts.twistd import run
 
     # Without a pid file two may run in one folder, and the data folder has a lock of its own.
@@ -93,32 +99,6 @@ def _serve(options: Sequence[str]) -> int:
     return 0
 
 
-def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    parser = Parser(prog="kgateway", description="A Kafka-protocol server in Python on Twisted.")
-    parser.add_argument("--version", action="version", version=f"kgateway {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, purpose in _COMMANDS.items():
-        command = commands.add_parser(name, help=purpose, description=purpose)
-        if name in _PAGES:
-            command.add_argument("--markdown", action="store_true", help="print the page of the documentation")
-        elif given[:1] == [name]:
-            import_module(f"kgateway.cli.{name}").add_arguments(command)
-    return parser
-
-
-def _lines(options: argparse.Namespace) -> Iterable[str]:
-    """
-    What there is to print; of a long work each line when it is known.
-    """
-    if options.command is None:
-        return [_overview()]
-    module = import_module(f"kgateway.cli.{options.command.replace('-', '_')}")
-    if options.command in _PAGES:
-        return [module.as_markdown() if options.markdown else module.as_text()]
-    told: str | Iterable[str] = module.run(options)
-    return [told] if isinstance(told, str) else told
-
-
-def _overview() -> str:
-    commands = [f"  kgateway {name:<13} {purpose}" for name, purpose in _COMMANDS.items()]
-    return "\n".join([_WHAT, "", *commands, "", "`kgateway COMMAND --help` says more."])
+def _overview() -> list[str]:
+    commands = [f"  kgateway {name:<13} {entry.purpose}" for name, entry in COMMANDS.items()]
+    return [f"kgateway {__version__}: {_WHAT}", "", *commands, "", "`kgateway COMMAND --help` says more."]

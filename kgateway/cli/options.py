@@ -1,8 +1,9 @@
 """
-The settings of the server as people read them, written from their table.
+`kgateway options`: the settings of the server, written from their table.
 """
 
-from kgateway.config.settings import OPTIONS
+from kgateway.cli.common.parser import page
+from kgateway.config.settings import OPTIONS as SETTINGS
 from kgateway.config.sources import Option
 
 _PAGE = """# Configuration
@@ -75,18 +76,17 @@ Kafka's name is that of the broker config that means the same.
 
 
 def as_text() -> str:
-    """
-    The options and their defaults for a terminal.
-    """
-    return "\n".join(f"{f'{row.flag} {row.kind.metavar}':<44} {row.shown_default}".rstrip() for row in OPTIONS.values())
+    return "\n".join(
+        f"{f'{row.flag} {row.kind.metavar}':<44} {row.shown_default}".rstrip() for row in SETTINGS.values()
+    )
 
 
 def as_markdown() -> str:
-    """
-    The page for the documentation.
-    """
     lines = ["| Setting | Default | What it is | What is allowed | Kafka's name |", "|---|---|---|---|---|"]
-    return _PAGE + "\n".join([*lines, *map(_line, OPTIONS.values())])
+    return _PAGE + "\n".join([*lines, *map(_line, SETTINGS.values())])
+
+
+OPTIONS = page(as_text, as_markdown)
 
 
 def _line(row: Option) -> str:

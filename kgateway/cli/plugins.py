@@ -3,44 +3,44 @@
 """
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from typing import Any
 
-from kgateway.cli.control import WIDTH, add_json, add_socket, answer, as_json, table
-from kgateway.observe.plain import printable
+from kgateway.cli.common.control_socket import add_socket, answer
+from kgateway.cli.common.output import WIDTH, Column, as_json, table
+from kgateway.cli.common.parser import Command
+from kgateway.cli.common.values import add_json
+from kgateway.observe.printable import printable
 
-_HEADINGS = ("KEY", "API", "VERSIONS", "HANDLER", "FROM", "PRIORITY")
-_LIMITS = (5, 28, 8, 38, 22, 8)
+_COLUMNS = (
+    Column("KEY", 5),
+    Column("API", 28),
+    Column("VERSIONS", 8),
+    Column("HANDLER", 38),
+    Column("FROM", 22),
+    Column("PRIORITY", 8),
+)
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """
-    What can be asked for.
-    """
+def _add_arguments(parser: ArgumentParser) -> None:
     add_json(parser)
     add_socket(parser)
 
 
-def run(options: Namespace) -> str:
-    """
-    The answer, by key.
-    """
+def _run(options: Namespace) -> Iterator[str]:
     result = answer(options, "plugins", {})
-    return as_json(result) if options.json else _text(result["plugins"])
+    if options.json:
+        yield as_json(result)
+        return
+    plugins = result["plugins"]
+    heading, *lines = table(_COLUMNS, [[plugin[column.heading.lower()] for column in _COLUMNS] for plugin in plugins])
+    yield heading
+    for line, plugin in zip(lines, plugins, strict=True):
+        yield line
+        yield from (printable(f"       inside {_filter(row)}")[:WIDTH] for row in plugin["filters"])
 
 
-def _text(plugins: list[dict[str, Any]]) -> str:
-    heading, *lines = table(_HEADINGS, _LIMITS, [_row(plugin) for plugin in plugins])
-    told = [line for row, plugin in zip(lines, plugins, strict=True) for line in [row, *_filters(plugin)]]
-    return "\n".join([heading, *told])
-
-
-def _row(plugin: dict[str, Any]) -> tuple[str, ...]:
-    names = ("key", "api", "versions", "handler", "from", "priority")
-    return tuple(str(plugin[name]) for name in names)
-
-
-def _filters(plugin: dict[str, Any]) -> list[str]:
-    return [printable(f"       inside {_filter(row)}")[:WIDTH] for row in plugin["filters"]]
+PLUGINS = Command(_add_arguments, _run)
 
 
 def _filter(row: dict[str, Any]) -> str:

@@ -4,41 +4,46 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from typing import Any, TextIO
+from collections.abc import Callable, Iterator
+from typing import TextIO
 
-from kgateway.cli.control import add_json, add_socket, answer, as_json, table
+from kgateway.cli.common.control_socket import add_socket, answer
+from kgateway.cli.common.output import Column, as_json, table
+from kgateway.cli.common.parser import Command
+from kgateway.cli.common.values import add_json
 
-_HEADINGS = ("   OWN s", " TOTAL s", "    CALLS", "FUNCTION")
-_LIMITS = (8, 8, 9, 89)
+_COLUMNS = (Column("   OWN s", 8), Column(" TOTAL s", 8), Column("    CALLS", 9), Column("FUNCTION", 89))
 _PATIENCE_S = 30  # beyond the time of the profile: the gateway may be busy
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """
-    What can be asked for.
-    """
+def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--seconds", metavar="N", type=float, default=10.0, help="for how long, 10 if not given")
     add_json(parser)
     add_socket(parser)
 
 
-def run(options: Namespace) -> str:
-    """
-    The answer, the most expensive function first.
-    """
+def _run(options: Namespace) -> Iterator[str]:
     seconds = options.seconds
     show = countdown(seconds, sys.stderr)
     try:
         result = answer(options, "profile", {"seconds": seconds}, patience_s=seconds + _PATIENCE_S, waiting=show)
     finally:
         show(seconds)
-    return as_json(result) if options.json else _text(result)
+    if options.json:
+        yield as_json(result)
+        return
+    share = result["waiting_s"] / result["seconds"] if result["seconds"] else 0
+    yield f"{result['seconds']:.1f} s, of which the reactor waited {share:.0%} for something to do"
+    yield ""
+    yield from table(_COLUMNS, [_row(**row) for row in result["rows"]])
+
+
+PROFILE = Command(_add_arguments, _run)
 
 
 def countdown(seconds: float, terminal: TextIO) -> Callable[[float], None]:
     """
-    Shows on a terminal how long it takes yet, and nothing more when the time is over.
+    Shows on a terminal how many seconds are left; it clears the line when the time is over.
     """
 
     def show(elapsed_s: float) -> None:
@@ -49,11 +54,5 @@ def countdown(seconds: float, terminal: TextIO) -> Callable[[float], None]:
     return show if terminal.isatty() else lambda elapsed_s: None
 
 
-def _text(result: dict[str, Any]) -> str:
-    share = result["waiting_s"] / result["seconds"] if result["seconds"] else 0
-    summary = f"{result['seconds']:.1f} s, of which the reactor waited {share:.0%} for something to do"
-    return "\n".join([summary, "", *table(_HEADINGS, _LIMITS, [_row(row) for row in result["rows"]])])
-
-
-def _row(row: dict[str, Any]) -> tuple[str, ...]:
-    return f"{row['own_s']:8.3f}", f"{row['total_s']:8.3f}", f"{row['calls']:9}", row["function"]
+def _row(own_s: float, total_s: float, calls: int, function: str) -> tuple[str, ...]:
+    return f"{own_s:8.3f}", f"{total_s:8.3f}", f"{calls:9}", function

@@ -1,9 +1,10 @@
 """
-The configs of topics as people read them, written from their table.
+`kgateway topic-configs`: the configs of topics, written from their table.
 """
 
-from kgateway.cluster.config_rows import Row
-from kgateway.cluster.config_table import TOPIC_CONFIGS
+from kgateway.cli.common.parser import page
+from kgateway.cluster.config_rows import ConfigRow
+from kgateway.cluster.config_table import TOPIC_CONFIGS as TABLE
 
 _PAGE = """# Configs of topics
 
@@ -27,30 +28,25 @@ says, and compacts nothing; SeaweedMQ has files of its own ([seaweedmq.md](seawe
 
 
 def as_text() -> str:
-    """
-    The configs and their defaults for a terminal; those without effect are marked.
-    """
-    return "\n".join(f"{row.name:<40} {row.default}{' (no effect)' * bool(row.without_effect)}" for row in _rows())
+    return "\n".join(
+        f"{row.name:<40} {row.default}{' (no effect)' * bool(row.without_effect)}" for row in TABLE.values()
+    )
 
 
 def as_markdown() -> str:
-    """
-    The page for the documentation.
-    """
     lines = ["| Config | Default | What it is | The broker's behind it | Effect |", "|---|---|---|---|---|"]
-    return _PAGE + "\n".join([*lines, *map(_line, _rows())])
+    return _PAGE + "\n".join([*lines, *map(_line, TABLE.values())])
 
 
-def _rows() -> list[Row]:
-    return list(TOPIC_CONFIGS.values())
+TOPIC_CONFIGS = page(as_text, as_markdown)
 
 
-def _line(row: Row) -> str:
+def _line(row: ConfigRow) -> str:
     cells = [f"`{row.name}`", f"`{row.default}`" if row.default else "none", row.meaning]
     return f"| {' | '.join([*cells, f'`{row.synonym}`' if row.synonym else 'none', _effect(row)])} |"
 
 
-def _effect(row: Row) -> str:
+def _effect(row: ConfigRow) -> str:
     if row.only:
         return f"none: {row.without_effect}; only `{row.only}` is taken"
     if row.without_effect:

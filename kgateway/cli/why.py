@@ -3,21 +3,22 @@
 """
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
-from kgateway.cli.control import WIDTH, add_json, add_socket, answer, as_json, clock, table
-from kgateway.observe.plain import printable
+from kgateway.cli.common.control_socket import add_socket, answer
+from kgateway.cli.common.output import WIDTH, Column, as_json, table
+from kgateway.cli.common.parser import Command
+from kgateway.cli.common.times import clock
+from kgateway.cli.common.values import add_json
+from kgateway.observe.printable import printable
 
-_HEADINGS = ("TIME", "TIMES", "CLIENT", "REQUEST", "OUTCOME")
-_LIMITS = (8, 7, 28, 30, 39)
+_COLUMNS = (Column("TIME", 8), Column("TIMES", 7), Column("CLIENT", 28), Column("REQUEST", 30), Column("OUTCOME", 39))
 _INDENT = " " * 10  # below the second column
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """
-    What can be asked for.
-    """
+def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--client", metavar="GLOB", help="only clients whose id or host fits, such as 'checkout-*'")
     parser.add_argument("--api", metavar="NAME", help="only this API, such as Fetch")
     parser.add_argument("--code", metavar="NAME", help="only this error code, or failed, malformed, closed")
@@ -26,23 +27,24 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_socket(parser)
 
 
-def run(options: Namespace) -> str:
-    """
-    The answer, newest last.
-    """
+def _run(options: Namespace) -> Iterator[str]:
     asked = {name: getattr(options, name) for name in ("client", "api", "code", "limit")}
     result = answer(options, "why", asked)
-    return as_json(result) if options.json else _text(result)
+    if options.json:
+        yield as_json(result)
+    elif not result["remembered"]:
+        yield "no client was refused since the gateway started"
+    elif not result["reasons"]:
+        yield f"none of the {result['remembered']} reasons that are remembered fits"
+    else:
+        heading, *lines = table(_COLUMNS, [_row(reason) for reason in result["reasons"]])
+        yield heading
+        for line, reason in zip(lines, result["reasons"], strict=True):
+            yield line
+            yield from _story(reason)
 
 
-def _text(result: dict[str, Any]) -> str:
-    if not result["remembered"]:
-        return "no client was refused since the gateway started"
-    if not result["reasons"]:
-        return f"none of the {result['remembered']} reasons that are remembered fits"
-    heading, *lines = table(_HEADINGS, _LIMITS, [_row(reason) for reason in result["reasons"]])
-    told = [line for pair in zip(lines, map(_story, result["reasons"]), strict=True) for line in pair]
-    return "\n".join([heading, *told])
+WHY = Command(_add_arguments, _run)
 
 
 def _row(reason: dict[str, Any]) -> tuple[str, ...]:
@@ -55,8 +57,8 @@ def _row(reason: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _story(reason: dict[str, Any]) -> str:
+def _story(reason: dict[str, Any]) -> list[str]:
     about = f"{reason['subject']}: " if reason["subject"] else ""
     since = f" (first at {clock(reason['since_ms'])})" if reason["times"] > 1 else ""
     text = printable(f"{about}{reason['message']}{since}")
-    return "\n".join(wrap(text, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT))
+    return wrap(text, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT) or [""]

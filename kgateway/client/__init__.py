@@ -1,3 +1,3 @@
 """
-A Kafka client for command lines: it blocks, and tells in words what went wrong. No reactor here.
+A Kafka client that blocks, for commands and for Spark: it uses no reactor, and its errors are words for people.
 """

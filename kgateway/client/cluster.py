@@ -1,32 +1,32 @@
 """
-The servers of a cluster, each asked for what it alone knows.
+The servers of a cluster; each request is sent to a server that can answer it.
 
-Nothing of who coordinates or leads is remembered: who asks again, because something has moved, asks anew.
+Coordinators and leaders are not cached here: each attempt looks them up again.
 """
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
-from kgateway.client.address import Address
-from kgateway.client.connection import Connection, Unanswered
+from kgateway.client.backoff import retry
+from kgateway.client.connection import Address, Connection, Unanswered
 from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
+from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.uuids import Uuid
 
 T = TypeVar("T")
 
 _CODES = set(ErrorCode) - {ErrorCode.NONE}
-_PAUSE_S = 0.1
+NO_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID)
+_NO_SUCH_TOPIC = (*NO_TOPIC, ErrorCode.INVALID_TOPIC_EXCEPTION)
+SETTLING_S = 5.0  # not every server knows at once what has changed
 GROUP, TRANSACTION = 0, 1  # key types of FindCoordinator
 
 
 class Node(NamedTuple):
-    """
-    A server, and where it says it is.
-    """
-
     id: int
     address: Address
 
@@ -34,114 +34,97 @@ class Node(NamedTuple):
         return f"{self.id} at {self.address}"
 
 
+class Leader(NamedTuple):
+    """
+    The leader of a partition, its epoch, and the id of the topic, which changes when the topic is deleted and created
+    again. The id is all zeroes if the server is too old to have ids.
+    """
+
+    node: Node
+    epoch: int
+    topic_id: Uuid
+
+
 class Cluster:
     """
-    A cluster, by the addresses of some of its servers: the first that answers will do.
+    A cluster, reached by the first bootstrap server that answers. Connections are opened when they are needed.
     """
 
-    def __init__(self, bootstrap: Sequence[Address], patience_s: float) -> None:
+    def __init__(self, bootstrap: Sequence[Address], patience_s: float, answer_s: float | None = None) -> None:
         self._patience_s = patience_s
+        self._answer_s = patience_s if answer_s is None else answer_s  # the longest that one answer may take
         self._connections: dict[Address, Connection] = {}
-        self._known = list(bootstrap)  # of which one will answer again, when others have gone
-        self._bootstrap = self._first_of(bootstrap)
-
-    @classmethod
-    def reached(cls, bootstrap: Sequence[Address], patience_s: float) -> Self:
-        """
-        The cluster, as soon as one of these answers.
-        """
-        deadline = time.monotonic() + patience_s
-        while True:
-            try:
-                return cls(bootstrap, patience_s)
-            except Unanswered:
-                if time.monotonic() >= deadline:
-                    raise
-            time.sleep(_PAUSE_S)
+        self._bootstrap = bootstrap
+        self._any_server: Connection | None = None
+        self.cluster_id: str | None = None  # of the last metadata
 
     def nodes(self) -> list[Node]:
-        """
-        All servers.
-        """
-        brokers = self.metadata([]).brokers
-        return sorted(Node(broker.node_id, Address(broker.host, broker.port)) for broker in brokers)
+        return sorted(nodes_in(self.metadata([])).values())
 
     def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
         """
-        The servers, and these topics, or all; none is created.
+        The servers, and these topics or all of them. The request creates no topic.
         """
         asked = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
-        return self._bootstrap.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False), MetadataResponse)
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        metadata = self.any_server().ask(request, MetadataResponse)
+        self.cluster_id = metadata.cluster_id
+        return metadata
 
     def controller(self) -> Connection:
         """
-        The server that makes and changes topics; where none says so, the one that is asked passes it on.
+        The server that creates and changes topics. If the metadata names none, any server forwards the request.
         """
-        told = self.metadata([])
-        nodes = {broker.node_id: Node(broker.node_id, Address(broker.host, broker.port)) for broker in told.brokers}
-        found = nodes.get(told.controller_id)
-        return self.connection(found) if found else self._bootstrap
+        metadata = self.metadata([])
+        node = nodes_in(metadata).get(metadata.controller_id)
+        return self.connection(node) if node else self.any_server()
 
-    def anyone(self) -> Connection:
+    def any_server(self) -> Connection:
         """
-        A server, for what each of them knows.
+        A connection to a server, for requests that every server can answer.
         """
-        return self._bootstrap
+        if self._any_server is None:
+            self._any_server = self._first_of(self._bootstrap)
+        return self._any_server
 
     def connection(self, node: Node) -> Connection:
-        """
-        The one to this server.
-        """
         try:
             return self._connection(node.address)
         except Unanswered as error:
-            told = f"{self._bootstrap.address} says that server {node.id} is at {node.address}"
-            raise Unanswered(f"{error}; {told}: is that an address which can be reached from here?") from error
+            advertised = f"{self.any_server().address} says that server {node.id} is at {node.address}"
+            raise Unanswered(f"{error}; {advertised}: is that an address which can be reached from here?") from error
 
     def coordinator(self, key: str, kind: int = GROUP) -> Node:
-        """
-        Who looks after the group, or the transactional id.
-        """
         request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
-        answer = self._bootstrap.ask(request, FindCoordinatorResponse)
-        found = answer.coordinators[0] if answer.coordinators else answer  # before v4 it stands in the answer itself
+        answer = self.any_server().ask(request, FindCoordinatorResponse)
+        found = answer.coordinators[0] if answer.coordinators else answer  # before v4 the answer itself has the fields
         refuse(found.error_code, found.error_message)
         return Node(found.node_id, Address(found.host, found.port))
 
-    def settled(self, attempt: Callable[[], T]) -> T:
+    def retry(self, attempt: Callable[[], T], *, reconnect: bool = False) -> T:
         """
-        The outcome of an attempt, which is made again for as long as there is hope of a better one.
+        Repeat an attempt until it succeeds, fails for good, or patience ends. With `reconnect` it is repeated also
+        after a broken connection or if no server answered; the request must be safe to send twice.
         """
-        deadline = time.monotonic() + self._patience_s
-        while True:
-            try:
-                return attempt()
-            except KafkaError as error:
-                if not error.code.retriable or time.monotonic() >= deadline:
-                    raise
-            time.sleep(_PAUSE_S)
 
-    def kept_up(self, attempt: Callable[[], T]) -> T:
-        """
-        As `settled`, and through connections that break, which are made anew: for what may be asked twice.
-        """
-        deadline = time.monotonic() + self._patience_s
-        while True:
-            try:
-                return self.settled(attempt)
-            except Unanswered:
-                if time.monotonic() >= deadline:
-                    raise
-            time.sleep(_PAUSE_S)
-            self._reconnect(deadline)
+        def patience_s(error: Exception) -> float:
+            if isinstance(error, KafkaError) and error.code.retriable:
+                return min(SETTLING_S, self._patience_s) if error.code in NO_TOPIC else self._patience_s
+            if isinstance(error, Unanswered):
+                self.close()
+                return self._patience_s if reconnect else 0
+            return 0
+
+        return retry(attempt, patience_s)
 
     def close(self) -> None:
         """
-        End all connections.
+        Close all connections; later requests open new ones.
         """
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
+        self._any_server = None
 
     def __enter__(self) -> Self:
         return self
@@ -150,17 +133,6 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def _reconnect(self, deadline: float) -> None:
-        self.close()
-        while True:
-            try:
-                self._bootstrap = self._first_of(self._known)
-                return
-            except Unanswered:
-                if time.monotonic() >= deadline:
-                    raise
-            time.sleep(_PAUSE_S)
 
     def _first_of(self, addresses: Sequence[Address]) -> Connection:
         problems = []
@@ -173,15 +145,76 @@ class Cluster:
 
     def _connection(self, address: Address) -> Connection:
         if address not in self._connections:
-            self._connections[address] = Connection(address, self._patience_s)
+            self._connections[address] = Connection(address, self._answer_s)
         return self._connections[address]
+
+
+def nodes_in(metadata: MetadataResponse) -> dict[int, Node]:
+    return {one.node_id: Node(one.node_id, Address(one.host, one.port)) for one in metadata.brokers}
 
 
 def refuse(code: int, message: str | None = None) -> None:
     """
-    Raise what an error code says, unless it is that all went well.
+    Raise the error of a code, if it is one.
     """
     if code in _CODES:
         raise KafkaError(ErrorCode(code), message)
     if code != ErrorCode.NONE:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"error {code}, which is not known here")
+
+
+def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, Leader]:
+    """
+    The leaders of all partitions of the topics that exist; KafkaError if a partition has none at the moment.
+    """
+    found = _leaders_in(cluster.metadata(topics))
+    return {one: _present(one, leader) for one, leader in found.items()}
+
+
+def leaders_of_all(cluster: Cluster, wanted: Collection[TopicPartition]) -> dict[TopicPartition, Leader]:
+    """
+    The leaders of these partitions; KafkaError if one has none at the moment, or does not exist.
+    """
+    found = _leaders_in(cluster.metadata(sorted({one.topic for one in wanted})))
+    missing = sorted(set(wanted) - found.keys())
+    if missing:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {missing[0]}")
+    return {one: _present(one, found[one]) for one in wanted}
+
+
+def _leaders_in(metadata: MetadataResponse) -> dict[TopicPartition, Leader | None]:
+    nodes, leaders = nodes_in(metadata), dict[TopicPartition, Leader | None]()
+    for topic in metadata.topics:
+        if topic.error_code in _NO_SUCH_TOPIC:
+            continue
+        refuse(topic.error_code)
+        for one in topic.partitions:
+            node = nodes.get(one.leader_id)
+            partition = TopicPartition(topic.name or "", one.partition_index)
+            leaders[partition] = Leader(node, one.leader_epoch, topic.topic_id) if node else None
+    return leaders
+
+
+def _present(partition: TopicPartition, leader: Leader | None) -> Leader:
+    if leader is None:
+        raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader at the moment")
+    return leader
+
+
+def partitions_of(cluster: Cluster, topics: Iterable[str]) -> dict[str, list[TopicPartition]]:
+    leaders = leaders_of(cluster, topics)
+    return {name: sorted(partitions) for name, partitions in by_topic(leaders).items()}
+
+
+def by_node(leaders: Mapping[TopicPartition, Node]) -> dict[Node, list[TopicPartition]]:
+    led: defaultdict[Node, list[TopicPartition]] = defaultdict(list)
+    for partition, node in leaders.items():
+        led[node].append(partition)
+    return led
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
+    topics: defaultdict[str, list[TopicPartition]] = defaultdict(list)
+    for partition in partitions:
+        topics[partition.topic].append(partition)
+    return topics

@@ -27,11 +27,7 @@ _SOURCES = {
 _DEFAULT = 5
 
 
-class Change(IntEnum):
-    """
-    What is done to a config.
-    """
-
+class AlterOperation(IntEnum):
     SET = 0
     UNSET = 1
     APPEND = 2
@@ -39,11 +35,7 @@ class Change(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
-    """
-    What has configs.
-    """
-
+class ConfigResource:
     kind: str
     name: str
 
@@ -52,9 +44,9 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ConfigEntry:
     """
-    A config; the value of a secret is not told.
+    A config. Servers do not send the values of secrets.
     """
 
     name: str
@@ -67,17 +59,15 @@ class Config:
 
     @property
     def is_set(self) -> bool:
-        """
-        Whether somebody has set it.
-        """
         return self.source != _SOURCES[_DEFAULT]
 
 
-def described(
-    cluster: Cluster, resources: Sequence[Resource], names: Iterable[str] | None = None, documented: bool = False
-) -> dict[Resource, list[Config]]:
+def describe_configs(
+    cluster: Cluster, resources: Sequence[ConfigResource], names: Iterable[str] | None = None, documented: bool = False
+) -> dict[ConfigResource, list[ConfigEntry]]:
     """
-    The configs of each, by name; all of them, or those that are named. Brokers are asked one at a time.
+    The configs of each resource, sorted by name: all, or only the named ones. All resources of one call must have the
+    same server, because a broker is asked for its own configs.
     """
     keys = None if names is None else [*names]
     kind = DescribeConfigsRequest.Resource
@@ -85,34 +75,34 @@ def described(
     request = DescribeConfigsRequest(resources=asked, include_synonyms=True, include_documentation=documented)
     answer = _responsible(cluster, resources[0]).ask(request, DescribeConfigsResponse) if resources else None
     kinds = {number: kind for kind, number in KINDS.items()}
-    told: dict[Resource, list[Config]] = {}
+    found: dict[ConfigResource, list[ConfigEntry]] = {}
     for result in answer.results if answer else []:
         refuse(result.error_code, result.error_message)
-        resource = Resource(kinds[result.resource_type], result.resource_name)
-        told[resource] = sorted(map(_config, result.configs), key=lambda config: config.name)
-    return told
+        resource = ConfigResource(kinds[result.resource_type], result.resource_name)
+        found[resource] = sorted(map(_config, result.configs), key=lambda config: config.name)
+    return found
 
 
-def alter(
-    cluster: Cluster, resource: Resource, change: Change, values: Mapping[str, str | None], dry_run: bool
+def alter_configs(
+    cluster: Cluster, resource: ConfigResource, change: AlterOperation, values: Mapping[str, str | None], dry_run: bool
 ) -> None:
     """
-    Change some configs of one: all of them or, where one is refused, none. A dry run only asks whether it can be done.
+    Change configs of one resource; if one is refused, none changes. A dry run only validates.
     """
     kind = IncrementalAlterConfigsRequest.Resource
     configs = [kind.Config(name=name, config_operation=change, value=value) for name, value in values.items()]
     asked = kind(resource_type=KINDS[resource.kind], resource_name=resource.name, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=[asked], validate_only=dry_run)
-    [told] = _responsible(cluster, resource).ask(request, IncrementalAlterConfigsResponse).responses
-    refuse(told.error_code, told.error_message)
+    [found] = _responsible(cluster, resource).ask(request, IncrementalAlterConfigsResponse).responses
+    refuse(found.error_code, found.error_message)
 
 
-def _responsible(cluster: Cluster, resource: Resource) -> Connection:
+def _responsible(cluster: Cluster, resource: ConfigResource) -> Connection:
     """
-    A broker is asked itself; of the others any server knows.
+    A broker has to be asked for its own configs; any server knows the others.
     """
     if resource.kind != _BROKER:
-        return cluster.anyone()
+        return cluster.any_server()
     nodes = {str(node.id): node for node in cluster.nodes()}
     if resource.name not in nodes:
         known = ", ".join(nodes)
@@ -120,16 +110,16 @@ def _responsible(cluster: Cluster, resource: Resource) -> Connection:
     return cluster.connection(nodes[resource.name])
 
 
-def _config(told: DescribeConfigsResponse.Result.Config) -> Config:
-    defaults = [synonym.value for synonym in told.synonyms if synonym.source == _DEFAULT]
-    is_default = told.is_default or told.config_source == _DEFAULT
-    source = _SOURCES[_DEFAULT] if is_default else _SOURCES.get(told.config_source, "set")
-    return Config(
-        told.name,
-        told.value,
+def _config(found: DescribeConfigsResponse.Result.Config) -> ConfigEntry:
+    defaults = [synonym.value for synonym in found.synonyms if synonym.source == _DEFAULT]
+    is_default = found.is_default or found.config_source == _DEFAULT
+    source = _SOURCES[_DEFAULT] if is_default else _SOURCES.get(found.config_source, "set")
+    return ConfigEntry(
+        found.name,
+        found.value,
         source,
-        defaults[0] if defaults else (told.value if is_default else None),
-        told.read_only,
-        told.is_sensitive,
-        told.documentation,
+        defaults[0] if defaults else (found.value if is_default else None),
+        found.read_only,
+        found.is_sensitive,
+        found.documentation,
     )

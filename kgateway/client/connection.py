@@ -1,51 +1,65 @@
 """
-A connection to a server, which asks one thing after the other.
+A connection to a server, with one request at a time.
 
-The first question is ApiVersions. From then on each request goes in the newest version that both sides know.
+The first request is ApiVersions. Each later request uses the newest version that both sides know.
 """
 
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from kgateway import __version__
-from kgateway.client.address import Address
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgateway.wire.codec import decode, decoder
-from kgateway.wire.errors import ErrorCode
+from kgateway.wire.errors import ErrorCode, Malformed
 from kgateway.wire.frames import Framer
 from kgateway.wire.headers import ResponseHeader, request_frame, response_header_version
-from kgateway.wire.malformed import Malformed
 from kgateway.wire.schema import Message
 
+_PORT_MAX = 65_535
 R = TypeVar("R", bound=Message)
-
 CLIENT_ID = "kgateway-command"
 _CHUNK_BYTES = 256 * 1024
 _OLDEST = 0
 _TOO_NEW = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 
 
+class Address(NamedTuple):
+    """
+    HOST:PORT; an IPv6 address has brackets.
+    """
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        host, colon, port = text.strip().rpartition(":")
+        is_bare_v6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
+        if not colon or not host or is_bare_v6 or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
+            raise ValueError(f"{text!r} is no HOST:PORT")
+        return cls(host.removeprefix("[").removesuffix("]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
 class Unanswered(Exception):
     """
-    The server cannot be asked, or has not answered; in words for the operator.
+    The server cannot be reached or has not answered; the message is for the operator.
     """
 
 
 class Connection:
-    """
-    One connection; it is made at once.
-    """
-
     def __init__(self, address: Address, patience_s: float) -> None:
         self.address = address
         self._patience_s = patience_s
         self._correlation_id = 0
         self._framer = Framer()
         self._offered: dict[int | None, range] = {}
-        with self._telling("a connection"):
+        with self._raising_unanswered("a connection"):
             self._socket = socket.create_connection(address, patience_s)
         try:
             self._offered = self._versions_offered()
@@ -54,35 +68,28 @@ class Connection:
             raise
 
     def serves(self, request: type[Message]) -> bool:
-        """
-        Whether there is a version of the request that both sides know.
-        """
         return bool(self._common(request))
 
     def ask(self, request: Message, response: type[R], newest: int | None = None, patience_s: float | None = None) -> R:
         """
-        The answer to a request; in no newer version than this, where one is named. Some are slow to come, and waited
-        for with more patience.
+        Send a request and return the answer. `newest` limits the version; `patience_s` is for slow requests.
         """
         version = self._version(request, newest)
         return self._read(self._exchange(request, response, version, patience_s), response, version)
 
-    def tell(self, request: Message, newest: int | None = None) -> None:
+    def send_only(self, request: Message, newest: int | None = None) -> None:
         """
-        Send a request to which there is no answer.
+        Send a request that has no answer.
         """
         self._send(request, self._version(request, newest))
 
     def check(self) -> None:
         """
-        Find out whether the server has taken what it was told: where it has not, it ends the connection.
+        Raise Unanswered if the server has closed the connection, which is how it refuses a request that has no answer.
         """
         self._versions_offered()
 
     def close(self) -> None:
-        """
-        End it.
-        """
         self._socket.close()
 
     def _version(self, request: Message, newest: int | None) -> int:
@@ -99,7 +106,7 @@ class Connection:
         request = ApiVersionsRequest(client_software_name="kgateway", client_software_version=__version__)
         version = ApiVersionsRequest.__spec__.versions[-1]
         body = self._exchange(request, ApiVersionsResponse, version)
-        if body.startswith(_TOO_NEW):  # an older server says so in the oldest form
+        if body.startswith(_TOO_NEW):  # an older server answers in version 0
             version = _OLDEST
             body = self._exchange(request, ApiVersionsResponse, version)
         answer = self._read(body, ApiVersionsResponse, version)
@@ -108,11 +115,8 @@ class Connection:
     def _exchange(
         self, request: Message, response: type[Message], version: int, patience_s: float | None = None
     ) -> bytes:
-        """
-        The body of the answer.
-        """
         self._send(request, version)
-        with self._telling(f"an answer to {_name(request)}"):
+        with self._raising_unanswered(f"an answer to {_name(request)}"):
             frame = self._received(patience_s or self._patience_s)
             header, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
         if header.correlation_id != self._correlation_id:
@@ -122,18 +126,15 @@ class Connection:
     def _send(self, request: Message, version: int) -> None:
         self._correlation_id += 1
         asked = b"".join(request_frame(request, version, self._correlation_id, CLIENT_ID))
-        with self._telling(f"an answer to {_name(request)}"):
+        with self._raising_unanswered(f"an answer to {_name(request)}"):
             self._socket.settimeout(self._patience_s)
             self._socket.sendall(asked)
 
     def _read(self, body: bytes, response: type[R], version: int) -> R:
-        with self._telling(f"a {response.__spec__.name}"):
+        with self._raising_unanswered(f"a {response.__spec__.name}"):
             return decode(response, version, body)
 
     def _received(self, patience_s: float) -> bytes:
-        """
-        The next frame.
-        """
         deadline = time.monotonic() + patience_s
         while True:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -147,10 +148,7 @@ class Connection:
                 raise self._framer.failure
 
     @contextmanager
-    def _telling(self, wanted: str) -> Iterator[None]:
-        """
-        What goes wrong, in words.
-        """
+    def _raising_unanswered(self, wanted: str) -> Iterator[None]:
         try:
             yield
         except TimeoutError as error:
@@ -161,7 +159,7 @@ class Connection:
             problem = f"{self.address} closed the connection instead of {wanted}"
             advice = "" if self._offered else ": it may want TLS or a login, which this command has not"
             raise Unanswered(f"{problem}{advice}") from error
-        except (socket.gaierror, UnicodeError) as error:  # some names can be no host's, such as one with an empty part
+        except (socket.gaierror, UnicodeError) as error:  # UnicodeError: names with an empty part
             raise Unanswered(f"the host {self.address.host} is not known here") from error
         except Malformed as error:
             raise Unanswered(f"what listens at {self.address} does not speak Kafka's protocol: {error}") from error

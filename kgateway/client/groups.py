@@ -1,5 +1,5 @@
 """
-Groups, as their coordinators tell of them.
+Lists, describes and deletes groups.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,8 +16,7 @@ from kgateway.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsRes
 from kgateway.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kgateway.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kgateway.wire.codec import decoder
-from kgateway.wire.errors import ErrorCode, KafkaError
-from kgateway.wire.malformed import Malformed
+from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
 
 CLASSIC, CONSUMER = "classic", "consumer"
 TYPES = (CLASSIC, CONSUMER, "share", "streams")
@@ -27,14 +26,14 @@ _DEAD = "Dead"  # what older servers say of a group they do not know
 _VERSION_BYTES = 2
 _NEWEST_ASSIGNMENT = ConsumerProtocolAssignment.__spec__.versions[-1]
 _MEMBER_TYPES = {0: CLASSIC, 1: CONSUMER}
-# The empty id is one that a consumer group cannot have, and offsets can be committed for.
+# A consumer group cannot have the empty id, but offsets can be committed for it.
 _NO_CONSUMER_GROUP = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_GROUP_ID)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class GroupListing:
     """
-    A group among others; servers of old do not tell type and state.
+    A listed group; old servers do not return its type and state.
     """
 
     group_id: str
@@ -45,9 +44,9 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberDescription:
     """
-    A member of a group. What it is assigned is not known where its protocol is not that of consumers.
+    A member of a group. Its assignment can be read only if the group uses the consumer protocol.
     """
 
     member_id: str
@@ -56,43 +55,39 @@ class Member:
     host: str
     protocol: str
     assigned: Assigned | None
-    target: Assigned | None = None  # what it will be assigned in the end, of the consumer protocol alone
+    target: Assigned | None = None  # the target assignment, of the consumer protocol only
     epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """
-    A group and its members.
-    """
-
+class GroupDescription:
     group_id: str
     type: str
     state: str
     protocol_type: str
     assignor: str
     coordinator: Node
-    members: list[Member]
+    members: list[MemberDescription]
     epoch: int | None = None
 
 
-def listed(cluster: Cluster) -> list[Listed]:
+def list_groups(cluster: Cluster) -> list[GroupListing]:
     """
-    The groups of all servers, by their ids.
+    The groups of all servers, sorted by id.
     """
     return sorted((group for node in cluster.nodes() for group in _of(node, cluster)), key=lambda group: group.group_id)
 
 
-def _of(node: Node, cluster: Cluster) -> Iterator[Listed]:
+def _of(node: Node, cluster: Cluster) -> Iterator[GroupListing]:
     answer = cluster.connection(node).ask(ListGroupsRequest(), ListGroupsResponse)
     refuse(answer.error_code)
     for group in answer.groups:
-        yield Listed(group.group_id, group.group_type, group.group_state, group.protocol_type, node)
+        yield GroupListing(group.group_id, group.group_type, group.group_state, group.protocol_type, node)
 
 
-def described(cluster: Cluster, group_id: str) -> Described:
+def describe_group(cluster: Cluster, group_id: str) -> GroupDescription:
     """
-    The group; GROUP_ID_NOT_FOUND where there is none of a type that is described here.
+    The group; GROUP_ID_NOT_FOUND if there is none of a type that can be described here.
     """
     coordinator = cluster.coordinator(group_id)
     connection = cluster.connection(coordinator)
@@ -109,21 +104,18 @@ def described(cluster: Cluster, group_id: str) -> Described:
     return _classic_group(classic, coordinator)
 
 
-def delete(cluster: Cluster, group_id: str) -> None:
-    """
-    Have the group forgotten, with its offsets.
-    """
+def delete_group(cluster: Cluster, group_id: str) -> None:
     connection = cluster.connection(cluster.coordinator(group_id))
     [result] = connection.ask(DeleteGroupsRequest(groups_names=[group_id]), DeleteGroupsResponse).results
     refuse(result.error_code)
 
 
-def _sorted(members: Iterable[Member]) -> list[Member]:
+def _sorted(members: Iterable[MemberDescription]) -> list[MemberDescription]:
     return sorted(members, key=lambda member: (member.client_id, member.member_id))
 
 
-def _consumer_group(group: ConsumerGroupDescribeResponse.Group, coordinator: Node) -> Described:
-    return Described(
+def _consumer_group(group: ConsumerGroupDescribeResponse.Group, coordinator: Node) -> GroupDescription:
+    return GroupDescription(
         group_id=group.group_id,
         type=CONSUMER,
         state=group.group_state,
@@ -135,8 +127,8 @@ def _consumer_group(group: ConsumerGroupDescribeResponse.Group, coordinator: Nod
     )
 
 
-def _consumer_member(member: ConsumerGroupDescribeResponse.Group.Member) -> Member:
-    return Member(
+def _consumer_member(member: ConsumerGroupDescribeResponse.Group.Member) -> MemberDescription:
+    return MemberDescription(
         member_id=member.member_id,
         instance_id=member.instance_id,
         client_id=member.client_id,
@@ -152,9 +144,9 @@ def _by_topic(assignment: Assignment) -> Assigned:
     return {part.topic_name: sorted(part.partitions) for part in assignment.topic_partitions}
 
 
-def _classic_group(group: DescribeGroupsResponse.Group, coordinator: Node) -> Described:
+def _classic_group(group: DescribeGroupsResponse.Group, coordinator: Node) -> GroupDescription:
     is_of_consumers = group.protocol_type == CONSUMER
-    return Described(
+    return GroupDescription(
         group_id=group.group_id,
         type=CLASSIC,
         state=group.group_state,
@@ -165,8 +157,8 @@ def _classic_group(group: DescribeGroupsResponse.Group, coordinator: Node) -> De
     )
 
 
-def _classic_member(member: DescribeGroupsResponse.Group.Member, is_of_consumers: bool) -> Member:
-    return Member(
+def _classic_member(member: DescribeGroupsResponse.Group.Member, is_of_consumers: bool) -> MemberDescription:
+    return MemberDescription(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
         client_id=member.client_id,
@@ -178,20 +170,20 @@ def _classic_member(member: DescribeGroupsResponse.Group.Member, is_of_consumers
 
 def _read(assignment: bytes) -> Assigned | None:
     """
-    What a leader has written for a member. It begins with a version; newer ones only add behind what is known.
+    Decode the assignment that a leader wrote for a member. It begins with a version; newer versions only append fields.
     """
     if not assignment:
         return {}
     version = int.from_bytes(assignment[:_VERSION_BYTES], "big")
     try:
-        told, _ = decoder(ConsumerProtocolAssignment, min(version, _NEWEST_ASSIGNMENT))(assignment, _VERSION_BYTES)
+        decoded, _ = decoder(ConsumerProtocolAssignment, min(version, _NEWEST_ASSIGNMENT))(assignment, _VERSION_BYTES)
     except Malformed:
         return None
-    return {part.topic: sorted(part.partitions) for part in told.assigned_partitions}
+    return {part.topic: sorted(part.partitions) for part in decoded.assigned_partitions}
 
 
-def _host(told: str) -> str:
+def _host(address: str) -> str:
     """
-    The address, without the slash that Java puts before it.
+    The address, without the slash that Java puts in front of it.
     """
-    return told.rpartition("/")[2]
+    return address.rpartition("/")[2]

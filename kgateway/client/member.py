@@ -1,22 +1,22 @@
 """
-A member of a group of the classic protocol, which all servers know: it joins, says that it lives, commits and leaves.
+A member of a group of the classic protocol, which all servers know: it joins, sends heartbeats, commits and leaves.
 
-Nothing runs beside it: whoever has it calls `beat` again and again, between reading and writing.
+No thread sends heartbeats: the caller calls `beat` again and again, between reading and writing.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from kgateway.client.cluster import Cluster, refuse
+from kgateway.client.cluster import Cluster, partitions_of, refuse
 from kgateway.client.connection import Connection
-from kgateway.client.offsets import Membership, Partition, commit, partitions_of
-from kgateway.client.range_assignment import shared_out
+from kgateway.client.group_offsets import Membership, commit_offsets
 from kgateway.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kgateway.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kgateway.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kgateway.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kgateway.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kgateway.topic_partition import TopicPartition
 from kgateway.wire.codec import decoder, encode
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -25,18 +25,35 @@ HEARTBEAT_S = 3.0
 _REBALANCE_MS = 60_000
 _JOIN_PATIENCE_S = 330.0  # members with other clients may have five minutes to come back
 _PROTOCOL, _TYPE = "range", "consumer"
-_VERSION = (0).to_bytes(2, "big")  # of what members tell each other
+_VERSION = (0).to_bytes(2, "big")  # of subscriptions and assignments
 _EXPELLED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID}
 _ANEW = {ErrorCode.REBALANCE_IN_PROGRESS, *_EXPELLED}
-
 _AssignedTopic = ConsumerProtocolAssignment.AssignedPartition
 
 
-class Member:
+def range_assignment(
+    subscriptions: Mapping[str, list[str]], partitions: Mapping[str, int]
+) -> dict[str, dict[str, list[int]]]:
     """
-    One that reads topics.
+    Assign partitions topic by topic, in runs, as the `range` assignor of all clients does. The arguments are the topics
+    of each member and the number of partitions of each topic.
     """
+    shares: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in subscriptions}
+    for topic, count in partitions.items():
+        readers = sorted(member_id for member_id, topics in subscriptions.items() if topic in topics)
+        if not readers:
+            continue
+        each, more = divmod(count, len(readers))
+        start = 0
+        for place, member_id in enumerate(readers):
+            stop = start + each + (place < more)
+            if stop > start:
+                shares[member_id][topic] = [*range(start, stop)]
+            start = stop
+    return shares
 
+
+class Member:
     def __init__(
         self, cluster: Cluster, group_id: str, topics: Iterable[str], seconds: Callable[[], float] = time.monotonic
     ) -> None:
@@ -47,13 +64,13 @@ class Member:
         self._as = Membership()
         self._beat_at = 0.0
 
-    def join(self) -> list[Partition]:
+    def join(self) -> list[TopicPartition]:
         """
-        Become a member, or one of the next generation; what it is to read.
+        Join the group or its next generation; returns the assigned partitions.
         """
         while True:
             try:
-                assigned = self._cluster.kept_up(self._join_once)
+                assigned = self._cluster.retry(self._join_once, reconnect=True)
             except KafkaError as error:
                 if error.code not in {ErrorCode.MEMBER_ID_REQUIRED, *_ANEW}:
                     raise
@@ -63,25 +80,25 @@ class Member:
 
     def beat(self) -> bool:
         """
-        Say that it lives, if it is time to; False where it has to join again.
+        Send a heartbeat if one is due; returns False if the member must join again.
         """
         if self._seconds() < self._beat_at:
             return True
         self._beat_at = self._seconds() + HEARTBEAT_S
         return self._still_in(self._heartbeat)
 
-    def commit(self, offsets: Mapping[Partition, int]) -> bool:
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """
-        Have it remembered how far the group has read; False where somebody else reads these by now.
+        Commit positions; returns False if another member owns the partitions by now.
         """
         if not offsets:
             return True
-        work = partial(commit, self._cluster, self._group_id, offsets, self._as)
+        work = partial(commit_offsets, self._cluster, self._group_id, offsets, self._as)
         return self._still_in(work)
 
     def leave(self) -> None:
         """
-        Let others have the partitions at once.
+        Leave the group, so that others get the partitions at once.
         """
         kind = LeaveGroupRequest.Member
         request = LeaveGroupRequest(
@@ -94,7 +111,7 @@ class Member:
 
     def _still_in(self, work: Callable[[], None]) -> bool:
         try:
-            self._cluster.kept_up(work)
+            self._cluster.retry(work, reconnect=True)
         except KafkaError as error:
             if error.code not in _ANEW:
                 raise
@@ -109,7 +126,7 @@ class Member:
         )
         refuse(self._coordinator().ask(request, HeartbeatResponse).error_code)
 
-    def _join_once(self) -> list[Partition]:
+    def _join_once(self) -> list[TopicPartition]:
         connection = self._coordinator()
         subscription = encode(ConsumerProtocolSubscription(topics=self._topics), 0)
         request = JoinGroupRequest(
@@ -128,7 +145,7 @@ class Member:
         refuse(joined.error_code)
         return self._sync(connection, joined)
 
-    def _sync(self, connection: Connection, joined: JoinGroupResponse) -> list[Partition]:
+    def _sync(self, connection: Connection, joined: JoinGroupResponse) -> list[TopicPartition]:
         request = SyncGroupRequest(
             group_id=self._group_id,
             generation_id=joined.generation_id,
@@ -137,24 +154,26 @@ class Member:
             protocol_name=_PROTOCOL,
             assignments=self._assignments(joined) if joined.leader == joined.member_id else [],
         )
-        told = connection.ask(request, SyncGroupResponse, patience_s=_JOIN_PATIENCE_S)
-        if told.error_code in _EXPELLED:
+        synced = connection.ask(request, SyncGroupResponse, patience_s=_JOIN_PATIENCE_S)
+        if synced.error_code in _EXPELLED:
             self._as = Membership()
-        refuse(told.error_code)
-        if not told.assignment:
+        refuse(synced.error_code)
+        if not synced.assignment:
             return []
-        assignment, _ = decoder(ConsumerProtocolAssignment, 0)(told.assignment, len(_VERSION))
-        return [Partition(part.topic, index) for part in assignment.assigned_partitions for index in part.partitions]
+        assignment, _ = decoder(ConsumerProtocolAssignment, 0)(synced.assignment, len(_VERSION))
+        return [
+            TopicPartition(part.topic, index) for part in assignment.assigned_partitions for index in part.partitions
+        ]
 
     def _assignments(self, joined: JoinGroupResponse) -> list[SyncGroupRequest.Assignment]:
         """
-        The leader says who reads what.
+        The assignment of each member, which only the leader of the group sends.
         """
         read = decoder(ConsumerProtocolSubscription, 0)
         subscriptions = {one.member_id: read(one.metadata, len(_VERSION))[0].topics for one in joined.members}
         topics = sorted({topic for wanted in subscriptions.values() for topic in wanted})
         known = partitions_of(self._cluster, topics)
-        shares = shared_out(subscriptions, {topic: len(partitions) for topic, partitions in known.items()})
+        shares = range_assignment(subscriptions, {topic: len(partitions) for topic, partitions in known.items()})
         return [
             SyncGroupRequest.Assignment(member_id=member_id, assignment=_VERSION + _encoded(share))
             for member_id, share in shares.items()

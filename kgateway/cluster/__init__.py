@@ -1,3 +1,3 @@
 """
-What a cluster is made of, as values: nodes, topics and their configs, and what partitions say of their logs.
+A cluster as values: nodes, topics and their configs, and what partitions return.
 """

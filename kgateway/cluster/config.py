@@ -23,7 +23,7 @@ _TIMESTAMP_TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": Ti
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
     """
-    What the code asks of a topic's settings, and the ones that were set, as they were set.
+    The settings of a topic as the code uses them, and the overrides as they were set.
     """
 
     max_message_bytes: int = _DEFAULTS["max.message.bytes"]
@@ -40,14 +40,14 @@ class TopicConfig:
     flush_ms: int = _DEFAULTS["flush.ms"]
     cleanup_policy: tuple[str, ...] = _DEFAULTS["cleanup.policy"]
     retention_ms: int = _DEFAULTS["retention.ms"]  # below 0: without limit
-    retention_bytes: int = _DEFAULTS["retention.bytes"]  # here too
+    retention_bytes: int = _DEFAULTS["retention.bytes"]  # below 0: without limit
     file_delete_delay_ms: int = _DEFAULTS["file.delete.delay.ms"]
     delete_retention_ms: int = _DEFAULTS["delete.retention.ms"]
     min_compaction_lag_ms: int = _DEFAULTS["min.compaction.lag.ms"]
     max_compaction_lag_ms: int = _DEFAULTS["max.compaction.lag.ms"]
     min_cleanable_dirty_ratio: float = _DEFAULTS["min.cleanable.dirty.ratio"]
-    codec: Codec | None = None  # by which records are compressed in the log; `None`: as producers do it
-    compression_level: int | None = None  # of the codec, if it has levels
+    codec: Codec | None = None  # of the log; `None`: the codec that the producer used
+    compression_level: int | None = None
     acks_fsync: bool = _DEFAULTS["kgateway.acks.fsync"]
     seaweedmq_acks: str = _DEFAULTS["seaweedmq.acks"]
     seaweedmq_format: str = _DEFAULTS["seaweedmq.format"]
@@ -56,43 +56,40 @@ class TopicConfig:
     @property
     def deletes(self) -> bool:
         """
-        Whether old records may go as they are, be it by age, by size or because somebody says so.
+        Whether records may be deleted by age, by size, or by DeleteRecords.
         """
         return DELETE in self.cleanup_policy
 
     @property
     def compacts(self) -> bool:
-        """
-        Whether of the records of a key only the last one has to stay.
-        """
         return COMPACT in self.cleanup_policy
 
     @property
-    def judges_records(self) -> bool:
+    def validates_records(self) -> bool:
         """
-        Whether each record of a producer is looked at: for its key, or for its age.
+        Whether each record of a producer is checked, for its key or for its age.
         """
         return self.timestamp_before_max_ms != LONG_MAX or self.compacts
 
     @property
     def has_compaction_lag(self) -> bool:
         """
-        Whether it matters for compaction how old records are.
+        Whether compaction depends on the age of records.
         """
         return self.min_compaction_lag_ms > 0 or self.max_compaction_lag_ms < LONG_MAX
 
     @property
     def roll_ms(self) -> int:
         """
-        How long a segment is written to at most: what is to be compacted by then must be full by then.
+        The longest time that a segment is written to: a segment must be full before it can be compacted.
         """
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compacts else self.segment_ms
 
     @classmethod
     def of(cls, overrides: Mapping[str, str], defaults: Mapping[str, str] = _NOTHING) -> Self:
         """
-        The settings of a topic for which these were set, where those of the broker hold for the rest; a KafkaError
-        INVALID_CONFIG for a name that no config has, and for a value that it cannot have.
+        The settings of a topic with these overrides, on top of the broker's defaults. INVALID_CONFIG for unknown names
+        and for values that are not allowed.
         """
         for name in overrides:
             _check_known(name)
@@ -130,8 +127,8 @@ class TopicConfig:
 
     def altered(self, overrides: Mapping[str, str], defaults: Mapping[str, str] = _NOTHING) -> "TopicConfig":
         """
-        The settings of the topic when these are set for it instead, the very same where these are set already;
-        INVALID_CONFIG also for what cannot change.
+        The settings of the topic with other overrides, or the same object if they are the same. INVALID_CONFIG also if
+        a fixed config changes.
         """
         if overrides == self.overrides:
             return self
@@ -143,7 +140,7 @@ class TopicConfig:
 
     def following(self, defaults: Mapping[str, str]) -> "TopicConfig":
         """
-        The settings of the topic where these defaults hold now, the very same where that changes nothing.
+        The settings of the topic under other defaults, or the same object if nothing changes.
         """
         config = self.of(self.overrides, defaults)
         return self if config == self else config

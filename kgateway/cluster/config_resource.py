@@ -1,5 +1,5 @@
 """
-What configs are set for: resources of several kinds, and the overrides of each, as they were set.
+The resources that configs are set for, and the overrides of each as they were set.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,11 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 
-class ConfigKind(IntEnum):
-    """
-    A kind of resource, by Kafka's numbers.
-    """
-
+class ResourceType(IntEnum):
     TOPIC = 2
     BROKER = 4
     BROKER_LOGGER = 8
@@ -21,11 +17,7 @@ class ConfigKind(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """
-    One thing that can be configured.
-    """
-
-    kind: ConfigKind
+    kind: ResourceType
     name: str
 
 
@@ -37,29 +29,26 @@ NO_OVERRIDES: Overrides = MappingProxyType({})
 
 
 def topic(name: str) -> ConfigResource:
-    """
-    The resource that a topic is.
-    """
-    return ConfigResource(ConfigKind.TOPIC, name)
+    return ConfigResource(ResourceType.TOPIC, name)
 
 
 def group(group_id: str) -> ConfigResource:
     """
-    The resource that a group is, be it there or not.
+    The resource of a group, whether the group exists or not.
     """
-    return ConfigResource(ConfigKind.GROUP, group_id)
+    return ConfigResource(ResourceType.GROUP, group_id)
 
 
 def broker(name: int | str) -> ConfigResource:
     """
-    The resource that a broker is, by its id; "" is all brokers.
+    The resource of a broker, by its id, or "" for all brokers.
     """
-    return ConfigResource(ConfigKind.BROKER, str(name))
+    return ConfigResource(ResourceType.BROKER, str(name))
 
 
 def changed(everything: AllOverrides, resource: ConfigResource, change: Change) -> AllOverrides:
     """
-    What is set once this change of one resource is made; the very same where it changes nothing.
+    The overrides of all resources after a change of one, or the same object if it changes nothing.
     """
     before = everything.get(resource, NO_OVERRIDES)
     after = change(before)

@@ -1,7 +1,7 @@
 """
-What a config is: a row of a table, and the kind of its values, which knows how a text is read and what is allowed.
+The rows of config tables, and the kinds of their values: how a text is parsed and what is allowed.
 
-Texts are read as Kafka reads them: blanks around a value do not count, nor around the words of a list.
+Texts are parsed as Kafka parses them: blanks around a value do not count, nor around the items of a list.
 """
 
 import re
@@ -29,10 +29,6 @@ _REPLICAS = re.compile(r"(\*|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)?")
 
 
 class ConfigType(IntEnum):
-    """
-    The types of DescribeConfigs, by their numbers on the wire.
-    """
-
     UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
@@ -44,7 +40,7 @@ class ConfigType(IntEnum):
 
 class NotAllowed(ValueError):
     """
-    A text is no value, and why: in Kafka's words, with what Kafka shows of the text, if anything.
+    A text is not a value of the config, with the reason in Kafka's words and what Kafka shows of the text, if anything.
     """
 
     def __init__(self, shown: object, why: str) -> None:
@@ -52,42 +48,31 @@ class NotAllowed(ValueError):
         self.shown, self.why = shown, why
 
     def of(self, name: str) -> str:
-        """
-        What is told of the config of this name.
-        """
         if self.shown is None:
             return f"Configuration '{name}' {self.why}"
         return f"Invalid value {brief(str(self.shown))} for configuration {name}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """
-    A type, and which of its values are allowed.
-    """
-
+class ValueKind:
     type: ConfigType
     parse: Callable[[str], Any]  # raises NotAllowed
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """
-    One config.
-    """
-
+class ConfigRow:
     name: str
-    kind: Kind
+    kind: ValueKind
     default: str
     meaning: str
-    synonym: str = ""  # the broker's config that gives the default
-    without_effect: str = ""  # why it changes nothing today; empty where it does
-    only: str = ""  # the one value that is no false promise; why it is the only one, `without_effect` says
-    is_fixed: bool = False  # whether what holds when the resource is made holds for good
+    synonym: str = ""  # the config of the broker that gives the default
+    without_effect: str = ""  # why it has no effect here, or empty
+    only: str = ""  # the only value that is no false promise; `without_effect` says why
+    is_fixed: bool = False  # the value cannot change after the resource is created
 
     def read(self, text: str) -> Any:
         """
-        The value that a text stands for; INVALID_CONFIG where it is not one that can be served.
+        Parse the value; INVALID_CONFIG if it cannot be served.
         """
         try:
             value = self.kind.parse(text)
@@ -100,25 +85,16 @@ class Row:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> KafkaError:
-    """
-    What is told to who names a config that no resource of the kind has.
-    """
     near = get_close_matches(name, known, 1)
     meant = f"; did you mean {near[0]}?" if near else ""
     return KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown {kind} config name: {brief(name)}{meant}")
 
 
 def brief(text: str) -> str:
-    """
-    A text that a client sent, short enough for an answer.
-    """
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def show(value: object) -> str:
-    """
-    The value as Kafka writes it.
-    """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -128,7 +104,7 @@ def show(value: object) -> str:
 
 def _as_double(value: float) -> str:
     """
-    As Java writes it: small and large ones by a power of ten.
+    As Java's Double.toString: small and large values with an exponent.
     """
     if isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
@@ -138,39 +114,28 @@ def _as_double(value: float) -> str:
     return f"{digits if '.' in digits else f'{digits}.0'}E{int(power)}"
 
 
-def boolean() -> Kind:
-    """
-    True or false.
-    """
-
+def boolean() -> ValueKind:
     def parse(text: str) -> bool:
         word = text.strip(_BLANKS).lower()
         if word not in _BOOLEANS:
             raise NotAllowed(text, "Expected value to be either true or false")
         return _BOOLEANS[word]
 
-    return Kind(ConfigType.BOOLEAN, parse)
+    return ValueKind(ConfigType.BOOLEAN, parse)
 
 
-def integer(low: int, high: int = INT_MAX, also: int | None = None) -> Kind:
+def integer(low: int, high: int = INT_MAX, also: int | None = None) -> ValueKind:
     """
-    A number of 32 bits within bounds, or one other that means something else.
+    A 32-bit number within bounds, or one other number with a meaning of its own.
     """
     return _number(ConfigType.INT, INT_MAX, low, high, also)
 
 
-def long(low: int = -LONG_MAX - 1) -> Kind:
-    """
-    A number of 64 bits.
-    """
+def long(low: int = -LONG_MAX - 1) -> ValueKind:
     return _number(ConfigType.LONG, LONG_MAX, low, LONG_MAX, None)
 
 
-def ratio() -> Kind:
-    """
-    A fraction from 0 to 1.
-    """
-
+def ratio() -> ValueKind:
     def parse(text: str) -> float:
         if not _FRACTION.fullmatch(text.strip(_BLANKS)):
             raise _no_number(text, ConfigType.DOUBLE)
@@ -178,23 +143,19 @@ def ratio() -> Kind:
         _check_bounds(value, 0, 1)
         return value
 
-    return Kind(ConfigType.DOUBLE, parse)
+    return ValueKind(ConfigType.DOUBLE, parse)
 
 
-def word(*known: str) -> Kind:
-    """
-    One of these.
-    """
-
+def word(*known: str) -> ValueKind:
     def parse(text: str) -> str:
         return _known(text.strip(_BLANKS), known)
 
-    return Kind(ConfigType.STRING, parse)
+    return ValueKind(ConfigType.STRING, parse)
 
 
-def words(*known: str) -> Kind:
+def words(*known: str) -> ValueKind:
     """
-    Some of these, each once, in the order given; or none.
+    Some of the words, each once, in the given order; none is allowed.
     """
 
     def parse(text: str) -> tuple[str, ...]:
@@ -203,14 +164,10 @@ def words(*known: str) -> Kind:
             raise NotAllowed(None, "values must not be empty.")
         return tuple(dict.fromkeys(_known(item, known) for item in items))
 
-    return Kind(ConfigType.LIST, parse)
+    return ValueKind(ConfigType.LIST, parse)
 
 
-def replicas(name: str) -> Kind:
-    """
-    Partitions and brokers, for throttles.
-    """
-
+def replicas(name: str) -> ValueKind:
     def parse(text: str) -> tuple[str, ...]:
         items = _items(text)
         if not _REPLICAS.fullmatch(",".join(items)):
@@ -219,10 +176,10 @@ def replicas(name: str) -> Kind:
             raise NotAllowed(f"[{', '.join(items)}]", rule)
         return items
 
-    return Kind(ConfigType.LIST, parse)
+    return ValueKind(ConfigType.LIST, parse)
 
 
-def _number(kind: ConfigType, largest: int, low: int, high: int, also: int | None) -> Kind:
+def _number(kind: ConfigType, largest: int, low: int, high: int, also: int | None) -> ValueKind:
     def parse(text: str) -> int:
         text = text.strip(_BLANKS)
         if not _INTEGER.fullmatch(text) or not -largest - 1 <= (value := int(text)) <= largest:
@@ -234,7 +191,7 @@ def _number(kind: ConfigType, largest: int, low: int, high: int, also: int | Non
         _check_bounds(value, low, high)
         return value
 
-    return Kind(kind, parse)
+    return ValueKind(kind, parse)
 
 
 def _check_bounds(value: float, low: float, high: float) -> None:

@@ -1,14 +1,14 @@
 """
-Every config a topic has in Kafka 4.3, as one table.
+Every config of a topic in Kafka 4.3, as one table.
 
-A row says what is allowed, what holds where nothing is set, which config of the broker stands behind that default, and
-whether it changes anything here today. What changes nothing is accepted all the same, so that the tools of Kafka's
-users work; only a value that would be a false promise is refused.
+A row has the allowed values, the default, the config of the broker that gives the default, and whether it has an effect
+here today. Configs without an effect are accepted, so that the tools of Kafka's users work; only a value that would be
+a false promise is refused.
 """
 
 from kgateway.cluster.config_rows import (
     LONG_MAX,
-    Row,
+    ConfigRow,
     boolean,
     integer,
     long,
@@ -24,98 +24,98 @@ _NO_TIERS = "there is no tiered storage"
 
 
 _ROWS = (
-    Row(
+    ConfigRow(
         "cleanup.policy",
         words("compact", "delete"),
         "delete",
         "What becomes of old records: delete drops them by age and size, compact keeps the last one of each key.",
         "log.cleanup.policy",
     ),
-    Row(
+    ConfigRow(
         "compression.gzip.level",
         integer(1, 9, also=-1),
         "-1",
         "How hard gzip tries, where compression.type is gzip; -1 is gzip's own default.",
         "compression.gzip.level",
     ),
-    Row(
+    ConfigRow(
         "compression.lz4.level",
         integer(1, 17),
         "9",
         "How hard lz4 tries, where compression.type is lz4.",
         "compression.lz4.level",
     ),
-    Row(
+    ConfigRow(
         "compression.type",
         word("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         "producer",
         "How records are compressed in the log; producer leaves them as they came.",
         "compression.type",
     ),
-    Row(
+    ConfigRow(
         "compression.zstd.level",
         integer(-131_072, 22),
         "3",
         "How hard zstd tries, where compression.type is zstd.",
         "compression.zstd.level",
     ),
-    Row(
+    ConfigRow(
         "delete.retention.ms",
         long(0),
         "86400000",
         "How long compaction keeps tombstones, so that a reader who began at the start still sees them.",
         "log.cleaner.delete.retention.ms",
     ),
-    Row(
+    ConfigRow(
         "file.delete.delay.ms",
         long(0),
         "60000",
         "How long the file of a deleted segment stays on disk.",
         "log.segment.delete.delay.ms",
     ),
-    Row(
+    ConfigRow(
         "flush.messages",
         long(1),
         str(LONG_MAX),
         "After how many records the log is forced to disk.",
         "log.flush.interval.messages",
     ),
-    Row(
+    ConfigRow(
         "flush.ms",
         long(0),
         str(LONG_MAX),
         "After how long the log is forced to disk.",
         "log.flush.interval.ms",
     ),
-    Row(
+    ConfigRow(
         "follower.replication.throttled.replicas",
         replicas("follower.replication.throttled.replicas"),
         "",
         "Which replicas are throttled where they receive: PARTITION:BROKER pairs, or * for all.",
         without_effect=_NO_COPIES,
     ),
-    Row(
+    ConfigRow(
         "index.interval.bytes",
         integer(0),
         "4096",
         "How many bytes of records lie between two entries of a segment's index.",
         "log.index.interval.bytes",
     ),
-    Row(
+    ConfigRow(
         "kgateway.acks.fsync",
         boolean(),
         "false",
         "Whether acks=all waits until records would outlast the machine, and consumers do not see them before.",
         "kgateway.acks.fsync",
     ),
-    Row(
+    ConfigRow(
         "leader.replication.throttled.replicas",
         replicas("leader.replication.throttled.replicas"),
         "",
         "Which replicas are throttled where they are sent from: PARTITION:BROKER pairs, or * for all.",
         without_effect=_NO_COPIES,
     ),
-    Row(
+    ConfigRow(
         "local.retention.bytes",
         long(-2),
         "-2",
@@ -123,7 +123,7 @@ _ROWS = (
         "log.local.retention.bytes",
         _NO_TIERS,
     ),
-    Row(
+    ConfigRow(
         "local.retention.ms",
         long(-2),
         "-2",
@@ -131,56 +131,56 @@ _ROWS = (
         "log.local.retention.ms",
         _NO_TIERS,
     ),
-    Row(
+    ConfigRow(
         "max.compaction.lag.ms",
         long(1),
         str(LONG_MAX),
         "How old a record may become before it must be compacted.",
         "log.cleaner.max.compaction.lag.ms",
     ),
-    Row(
+    ConfigRow(
         "max.message.bytes",
         integer(0),
         "1048588",
         "The largest record batch that is accepted, as it comes, compressed or not.",
         "message.max.bytes",
     ),
-    Row(
+    ConfigRow(
         "message.timestamp.after.max.ms",
         long(0),
         "3600000",
         "How far a producer's timestamp may be ahead of the broker's clock.",
         "log.message.timestamp.after.max.ms",
     ),
-    Row(
+    ConfigRow(
         "message.timestamp.before.max.ms",
         long(0),
         str(LONG_MAX),
         "How far a producer's timestamp may be behind the broker's clock.",
         "log.message.timestamp.before.max.ms",
     ),
-    Row(
+    ConfigRow(
         "message.timestamp.type",
         word("CreateTime", "LogAppendTime"),
         "CreateTime",
         "Whose clock gives records their timestamps: the producer's (CreateTime) or the broker's (LogAppendTime).",
         "log.message.timestamp.type",
     ),
-    Row(
+    ConfigRow(
         "min.cleanable.dirty.ratio",
         ratio(),
         "0.5",
         "Which part of a log must be uncompacted before compaction is worth its work.",
         "log.cleaner.min.cleanable.ratio",
     ),
-    Row(
+    ConfigRow(
         "min.compaction.lag.ms",
         long(0),
         "0",
         "How long a record is safe from compaction.",
         "log.cleaner.min.compaction.lag.ms",
     ),
-    Row(
+    ConfigRow(
         "min.insync.replicas",
         integer(1),
         "1",
@@ -188,7 +188,7 @@ _ROWS = (
         "min.insync.replicas",
         _NO_COPIES,
     ),
-    Row(
+    ConfigRow(
         "preallocate",
         boolean(),
         "false",
@@ -196,21 +196,21 @@ _ROWS = (
         "log.preallocate",
         _AS_WRITTEN,
     ),
-    Row(
+    ConfigRow(
         "remote.log.copy.disable",
         boolean(),
         "false",
         "Whether nothing more is copied to remote storage.",
         without_effect=_NO_TIERS,
     ),
-    Row(
+    ConfigRow(
         "remote.log.delete.on.disable",
         boolean(),
         "false",
         "Whether what is in remote storage goes when remote storage is switched off for the topic.",
         without_effect=_NO_TIERS,
     ),
-    Row(
+    ConfigRow(
         "remote.storage.enable",
         boolean(),
         "false",
@@ -218,21 +218,21 @@ _ROWS = (
         without_effect=_NO_TIERS,
         only="false",
     ),
-    Row(
+    ConfigRow(
         "retention.bytes",
         long(),
         "-1",
         "How large a partition may become before its oldest records are dropped; -1 is without limit.",
         "log.retention.bytes",
     ),
-    Row(
+    ConfigRow(
         "retention.ms",
         long(-1),
         "604800000",
         "How old records may become before they are dropped; -1 is without limit.",
         "log.retention.ms",
     ),
-    Row(
+    ConfigRow(
         "seaweedmq.acks",
         word("held", "flushed", "received"),
         "held",
@@ -240,7 +240,7 @@ _ROWS = (
         "keeps what is in no file yet, and publishes it again after a broker has crashed.",
         "seaweedmq.acks",
     ),
-    Row(
+    ConfigRow(
         "seaweedmq.format",
         word("record", "plain", "batch"),
         "record",
@@ -249,35 +249,35 @@ _ROWS = (
         "seaweedmq.format",
         is_fixed=True,
     ),
-    Row(
+    ConfigRow(
         "segment.bytes",
         integer(1 << 20),
         "1073741824",
         "How large a segment becomes before the next one is begun.",
         "log.segment.bytes",
     ),
-    Row(
+    ConfigRow(
         "segment.index.bytes",
         integer(4),
         "10485760",
         "How large the index of a segment may become.",
         "log.index.size.max.bytes",
     ),
-    Row(
+    ConfigRow(
         "segment.jitter.ms",
         long(0),
         "0",
         "By how much at most segment.ms is shortened at random, so that logs do not all begin a segment at once.",
         "log.roll.jitter.ms",
     ),
-    Row(
+    ConfigRow(
         "segment.ms",
         long(1),
         "604800000",
         "How long a segment is written to before the next one is begun, full or not.",
         "log.roll.ms",
     ),
-    Row(
+    ConfigRow(
         "unclean.leader.election.enable",
         boolean(),
         "false",

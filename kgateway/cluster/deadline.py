@@ -1,5 +1,5 @@
 """
-How long a client waits for a change of the cluster.
+The time that a client waits for a change of the cluster.
 """
 
 from typing import TypeVar
@@ -9,6 +9,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from kgateway.log_messages import LATE_CHANGE_FAILED
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
@@ -16,7 +17,8 @@ T = TypeVar("T")
 
 class Deadline:
     """
-    A moment after which the client is told that the change may still come. The change itself is never cut off.
+    The moment after which the client gets an answer though the change may still take effect. The change itself is never
+    cancelled.
     """
 
     _log = Logger()
@@ -27,30 +29,27 @@ class Deadline:
         self._ends = clock.seconds() + timeout_ms / 1000
 
     async def wait(self, work: Deferred[T]) -> T:
-        """
-        What the work gives; REQUEST_TIMED_OUT where it takes too long.
-        """
         waiting: Deferred[T] = Deferred()
 
         def failed(failure: Failure) -> None:
             if waiting.called:
-                self._tell(failure)
+                self._log_late(failure)
             else:
                 waiting.errback(failure)
 
         work.addCallbacks(waiting.callback, failed)
-        waiting.addTimeout(max(0, self._ends - self._clock.seconds()), self._clock, self._say_late)
+        waiting.addTimeout(max(0, self._ends - self._clock.seconds()), self._clock, self._raise_late)
         return await waiting
 
-    def _tell(self, failure: Failure) -> None:
+    def _log_late(self, failure: Failure) -> None:
         """
-        A refusal, as of a topic deleted meanwhile, is news; anything else is a defect.
+        Log the failure. A refusal, such as of a topic that was deleted meanwhile, is news; anything else is a defect.
         """
         if failure.check(KafkaError):
             self._log.info("a change that its client no longer waits for was refused: {error}", error=failure.value)
         else:
-            self._log.failure("a change that its client no longer waits for failed", failure)
+            self._log.failure(LATE_CHANGE_FAILED, failure)
 
-    def _say_late(self, result: object, _: float) -> None:
+    def _raise_late(self, result: object, _: float) -> None:
         reason = f"it was not done after {self._timeout_ms} ms, and may still take effect"
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason)

@@ -1,13 +1,13 @@
 """
-Every config that a consumer group has in Kafka 4.3, as one table, and what holds for a group.
+Every config of a consumer group in Kafka 4.3, as one table, and the values that hold for a group.
 
-Behind each config stands a setting of the gateway, which holds where the group sets nothing, and two more that bound
-what a group may set: behind consumer.session.timeout.ms stands group.consumer.session.timeout.ms, and its bounds are
-group.consumer.min.session.timeout.ms and group.consumer.max.session.timeout.ms.
+Each config has a setting of the gateway that gives its default, and two more that bound it: consumer.session.timeout.ms
+has group.consumer.session.timeout.ms, and its bounds are group.consumer.min.session.timeout.ms and
+group.consumer.max.session.timeout.ms.
 """
 
 from kgateway.cluster.config_resource import Overrides
-from kgateway.cluster.config_rows import Row, brief, integer, show, unknown
+from kgateway.cluster.config_rows import ConfigRow, brief, integer, show, unknown
 from kgateway.config.settings import BY_KAFKA_NAME, Settings
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -19,9 +19,9 @@ _KIND = "consumer."
 _NOT_SERVED = ("share", "streams")
 
 
-def _row(name: str, low: int, meaning: str) -> Row:
+def _row(name: str, low: int, meaning: str) -> ConfigRow:
     synonym = f"group.{name}"
-    return Row(name, integer(low), show(BY_KAFKA_NAME[synonym].default), meaning, synonym)
+    return ConfigRow(name, integer(low), show(BY_KAFKA_NAME[synonym].default), meaning, synonym)
 
 
 _ROWS = (
@@ -35,7 +35,7 @@ GROUP_CONFIGS = {row.name: row for row in _ROWS}
 
 def check_group_config(overrides: Overrides, settings: Settings) -> None:
     """
-    Refuse with INVALID_CONFIG what a group cannot have: other names, other values, and values out of bounds.
+    Refuse with INVALID_CONFIG unknown names, values that are not allowed, and values out of bounds.
     """
     values = read_group_config(overrides)
     for name, value in values.items():
@@ -51,7 +51,7 @@ def check_group_config(overrides: Overrides, settings: Settings) -> None:
 
 def read_group_config(overrides: Overrides) -> dict[str, int]:
     """
-    The values that were set; INVALID_CONFIG for a name that no consumer group has, and for what can be no value of it.
+    The values that were set; INVALID_CONFIG for unknown names and for values that are not allowed.
     """
     for name in overrides:
         _check_known(name)
@@ -60,7 +60,8 @@ def read_group_config(overrides: Overrides) -> dict[str, int]:
 
 def group_values(overrides: Overrides, settings: Settings) -> dict[str, int]:
     """
-    What holds for a group. What was set for it is brought within the bounds: these may have been others then.
+    The values that hold for a group. Overrides are brought within the bounds, which may have been others when they were
+    set.
     """
     values: dict[str, int] = {row.name: getattr(settings, BY_KAFKA_NAME[row.synonym].name) for row in _ROWS}
     for name, value in read_group_config(overrides).items():
@@ -71,7 +72,7 @@ def group_values(overrides: Overrides, settings: Settings) -> dict[str, int]:
 
 def _bound(which: str, name: str, settings: Settings) -> tuple[str, int]:
     """
-    One of the two bounds of a config: what Kafka calls it, and what it is.
+    One of the two bounds of a config: its name in Kafka, and its value.
     """
     bound = f"group.{_KIND}{which}.{name.removeprefix(_KIND)}"
     return bound, getattr(settings, BY_KAFKA_NAME[bound].name)

@@ -1,5 +1,5 @@
 """
-What a topic may be called, and which names Kafka keeps for itself.
+The names of topics: which are legal, which collide, and which Kafka reserves.
 """
 
 import re
@@ -7,17 +7,14 @@ from collections.abc import Mapping
 
 from kgateway.wire.errors import ErrorCode, KafkaError
 
-MAX_LENGTH = 249  # with a partition's number after it, it is still the name of a folder
-METADATA_LOG = "__cluster_metadata"  # where Kafka's controllers keep their log; never a topic
+MAX_LENGTH = 249  # so that it is the name of a folder even when the number of a partition follows
+METADATA_LOG = "__cluster_metadata"  # the log of Kafka's controllers; never a topic
 
 _LEGAL = re.compile("[a-zA-Z0-9._-]+")
 _INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 def check_name(name: str) -> None:
-    """
-    Refuse what no topic may be called.
-    """
     reason = _illegal(name)
     if reason:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
@@ -25,8 +22,8 @@ def check_name(name: str) -> None:
 
 def check_collision(name: str, taken: Mapping[str, str]) -> None:
     """
-    Refuse a name that differs from another only in having `.` for `_`: the metrics of the two would be one. `taken` has
-    the names there are by their `blurred` form.
+    Refuse a name that differs from another only in a `.` instead of a `_`: their metrics would be the same. `taken` has
+    the existing names by their `blurred` form.
     """
     twin = taken.get(blurred(name), name)
     if twin != name:
@@ -37,15 +34,12 @@ def check_collision(name: str, taken: Mapping[str, str]) -> None:
 
 
 def blurred(name: str) -> str:
-    """
-    What is the same for names that collide.
-    """
     return name.replace(".", "_")
 
 
 def no_such_topic(name: str) -> KafkaError:
     """
-    What a client is told of a name that no topic has: there is none, or there cannot be one.
+    The error for a name without a topic: it is unknown, or illegal.
     """
     try:
         check_name(name)
@@ -55,9 +49,6 @@ def no_such_topic(name: str) -> KafkaError:
 
 
 def is_internal(name: str) -> bool:
-    """
-    Whether coordinators keep their state in the topic of this name.
-    """
     return name in _INTERNAL
 
 

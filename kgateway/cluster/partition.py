@@ -1,30 +1,33 @@
 """
-What goes into a partition and what comes out, beside the batches themselves.
+The values that go into a partition and come out of it, beside the batches themselves.
 """
 
+from collections.abc import Mapping
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
 from twisted.internet.defer import Deferred
 
+from kgateway.topic_partition import PartitionId
 from kgateway.wire.types import Buffer
 
 EARLIEST_OFFSET = 0
 NO_OFFSET = -1
 NO_EPOCH = -1
+UNKNOWN_BYTES = -1
 
 
 class Origin(Enum):
     """
-    Who writes: a client, who is checked; one of whom it was asked before whether the partition is part of the
-    transaction; one whose records were judged before; one with both behind it; or a coordinator of ours, who may also
-    write control batches.
+    Who appends, and what was checked before: a coordinator of ours, which may also write control batches, or a client.
+    ENROLLED: the coordinator has agreed that the partition is part of the transaction. VALIDATED: the records were
+    checked.
     """
 
     CLIENT = "client"
-    ADDED = "added"
-    JUDGED = "judged"
-    JOINED = "joined"
+    ENROLLED = "enrolled"
+    VALIDATED = "validated"
+    ENROLLED_AND_VALIDATED = "enrolled and validated"
     COORDINATOR = "coordinator"
 
 
@@ -39,37 +42,33 @@ class Isolation(IntEnum):
 
 class Appended(NamedTuple):
     """
-    A batch has its offsets. `stored` and `safe` are `None` where that is so already, else they fire or fail when it is
-    known: stored is what acks=1 waits for, safe what acks=all does.
+    The batch has its offsets. `stored` is what acks=1 waits for, `committed` what acks=all waits for; each is `None` if
+    that is so already.
     """
 
     base_offset: int
     log_append_time_ms: int  # -1: the producer's timestamps were kept
     log_start: int
     stored: Deferred[None] | None = None
-    safe: Deferred[None] | None = None
+    committed: Deferred[None] | None = None
 
-    def leave(self, *unwanted: Deferred[None] | None) -> None:
+    def ignore(self, *unwanted: Deferred[None] | None) -> None:
         """
-        Nobody waits for these: if they fail that is of no interest.
+        Drop the failures of these: nobody waits for them.
         """
-        for waited in unwanted:
-            if waited is not None:
-                waited.addErrback(lambda _: None)
+        for deferred in unwanted:
+            if deferred is not None:
+                deferred.addErrback(lambda _: None)
 
 
 class Aborted(NamedTuple):
-    """
-    A transaction that was aborted, to a consumer that reads what is committed.
-    """
-
     producer_id: int
     first_offset: int
 
 
 class Read(NamedTuple):
     """
-    Whole batches, the first of which may begin before the offset asked for, and where the log stood.
+    Whole batches, the first of which may begin before the requested offset, and the offsets of the log at that moment.
     """
 
     batches: list[Buffer]
@@ -80,9 +79,9 @@ class Read(NamedTuple):
     aborted: list[Aborted] | None = None
 
 
-class Found(NamedTuple):
+class TimestampAndOffset(NamedTuple):
     """
-    An offset, the timestamp of its record, and the epoch it was written in.
+    An offset, the timestamp of its record, and the leader epoch it was written in.
     """
 
     offset: int
@@ -92,8 +91,18 @@ class Found(NamedTuple):
 
 class EpochEnd(NamedTuple):
     """
-    The largest epoch the log has that is not after the one asked for, and the offset at which it ends.
+    The largest epoch of the log that is not after the requested one, and the offset at which it ends.
     """
 
     leader_epoch: int
     end_offset: int
+
+
+class DiskUsage(NamedTuple):
+    """
+    The bytes that partitions take, and the room where they are. A partition that has no folder is left out.
+    """
+
+    sizes: Mapping[PartitionId, int]
+    total_bytes: int = UNKNOWN_BYTES
+    usable_bytes: int = UNKNOWN_BYTES

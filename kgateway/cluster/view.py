@@ -1,15 +1,16 @@
 """
-A cluster as it is at one moment: immutable, so that whoever holds a view is never surprised.
+A cluster at one moment, immutable, so that a view never changes under its holder. A change makes a new view that shares
+what is the same.
 
-Things are keyed by topic id; a name is only how clients find one. A change makes a new view that shares what is the
-same.
+Objects are keyed by topic id; a name is only how clients find one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from kgateway.cluster.config import TopicConfig
-from kgateway.cluster.config_resource import NO_OVERRIDES, AllOverrides, ConfigKind, ConfigResource, Overrides
+from kgateway.cluster.config_resource import NO_OVERRIDES, AllOverrides, ConfigResource, Overrides, ResourceType
 from kgateway.cluster.names import blurred
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
@@ -19,10 +20,6 @@ NO_NODE = -1
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """
-    Where clients reach a node.
-    """
-
     host: str
     port: int
 
@@ -33,7 +30,7 @@ class Address:
 @dataclass(frozen=True, slots=True)
 class Node:
     """
-    One gateway. `addresses` is by listener; the gateway that answers may know its own better.
+    One gateway. `addresses` is by listener. The gateway that answers may know its own addresses better.
     """
 
     id: int
@@ -43,10 +40,6 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """
-    Who leads a partition, and since when.
-    """
-
     leader_id: int
     leader_epoch: int
     replicas: tuple[int, ...]
@@ -55,30 +48,20 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """
-    A topic and its partitions, by index.
-    """
-
     id: Uuid
     name: str
     partitions: tuple[PartitionState, ...]
     config: TopicConfig = field(default_factory=TopicConfig)
     internal: bool = False
+    born: int = 0  # the start of the node that created it, if leader epochs count from there
 
     def no_partition(self, index: int) -> KafkaError:
-        """
-        What those are told who ask for one that it does not have.
-        """
-        reason = f"topic {self.name} has no partition {index}, but {len(self.partitions)} from 0 on"
+        reason = f"topic {self.name} has no partition {index}: it has {len(self.partitions)}, from 0 on"
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """
-    What a topic is to be.
-    """
-
     name: str
     partition_count: int
     config: TopicConfig = field(default_factory=TopicConfig)
@@ -87,29 +70,34 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """
-    Nodes, topics and features.
-    """
-
     cluster_id: str
     nodes: tuple[Node, ...]
     controller_id: int
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topics_by_id: Mapping[Uuid, Topic] = field(default_factory=dict)
-    blurred_names: Mapping[str, str] = field(default_factory=dict)  # which two topics may not share
-    overrides: AllOverrides = field(default_factory=dict)  # of what is not a topic, which has its own
-    features: Mapping[str, int] = field(default_factory=dict)  # finalized, and their levels
+    blurred_names: Mapping[str, str] = field(default_factory=dict)  # the forms that collide, see names.py
+    overrides: AllOverrides = field(default_factory=dict)  # of all resources but topics, which have their own
+    features: Mapping[str, int] = field(default_factory=dict)  # the finalized levels
     epoch: int = 0  # of the metadata; grows with each change
 
     def node(self, node_id: int) -> Node | None:
-        """
-        The node of this id, if it is in the cluster.
-        """
         return next((node for node in self.nodes if node.id == node_id), None)
+
+    def with_cluster(self, cluster_id: str, topics: Collection[Topic]) -> "ClusterView":
+        """
+        The view of this cluster, with these topics and no others.
+        """
+        return replace(
+            self,
+            cluster_id=cluster_id,
+            topics={topic.name: topic for topic in topics},
+            topics_by_id={topic.id: topic for topic in topics},
+            blurred_names={blurred(topic.name): topic.name for topic in topics},
+        )
 
     def with_topic(self, topic: Topic) -> "ClusterView":
         """
-        The view in which this topic is there, in place of the one with its id.
+        The view with this topic, in place of the one with its id.
         """
         return replace(
             self,
@@ -119,9 +107,9 @@ class ClusterView:
             epoch=self.epoch + 1,
         )
 
-    def having(self, topics: Iterable[Topic]) -> "ClusterView":
+    def with_only(self, topics: Iterable[Topic]) -> "ClusterView":
         """
-        The view in which these topics are there, and no others.
+        The view with these topics and no others.
         """
         named = {topic.name: topic for topic in topics}
         return replace(
@@ -134,7 +122,7 @@ class ClusterView:
 
     def with_topics(self, topics: Iterable[Topic]) -> "ClusterView":
         """
-        The view in which these topics are as they are here; it has all of them already.
+        The view with other versions of these topics, all of which it has.
         """
         named = {topic.name: topic for topic in topics}
         return replace(
@@ -145,9 +133,6 @@ class ClusterView:
         )
 
     def without_topic(self, topic: Topic) -> "ClusterView":
-        """
-        The view in which this topic is gone.
-        """
         return replace(
             self,
             topics={name: other for name, other in self.topics.items() if other.id != topic.id},
@@ -158,7 +143,7 @@ class ClusterView:
 
     def without_leaders(self) -> "ClusterView":
         """
-        The view in which it is not known who leads, be it a partition or the cluster.
+        The view in which no partition has a known leader, nor the cluster a controller.
         """
         topics = [
             replace(topic, partitions=tuple(replace(partition, leader_id=NO_NODE) for partition in topic.partitions))
@@ -167,16 +152,41 @@ class ClusterView:
         return replace(self.with_topics(topics), controller_id=NO_NODE, epoch=self.epoch)
 
     def overrides_of(self, resource: ConfigResource) -> Overrides:
-        """
-        What is set for a resource.
-        """
-        if resource.kind is ConfigKind.TOPIC:
+        if resource.kind is ResourceType.TOPIC:
             topic = self.topics.get(resource.name)
             return topic.config.overrides if topic else NO_OVERRIDES
         return self.overrides.get(resource, NO_OVERRIDES)
 
     def with_overrides(self, overrides: AllOverrides) -> "ClusterView":
-        """
-        The view in which this is set for its resources.
-        """
         return replace(self, overrides=overrides, epoch=self.epoch + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerView:
+    """
+    The cluster as the clients of one listener see it: they cannot use a node without an address there.
+    """
+
+    view: ClusterView
+    nodes: Mapping[int, Node]
+
+    @classmethod
+    def of(cls, view: ClusterView, own_id: int, listener: str) -> Self:
+        """
+        The view of a listener. It includes this gateway, to which the client is connected.
+        """
+        reachable = {node.id: node for node in view.nodes if node.id == own_id or listener in node.addresses}
+        return cls(view, reachable)
+
+    @property
+    def controller_id(self) -> int:
+        return self.view.controller_id if self.view.controller_id in self.nodes else NO_NODE
+
+    def leader(self, partition: PartitionState) -> int:
+        return partition.leader_id if partition.leader_id in self.nodes else NO_NODE
+
+    def offline(self, partition: PartitionState) -> list[int]:
+        """
+        The replicas of a partition that clients do not reach.
+        """
+        return [node for node in partition.replicas if node not in self.nodes]

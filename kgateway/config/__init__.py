@@ -1,3 +1,3 @@
 """
-The settings of a gateway, and where they come from.
+The settings of a gateway, and their sources.
 """

@@ -1,5 +1,5 @@
 """
-Kinds of values that settings have: numbers, sizes, durations, words, files.
+The kinds of values of settings: numbers, sizes, durations, words, files.
 """
 
 import os
@@ -16,11 +16,7 @@ _I32_MAX = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """
-    A kind of value: what people are told of it, and how it is read and shown.
-    """
-
+class SettingKind:
     metavar: str
     allowed: str
     parse: Callable[[str], object]  # raises ValueError, saying what is wrong
@@ -28,21 +24,18 @@ class Kind:
     show: Callable[[Any], str] = str
 
 
-def number(low: int, high: int = _I32_MAX) -> Kind:
-    """
-    An integer within bounds.
-    """
+def number(low: int, high: int = _I32_MAX) -> SettingKind:
     return _amount("NUMBER", "an integer from {} to {}", {"": 1}, low, high)
 
 
-def size(low: int, high: int = _I32_MAX) -> Kind:
+def size(low: int, high: int = _I32_MAX) -> SettingKind:
     """
     Bytes: `100000`, `64MiB`, `1GiB`.
     """
     return _amount("SIZE", "a size from {} to {}, such as 100000 or 64MiB", _BYTES, low, high)
 
 
-def duration(low: int, high: int = _I32_MAX) -> Kind:
+def duration(low: int, high: int = _I32_MAX) -> SettingKind:
     """
     Milliseconds: `5000`, `30s`, `10min`.
     """
@@ -51,9 +44,9 @@ def duration(low: int, high: int = _I32_MAX) -> Kind:
     )
 
 
-def duration_or_unlimited(high: int) -> Kind:
+def duration_or_unlimited(high: int) -> SettingKind:
     """
-    A duration, or what Kafka has for none.
+    A duration, or -1, Kafka's value for no limit.
     """
     limited = duration(0, high)
     allowed = f"{limited.allowed}, or {_UNLIMITED} for no limit"
@@ -69,10 +62,10 @@ def duration_or_unlimited(high: int) -> Kind:
     def show(value: int) -> str:
         return limited.show(value) if value >= 0 else _UNLIMITED
 
-    return Kind(limited.metavar, allowed, parse, limited.toml, show)
+    return SettingKind(limited.metavar, allowed, parse, limited.toml, show)
 
 
-def _amount(metavar: str, wording: str, units: Mapping[str, int], low: int, high: int) -> Kind:
+def _amount(metavar: str, wording: str, units: Mapping[str, int], low: int, high: int) -> SettingKind:
     def show(value: int) -> str:
         unit = max((unit for unit in units if (value or 1) % units[unit] == 0), key=units.__getitem__)
         return f"{value // units[unit]}{unit}"
@@ -84,51 +77,36 @@ def _amount(metavar: str, wording: str, units: Mapping[str, int], low: int, high
         return int(match[1]) * units[match[2]]
 
     allowed = wording.format(show(low), show(high))
-    return Kind(metavar, allowed, parse, (int, str) if len(units) > 1 else (int,), show)
+    return SettingKind(metavar, allowed, parse, (int, str) if len(units) > 1 else (int,), show)
 
 
-def matching(metavar: str, allowed: str, pattern: str) -> Kind:
-    """
-    Text of a shape.
-    """
-
+def matching(metavar: str, allowed: str, pattern: str) -> SettingKind:
     def parse(text: str) -> str:
         if not re.fullmatch(pattern, text):
             raise ValueError(f"it must be {allowed}")
         return text
 
-    return Kind(metavar, allowed, parse)
+    return SettingKind(metavar, allowed, parse)
 
 
-def choice(*words: str) -> Kind:
-    """
-    One of some words.
-    """
+def choice(*words: str) -> SettingKind:
     return matching("|".join(words), f"{', '.join(words[:-1])} or {words[-1]}", "|".join(words))
 
 
-def boolean() -> Kind:
-    """
-    Yes or no, in the words people use for them.
-    """
-
+def boolean() -> SettingKind:
     def parse(text: str) -> bool:
         if text.lower() not in _BOOLEANS:
             raise ValueError(f"it must be {allowed}")
         return _BOOLEANS[text.lower()]
 
     allowed = "yes or no"
-    return Kind("YES|NO", allowed, parse, (bool,), lambda value: "yes" if value else "no")
+    return SettingKind("YES|NO", allowed, parse, (bool,), lambda value: "yes" if value else "no")
 
 
-def path(allowed: str = "a path", most_bytes: int = 4095) -> Kind:
-    """
-    The name of a file.
-    """
-
+def path(allowed: str = "a path", most_bytes: int = 4095) -> SettingKind:
     def parse(text: str) -> str:
         if not 1 <= len(os.fsencode(text)) <= most_bytes or "\0" in text:
             raise ValueError(f"it must be {allowed}")
         return text
 
-    return Kind("FILE", allowed, parse)
+    return SettingKind("FILE", allowed, parse)

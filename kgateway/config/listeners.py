@@ -1,9 +1,9 @@
 """
-Listeners and the addresses that clients are told for them.
+Listeners and the addresses that are advertised for them.
 
-A listener is a Twisted endpoint string with a name, for security and advertised addresses hang on names. An advertised
-address belongs to the listener it names; without one, clients are told the address they connected to. The parsers raise
-`ValueError` with what is wrong in plain words; `str()` gives back a text that reads the same.
+A listener is a Twisted endpoint string with a name, because security and advertised addresses are set by name. An
+advertised address belongs to the listener that it names; without one, clients are given the address they connected to.
+The parsers raise `ValueError` with what is wrong in plain words; `str()` returns a text that parses to the same value.
 """
 
 import re
@@ -21,10 +21,6 @@ _ADDRESS = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """
-    Where clients connect.
-    """
-
     name: str
     endpoint: str
 
@@ -35,7 +31,7 @@ class Listener:
 @dataclass(frozen=True, slots=True)
 class Advertised:
     """
-    What the clients of a listener are told to connect to; the name is empty until its listener is known.
+    The address that the clients of a listener are given. The name is empty until the listener is known.
     """
 
     name: str
@@ -49,7 +45,7 @@ class Advertised:
 
 def parse_listener(text: str) -> Listener:
     """
-    Read `[NAME=]ENDPOINT`.
+    Parse `[NAME=]ENDPOINT`.
     """
     name, endpoint = _split_name(text)
     if not _ENDPOINT.fullmatch(endpoint):
@@ -59,7 +55,7 @@ def parse_listener(text: str) -> Listener:
 
 def parse_advertised(text: str) -> Advertised:
     """
-    Read `[NAME=]HOST:PORT`.
+    Parse `[NAME=]HOST:PORT`.
     """
     name, address = _split_name(text)
     match = _ADDRESS.fullmatch(address)
@@ -76,9 +72,6 @@ def parse_advertised(text: str) -> Advertised:
 
 
 def check_listeners(listeners: Sequence[Listener]) -> None:
-    """
-    Refuse an empty list, and two listeners of one name.
-    """
     if not listeners:
         raise ValueError("at least one listener is needed")
     name = _twice([listener.name for listener in listeners])
@@ -88,7 +81,7 @@ def check_listeners(listeners: Sequence[Listener]) -> None:
 
 def assign(advertised: Sequence[Advertised], listeners: Sequence[Listener]) -> tuple[Advertised, ...]:
     """
-    The addresses with the names of their listeners; an unnamed one belongs to the only listener there is.
+    The addresses with the names of their listeners. An unnamed one belongs to the only listener.
     """
     names = [listener.name for listener in listeners]
     if len(names) > 1 and not all(address.name for address in advertised):
@@ -105,7 +98,7 @@ def assign(advertised: Sequence[Advertised], listeners: Sequence[Listener]) -> t
 
 def _split_name(text: str) -> tuple[str, str]:
     """
-    The name and the rest. An endpoint has its equals signs after a colon, and a name has no colon.
+    The name and the rest. The equals signs of an endpoint come after a colon, and a name has no colon.
     """
     name, equals, rest = text.partition("=")
     if not equals or ":" in name:

@@ -2,8 +2,8 @@
 The settings of a gateway, as one table: the fields of `Settings`.
 
 A field `num_partitions` is the option `--num-partitions`, the TOML key `num_partitions` and the environment variable
-`KGATEWAY_NUM_PARTITIONS`. The command line goes before the environment, the environment before the file, the file
-before the default. `--help` and docs/configuration.md are written from the same table.
+`KGATEWAY_NUM_PARTITIONS`. The command line takes precedence over the environment, the environment over the file, the
+file over the default. `--help` and docs/configuration.md are generated from the same table.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kgateway.config.kinds import (
-    Kind,
+    SettingKind,
     boolean,
     choice,
     duration,
@@ -36,37 +36,30 @@ from kgateway.config.sources import (
 )
 
 D = TypeVar("D")
-# Of control groups, version 2 and 1, as a container sees its own.
+# The memory limits of control groups, version 2 and 1, as a container sees its own.
 _CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _I16_MAX = (1 << 15) - 1
 _I32_MAX = (1 << 31) - 1
-_NEVER = (1 << 63) - 1  # as Kafka writes it
+_NEVER = (1 << 63) - 1  # as in Kafka
 
 
-def option(default: D, meaning: str, kind: Kind, kafka: str = "", *, repeats: bool = False) -> D:
-    """
-    A field of `Settings`, which is a row of the table.
-    """
+def option(default: D, meaning: str, kind: SettingKind, kafka: str = "", *, repeats: bool = False) -> D:
     return field(default=default, metadata={"meaning": meaning, "kind": kind, "kafka": kafka, "repeats": repeats})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """
-    All settings of a gateway.
-    """
-
     listen: tuple[Listener, ...] = option(
         (parse_listener("tcp:9092:interface=127.0.0.1"),),
         "where clients connect; each of several listeners has a name of its own",
-        Kind("[NAME=]ENDPOINT", "a Twisted endpoint string, or NAME=ENDPOINT", parse_listener),
+        SettingKind("[NAME=]ENDPOINT", "a Twisted endpoint string, or NAME=ENDPOINT", parse_listener),
         "listeners",
         repeats=True,
     )
     advertise: tuple[Advertised, ...] = option(
         (),
         "what the clients of a listener are told to connect to, if not the address they connected to",
-        Kind("[NAME=]HOST:PORT", "HOST:PORT, or NAME=HOST:PORT with the name of a listener", parse_advertised),
+        SettingKind("[NAME=]HOST:PORT", "HOST:PORT, or NAME=HOST:PORT with the name of a listener", parse_advertised),
         "advertised.listeners",
         repeats=True,
     )
@@ -343,7 +336,7 @@ class Settings:
 
     def request_budget_bytes(self, machine_bytes: int) -> int:
         """
-        How much of all requests is held on a machine with so much memory; the largest request always fits.
+        The bytes of requests held at once, on a machine with this much memory. The largest request always fits.
         """
         return self.request_memory_bytes or max(min(machine_bytes // 4, 1 << 30), self.max_request_bytes)
 
@@ -353,9 +346,6 @@ BY_KAFKA_NAME = {option.kafka: option for option in OPTIONS.values() if option.k
 
 
 def machine_memory_bytes() -> int:
-    """
-    The memory of this machine, or of the container that this is.
-    """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for file_name in _CONTAINER_LIMITS:
         with suppress(OSError, ValueError):  # no such file, or the word `max`
@@ -365,7 +355,7 @@ def machine_memory_bytes() -> int:
 
 def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:
     """
-    The settings of the command line, the environment and the file that one of them names.
+    The settings from the command line, the environment and the file that one of them names.
     """
     rows = OPTIONS.values()
     given = from_environment(rows, environ) | from_arguments(rows, arguments)
@@ -378,7 +368,7 @@ def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Setti
 
 def _consistent(settings: Settings, places: Mapping[str, str]) -> Settings:
     """
-    The settings, if they suit each other; advertised addresses get the names of their listeners.
+    The settings, checked against each other; advertised addresses get the names of their listeners.
     """
     with refusing(places.get("listen", "listen")):
         check_listeners(settings.listen)
@@ -393,9 +383,6 @@ def _consistent(settings: Settings, places: Mapping[str, str]) -> Settings:
 
 
 def _check_bounds(settings: Settings, places: Mapping[str, str]) -> None:
-    """
-    Between the least and the most that is allowed of something there must be something.
-    """
     for least, most in [(name, name.replace("_min_", "_max_")) for name in OPTIONS if "_min_" in name]:
         low, high = getattr(settings, least), getattr(settings, most)
         if low > high:

@@ -1,8 +1,8 @@
 """
-Where settings are written: the command line, the environment, a TOML file.
+The sources of settings: the command line, the environment, a TOML file.
 
-Whatever its source, a value is first a text that knows its place: so each kind of value has one parser, and each
-refusal says where to look.
+A value of any source is first a text that knows its place. So each kind of value has one parser, and each error says
+where to look.
 """
 
 import difflib
@@ -13,81 +13,64 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from kgateway.config.kinds import Kind
+from kgateway.config.kinds import SettingKind
 
 PREFIX = "KGATEWAY_"
 BOOTSTRAP = "KGATEWAY_BOOTSTRAP"  # no setting: where commands such as `kgateway groups` find a cluster
 _ADVICE = "`kgateway options` lists what there is"
-# Kubernetes puts such variables into its containers when a service is called kgateway.
+# Kubernetes sets such variables in its containers if a service is called kgateway.
 _OF_KUBERNETES = re.compile(r"KGATEWAY_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)=.*|PORT=\w+://.*|PORT_[0-9]+_\w+=.*)")
 _TOML_TYPES = {str: "string", int: "integer", bool: "boolean", float: "float", list: "array", dict: "table"}
 
 
 class SettingsError(Exception):
     """
-    A setting cannot be used; the message says which, where it stands and what is allowed.
+    A setting cannot be used. The message says which one, where it stands and what is allowed.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """
-    A row of the table.
-    """
-
     name: str
     default: Any
     meaning: str
-    kind: Kind
-    kafka: str  # the broker config of Kafka that means the same
+    kind: SettingKind
+    kafka: str  # the broker config of Kafka with the same meaning
     repeats: bool
 
     @property
     def flag(self) -> str:
-        """
-        What it is called on the command line.
-        """
         return "--" + self.name.replace("_", "-")
 
     @property
     def variable(self) -> str:
-        """
-        What it is called in the environment.
-        """
         return PREFIX + self.name.upper()
 
     @property
     def allowed(self) -> str:
-        """
-        What may be written.
-        """
         return f"{self.kind.allowed}; may be repeated" if self.repeats else self.kind.allowed
 
     @property
     def shown_default(self) -> str:
         """
-        The default as one would write it; empty where there is none.
+        The default as a user would write it, or "".
         """
         values = self.default if self.repeats else [self.default]
         return " ".join(self.kind.show(value) for value in values if value is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """
-    What somebody wrote for an option, and where.
-    """
-
+class GivenValue:
     place: str
     texts: tuple[str, ...]
 
 
-def from_arguments(rows: Iterable[Option], arguments: Sequence[str]) -> dict[str, Given]:
+def from_arguments(rows: Iterable[Option], arguments: Sequence[str]) -> dict[str, GivenValue]:
     """
-    What the command line gives: `--name value` or `--name=value`.
+    The settings on the command line: `--name value` or `--name=value`.
     """
     called = {row.flag: row for row in rows}
-    given: dict[str, Given] = {}
+    given: dict[str, GivenValue] = {}
     rest = iter(arguments)
     for argument in rest:
         flag, equals, text = argument.partition("=")
@@ -99,13 +82,13 @@ def from_arguments(rows: Iterable[Option], arguments: Sequence[str]) -> dict[str
             if text.startswith("--"):
                 raise SettingsError(f"{flag} needs a value: {row.allowed}")
         before = given[row.name].texts if row.name in given else ()
-        given[row.name] = Given(flag, (*before, text))
+        given[row.name] = GivenValue(flag, (*before, text))
     return given
 
 
-def from_environment(rows: Iterable[Option], environ: Mapping[str, str]) -> dict[str, Given]:
+def from_environment(rows: Iterable[Option], environ: Mapping[str, str]) -> dict[str, GivenValue]:
     """
-    What the environment gives; whitespace separates the values of an option that may be repeated.
+    The settings in the environment. Whitespace separates the values of an option that may be repeated.
     """
     called = {row.variable: row for row in rows}
     given = {}
@@ -113,14 +96,11 @@ def from_environment(rows: Iterable[Option], environ: Mapping[str, str]) -> dict
         foreign = variable == BOOTSTRAP or _OF_KUBERNETES.fullmatch(f"{variable}={text}")
         if variable.startswith(PREFIX) and not foreign:
             row = _row(variable, called, f"the environment has {variable}, which is no setting")
-            given[row.name] = Given(variable, tuple(text.split()) if row.repeats else (text,))
+            given[row.name] = GivenValue(variable, tuple(text.split()) if row.repeats else (text,))
     return given
 
 
-def from_file(rows: Iterable[Option], named: Given, file_name: str) -> dict[str, Given]:
-    """
-    What a TOML file gives.
-    """
+def from_file(rows: Iterable[Option], named: GivenValue, file_name: str) -> dict[str, GivenValue]:
     called = {row.name: row for row in rows}
     given = {}
     for key, value in _toml(named, file_name).items():
@@ -128,11 +108,11 @@ def from_file(rows: Iterable[Option], named: Given, file_name: str) -> dict[str,
         place = f"{key} in {file_name}"
         if key == "config":
             raise SettingsError(f"{place}: only the command line and the environment name a file")
-        given[key] = Given(place, _texts(row, value, place))
+        given[key] = GivenValue(place, _texts(row, value, place))
     return given
 
 
-def _toml(named: Given, file_name: str) -> dict[str, Any]:
+def _toml(named: GivenValue, file_name: str) -> dict[str, Any]:
     try:
         with open(file_name, "rb") as file:
             return tomllib.load(file)
@@ -144,7 +124,7 @@ def _toml(named: Given, file_name: str) -> dict[str, Any]:
 
 def _texts(row: Option, value: Any, place: str) -> tuple[str, ...]:
     """
-    A TOML value as it would stand on the command line, for there is one parser for all sources.
+    A TOML value as it would stand on the command line, because there is one parser for all sources.
     """
     listed = isinstance(value, list) and row.repeats
     items = value if listed else [value]
@@ -158,7 +138,7 @@ def _texts(row: Option, value: Any, place: str) -> tuple[str, ...]:
 
 def _row(written: str, called: Mapping[str, Option], refusal: str, advice: str = _ADVICE) -> Option:
     """
-    The row that is called so in its source; the refusal says which one may have been meant.
+    The row of this name in its source. The error suggests a similar name.
     """
     if written in called:
         return called[written]
@@ -168,9 +148,9 @@ def _row(written: str, called: Mapping[str, Option], refusal: str, advice: str =
     raise SettingsError(f"{refusal}; {meant}")
 
 
-def value_of(row: Option, given: Given) -> Any:
+def value_of(row: Option, given: GivenValue) -> Any:
     """
-    The value of what was written; of several that cannot all be meant, the last.
+    The parsed value. Of several values of an option that cannot be repeated, the last one counts.
     """
     values = []
     for text in given.texts:
@@ -182,7 +162,7 @@ def value_of(row: Option, given: Given) -> Any:
 @contextmanager
 def refusing(place: str) -> Iterator[None]:
     """
-    Say of which place a parser or a check complains.
+    Name the place in the error of a parser or a check.
     """
     try:
         yield

@@ -1,3 +1,3 @@
 """
-How an operator asks a running gateway: one Unix socket, a line of JSON in each direction.
+The control socket, through which operators ask a running gateway: a line of JSON in each direction.
 """

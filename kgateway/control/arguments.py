@@ -1,5 +1,5 @@
 """
-The arguments of a command, each taken out when it has been looked at.
+The arguments of a command. Each is removed when it is read, so that unknown ones remain.
 """
 
 from typing import Any
@@ -8,9 +8,6 @@ from kgateway.control.protocol import CommandError
 
 
 def text(given: dict[str, Any], name: str) -> str | None:
-    """
-    A text that may be there.
-    """
     value = given.pop(name, None)
     if value is not None and not isinstance(value, str):
         raise CommandError(f"{name} is a text, and not {value!r}")
@@ -18,9 +15,6 @@ def text(given: dict[str, Any], name: str) -> str | None:
 
 
 def number(given: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
-    """
-    A number within bounds.
-    """
     value = given.pop(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise CommandError(f"{name} is a number from {low} to {high}, and not {value!r}")
@@ -28,8 +22,5 @@ def number(given: dict[str, Any], name: str, default: float, low: float, high: f
 
 
 def no_more(given: dict[str, Any]) -> None:
-    """
-    Refuse what nobody has taken.
-    """
     if given:
         raise CommandError(f"the command takes no {', '.join(sorted(given))}")

@@ -1,5 +1,5 @@
 """
-Asks a running gateway through its control socket; plain blocking code, for command lines that start fast.
+The client of the control socket: plain blocking code, for command lines that start fast.
 """
 
 import json
@@ -14,7 +14,7 @@ _CHUNK_BYTES = 64 * 1024
 
 class ControlError(Exception):
     """
-    There is no answer, or it is a refusal; in words for the operator.
+    There is no answer, or it is an error. The message is for the operator.
     """
 
 
@@ -26,7 +26,7 @@ def ask(
     waiting: Callable[[float], None] = lambda elapsed_s: None,
 ) -> Any:
     """
-    The result of a command. `waiting` is called again and again until it comes, with the seconds gone by.
+    The result of a command. Until it comes, `waiting` is called again and again with the elapsed seconds.
     """
     question = json.dumps({"command": command, **arguments}).encode() + b"\n"
     try:

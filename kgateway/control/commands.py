@@ -1,5 +1,5 @@
 """
-What an operator can ask of a running gateway.
+The commands of the control socket.
 """
 
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from kgateway.control.arguments import no_more, number, text
 from kgateway.control.connections import Connections
 from kgateway.control.protocol import Command, CommandError, nearest
 from kgateway.observe.levels import LEVELS, LogLevels
-from kgateway.observe.profile import Profiler, ProfilerBusy, Row
-from kgateway.observe.reasons import Kind, Reason, Reasons
+from kgateway.observe.profile import Profiler, ProfilerBusy, ProfileRow
+from kgateway.observe.reasons import Reason, ReasonKind, Reasons
 from kgateway.wire.errors import ErrorCode
 
-_OUTCOMES = [*ErrorCode.__members__, *Kind]
+_OUTCOMES = [*ErrorCode.__members__, *ReasonKind]
 
 
 def commands(
@@ -25,7 +25,8 @@ def commands(
     connections: Connections,
 ) -> dict[str, Command]:
     """
-    All of them, by name. `plugins` gives a row for each API: key, api, versions, handler, from, priority, filters.
+    All commands by name. `plugins` returns a row for each handler: key, api, versions, handler, from, priority,
+    filters.
     """
     return {
         "why": Why(reasons),
@@ -38,7 +39,7 @@ def commands(
 
 class Why:
     """
-    The latest reasons, newest last: `limit`, and of which `client`, `api` and `code`.
+    The latest reasons, newest last: `limit`, and filters `client`, `api` and `code`.
     """
 
     def __init__(self, reasons: Reasons) -> None:
@@ -56,7 +57,7 @@ class Why:
 
 class Plugins:
     """
-    Which handler serves each API, and whose it is.
+    The handler of each API, and its distribution.
     """
 
     def __init__(self, rows: Callable[[], list[dict[str, Any]]]) -> None:
@@ -69,7 +70,7 @@ class Plugins:
 
 class LogLevel:
     """
-    The level of the log; with `level`, set from now on.
+    The level of the log. An argument `level` sets it first.
     """
 
     def __init__(self, levels: LogLevels) -> None:
@@ -87,7 +88,7 @@ class LogLevel:
 
 class Profile:
     """
-    The most expensive functions of the reactor's thread, in the next so many `seconds`.
+    The most expensive functions of the reactor's thread in the next `seconds`.
     """
 
     def __init__(self, profiler: Profiler) -> None:
@@ -109,5 +110,5 @@ def _shown(reason: Reason) -> dict[str, Any]:
     return {**reason._asdict(), "code": code, "outcome": reason.outcome}
 
 
-def _rounded(row: Row) -> dict[str, Any]:
+def _rounded(row: ProfileRow) -> dict[str, Any]:
     return {**asdict(row), "own_s": round(row.own_s, 6), "total_s": round(row.total_s, 6)}

@@ -1,7 +1,7 @@
 """
-Who is connected to a running gateway.
+The clients that are connected to a running gateway.
 
-There may be ten thousand of them: they are looked at in slices, so that nobody waits for who asks.
+There may be ten thousand of them, so they are read in slices, between which the gateway serves others.
 """
 
 from collections.abc import Callable
@@ -27,16 +27,16 @@ _SORTS = {
 SORTS = tuple(_SORTS)
 _FILTERS = {"client": ("client_id", "address"), "software": ("software",), "listener": ("listener",)}
 
-Look = Callable[[], dict[str, Any]]
+Describe = Callable[[], dict[str, Any]]
 
 
 class Connections:
     """
-    The connections that fit `client`, `software` and `listener`, which are patterns, sorted by `sort`: the first
+    The connections that match the patterns `client`, `software` and `listener`, in the order of `sort`: the first
     `limit` of them, and how many there are.
     """
 
-    def __init__(self, listed: Callable[[], list[Look]], clock: IReactorTime) -> None:
+    def __init__(self, listed: Callable[[], list[Describe]], clock: IReactorTime) -> None:
         self._listed = listed
         self._clock = clock
 
@@ -47,15 +47,15 @@ class Connections:
         no_more(given)
         if sort not in _SORTS:
             raise CommandError(f"clients are not sorted by {sort}; the nearest is {nearest(sort, SORTS)}")
-        looks, fitting = self._listed(), []
-        for start in range(0, len(looks), SLICE):
+        describers, fitting = self._listed(), []
+        for start in range(0, len(describers), SLICE):
             if start:
                 await deferLater(self._clock, 0, lambda: None)
-            rows = [look() for look in looks[start : start + SLICE]]
+            rows = [describe() for describe in describers[start : start + SLICE]]
             fitting += [row for row in rows if _fits(row, patterns)]
         key, largest_first = _SORTS[sort]
         fitting.sort(key=lambda row: (row[key], row["address"]), reverse=largest_first)
-        return {"connected": len(looks), "fitting": len(fitting), "clients": fitting[:limit]}
+        return {"connected": len(describers), "fitting": len(fitting), "clients": fitting[:limit]}
 
 
 def _fits(row: dict[str, Any], patterns: dict[str, str | None]) -> bool:

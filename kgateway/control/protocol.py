@@ -1,11 +1,11 @@
 """
-The server's side of one operator: a line of JSON in, a line of JSON out, one after the other.
+The server's side of one operator's connection: a line of JSON in, a line of JSON out, one after the other.
 
     {"command": "why", "limit": 20}
     {"ok": true, "result": ...}
     {"ok": false, "error": "there is no command 'wyh'; the nearest is why"}
 
-Whatever stands beside `command` are its arguments. An answer may take its time; who leaves before it comes cancels it.
+The other keys beside `command` are its arguments. An answer may take time; an operator who disconnects cancels it.
 """
 
 import json
@@ -20,6 +20,8 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from kgateway.log_messages import CONTROL_COMMAND_FAILED, CONTROL_CONNECTION_FAILED
+
 LINE_BYTES = 64 * 1024
 
 Command = Callable[[dict[str, Any]], Any]  # from arguments to what JSON has a form for, or a Deferred of that
@@ -27,15 +29,12 @@ Command = Callable[[dict[str, Any]], Any]  # from arguments to what JSON has a f
 
 class CommandError(Exception):
     """
-    The command cannot be obeyed, and why, in words for the operator.
+    The command cannot be executed. The message tells the operator why.
     """
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """
-    The one of the known words that may have been meant, in whatever case.
-    """
-    words = {one.lower(): one for one in known}
+    words = {word.lower(): word for word in known}
     return words[get_close_matches(word.lower(), words, n=1, cutoff=0)[0]]
 
 
@@ -47,10 +46,6 @@ class IUnixTransport(ITransport, IConsumer):
 
 @implementer(IPushProducer)
 class ControlProtocol(Protocol):
-    """
-    Obeys commands.
-    """
-
     transport: IUnixTransport
     _log = Logger()
 
@@ -63,7 +58,7 @@ class ControlProtocol(Protocol):
 
     def connectionMade(self) -> None:
         self._connected.add(self)
-        self.transport.registerProducer(self, True)  # it says when nobody reads the answers
+        self.transport.registerProducer(self, True)  # it says when the answers are not read
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self._connected.discard(self)
@@ -87,9 +82,9 @@ class ControlProtocol(Protocol):
 
     def hang_up(self) -> None:
         """
-        Say what is said, and close the connection.
+        Write what is buffered, and close the connection.
         """
-        self.transport.unregisterProducer()  # with a producer that pauses Twisted would wait for more
+        self.transport.unregisterProducer()  # with a paused producer Twisted would not close
         self.transport.loseConnection()
 
     def _serve(self) -> None:
@@ -99,7 +94,7 @@ class ControlProtocol(Protocol):
 
     def _ended(self, failure: Failure) -> None:
         if not failure.check(CancelledError):
-            self._log.failure("A control connection failed", failure)
+            self._log.failure(CONTROL_CONNECTION_FAILED, failure)
         self.transport.loseConnection()
 
     async def _serve_lines(self) -> None:
@@ -125,7 +120,7 @@ class ControlProtocol(Protocol):
         except CancelledError:
             raise
         except Exception as error:
-            self._log.failure("The control command {line!r} failed", line=line)
+            self._log.failure(CONTROL_COMMAND_FAILED, line=line)
             return _refusal(f"the command failed, the gateway's log says where: {error!r}")
 
     def _read(self, line: bytes) -> tuple[Command, dict[str, Any]]:

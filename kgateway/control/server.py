@@ -1,8 +1,8 @@
 """
 The control socket of a running gateway: a file that only its own user may open.
 
-A gateway that was killed leaves its file behind. Whether one that is there may be replaced is asked of the file itself:
-where a connection is refused nobody listens any more.
+A gateway that was killed leaves its file behind. An existing file may be replaced if a connection to it is refused:
+then nobody listens any more.
 """
 
 import os
@@ -25,15 +25,11 @@ _ELSE = "name another place with --control-socket"
 
 class ControlSocketError(Exception):
     """
-    The socket cannot be where it was to be, and what to do, in words for the operator.
+    The socket cannot be created. The message tells the operator why, and what to do.
     """
 
 
 class ControlSocket:
-    """
-    Lets operators give commands.
-    """
-
     def __init__(self, path: str, commands: Mapping[str, Command], reactor: IReactorUNIX) -> None:
         self._path = path
         self._reactor = reactor
@@ -42,14 +38,11 @@ class ControlSocket:
         self._file: os.stat_result
 
     def open(self) -> Deferred[None]:
-        """
-        Listen; a ControlSocketError where that cannot be.
-        """
         return maybeDeferred(self._open)
 
     def close(self) -> Deferred[None]:
         """
-        Listen no more, remove the file, and let go of those who are connected.
+        Stop listening, remove the file, and disconnect the operators.
         """
         port, self._port = self._port, None
         return Deferred.fromCoroutine(self._close(port)) if port else succeed(None)
@@ -68,7 +61,7 @@ class ControlSocket:
             connection.hang_up()
         if self._has_own_file():
             await maybeDeferred(port.stopListening)
-        else:  # stopListening would remove the file, which is gone or another gateway's
+        else:  # stopListening would remove the file, which is gone or belongs to another gateway
             port.stopReading()
             port.socket.close()
 

@@ -1,3 +1,3 @@
 """
-Consumer groups: who reads which partitions, and how far each group has come.
+Consumer groups: which member reads which partitions, and which offsets each group has committed.
 """

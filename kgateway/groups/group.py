@@ -1,24 +1,24 @@
 """
-What the coordinator asks of a group, whichever protocol its members speak.
+What the coordinator needs of a group, whichever protocol its members speak.
 """
 
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Protocol
 
-from kgateway.groups.rows import Row
+from kgateway.groups.records import Row
 from kgateway.wire.uuids import Uuid
 
 NO_GENERATION = -1
 NO_MEMBER = ""
 
-# Whether a member may commit an offset of this partition of a topic; a KafkaError where it may not.
+# Raises a KafkaError if a member may not commit an offset of this partition of a topic.
 PartitionCheck = Callable[[Uuid, int], None]
 
 
 class GroupType(Enum):
     """
-    As ListGroups tells it.
+    The types that ListGroups knows.
     """
 
     CLASSIC = "classic"
@@ -27,7 +27,7 @@ class GroupType(Enum):
 
 class Group(Protocol):
     """
-    A group: its members, and what they are to read. Its offsets are kept beside it (offsets.py).
+    A group: its members, and what they are to read. Its offsets are in `GroupOffsets` (offsets.py).
     """
 
     group_id: str
@@ -36,63 +36,61 @@ class Group(Protocol):
     @property
     def state(self) -> str:
         """
-        As ListGroups and DescribeGroups tell it: Empty, Stable, PreparingRebalance, ...
+        As ListGroups and DescribeGroups name it: Empty, Stable, PreparingRebalance, ...
         """
 
     @property
     def protocol_type(self) -> str:
         """
-        What its members are: "consumer", "connect", ...; empty where nobody has said.
+        The kind of its members: "consumer", "connect", ...; empty if none has joined.
         """
 
     @property
-    def is_empty(self) -> bool:
-        """
-        Whether it has no member.
-        """
+    def is_empty(self) -> bool: ...
 
     @property
     def empty_since_ms(self) -> int | None:
         """
-        By the wall clock, since when it has none; `None` while it has some, or where that is not known.
+        Since when it has no members, by the wall clock. `None` while it has some, or if the time is not known.
         """
 
     def reads(self, topic: str) -> bool:
         """
-        Whether a member is subscribed to the topic, as far as that can be told: then its offsets do not expire, and
-        cannot be deleted.
+        Whether a member subscribes to the topic, as far as can be known: then its offsets do not expire, and cannot be
+        deleted.
         """
 
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, knows_epochs: bool = True
     ) -> PartitionCheck | None:
         """
-        Whether who says so may commit offsets, by its generation or member epoch; a KafkaError where it may not. In old
-        versions of the request there are no member epochs.
-        A commit is a sign of life. Where it depends on the partition (KIP-1251), what is to be asked for each.
+        Raise a KafkaError if this member may not commit offsets, by its generation or member epoch. In old versions
+        of the request there are no member epochs.
+
+        A commit is a sign of life. If the answer depends on the partition (KIP-1251), this returns the check of each.
         """
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """
-        Whether it may fetch offsets; a KafkaError where it is fenced.
+        Raise a KafkaError if the member is fenced, and may not fetch offsets.
         """
 
     def replay(self, row: Row) -> None:
         """
-        This was written, by this gateway or another: while the group is loaded, oldest row first.
+        Apply a row of the log, while the group is loaded, oldest row first.
         """
 
     def loaded(self) -> None:
         """
-        All rows are there: the sessions of its members begin anew.
+        All rows are replayed: the sessions of its members begin again.
         """
 
     def rows(self) -> Iterator[Row]:
         """
-        All that is true of it now: a replay of these makes it again.
+        Its whole state: a replay of these rows makes it again.
         """
 
     def stop(self) -> None:
         """
-        This gateway is its coordinator no more: let all timers go, and tell who waits NOT_COORDINATOR.
+        Coordinate it no more: cancel all timers, and answer waiting members NOT_COORDINATOR.
         """

@@ -1,9 +1,9 @@
 """
-Groups that change their protocol while they have members.
+Conversion of groups from one protocol to the other while they have members.
 
-A classic group becomes one of the consumer protocol as its first member of that joins: the change is the first thing
-that the new group writes, in one batch with the join, so there is no moment between. It becomes a classic group again
-as the last such member goes.
+A classic group becomes one of the consumer protocol when its first member of that protocol joins. The conversion is the
+first thing that the new group writes, in one batch with the join, so there is no moment in between. It becomes a
+classic group again when the last such member leaves.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -14,23 +14,25 @@ from twisted.python.failure import Failure
 
 from kgateway.cluster.view import ClusterView
 from kgateway.context import GatewayParts
+from kgateway.groups.assignors.assignment import Assignment
 from kgateway.groups.classic.group import ClassicGroup
-from kgateway.groups.classic.member import Member
-from kgateway.groups.classic.protocols import Protocols
-from kgateway.groups.consumer.assignment import Assignment
-from kgateway.groups.consumer.classic_bytes import assignment_bytes, assignment_from, subscription_from, version_of
-from kgateway.groups.consumer.config import ConfigNow
+from kgateway.groups.classic.members import Member
+from kgateway.groups.classic.requests import Protocols
+from kgateway.groups.consumer import records
+from kgateway.groups.consumer.classic_members import assignment_bytes, assignment_from, subscription_from, version_of
+from kgateway.groups.consumer.config import CurrentGroupConfig
 from kgateway.groups.consumer.group import ConsumerGroup
 from kgateway.groups.consumer.member import Classic, ClassicProtocol, Profile, Progress
-from kgateway.groups.consumer.rows import Epoch, Targets, epoch_row, profile_row, progress_row, target_row, targets_row
-from kgateway.groups.consumer.state import GroupState
+from kgateway.groups.consumer.records import Epoch, TargetMetadata
+from kgateway.groups.consumer.state import ConsumerGroupState
 from kgateway.groups.group import Group
-from kgateway.groups.rows import Row, Write
-from kgateway.groups.taking_over import TakingOver
+from kgateway.groups.records import Row, Write
+from kgateway.groups.shard import FirstWrite
+from kgateway.log_messages import KEEPS_CLASSIC, KEEPS_CONSUMER
 from kgateway.messages.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kgateway.wire.errors import ErrorCode, KafkaError
 
-Become = Callable[[Group], None]  # from now on this is the group of its id
+ReplaceGroup = Callable[[Group], None]  # makes it the group of its id
 
 _CONSUMER = "consumer"
 _UPGRADING = ("bidirectional", "upgrade")
@@ -38,20 +40,13 @@ _DOWNGRADING = ("bidirectional", "downgrade")
 
 
 class Migration:
-    """
-    Makes groups of either kind of groups of the other.
-    """
-
     _log = Logger()
 
-    def __init__(self, gateway: GatewayParts, become: Become) -> None:
+    def __init__(self, gateway: GatewayParts, replace_group: ReplaceGroup) -> None:
         self._gateway = gateway
-        self._become = become
+        self._replace = replace_group
 
     def consumer_group(self, group_id: str, write: Write) -> ConsumerGroup:
-        """
-        A group of the consumer protocol, which can become a classic one.
-        """
         gateway = self._gateway
         return ConsumerGroup(
             group_id,
@@ -59,7 +54,7 @@ class Migration:
             now_ms=gateway.now_ms,
             write=write,
             view=gateway.broker.view,
-            config=ConfigNow(group_id, gateway.settings, gateway.broker.view),
+            config=CurrentGroupConfig(group_id, gateway.settings, gateway.broker.view),
             downgrade=lambda group, without: self._downgrade(group, without, write),
         )
 
@@ -71,8 +66,8 @@ class Migration:
 
     def upgraded(self, classic: ClassicGroup, write: Write) -> ConsumerGroup:
         """
-        What the classic group will be when its first member of the consumer protocol joins: with the first change that
-        is written of it, it takes the place of the classic one. GROUP_ID_NOT_FOUND where that may not be.
+        The group that the classic group becomes when its first member of the consumer protocol joins: it replaces the
+        classic one with its first write. GROUP_ID_NOT_FOUND if the conversion is not allowed.
         """
         group_id = classic.group_id
         try:
@@ -80,13 +75,13 @@ class Migration:
             rows = list(_consumer_rows(classic, self._gateway.broker.view()))
         except KafkaError as error:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{group_id} stays classic: {error.message}") from None
-        taking_over = TakingOver[ConsumerGroup](
+        first_write = FirstWrite[ConsumerGroup](
             [*(Row(row.key, None) for row in classic.rows()), *rows],
             write,
             partial(self._became_consumer, classic),
             partial(self._stayed_classic, classic, write),
         )
-        group = taking_over.group = self.consumer_group(group_id, taking_over.write)
+        group = first_write.group = self.consumer_group(group_id, first_write.write)
         for row in rows:
             group.replay(row)
         return group
@@ -103,30 +98,29 @@ class Migration:
 
     def _became_consumer(self, classic: ClassicGroup, group: ConsumerGroup) -> None:
         classic.stop(ErrorCode.REBALANCE_IN_PROGRESS)
-        self._become(group)
+        self._replace(group)
         group.loaded()
-        self._log.info("group {group}: speaks the consumer protocol now", group=group.group_id)
+        self._log.info("group {group}: converted to the consumer protocol", group=group.group_id)
 
     def _stayed_classic(self, classic: ClassicGroup, write: Write, group: ConsumerGroup, _: Failure) -> None:
-        """
-        The change could not be written after all.
-        """
         again = self.classic_group(classic.group_id, write)
         for row in classic.rows():
             again.replay(row)
         again.loaded()
-        self._become(again)
+        self._replace(again)
         group.stop()
-        self._log.warn("group {group}: speaks the classic protocol still", group=classic.group_id)
+        self._log.warn(KEEPS_CLASSIC, group=classic.group_id)
 
     def _downgrade(self, group: ConsumerGroup, without: Collection[str], write: Write) -> bool:
         """
-        Let the members but these be a classic group, if that may be.
+        Convert the members but these to a classic group, if that is allowed.
         """
-        state = group.changes.state
+        state = group.membership.state
         left = [member_id for member_id in state.profiles if member_id not in without]
         if group.config.migration_policy not in _DOWNGRADING or len(left) > group.config.classic_max_size:
-            self._log.info("group {group}: may not become a classic group", group=group.group_id)
+            self._log.info(
+                "group {group}: the settings forbid to convert it to the classic protocol", group=group.group_id
+            )
             return False
         protocols = {member_id: _protocols(state.profiles[member_id]) for member_id in left}
         row = _classic_row(state, left, _common(protocols.values()), self._gateway)
@@ -135,34 +129,38 @@ class Migration:
         classic.replay(row)
         classic.loaded()
         for member in classic.members:
-            classic.members.change(member, protocols[member.id])  # in the row there is the common one alone
-        group.changes.lifetimes.stop()
-        self._become(classic)
-        self._log.info("group {group}: speaks the classic protocol now", group=group.group_id)
+            classic.members.change(member, protocols[member.id])  # the row has only the common one
+        group.membership.timers.stop()
+        self._replace(classic)
+        self._log.info("group {group}: converted to the classic protocol", group=group.group_id)
         if written is not None:
             written.addErrback(self._stayed_consumer, classic, group)
         return True
 
     def _stayed_consumer(self, failure: Failure, classic: ClassicGroup, group: ConsumerGroup) -> None:
         classic.stop(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        self._become(group)
+        self._replace(group)
         group.loaded()
-        self._log.warn("group {group}: stays as it is: {error}", group=group.group_id, error=failure.value)
+        self._log.warn(
+            KEEPS_CONSUMER,
+            group=group.group_id,
+            error=failure.value,
+        )
 
 
 def _consumer_rows(classic: ClassicGroup, view: ClusterView) -> Iterator[Row]:
     """
-    The members with what they are assigned, as if that had been their target; whoever was about to join again is told
-    to as soon as the new epoch begins.
+    The members with their assignments as targets. A member that was about to join again is asked to do so as soon as
+    the new epoch begins.
     """
     group_id, generation = classic.group_id, classic.generation
-    yield epoch_row(group_id, Epoch(generation, 0))
-    yield targets_row(group_id, Targets(generation, 0))
+    yield records.epoch_row(group_id, Epoch(generation, 0))
+    yield records.target_metadata_row(group_id, TargetMetadata(generation, 0))
     for member in classic.members:
         assigned = assignment_from(bytes(member.assignment), view)
-        yield profile_row(group_id, member.id, _profile(member, classic.protocol))
-        yield target_row(group_id, member.id, assigned)
-        yield progress_row(group_id, member.id, _progress(generation, assigned))
+        yield records.profile_row(group_id, member.id, _profile(member, classic.protocol))
+        yield records.target_row(group_id, member.id, assigned)
+        yield records.progress_row(group_id, member.id, _progress(generation, assigned))
 
 
 def _progress(generation: int, assigned: Assignment) -> Progress:
@@ -191,16 +189,16 @@ def _protocols(profile: Profile) -> Protocols:
 
 def _common(spoken: Collection[Protocols]) -> str:
     """
-    What all speak; a member that speaks nothing of it could not have joined.
+    A protocol that all speak. A member without one could not have joined.
     """
     first, *others = spoken
     return next(name for name in first if all(name in set(other) for other in others))
 
 
-def _classic_row(state: GroupState, left: Sequence[str], protocol: str, gateway: GatewayParts) -> Row:
+def _classic_row(state: ConsumerGroupState, left: Sequence[str], protocol: str, gateway: GatewayParts) -> Row:
     """
-    The members with what they own, for some may go on with that until they join again. Nobody leads them, so that they
-    are told to join also by a gateway that has started anew meanwhile.
+    The members with what they own, because some may continue with that until they join again. The row has no leader, so
+    that a gateway that has restarted meanwhile has them join again, too.
     """
     return Row(
         GroupMetadataKey(group=state.group_id),
@@ -215,7 +213,7 @@ def _classic_row(state: GroupState, left: Sequence[str], protocol: str, gateway:
     )
 
 
-def _classic_member(state: GroupState, member_id: str, protocol: str, view: ClusterView) -> MemberMetadata:
+def _classic_member(state: ConsumerGroupState, member_id: str, protocol: str, view: ClusterView) -> MemberMetadata:
     profile = state.profiles[member_id]
     metadata = _protocols(profile).metadata(protocol)
     progress = state.progress_of(member_id)

@@ -12,10 +12,6 @@ from kgateway.wire.types import i16, i32, i64
 
 
 class AddOffsetsToTxnRequest(Message, key=25, versions="0-4", flexible="3+"):
-    """
-    A producer names the group whose offsets its transaction will commit.
-    """
-
     transactional_id: str
     producer_id: i64
     producer_epoch: i16
@@ -23,9 +19,5 @@ class AddOffsetsToTxnRequest(Message, key=25, versions="0-4", flexible="3+"):
 
 
 class AddOffsetsToTxnResponse(Message, key=25, versions="0-4", flexible="3+"):
-    """
-    Whether the group was added to the transaction.
-    """
-
     throttle_time_ms: i32
     error_code: i16

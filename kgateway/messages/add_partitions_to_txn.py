@@ -47,10 +47,6 @@ class AddPartitionsToTxnRequest(Message, key=24, versions="0-5", flexible="3+"):
 
 
 class AddPartitionsToTxnResponse(Message, key=24, versions="0-5", flexible="3+"):
-    """
-    Whether each partition is part of its transaction.
-    """
-
     class ResultsByTransaction(Struct):
         transactional_id: str
         topic_results: list[TopicResult]

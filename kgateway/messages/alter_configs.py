@@ -10,10 +10,6 @@ from kgateway.wire.types import i8, i16, i32
 
 
 class AlterConfigsRequest(Message, key=33, versions="0-2", flexible="2+"):
-    """
-    The new configuration of each resource.
-    """
-
     class Resource(Struct):
         class Config(Struct):
             name: str
@@ -28,10 +24,6 @@ class AlterConfigsRequest(Message, key=33, versions="0-2", flexible="2+"):
 
 
 class AlterConfigsResponse(Message, key=33, versions="0-2", flexible="2+"):
-    """
-    Whether each resource was changed.
-    """
-
     class Response(Struct):
         error_code: i16
         error_message: str | None

@@ -10,10 +10,6 @@ from kgateway.wire.types import i16, i32
 
 
 class AlterPartitionReassignmentsRequest(Message, key=45, versions="0-1", flexible="0+"):
-    """
-    The replicas each partition is to have.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             partition_index: i32
@@ -28,10 +24,6 @@ class AlterPartitionReassignmentsRequest(Message, key=45, versions="0-1", flexib
 
 
 class AlterPartitionReassignmentsResponse(Message, key=45, versions="0-1", flexible="0+"):
-    """
-    Whether each move was accepted.
-    """
-
     class Response(Struct):
         class Partition(Struct):
             partition_index: i32

@@ -10,10 +10,6 @@ from kgateway.wire.types import i16, i32
 
 
 class AlterReplicaLogDirsRequest(Message, key=34, versions="0-2", flexible="2+"):
-    """
-    The replicas each directory is to hold.
-    """
-
     class Dir(Struct):
         class Topic(Struct):
             name: str

@@ -4,7 +4,7 @@ ApiVersions: which versions of which APIs the broker speaks.
  - v0: also the form of the answer to a version the broker does not know (KIP-511)
  - v1: throttle_time_ms
  - v2: over quota, the answer comes before the delay (KIP-219)
- - v3: flexible, but for the response header; the client's name (KIP-511), features (KIP-584)
+ - v3: flexible, except the response header; the client's name (KIP-511), features (KIP-584)
  - v4: features whose minimum is 0 are no longer left out (KAFKA-17011)
 """
 
@@ -14,7 +14,7 @@ from kgateway.wire.types import i16, i32, i64
 
 class ApiVersionsRequest(Message, key=18, versions="0-4", flexible="3+"):
     """
-    A client, mostly on a new connection, asks what it may send.
+    Usually the first request on a connection.
     """
 
     client_software_name: str = v("3+")  # letters, digits, . and -; else INVALID_REQUEST
@@ -22,10 +22,6 @@ class ApiVersionsRequest(Message, key=18, versions="0-4", flexible="3+"):
 
 
 class ApiVersionsResponse(Message, key=18, versions="0-4", flexible="3+"):
-    """
-    The version range of each API, and the cluster's features.
-    """
-
     class ApiKey(Struct):
         api_key: i16
         min_version: i16

@@ -1,10 +1,12 @@
 """
-Every message there is a table for.
+A catalogue of all messages that have a table.
 
-Found by walking the package, so that a new module is enough to add an API. It imports them all: for documents, tests
-and tools; a server imports the messages its handlers name.
+It walks the package, so that a new module is enough to add an API. It imports them all, for documents, tests and tools;
+a server imports only the messages that its handlers name.
 """
 
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -25,18 +27,21 @@ class Api:
     request: type[Message]
     response: type[Message]
 
+    @property
+    def purpose(self) -> str:
+        """
+        What the API is for, as the docstring of its module says behind its name.
+        """
+        page = sys.modules[self.request.__module__].__doc__ or ""
+        line = re.search(rf"^{self.name}: (.*)$", page, re.MULTILINE)
+        return line[1].rstrip(".") if line else ""
+
 
 def messages() -> list[type[Message]]:
-    """
-    All tables, module by module.
-    """
     return [message for name in _module_names() for message in _messages_in(name)]
 
 
 def apis() -> dict[int, Api]:
-    """
-    The APIs by key.
-    """
     pairs: dict[int, dict[bool, type[Message]]] = {}
     for message in messages():
         spec = message.__spec__

@@ -21,19 +21,11 @@ class Assignment(Struct):
 
 
 class ConsumerGroupDescribeRequest(Message, key=69, versions="0-1", flexible="0+"):
-    """
-    Names the groups to describe.
-    """
-
     group_ids: list[str]
     include_authorized_operations: bool
 
 
 class ConsumerGroupDescribeResponse(Message, key=69, versions="0-1", flexible="0+"):
-    """
-    Each group with its epochs, its members and what they own.
-    """
-
     class Group(Struct):
         class Member(Struct):
             member_id: str

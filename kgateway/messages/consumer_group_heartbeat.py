@@ -36,10 +36,6 @@ class ConsumerGroupHeartbeatRequest(Message, key=68, versions="0-1", flexible="0
 
 
 class ConsumerGroupHeartbeatResponse(Message, key=68, versions="0-1", flexible="0+"):
-    """
-    The member's epoch, and the partitions it is to own.
-    """
-
     class Assignment(Struct):
         topic_partitions: list[TopicPartitions]
 

@@ -1,5 +1,5 @@
 """
-What classic consumers say inside JoinGroup and SyncGroup: bytes to the broker, tables to whoever shows or checks them.
+What classic consumers send inside JoinGroup and SyncGroup: bytes to the broker, tables for code that reads them.
 """
 
 from kgateway.wire.schema import Message, Struct, v
@@ -15,13 +15,13 @@ class ConsumerProtocolSubscription(Message, versions="0-3"):
      - v3: rack_id (KIP-881)
     """
 
-    class OwnedPartition(Struct):
+    class PartitionBase(Struct):
         topic: str
         partitions: list[i32]
 
     topics: list[str]
     user_data: bytes | None = v(default=None)  # the assignor's own
-    owned_partitions: list[OwnedPartition] = v("1+")
+    owned_partitions: list[PartitionBase] = v("1+")
     generation_id: i32 = v("2+", default=-1)  # of owned_partitions; -1: unknown
     rack_id: str | None = v("3+", default=None)
 

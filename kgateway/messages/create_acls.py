@@ -11,10 +11,6 @@ from kgateway.wire.types import i8, i16, i32
 
 
 class CreateAclsRequest(Message, key=30, versions="0-3", flexible="2+"):
-    """
-    The ACLs to add.
-    """
-
     class Creation(Struct):
         resource_type: i8  # numbers as in DescribeAcls
         resource_name: str  # literal * means all

@@ -11,10 +11,6 @@ from kgateway.wire.types import i16, i32, i64
 
 
 class CreateDelegationTokenRequest(Message, key=38, versions="0-3", flexible="2+"):
-    """
-    Asks for a token, and says who may renew it and how long it may live.
-    """
-
     class Renewer(Struct):
         principal_type: str
         principal_name: str

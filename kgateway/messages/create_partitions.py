@@ -11,10 +11,6 @@ from kgateway.wire.types import i16, i32
 
 
 class CreatePartitionsRequest(Message, key=37, versions="0-3", flexible="2+"):
-    """
-    The topics, and how many partitions each is to have.
-    """
-
     class Topic(Struct):
         class Assignment(Struct):
             broker_ids: list[i32]  # the first is the preferred leader
@@ -29,10 +25,6 @@ class CreatePartitionsRequest(Message, key=37, versions="0-3", flexible="2+"):
 
 
 class CreatePartitionsResponse(Message, key=37, versions="0-3", flexible="2+"):
-    """
-    Whether each topic has grown.
-    """
-
     class Result(Struct):
         name: str
         error_code: i16

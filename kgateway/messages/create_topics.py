@@ -16,10 +16,6 @@ from kgateway.wire.uuids import Uuid
 
 
 class CreateTopicsRequest(Message, key=19, versions="0-7", flexible="5+"):
-    """
-    The topics to create.
-    """
-
     class Topic(Struct):
         class Assignment(Struct):
             partition_index: i32
@@ -41,10 +37,6 @@ class CreateTopicsRequest(Message, key=19, versions="0-7", flexible="5+"):
 
 
 class CreateTopicsResponse(Message, key=19, versions="0-7", flexible="5+"):
-    """
-    What was created, or why not.
-    """
-
     class Topic(Struct):
         class Config(Struct):
             name: str

@@ -12,7 +12,7 @@ from kgateway.wire.types import i8, i16, i32
 
 class DeleteAclsRequest(Message, key=31, versions="0-3", flexible="2+"):
     """
-    Filters; every ACL that matches one of them goes.
+    Deletes every ACL that matches one of the filters.
     """
 
     class Filter(Struct):

@@ -10,18 +10,10 @@ from kgateway.wire.types import i16, i32
 
 
 class DeleteGroupsRequest(Message, key=42, versions="0-2", flexible="2+"):
-    """
-    The groups to delete.
-    """
-
     groups_names: list[str]
 
 
 class DeleteGroupsResponse(Message, key=42, versions="0-2", flexible="2+"):
-    """
-    Whether each group was deleted.
-    """
-
     class Result(Struct):
         group_id: str
         error_code: i16  # NON_EMPTY_GROUP while it has members

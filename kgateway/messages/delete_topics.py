@@ -15,10 +15,6 @@ from kgateway.wire.uuids import Uuid
 
 
 class DeleteTopicsRequest(Message, key=20, versions="0-6", flexible="4+"):
-    """
-    The topics to delete.
-    """
-
     class Topic(Struct):
         name: str | None = v(default=None)  # null: topic_id tells which
         topic_id: Uuid  # zero: name tells which
@@ -29,10 +25,6 @@ class DeleteTopicsRequest(Message, key=20, versions="0-6", flexible="4+"):
 
 
 class DeleteTopicsResponse(Message, key=20, versions="0-6", flexible="4+"):
-    """
-    Whether each topic was deleted.
-    """
-
     class Response(Struct):
         name: str | None = v(nullable="6+")  # null: topic_id is unknown, or not for this client
         topic_id: Uuid = v("6+")

@@ -11,10 +11,6 @@ from kgateway.wire.types import i8, i16, i32
 
 
 class DescribeAclsRequest(Message, key=29, versions="0-3", flexible="2+"):
-    """
-    A filter for the ACLs wanted.
-    """
-
     resource_type_filter: i8  # 1 any, 2 topic, 3 group, 4 cluster, 5 txn, 6 token, 7 user
     resource_name_filter: str | None  # null: any
     pattern_type_filter: i8 = v("1+", default=3)  # 1 any, 2 whatever covers the name, 3 literal, 4 prefixed
@@ -25,10 +21,6 @@ class DescribeAclsRequest(Message, key=29, versions="0-3", flexible="2+"):
 
 
 class DescribeAclsResponse(Message, key=29, versions="0-3", flexible="2+"):
-    """
-    The ACLs found, by resource.
-    """
-
     class Resource(Struct):
         class Acl(Struct):
             principal: str

@@ -11,20 +11,12 @@ from kgateway.wire.types import i8, i16, i32
 
 
 class DescribeClusterRequest(Message, key=60, versions="0-2", flexible="0+"):
-    """
-    Asks who makes up the cluster.
-    """
-
     include_cluster_authorized_operations: bool
     endpoint_type: i8 = v("1+", default=1)  # 1 brokers, 2 controllers
     include_fenced_brokers: bool = v("2+")
 
 
 class DescribeClusterResponse(Message, key=60, versions="0-2", flexible="0+"):
-    """
-    The nodes of the cluster and where they listen.
-    """
-
     class Broker(Struct):
         broker_id: i32
         host: str

@@ -12,10 +12,6 @@ from kgateway.wire.types import i8, i16, i32
 
 
 class DescribeConfigsRequest(Message, key=32, versions="0-4", flexible="4+"):
-    """
-    The resources, and the keys wanted of each.
-    """
-
     class Resource(Struct):
         resource_type: i8  # 2 topic, 4 broker, 8 logger, 16 client metrics, 32 group
         resource_name: str  # a broker is named by id; empty: all brokers
@@ -27,10 +23,6 @@ class DescribeConfigsRequest(Message, key=32, versions="0-4", flexible="4+"):
 
 
 class DescribeConfigsResponse(Message, key=32, versions="0-4", flexible="4+"):
-    """
-    The value of each key, and where it comes from.
-    """
-
     class Result(Struct):
         class Config(Struct):
             class Synonym(Struct):

@@ -11,10 +11,6 @@ from kgateway.wire.types import i16, i32, i64
 
 
 class DescribeDelegationTokenRequest(Message, key=41, versions="0-3", flexible="2+"):
-    """
-    Names the owners whose tokens are wanted.
-    """
-
     class Owner(Struct):
         principal_type: str
         principal_name: str
@@ -23,10 +19,6 @@ class DescribeDelegationTokenRequest(Message, key=41, versions="0-3", flexible="
 
 
 class DescribeDelegationTokenResponse(Message, key=41, versions="0-3", flexible="2+"):
-    """
-    The tokens, with their HMACs, times and renewers.
-    """
-
     class Token(Struct):
         class Renewer(Struct):
             principal_type: str

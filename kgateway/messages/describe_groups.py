@@ -15,19 +15,11 @@ from kgateway.wire.types import i16, i32
 
 
 class DescribeGroupsRequest(Message, key=15, versions="0-6", flexible="5+"):
-    """
-    The groups to describe.
-    """
-
     groups: list[str]
     include_authorized_operations: bool = v("3+")
 
 
 class DescribeGroupsResponse(Message, key=15, versions="0-6", flexible="5+"):
-    """
-    The state, protocol and members of each group.
-    """
-
     class Group(Struct):
         class Member(Struct):
             member_id: str

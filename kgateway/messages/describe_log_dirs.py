@@ -13,10 +13,6 @@ from kgateway.wire.types import i16, i32, i64
 
 
 class DescribeLogDirsRequest(Message, key=35, versions="0-5", flexible="2+"):
-    """
-    The partitions to look for.
-    """
-
     class Topic(Struct):
         topic: str
         partitions: list[i32]
@@ -25,10 +21,6 @@ class DescribeLogDirsRequest(Message, key=35, versions="0-5", flexible="2+"):
 
 
 class DescribeLogDirsResponse(Message, key=35, versions="0-5", flexible="2+"):
-    """
-    The directories of the broker, and the replicas in each.
-    """
-
     class Result(Struct):
         class Topic(Struct):
             class Partition(Struct):

@@ -8,7 +8,7 @@ from kgateway.wire.types import i16, i32, i64
 
 class DescribeProducersRequest(Message, key=61, versions="0", flexible="0+"):
     """
-    Names the partitions; the sender asks their leader.
+    Sent to the leader of the partitions.
     """
 
     class Topic(Struct):
@@ -19,10 +19,6 @@ class DescribeProducersRequest(Message, key=61, versions="0", flexible="0+"):
 
 
 class DescribeProducersResponse(Message, key=61, versions="0", flexible="0+"):
-    """
-    The producers each partition's leader knows of.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             class ActiveProducer(Struct):

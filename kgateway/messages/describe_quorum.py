@@ -19,10 +19,6 @@ class ReplicaState(Struct):
 
 
 class DescribeQuorumRequest(Message, key=55, versions="0-2", flexible="0+"):
-    """
-    Asks for the state of a Raft partition.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             partition_index: i32
@@ -34,10 +30,6 @@ class DescribeQuorumRequest(Message, key=55, versions="0-2", flexible="0+"):
 
 
 class DescribeQuorumResponse(Message, key=55, versions="0-2", flexible="0+"):
-    """
-    The leader, and how far each replica has come.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             partition_index: i32

@@ -9,10 +9,6 @@ from kgateway.wire.uuids import Uuid
 
 
 class DescribeTopicPartitionsRequest(Message, key=75, versions="0", flexible="0+"):
-    """
-    Names the topics, and where the page begins.
-    """
-
     class Topic(Struct):
         name: str
 

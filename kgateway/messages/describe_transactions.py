@@ -8,17 +8,13 @@ from kgateway.wire.types import i16, i32, i64
 
 class DescribeTransactionsRequest(Message, key=65, versions="0", flexible="0+"):
     """
-    Names the transactional ids; the sender asks their coordinator.
+    Sent to the coordinator of the transactional ids.
     """
 
     transactional_ids: list[str]  # empty: none
 
 
 class DescribeTransactionsResponse(Message, key=65, versions="0", flexible="0+"):
-    """
-    The state, the producer and the partitions of each transactional id.
-    """
-
     class TransactionState(Struct):
         class Topic(Struct):
             topic: str

@@ -11,10 +11,6 @@ from kgateway.wire.types import i8, i16, i32
 
 
 class ElectLeadersRequest(Message, key=43, versions="0-2", flexible="2+"):
-    """
-    The partitions to elect leaders for, and the kind of election.
-    """
-
     class TopicPartition(Struct):
         topic: str
         partitions: list[i32]
@@ -25,10 +21,6 @@ class ElectLeadersRequest(Message, key=43, versions="0-2", flexible="2+"):
 
 
 class ElectLeadersResponse(Message, key=43, versions="0-2", flexible="2+"):
-    """
-    The outcome for each partition.
-    """
-
     class ReplicaElectionResult(Struct):
         class PartitionResult(Struct):
             partition_id: i32

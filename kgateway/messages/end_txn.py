@@ -13,10 +13,6 @@ from kgateway.wire.types import i16, i32, i64
 
 
 class EndTxnRequest(Message, key=26, versions="0-5", flexible="3+"):
-    """
-    A producer asks to commit or abort.
-    """
-
     transactional_id: str
     producer_id: i64
     producer_epoch: i16
@@ -25,7 +21,7 @@ class EndTxnRequest(Message, key=26, versions="0-5", flexible="3+"):
 
 class EndTxnResponse(Message, key=26, versions="0-5", flexible="3+"):
     """
-    Whether the outcome is settled; the markers may still be on their way.
+    Sent once the outcome is settled; the markers may still be on their way.
     """
 
     throttle_time_ms: i32

@@ -19,10 +19,6 @@ class ExpireDelegationTokenRequest(Message, key=40, versions="0-2", flexible="2+
 
 
 class ExpireDelegationTokenResponse(Message, key=40, versions="0-2", flexible="2+"):
-    """
-    When the token expires now.
-    """
-
     error_code: i16
     expiry_timestamp_ms: i64  # the negative period, if it ended at once
     throttle_time_ms: i32

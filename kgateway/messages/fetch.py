@@ -27,10 +27,6 @@ from kgateway.wire.uuids import Uuid
 
 
 class FetchRequest(Message, key=1, versions="0-18", flexible="12+"):
-    """
-    The partitions to read, from which offset, and how long to wait for how many bytes.
-    """
-
     class ReplicaState(Struct):
         replica_id: i32 = v(default=-1)
         replica_epoch: i64 = v(default=-1)
@@ -70,10 +66,6 @@ class FetchRequest(Message, key=1, versions="0-18", flexible="12+"):
 
 
 class FetchResponse(Message, key=1, versions="0-18", flexible="12+"):
-    """
-    Record batches and the watermarks of each partition.
-    """
-
     class Response(Struct):
         class Partition(Struct):
             class DivergingEpoch(Struct):

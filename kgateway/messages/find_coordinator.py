@@ -15,20 +15,12 @@ from kgateway.wire.types import i8, i16, i32
 
 
 class FindCoordinatorRequest(Message, key=10, versions="0-6", flexible="3+"):
-    """
-    The groups or transactional ids whose coordinator is wanted.
-    """
-
     key: str = v("0-3")
     key_type: i8 = v("1+")  # 0 group, 1 transaction, 2 share
     coordinator_keys: list[str] = v("4+")  # a share key is group:topic_id:partition
 
 
 class FindCoordinatorResponse(Message, key=10, versions="0-6", flexible="3+"):
-    """
-    The coordinator of each key.
-    """
-
     class Coordinator(Struct):
         key: str
         node_id: i32  # -1 with an error

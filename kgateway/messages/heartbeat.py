@@ -12,10 +12,6 @@ from kgateway.wire.types import i16, i32
 
 
 class HeartbeatRequest(Message, key=12, versions="0-4", flexible="4+"):
-    """
-    A member asks to be kept in its group.
-    """
-
     group_id: str
     generation_id: i32
     member_id: str
@@ -23,9 +19,5 @@ class HeartbeatRequest(Message, key=12, versions="0-4", flexible="4+"):
 
 
 class HeartbeatResponse(Message, key=12, versions="0-4", flexible="4+"):
-    """
-    Whether the member may carry on as it is.
-    """
-
     throttle_time_ms: i32 = v("1+")
     error_code: i16  # REBALANCE_IN_PROGRESS: join again

@@ -9,10 +9,6 @@ from kgateway.wire.types import i8, i16, i32
 
 
 class IncrementalAlterConfigsRequest(Message, key=44, versions="0-1", flexible="1+"):
-    """
-    The keys to change, by resource.
-    """
-
     class Resource(Struct):
         class Config(Struct):
             name: str
@@ -28,10 +24,6 @@ class IncrementalAlterConfigsRequest(Message, key=44, versions="0-1", flexible="
 
 
 class IncrementalAlterConfigsResponse(Message, key=44, versions="0-1", flexible="1+"):
-    """
-    Whether each resource was changed.
-    """
-
     class Response(Struct):
         error_code: i16
         error_message: str | None

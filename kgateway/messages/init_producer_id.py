@@ -27,10 +27,6 @@ class InitProducerIdRequest(Message, key=22, versions="0-6", flexible="2+"):
 
 
 class InitProducerIdResponse(Message, key=22, versions="0-6", flexible="2+"):
-    """
-    The id and epoch to write with.
-    """
-
     throttle_time_ms: i32
     error_code: i16
     producer_id: i64 = v(default=-1)

@@ -4,7 +4,7 @@ JoinGroup: a member enters its group, or enters it again for a rebalance.
  - v1: rebalance_timeout_ms apart from the session's (KIP-62)
  - v2: throttle_time_ms
  - v3: over quota, the answer comes before the delay (KIP-219)
- - v4: a new member is told its id by MEMBER_ID_REQUIRED and joins again with it (KIP-394)
+ - v4: a new member gets its id with MEMBER_ID_REQUIRED and joins again with it (KIP-394)
  - v5: group_instance_id, for static membership (KIP-345)
  - v6: flexible
  - v7: protocol_type in the response; protocol_name may be null (KIP-559)
@@ -17,10 +17,6 @@ from kgateway.wire.types import i16, i32
 
 
 class JoinGroupRequest(Message, key=11, versions="0-9", flexible="6+"):
-    """
-    A member asks for a place in the group, and says which protocols it speaks.
-    """
-
     class Protocol(Struct):
         name: str
         metadata: bytes  # of a consumer: a ConsumerProtocolSubscription
@@ -37,7 +33,7 @@ class JoinGroupRequest(Message, key=11, versions="0-9", flexible="6+"):
 
 class JoinGroupResponse(Message, key=11, versions="0-9", flexible="6+"):
     """
-    The new generation; for the leader also the members it has to assign to.
+    The leader also gets the members that it has to assign partitions to.
     """
 
     class Member(Struct):

@@ -13,10 +13,6 @@ from kgateway.wire.types import i16, i32
 
 
 class LeaveGroupRequest(Message, key=13, versions="0-5", flexible="4+"):
-    """
-    The members to take out of the group.
-    """
-
     class Member(Struct):
         member_id: str  # empty: group_instance_id alone names the member
         group_instance_id: str | None = v(default=None)
@@ -28,10 +24,6 @@ class LeaveGroupRequest(Message, key=13, versions="0-5", flexible="4+"):
 
 
 class LeaveGroupResponse(Message, key=13, versions="0-5", flexible="4+"):
-    """
-    Whether each of the members was taken out.
-    """
-
     class Member(Struct):
         member_id: str
         group_instance_id: str | None

@@ -10,18 +10,10 @@ from kgateway.wire.types import i8, i16, i32
 
 
 class ListConfigResourcesRequest(Message, key=74, versions="0-1", flexible="0+"):
-    """
-    Says which kinds of resource to list.
-    """
-
     resource_types: list[i8] = v("1+")  # 2 topic, 4 broker, 8 logger, 16 metrics, 32 group; [] all
 
 
 class ListConfigResourcesResponse(Message, key=74, versions="0-1", flexible="0+"):
-    """
-    The resources, by kind and name.
-    """
-
     class ConfigResource(Struct):
         resource_name: str
         resource_type: i8 = v("1+", default=16)  # as in the request; in v0 always 16

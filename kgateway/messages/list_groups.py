@@ -13,19 +13,11 @@ from kgateway.wire.types import i16, i32
 
 
 class ListGroupsRequest(Message, key=16, versions="0-5", flexible="3+"):
-    """
-    A client asks for the groups, if it likes only those of some states or types.
-    """
-
     states_filter: list[str] = v("4+")  # empty: any state
     types_filter: list[str] = v("5+")  # empty: any type
 
 
 class ListGroupsResponse(Message, key=16, versions="0-5", flexible="3+"):
-    """
-    The groups, without their members.
-    """
-
     class Group(Struct):
         group_id: str
         protocol_type: str  # empty: a group that only stores offsets

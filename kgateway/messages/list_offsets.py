@@ -41,10 +41,6 @@ class ListOffsetsRequest(Message, key=2, versions="0-11", flexible="6+"):
 
 
 class ListOffsetsResponse(Message, key=2, versions="0-11", flexible="6+"):
-    """
-    The offset found for each partition.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             partition_index: i32

@@ -9,10 +9,6 @@ from kgateway.wire.types import i16, i32
 
 
 class ListPartitionReassignmentsRequest(Message, key=46, versions="0", flexible="0+"):
-    """
-    The partitions to look at.
-    """
-
     class Topic(Struct):
         name: str
         partition_indexes: list[i32]

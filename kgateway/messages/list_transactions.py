@@ -21,10 +21,6 @@ class ListTransactionsRequest(Message, key=66, versions="0-2", flexible="0+"):
 
 
 class ListTransactionsResponse(Message, key=66, versions="0-2", flexible="0+"):
-    """
-    The state and the producer of each transactional id.
-    """
-
     class TransactionState(Struct):
         transactional_id: str
         producer_id: i64

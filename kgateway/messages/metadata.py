@@ -23,10 +23,6 @@ from kgateway.wire.uuids import Uuid
 
 
 class MetadataRequest(Message, key=3, versions="0-13", flexible="9+"):
-    """
-    The topics a client wants to know about.
-    """
-
     class Topic(Struct):
         topic_id: Uuid = v("10+")
         name: str | None = v(nullable="10+")  # null: asked for by topic_id
@@ -38,10 +34,6 @@ class MetadataRequest(Message, key=3, versions="0-13", flexible="9+"):
 
 
 class MetadataResponse(Message, key=3, versions="0-13", flexible="9+"):
-    """
-    The brokers, and the partitions of each topic asked for.
-    """
-
     class Broker(Struct):
         node_id: i32
         host: str

@@ -21,7 +21,7 @@ from kgateway.wire.uuids import Uuid
 
 class OffsetCommitRequest(Message, key=8, versions="0-10", flexible="8+"):
     """
-    The offsets a group, or a consumer with no group membership, wants kept.
+    Comes from a member of a group, or from a consumer that has only a group id.
     """
 
     class Topic(Struct):
@@ -45,10 +45,6 @@ class OffsetCommitRequest(Message, key=8, versions="0-10", flexible="8+"):
 
 
 class OffsetCommitResponse(Message, key=8, versions="0-10", flexible="8+"):
-    """
-    Whether each partition's offset was stored.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             partition_index: i32

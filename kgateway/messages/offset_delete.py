@@ -9,10 +9,6 @@ from kgateway.wire.types import i16, i32
 
 
 class OffsetDeleteRequest(Message, key=47, versions="0"):
-    """
-    The partitions whose offsets the group is to forget.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             partition_index: i32
@@ -25,10 +21,6 @@ class OffsetDeleteRequest(Message, key=47, versions="0"):
 
 
 class OffsetDeleteResponse(Message, key=47, versions="0"):
-    """
-    Whether each offset was deleted.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             partition_index: i32

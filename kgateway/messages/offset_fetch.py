@@ -20,10 +20,6 @@ from kgateway.wire.uuids import Uuid
 
 
 class OffsetFetchRequest(Message, key=9, versions="0-10", flexible="6+"):
-    """
-    The groups and partitions whose offsets are wanted.
-    """
-
     class Topic(Struct):
         name: str
         partition_indexes: list[i32]
@@ -46,10 +42,6 @@ class OffsetFetchRequest(Message, key=9, versions="0-10", flexible="6+"):
 
 
 class OffsetFetchResponse(Message, key=9, versions="0-10", flexible="6+"):
-    """
-    The committed offset and note of each partition.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             partition_index: i32

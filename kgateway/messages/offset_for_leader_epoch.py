@@ -30,10 +30,6 @@ class OffsetForLeaderEpochRequest(Message, key=23, versions="0-4", flexible="4+"
 
 
 class OffsetForLeaderEpochResponse(Message, key=23, versions="0-4", flexible="4+"):
-    """
-    The end of each epoch in the leader's log.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             error_code: i16

@@ -23,10 +23,6 @@ from kgateway.wire.uuids import Uuid
 
 
 class ProduceRequest(Message, key=0, versions="0-13", flexible="9+"):
-    """
-    Records to append, by topic and partition.
-    """
-
     class TopicData(Struct):
         class PartitionData(Struct):
             index: i32
@@ -43,10 +39,6 @@ class ProduceRequest(Message, key=0, versions="0-13", flexible="9+"):
 
 
 class ProduceResponse(Message, key=0, versions="0-13", flexible="9+"):
-    """
-    Where each partition's records went, or why they were refused.
-    """
-
     class Response(Struct):
         class PartitionResponse(Struct):
             class RecordError(Struct):

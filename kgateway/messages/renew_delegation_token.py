@@ -19,10 +19,6 @@ class RenewDelegationTokenRequest(Message, key=39, versions="0-2", flexible="2+"
 
 
 class RenewDelegationTokenResponse(Message, key=39, versions="0-2", flexible="2+"):
-    """
-    When the token expires now.
-    """
-
     error_code: i16
     expiry_timestamp_ms: i64
     throttle_time_ms: i32

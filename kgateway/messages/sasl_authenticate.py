@@ -10,18 +10,10 @@ from kgateway.wire.types import i16, i64
 
 
 class SaslAuthenticateRequest(Message, key=36, versions="0-2", flexible="2+"):
-    """
-    The client's next message.
-    """
-
     auth_bytes: bytes  # laid out by the mechanism
 
 
 class SaslAuthenticateResponse(Message, key=36, versions="0-2", flexible="2+"):
-    """
-    The server's next message.
-    """
-
     error_code: i16
     error_message: str | None
     auth_bytes: bytes

@@ -10,17 +10,9 @@ from kgateway.wire.types import i16
 
 
 class SaslHandshakeRequest(Message, key=17, versions="0-1"):
-    """
-    The mechanism a client wants to authenticate with.
-    """
-
     mechanism: str  # as registered: PLAIN, SCRAM-SHA-256, ...
 
 
 class SaslHandshakeResponse(Message, key=17, versions="0-1"):
-    """
-    Whether the mechanism will do, and which others would.
-    """
-
     error_code: i16
     mechanisms: list[str]  # sent with and without an error

@@ -14,7 +14,7 @@ from kgateway.wire.types import i16, i32
 
 class SyncGroupRequest(Message, key=14, versions="0-5", flexible="4+"):
     """
-    A member asks for its assignment; the leader brings those of all.
+    The leader sends the assignments of all members, the others none.
     """
 
     class Assignment(Struct):
@@ -31,10 +31,6 @@ class SyncGroupRequest(Message, key=14, versions="0-5", flexible="4+"):
 
 
 class SyncGroupResponse(Message, key=14, versions="0-5", flexible="4+"):
-    """
-    The assignment of this member.
-    """
-
     throttle_time_ms: i32 = v("1+")
     error_code: i16
     protocol_type: str | None = v("5+", default=None)

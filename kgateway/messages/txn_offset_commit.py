@@ -13,10 +13,6 @@ from kgateway.wire.types import i16, i32, i64
 
 
 class TxnOffsetCommitRequest(Message, key=28, versions="0-5", flexible="3+"):
-    """
-    The offsets to commit as part of a transaction.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             partition_index: i32
@@ -38,10 +34,6 @@ class TxnOffsetCommitRequest(Message, key=28, versions="0-5", flexible="3+"):
 
 
 class TxnOffsetCommitResponse(Message, key=28, versions="0-5", flexible="3+"):
-    """
-    Whether each partition's offset was taken up.
-    """
-
     class Topic(Struct):
         class Partition(Struct):
             partition_index: i32

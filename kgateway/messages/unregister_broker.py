@@ -7,18 +7,10 @@ from kgateway.wire.types import i16, i32
 
 
 class UnregisterBrokerRequest(Message, key=64, versions="0", flexible="0+"):
-    """
-    Names the broker to strike off.
-    """
-
     broker_id: i32
 
 
 class UnregisterBrokerResponse(Message, key=64, versions="0", flexible="0+"):
-    """
-    Whether the broker was struck off.
-    """
-
     throttle_time_ms: i32
     error_code: i16
     error_message: str | None

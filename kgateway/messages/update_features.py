@@ -10,10 +10,6 @@ from kgateway.wire.types import i8, i16, i32
 
 
 class UpdateFeaturesRequest(Message, key=57, versions="0-2", flexible="0+"):
-    """
-    The level wanted of each feature.
-    """
-
     class FeatureUpdate(Struct):
         feature: str
         max_version_level: i16  # below 1: deletes the feature

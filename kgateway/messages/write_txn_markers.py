@@ -10,10 +10,6 @@ from kgateway.wire.types import i8, i16, i32, i64
 
 
 class WriteTxnMarkersRequest(Message, key=27, versions="0-2", flexible="1+"):
-    """
-    The markers to write, each for the partitions of one transaction.
-    """
-
     class Marker(Struct):
         class Topic(Struct):
             name: str
@@ -30,10 +26,6 @@ class WriteTxnMarkersRequest(Message, key=27, versions="0-2", flexible="1+"):
 
 
 class WriteTxnMarkersResponse(Message, key=27, versions="0-2", flexible="1+"):
-    """
-    Whether each partition got its marker.
-    """
-
     class Marker(Struct):
         class Topic(Struct):
             class Partition(Struct):

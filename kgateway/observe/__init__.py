@@ -1,3 +1,3 @@
 """
-What a gateway can tell of itself: why it refused, how much its log says, where its time goes.
+What a gateway shows of itself: why it refused requests, its log level, and where its time is spent.
 """

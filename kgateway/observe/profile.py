@@ -1,8 +1,8 @@
 """
-Where the reactor's thread spends its time: Python's own profiler, switched on for some seconds in a running gateway.
+A profile of the reactor's thread: Python's own profiler, switched on for some seconds in a running gateway.
 
-It slows the thread down while it runs. Of other threads it knows nothing. A function's own time is without that of the
-functions it calls; the time in which the reactor had nothing to do stands apart, as `waiting_s`.
+It slows the thread down while it runs, and sees no other threads. A function's own time excludes the functions it
+calls. The time in which the reactor had nothing to do is given apart, as `waiting_s`.
 """
 
 import cProfile
@@ -19,11 +19,7 @@ _WAITS = re.compile(r"<method '(poll|control)' of 'select\.|<built-in method sel
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """
-    What one function took.
-    """
-
+class ProfileRow:
     own_s: float
     total_s: float  # with what it called
     calls: int
@@ -33,32 +29,28 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Profile:
     """
-    The functions that took most time of their own, the most expensive first.
+    The functions with the most time of their own, the most expensive first.
     """
 
     seconds: float
     waiting_s: float
-    rows: list[Row]
+    rows: list[ProfileRow]
 
 
 class ProfilerBusy(Exception):
     """
-    A thread has one profiler at a time.
+    A thread can have only one profiler at a time.
     """
 
 
 class Profiler:
-    """
-    Makes one profile after another.
-    """
-
     def __init__(self, clock: IReactorTime) -> None:
         self._clock = clock
         self._running = False
 
     async def run(self, seconds: float) -> Profile:
         """
-        Profile the thread for this long; who cancels ends it.
+        Profile the thread for this long; cancelling ends it.
         """
         if self._running:
             raise ProfilerBusy("a profile is being made already")
@@ -92,7 +84,7 @@ def _enable(profiler: cProfile.Profile) -> None:
 
 def _profile(seconds: float, profiler: cProfile.Profile) -> Profile:
     entries = profiler.getstats()
-    rows = [Row(entry.inlinetime, entry.totaltime, entry.callcount, _place(entry.code)) for entry in entries]
+    rows = [ProfileRow(entry.inlinetime, entry.totaltime, entry.callcount, _place(entry.code)) for entry in entries]
     rows.sort(key=lambda row: row.own_s, reverse=True)
     waiting_s = sum(row.own_s for row in rows if _WAITS.match(row.function))
     return Profile(seconds, waiting_s, rows[:_ROWS])

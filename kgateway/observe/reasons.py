@@ -1,9 +1,10 @@
 """
-Why clients were refused. Kafka's error codes are mute; here the rule and the state behind each one stay for a while.
+Why clients were refused. Kafka's error codes have no explanation; here the rule and the state behind each one are
+remembered for a while.
 
-What is remembered is bounded twice: by the number of reasons, of which the oldest goes first, and by the length of the
-texts that clients choose. A reason that comes again is counted and moves to the end. So a client, or ten of them, that
-poll for what they cannot have take one place each, and push nothing else out.
+The memory is bounded twice: by the number of reasons, of which the oldest is dropped first, and by the length of the
+texts that clients choose. A reason that comes again is counted and moves to the end. So a client that polls for what it
+cannot get takes one entry, and displaces nothing else.
 """
 
 from collections import OrderedDict
@@ -16,20 +17,16 @@ from kgateway.wire.errors import ErrorCode
 _TEXT_CHARS = 400  # a client may choose names of 32 KiB, and a thousand of them
 
 
-class Kind(StrEnum):
-    """
-    What happened to the request or its connection.
-    """
-
+class ReasonKind(StrEnum):
     REFUSED = "refused"  # answered with an error code
     FAILED = "failed"  # a handler raised what nobody foresaw
     MALFORMED = "malformed"  # the bytes are not Kafka's, and the connection was closed
     CLOSED = "closed"  # the connection was closed for another reason
 
 
-class Client(Protocol):
+class ClientInfo(Protocol):
     """
-    What is known of who asked; a connection's session has it.
+    What is known of the client; the session of a connection has it.
     """
 
     listener: str
@@ -40,10 +37,6 @@ class Client(Protocol):
 
 
 class Reason(NamedTuple):
-    """
-    One reason, and how often it came.
-    """
-
     when_ms: int  # the last time
     since_ms: int  # the first time
     client_id: str
@@ -52,9 +45,9 @@ class Reason(NamedTuple):
     principal: str
     software: str
     software_version: str
-    api: str  # empty where the connection was closed before one was known
+    api: str  # empty if the connection was closed before one was known
     version: int | None
-    kind: Kind
+    kind: ReasonKind
     code: ErrorCode | None
     subject: str  # such as a partition, "orders-3"
     message: str  # the rule and the state, in words
@@ -62,20 +55,13 @@ class Reason(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """
-        The code that was answered; without one, what happened instead.
-        """
         return self.kind.value if self.code is None else self.code.name
 
 
 class Reasons:
-    """
-    The latest reasons.
-    """
-
     def __init__(self, capacity: int = 1000) -> None:
         self.capacity = capacity
-        self._reasons: OrderedDict[tuple[object, ...], Reason] = OrderedDict()  # by what, oldest first
+        self._reasons: OrderedDict[tuple[object, ...], Reason] = OrderedDict()  # oldest first
 
     def __len__(self) -> int:
         return len(self._reasons)
@@ -83,19 +69,16 @@ class Reasons:
     def remember(
         self,
         when_ms: int,
-        client: Client,
+        client: ClientInfo,
         message: str,
         *,
         client_id: str | None = None,
         api: str = "",
         version: int | None = None,
-        kind: Kind = Kind.REFUSED,
+        kind: ReasonKind = ReasonKind.REFUSED,
         code: ErrorCode | None = None,
         subject: str = "",
     ) -> None:
-        """
-        Keep a reason, or count it where it is known.
-        """
         what = (
             _cut(client_id or ""),
             client.host,
@@ -120,8 +103,8 @@ class Reasons:
         self, limit: int, client: str | None = None, api: str | None = None, outcome: str | None = None
     ) -> list[Reason]:
         """
-        The last ones that fit, newest last. `client` is a pattern as in file names, for the client id or the host;
-        `api` is a name, `outcome` that of an error code or a kind, both in whatever case.
+        The last matching reasons, newest last. `client` is a pattern as in file names, for the client id or the host.
+        `api` is a name and `outcome` the name of an error code or a kind, both in any case.
         """
         found: list[Reason] = []
         for reason in reversed(self._reasons.values()):

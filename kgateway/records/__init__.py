@@ -1,3 +1,3 @@
 """
-Records: batches, the records inside them, and the compression around those. No reactor here.
+Records: batches, the records inside them, and their compression. Nothing here imports a reactor.
 """

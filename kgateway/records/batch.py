@@ -1,6 +1,6 @@
 """
-The record batch, the unit that producers send, logs keep and consumers receive: its header, and what can be known and
-done without opening it.
+The record batch, the unit that producers send, logs store and consumers receive: its header, and what can be read and
+done without decompressing it.
 
      byte  size
         0     8  base offset                  written by the broker
@@ -12,14 +12,15 @@ done without opening it.
                                               6 delete horizon
        23     4  last offset delta            last offset = base offset + this, also after compaction
        27     8  base timestamp               or the delete horizon; timestamps of records count from it either way
-       35     8  max timestamp                with LogAppendTime that of every record
+       35     8  max timestamp                with LogAppendTime the timestamp of every record
        43     8  producer id                  -1 without idempotence
-       51     2  producer epoch               the same
-       53     4  base sequence                the same
+       51     2  producer epoch               -1 without idempotence
+       53     4  base sequence                -1 without idempotence
        57     4  records count                0 after compaction has removed them all
        61        records, compressed as a whole
 
-What the broker writes stands before the CRC, so a batch finds its place in a log by a new head of 16 bytes.
+The fields that the broker writes stand before what the CRC covers, so a batch gets its offset with a new head of 16
+bytes.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,19 +33,18 @@ from crc32c import crc32c
 
 from kgateway.records.compression import Codec
 from kgateway.wire.codec import decoder, encode
-from kgateway.wire.errors import ErrorCode, KafkaError
-from kgateway.wire.malformed import Malformed, Place
+from kgateway.wire.errors import ErrorCode, KafkaError, Malformed, MessageField
 from kgateway.wire.schema import Message, v
 from kgateway.wire.types import Buffer, i8, i16, i32, i64, u32
 
 MAGIC = 2
 HEADER_SIZE = 61
-PLACE_SIZE = 16  # as far as the partition leader epoch
-CRC_PLACE, CRC_START = 17, 21  # where the CRC is, and where begins what it covers
+HEAD_SIZE = 16  # what the broker writes: as far as the partition leader epoch
+CRC_PLACE, CRC_START = 17, 21  # where the CRC is, and where the bytes it covers begin
 NO_TIMESTAMP = -1
 
 _LENGTH_END = 12
-_RECORD_SIZE_MIN = 7  # length, attributes, two deltas, and the sizes of key, value and headers: a byte each
+_RECORD_SIZE_MIN = 7  # a byte each for length, attributes, two deltas, and the sizes of key, value and headers
 CODEC_BITS = 0x07
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
@@ -53,19 +53,11 @@ DELETE_HORIZON_BIT = 0x40
 
 
 class TimestampType(IntEnum):
-    """
-    Whose clock the timestamps of records are from.
-    """
-
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
 
 class BatchHeader(Message, versions="2"):
-    """
-    What stands before the records.
-    """
-
     base_offset: i64
     batch_length: i32
     partition_leader_epoch: i32
@@ -82,9 +74,6 @@ class BatchHeader(Message, versions="2"):
 
     @property
     def size(self) -> int:
-        """
-        The bytes of the whole batch.
-        """
         return _LENGTH_END + self.batch_length
 
     @property
@@ -94,7 +83,7 @@ class BatchHeader(Message, versions="2"):
     @property
     def codec(self) -> Codec:
         """
-        How the records are compressed; a ValueError where the number has no meaning.
+        The codec of the records; ValueError for an unknown number.
         """
         return Codec(self.attributes & CODEC_BITS)
 
@@ -113,14 +102,14 @@ class BatchHeader(Message, versions="2"):
     @property
     def has_delete_horizon(self) -> bool:
         """
-        Whether compaction has put into the base timestamp when tombstones and markers may go (KIP-534).
+        Whether compaction has stored in the base timestamp when tombstones and markers may be deleted (KIP-534).
         """
         return bool(self.attributes & DELETE_HORIZON_BIT)
 
 
 class Batch(NamedTuple):
     """
-    A whole batch: its header, read, and its bytes from the header on.
+    A whole batch: its decoded header, and its bytes from the header on.
     """
 
     header: BatchHeader
@@ -133,44 +122,41 @@ class Incomplete(Malformed):
     """
 
 
-# A decoder is typed for bytes, which it needs for slices; a table of numbers is read from any buffer.
+# Decoders are typed for bytes, which slices need. A table of numbers can be read from any buffer.
 _decode_header = cast(Callable[[Buffer, int], tuple[BatchHeader, int]], decoder(BatchHeader, MAGIC))
-_write_place = Struct(">qii").pack  # base offset, batch length, partition leader epoch
+_pack_head = Struct(">qii").pack  # base offset, batch length, partition leader epoch
 
 
-def _place(field: str) -> Place:
-    return Place("RecordBatch", MAGIC, field)
+def _field(field: str) -> MessageField:
+    return MessageField("RecordBatch", MAGIC, field)
 
 
 def read_header(data: Buffer, pos: int = 0) -> BatchHeader:
     """
-    The header that starts at this position, of a size and magic that can be; the records need not be there.
+    The header at this position, with a possible size and magic. The records need not be there.
     """
     left = len(data) - pos
     if left < HEADER_SIZE:
-        raise Incomplete(_place("header"), pos, f"{left} bytes are left, a header takes {HEADER_SIZE}")
+        raise Incomplete(_field("header"), pos, f"{left} bytes are left, a header takes {HEADER_SIZE}")
     header, _ = _decode_header(data, pos)
     if header.magic != MAGIC:
-        raise Malformed(_place("magic"), pos + 16, f"magic {header.magic}, not {MAGIC}")
+        raise Malformed(_field("magic"), pos + 16, f"magic {header.magic}, not {MAGIC}")
     if header.size < HEADER_SIZE:
-        raise Malformed(_place("batch_length"), pos + 8, f"a batch of {header.size} bytes is shorter than its header")
+        raise Malformed(_field("batch_length"), pos + 8, f"a batch of {header.size} bytes is shorter than its header")
     return header
 
 
 def read_batch(data: Buffer, pos: int = 0) -> Batch:
-    """
-    The batch that starts at this position.
-    """
     header = read_header(data, pos)
     end = pos + header.size
     if end > len(data):
-        raise Incomplete(_place("batch_length"), pos + 8, f"{header.size} declared, with {len(data) - pos} bytes left")
+        raise Incomplete(_field("batch_length"), pos + 8, f"{header.size} declared, with {len(data) - pos} bytes left")
     return Batch(header, memoryview(data)[pos:end])
 
 
 def batches(data: Buffer, pos: int = 0, *, cut_tail: bool = False) -> Iterator[Batch]:
     """
-    The batches from this position on; with `cut_tail` the last may be incomplete, as in a fetch response or after a
+    The batches from this position on. With `cut_tail` the last one may be incomplete, as in a fetch response or after a
     crash, and is left out.
     """
     while pos < len(data):
@@ -186,7 +172,7 @@ def batches(data: Buffer, pos: int = 0, *, cut_tail: bool = False) -> Iterator[B
 
 def last_header(data: Buffer) -> BatchHeader:
     """
-    That of the last of these whole batches; of the others nothing but their length is looked at.
+    The header of the last of these whole batches. Only the lengths of the others are read.
     """
     position = following = 0
     while following < len(data):
@@ -196,16 +182,13 @@ def last_header(data: Buffer) -> BatchHeader:
 
 
 def crc_holds(batch: Batch) -> bool:
-    """
-    Whether the bytes are the ones the CRC was made of.
-    """
     return crc32c(batch.data[CRC_START:]) == batch.header.crc
 
 
 def was_batch(data: Buffer) -> bool:
     """
-    Whether these bytes are a batch, or have been one until they were damaged in one place: then either they are still
-    as many as the header says, and of the magic, or the CRC is still that of what it covers.
+    Whether these bytes are a batch, or were one before they were damaged in one place: then they still have the size
+    and the magic of the header, or the CRC still matches what it covers.
     """
     if len(data) < HEADER_SIZE:
         return False
@@ -215,14 +198,14 @@ def was_batch(data: Buffer) -> bool:
 
 def placed(batch: Batch, base_offset: int, leader_epoch: int) -> list[Buffer]:
     """
-    The batch at its place in a log: a new head, and a view of the rest as it came.
+    The batch at its offset in a log: a new head, and a view of the other bytes as they came.
     """
-    return [_write_place(base_offset, batch.header.batch_length, leader_epoch), batch.data[PLACE_SIZE:]]
+    return [_pack_head(base_offset, batch.header.batch_length, leader_epoch), batch.data[HEAD_SIZE:]]
 
 
 def stamped(batch: Batch, timestamp_ms: int) -> Batch:
     """
-    The batch with LogAppendTime: one timestamp for all its records, which stay as they came, compressed or not.
+    The batch with LogAppendTime: one timestamp for all records, whose bytes stay as they came, compressed or not.
     """
     header, payload = copy(batch.header), batch.data[HEADER_SIZE:]
     header.attributes |= LOG_APPEND_TIME_BIT
@@ -233,7 +216,7 @@ def stamped(batch: Batch, timestamp_ms: int) -> Batch:
 
 def written(header: BatchHeader, payload: Buffer) -> Batch:
     """
-    The batch of this header and the records behind it, with the length and the CRC that belong to them.
+    The batch of this header and these records. Sets the length and the CRC in the header.
     """
     header.batch_length = HEADER_SIZE - _LENGTH_END + len(payload)
     head = encode(header, MAGIC)
@@ -243,9 +226,6 @@ def written(header: BatchHeader, payload: Buffer) -> Batch:
 
 
 def check_size(batch: Batch, bytes_max: int) -> None:
-    """
-    Refuse a batch that is larger than its topic takes.
-    """
     size = len(batch.data)
     if size > bytes_max:
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, and the topic takes {bytes_max}")
@@ -253,11 +233,11 @@ def check_size(batch: Batch, bytes_max: int) -> None:
 
 def check_produced(batch: Batch) -> None:
     """
-    Refuse a batch that no producer may send, judged as Kafka's log judges it, as far as the header tells.
+    Refuse a batch that no producer may send, as Kafka's log does, as far as the header shows it.
 
-    Two things it does not tell. On a topic with LogAppendTime, Kafka refuses a batch that is flagged so already, and
-    overwrites the timestamps of others. And a max timestamp is not to be trusted: Kafka takes any, even one below the
-    base, and writes the largest of the records over it.
+    Two checks are not possible here. On a topic with LogAppendTime, Kafka refuses a batch that is flagged so already,
+    and overwrites the timestamps of others. And a max timestamp is not to be trusted: Kafka takes any, even one below
+    the base, and overwrites it with the largest of the records.
     """
     header = batch.header
     count, last = header.records_count, header.last_offset_delta
@@ -276,7 +256,7 @@ def check_produced(batch: Batch) -> None:
         _refuse("control batches are written by the broker alone")
     if header.producer_id >= 0 and header.base_sequence < 0:
         _refuse(f"producer {header.producer_id} sends the sequence number {header.base_sequence}")
-    if codec > Codec.ZSTD:  # the last of them
+    if codec > Codec.ZSTD:  # the last one
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"there is no codec {codec}")
 
 

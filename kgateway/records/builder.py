@@ -1,5 +1,5 @@
 """
-Makes record batches.
+Builds record batches.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ Headers = Iterable[tuple[str, bytes | None]]
 
 def size_bound(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
     """
-    The most bytes a record can add to a batch, before compression.
+    The most bytes that a record can add to a batch, before compression.
     """
     # Attributes; the timestamp; the offset and the lengths of record, key, value and headers.
     bound = 1 + 10 + 5 * 5 + len(key or b"") + len(value or b"")
@@ -42,13 +42,14 @@ def _key_bytes(key: str) -> bytes:
 
 def _body(timestamp_delta: int, offset_delta: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
     """
-    What stands behind the length of a record. Most have no headers, and are put together here, in a third of the time.
+    The bytes of a record after its length. Most records have no headers, and building them here takes a third of the
+    time of the codec.
     """
     if not headers:
         try:
             return _bare_body(timestamp_delta, offset_delta, key, value)
         except (TypeError, ValueError):
-            pass  # the codec says it better
+            pass  # the codec raises a better error
     body = RecordBody(
         timestamp_delta=timestamp_delta,
         offset_delta=offset_delta,
@@ -66,9 +67,9 @@ def _bare_body(timestamp_delta: int, offset_delta: int, key: bytes | None, value
     return b"".join((_NO_ATTRIBUTES, *numbers, *sized_key, *sized_value, _NO_HEADERS))
 
 
-def _written(write: Callable[[bytearray, int], None]) -> Callable[[int], bytes]:
+def _cached_encoder(write: Callable[[bytearray, int], None]) -> Callable[[int], bytes]:
     """
-    The bytes of a number, remembered for those that come again and again.
+    The function that encodes a number, with a cache: the same numbers come again and again.
     """
 
     @lru_cache(maxsize=1 << 12)
@@ -80,7 +81,7 @@ def _written(write: Callable[[bytearray, int], None]) -> Callable[[int], bytes]:
     return written
 
 
-_varint, _varlong = _written(write_varint), _written(write_varlong)
+_varint, _varlong = _cached_encoder(write_varint), _cached_encoder(write_varlong)
 _NO_ATTRIBUTES, _NO_HEADERS = bytes(1), _varint(0)
 _NULL = _varint(-1)
 
@@ -88,9 +89,9 @@ _NULL = _varint(-1)
 @dataclass(slots=True, kw_only=True)
 class BatchBuilder:
     """
-    Takes records one by one, at consecutive offsets, and gives the batch of them.
+    Takes records one by one, at consecutive offsets, and builds their batch.
 
-    With `log_append_time_ms` that is the timestamp of every record; their own are still written, and not seen.
+    With `log_append_time_ms` every record has that timestamp. Their own timestamps are still written, and not seen.
     """
 
     codec: Codec = Codec.NONE
@@ -114,15 +115,9 @@ class BatchBuilder:
 
     @property
     def size(self) -> int:
-        """
-        The bytes of the batch so far, before compression.
-        """
         return HEADER_SIZE + len(self._bodies)
 
     def append(self, key: bytes | None, value: bytes | None, *, timestamp: int, headers: Headers = ()) -> None:
-        """
-        Add a record.
-        """
         count = self.count
         base_timestamp = self._base_timestamp if count else timestamp
         encoded = _body(timestamp - base_timestamp, count, key, value, headers)
@@ -136,14 +131,11 @@ class BatchBuilder:
         self.count = count + 1
 
     def build(self) -> bytes:
-        """
-        The bytes of the batch.
-        """
         return self.batch().data.tobytes()
 
     def batch(self) -> Batch:
         """
-        The batch. One without records is what compaction leaves: a header at its offset.
+        The batch. Without records it is what compaction leaves: a header at its offset.
         """
         payload = compress(self.codec, self._bodies, self.level) if self.count else b""
         header = BatchHeader(

@@ -1,11 +1,11 @@
 """
-The five codecs a record batch can name.
+The five codecs that a record batch can name.
 
-Compressing writes what Kafka's Java client writes: snappy in the block framing of the xerial library, lz4 in frames of
-independent 64 KiB blocks. Decompressing trusts no length: data comes out in small pieces, counted against a limit, so
-that a bomb costs little more than the limit. Every failure of it is a ValueError with a plain reason.
+Compression writes what Kafka's Java client writes: snappy in the block framing of the xerial library, lz4 in frames of
+independent 64 KiB blocks. Decompression trusts no length: data comes out in small pieces that are counted against a
+limit, so that a bomb costs little more than the limit. All its failures are ValueErrors with a plain reason.
 
-The libraries let go of the interpreter lock while they work.
+The libraries release the interpreter lock while they work.
 """
 
 import zlib
@@ -21,10 +21,6 @@ from kgateway.wire.varints import read_uvarint
 
 
 class Codec(IntEnum):
-    """
-    A codec by its number in the attributes of a batch.
-    """
-
     NONE = 0
     GZIP = 1
     SNAPPY = 2
@@ -32,23 +28,23 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
-# As compression.gzip.level, compression.lz4.level and compression.zstd.level of a topic.
+# The levels of compression.gzip.level, compression.lz4.level and compression.zstd.level.
 _LEVELS = {Codec.GZIP: range(1, 10), Codec.LZ4: range(1, 18), Codec.ZSTD: range(-(1 << 17), 23)}
 _DEFAULT_LEVEL = {Codec.GZIP: -1, Codec.LZ4: 9, Codec.ZSTD: 3}
 
-_GZIP_FORM = 31  # zlib's way to say: a gzip header, and a window of up to 32 KiB
+_GZIP_FORM = 31  # zlib's code for a gzip header and a window of up to 32 KiB
 _SNAPPY_STREAM = b"\x82SNAPPY\0"
 _SNAPPY_VERSIONS = b"\0\0\0\1\0\0\0\1"  # written by version 1, to be read from version 1 on
 _SNAPPY_BLOCK_BYTES = 1 << 15
-_PIECE_BYTES = 1 << 16  # the most that comes out of gzip or lz4 at once
+_PIECE_BYTES = 1 << 16  # the largest piece of gzip or lz4
 _IDLE_PIECES_MAX = 1 << 13  # empty blocks, members and frames cost time; the largest block of zstd comes in 4096 steps
-_GZIP_INPUT_BYTES = 1 << 13  # what is left of it at the end of a member is copied, and members may be tiny
+_GZIP_INPUT_BYTES = 1 << 13  # input left over at the end of a member is copied, and members may be tiny
 _ZSTD_EXPANSION = 1 << 15  # four bytes can stand for a block of 128 KiB
 
 
 def check_level(codec: Codec, level: int | None) -> None:
     """
-    Refuse a level that Kafka would refuse; `None` stands for the default.
+    Refuse a level that Kafka would refuse. `None` is the default.
     """
     if level is None or level == _DEFAULT_LEVEL.get(codec):
         return
@@ -60,16 +56,13 @@ def check_level(codec: Codec, level: int | None) -> None:
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """
-    The data as the codec writes it.
-    """
     check_level(codec, level)
     return _COMPRESS[codec](data, _DEFAULT_LEVEL.get(codec, 0) if level is None else level)
 
 
 def decompress(codec: Codec, data: Buffer, limit: int) -> bytes:
     """
-    The data that was compressed, if it is no more than `limit` bytes.
+    The decompressed data, if it has at most `limit` bytes.
     """
     pieces, room, idle = [], limit, 0
     try:
@@ -83,15 +76,12 @@ def decompress(codec: Codec, data: Buffer, limit: int) -> bytes:
             if idle > _IDLE_PIECES_MAX:
                 raise ValueError(f"after {sum(map(len, pieces))} bytes, nothing comes out of it any more")
     except (zlib.error, snappy.UncompressError, zstandard.ZstdError, RuntimeError) as damage:  # lz4 has no error class
-        # python-snappy says nothing itself, and keeps what the library said.
+        # python-snappy has no message; that of the library is the cause.
         raise ValueError(f"damaged {codec.name.lower()} data: {damage.__cause__ or damage}") from None
     return b"".join(pieces)
 
 
 def _gzip(data: memoryview, limit: int) -> Iterator[bytes]:
-    """
-    Members one after the other.
-    """
     pos = 0
     while True:
         member = zlib.decompressobj(_GZIP_FORM)
@@ -118,7 +108,7 @@ def _snappy_compress(data: Buffer, level: int) -> bytes:
 
 def _snappy(data: memoryview, limit: int) -> Iterator[bytes]:
     """
-    Blocks behind their sizes after a header, as Java writes, or a single bare block, as librdkafka does.
+    A header, then blocks after their sizes, as Java writes; or a single bare block, as librdkafka writes.
     """
     if data[:8] != _SNAPPY_STREAM:
         yield _snappy_block(data, limit)
@@ -134,7 +124,7 @@ def _snappy(data: memoryview, limit: int) -> Iterator[bytes]:
 
 def _snappy_block(block: memoryview, limit: int) -> bytes:
     """
-    A block begins with the size of what comes out of it, which the library allocates.
+    A block begins with its decompressed size, which the library allocates.
     """
     try:
         size, _ = read_uvarint(bytes(block[:5]), 0)
@@ -156,9 +146,6 @@ def _lz4_compress(data: Buffer, level: int) -> bytes:
 
 
 def _lz4(data: memoryview, limit: int) -> Iterator[bytes]:
-    """
-    Frames one after the other.
-    """
     context = lz4.frame.create_decompression_context()
     pos, ended = 0, False
     while pos < len(data) or not ended:
@@ -175,10 +162,10 @@ def _zstd_compress(data: Buffer, level: int) -> bytes:
 
 def _zstd(data: memoryview, limit: int) -> Iterator[bytes]:
     """
-    Frames one after the other.
+    Frames, one after the other.
 
-    The library cannot bound what it gives at once, so it is given little: what comes out of one step is less than the
-    limit, or a megabyte. Its readers, which can, do not notice a frame that is cut off.
+    The library cannot bound its output, so its input is bounded: one step decompresses to less than the limit, or to a
+    megabyte. Its stream readers, which have a bound, do not notice a frame that is cut off.
     """
     step = min(max(limit // _ZSTD_EXPANSION, 32), 4096)
     decompressor = zstandard.ZstdDecompressor()

@@ -1,8 +1,8 @@
 """
-Markers: the control batches by which a coordinator says in the log of each partition how a transaction ended.
+Markers: the control batches with which a coordinator says in the log of each partition how a transaction ended.
 
-A marker is one record. Its key has a version and a kind, its value a version and the epoch of the coordinator, by which
-a partition knows one that is a coordinator no more.
+A marker is one record. Its key has a version and a type, its value a version and the epoch of the coordinator, by which
+a partition recognizes one that has been replaced.
 """
 
 from enum import IntEnum
@@ -11,8 +11,7 @@ from typing import NamedTuple
 from kgateway.messages.control_records import ControlRecordTypeSchema, EndTxnMarker
 from kgateway.records.batch import Batch
 from kgateway.records.builder import BatchBuilder
-from kgateway.records.payload import malformed
-from kgateway.records.record import records
+from kgateway.records.record import malformed, records
 from kgateway.wire.codec import decoder, encode
 
 _VERSION = 0
@@ -21,7 +20,7 @@ _PREFIX = _VERSION.to_bytes(2, "big")
 
 class ControlKind(IntEnum):
     """
-    What a control record tells. KRaft has more kinds, for a log of its own.
+    The type of a control record. KRaft has more types, for its own log.
     """
 
     ABORT = 0
@@ -30,7 +29,7 @@ class ControlKind(IntEnum):
 
 class Marker(NamedTuple):
     """
-    How a transaction ended, and by the word of which coordinator.
+    How a transaction ended, and the epoch of the coordinator that ended it.
     """
 
     commits: bool
@@ -38,9 +37,6 @@ class Marker(NamedTuple):
 
 
 def marker_batch(producer_id: int, producer_epoch: int, marker: Marker, timestamp_ms: int) -> Batch:
-    """
-    The batch that ends the transaction of this producer.
-    """
     kind = ControlKind.COMMIT if marker.commits else ControlKind.ABORT
     builder = BatchBuilder(
         producer_id=producer_id, producer_epoch=producer_epoch, is_transactional=True, is_control=True
@@ -55,8 +51,8 @@ def marker_batch(producer_id: int, producer_epoch: int, marker: Marker, timestam
 
 def read_marker(batch: Batch) -> Marker | None:
     """
-    What a control batch says; `None` where that is nothing, as compaction leaves it, or of another kind. Malformed
-    where it cannot be read. Later versions begin as this one does.
+    The marker in a control batch, or `None` if it has none, as compaction leaves it, or is of another type. Malformed
+    if it cannot be read. Later versions begin as this one does.
     """
     for record in records(batch):
         key, value = record.key or b"", record.value or b""
@@ -65,6 +61,6 @@ def read_marker(batch: Batch) -> Marker | None:
             return None
         if len(value) < len(_PREFIX) + 4:
             raise malformed("records", 0, f"the value of a marker has {len(value)} bytes")
-        told, _ = decoder(EndTxnMarker, _VERSION)(value, len(_PREFIX))
-        return Marker(kind == ControlKind.COMMIT, told.coordinator_epoch)
+        marker, _ = decoder(EndTxnMarker, _VERSION)(value, len(_PREFIX))
+        return Marker(kind == ControlKind.COMMIT, marker.coordinator_epoch)
     return None

@@ -1,5 +1,5 @@
 """
-Message sets, what batches were before magic 2.
+Message sets, the format of records before record batches (magic 0 and 1).
 
 A set is a run of entries, each an offset, a size, and a message of magic 0 or 1:
 
@@ -22,30 +22,22 @@ from zlib import crc32
 
 from kgateway.records.batch import NO_TIMESTAMP
 from kgateway.wire.codec import decoder, encoder
-from kgateway.wire.malformed import Malformed, Place
+from kgateway.wire.errors import Malformed, MessageField
 from kgateway.wire.schema import Message, v
 from kgateway.wire.types import i8, i32, i64, u32
 
 MAGIC_AT = 16
-ENTRY_SIZE = 12  # of what stands before each message
+ENTRY_SIZE = 12  # the head of each message
 _CRC_SIZE = 4
 _MESSAGE_SIZE_MIN = 14  # of magic 0, without key and value
 
 
 class MessageSetEntry(Message, versions="0-1"):
-    """
-    What stands before each message.
-    """
-
     offset: i64
     message_size: i32
 
 
 class LegacyMessage(Message, versions="0-1"):
-    """
-    A message; the version is its magic.
-    """
-
     crc: u32
     magic: i8
     attributes: i8
@@ -62,7 +54,7 @@ _encode_message = tuple(encoder(LegacyMessage, magic) for magic in (0, 1))
 
 def places(data: bytes) -> Iterator[tuple[int, int, int]]:
     """
-    The offset of each message, and where it stands. A last one that is cut off is left out, as Kafka does.
+    The offset of each message, and its start and end. A last one that is cut off is left out, as in Kafka.
     """
     pos = 0
     while pos + ENTRY_SIZE <= len(data):
@@ -76,24 +68,15 @@ def places(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def magic_of(data: bytes, start: int) -> int:
-    """
-    The magic of the message that stands there.
-    """
     return data[start + MAGIC_AT - ENTRY_SIZE]
 
 
 def crc_holds(data: bytes, start: int, end: int) -> bool:
-    """
-    Whether the message that stands there is the one that its CRC was made of.
-    """
     body = start + _CRC_SIZE
     return crc32(memoryview(data)[body:end]) == int.from_bytes(data[start:body], "big")
 
 
 def message_at(data: bytes, start: int, end: int) -> LegacyMessage:
-    """
-    The message that stands there, of magic 0 or 1.
-    """
     message, stop = _decode_message[magic_of(data, start)](data, start)
     if stop != end:
         raise _malformed("value", stop, f"the message ends here, and should at {end}")
@@ -103,9 +86,6 @@ def message_at(data: bytes, start: int, end: int) -> LegacyMessage:
 def entry(
     offset: int, magic: int, key: bytes | None, value: bytes | None, timestamp: int = NO_TIMESTAMP, attributes: int = 0
 ) -> bytes:
-    """
-    A message at its offset.
-    """
     message = LegacyMessage(crc=0, magic=magic, attributes=attributes, timestamp=timestamp, key=key, value=value)
     body = b"".join(_encode_message[magic](message))[_CRC_SIZE:]
     head = _encode_entry(MessageSetEntry(offset=offset, message_size=_CRC_SIZE + len(body)))
@@ -113,4 +93,4 @@ def entry(
 
 
 def _malformed(field: str, position: int, reason: str) -> Malformed:
-    return Malformed(Place("MessageSet", 0, field), position, reason)
+    return Malformed(MessageField("MessageSet", 0, field), position, reason)

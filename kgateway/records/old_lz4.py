@@ -1,9 +1,9 @@
 """
 The lz4 frames inside messages of magic 0 (KAFKA-3160).
 
-A frame begins with a magic number, two bytes of flags, maybe the size of what is in it, and a byte of the XXH32 of what
-stands between the magic number and that byte. Kafka took the magic number for a part of that, and its clients came to
-rely on it: those of today write the wrong byte, and read over either, in messages of magic 0 alone.
+A frame begins with a magic number, two bytes of flags, an optional content size, and a check byte: a byte of the XXH32
+of what stands between the magic number and the check byte. Kafka included the magic number in the hash, and its clients
+came to rely on that: present clients write the wrong byte, and ignore it when they read, in messages of magic 0 alone.
 """
 
 from kgateway.wire.types import Buffer
@@ -23,7 +23,7 @@ def broken(frame: Buffer) -> bytes:
 
 def mended(frame: Buffer) -> bytes:
     """
-    The frame with the check byte that it should have; what is too short for a frame stays as it is.
+    The frame with the right check byte; bytes too short for a frame are returned as they are.
     """
     return _checked(frame, _FLAGS_AT)
 
@@ -39,7 +39,7 @@ def _checked(frame: Buffer, start: int) -> bytes:
 
 def _short_xxh32(data: bytes) -> int:
     """
-    XXH32 with seed 0 of fewer than 16 bytes.
+    XXH32 of fewer than 16 bytes, with seed 0.
     """
     whole = len(data) // 4 * 4
     mixed = _PRIMES[4] + len(data)

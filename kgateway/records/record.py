@@ -1,34 +1,64 @@
 """
 The records inside a batch.
 
-On the wire a record is its length and a `RecordBody`, whose offset and timestamp count from those of the batch; what
-`records` yields stands on its own.
+On the wire a record is its length and a `RecordBody`, whose offset and timestamp count from those of the batch.
+`records` yields records with their own. `entries` finds where they stand, with the key of each: all that compaction and
+the check of keys need to know of millions of records.
 
-Header keys are text to Kafka, which does not check that they are. Here they become `str` with the error handler
-`surrogateescape`, Python's way for file names: broken UTF-8 goes in and comes out again, byte for byte.
+Header keys are text to Kafka, which does not check it. Here they become `str` with the error handler `surrogateescape`,
+as file names do in Python: broken UTF-8 comes out again byte for byte.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from kgateway.records.batch import HEADER_SIZE, MAGIC, Batch, TimestampType
-from kgateway.records.payload import RECORDS_BYTES_MAX, Payload, malformed, payload_of
+from kgateway.records.compression import Codec, decompress
 from kgateway.wire.codec import decoder
+from kgateway.wire.errors import Malformed, MessageField
 from kgateway.wire.schema import Message, Struct, v
 from kgateway.wire.types import i8, varint, varlong
-from kgateway.wire.varints import read_varint
+from kgateway.wire.varints import more_uvarint, read_varint
+
+RECORDS_BYTES_MAX = 128 << 20  # decompressed, by default
+
+
+class Payload(NamedTuple):
+    """
+    The uncompressed records of a batch as bytes, and the position of the first.
+    """
+
+    data: bytes
+    start: int
+
+
+def payload_of(batch: Batch, limit: int = RECORDS_BYTES_MAX) -> Payload:
+    """
+    The records of a batch, if they decompress to at most `limit` bytes.
+    """
+    compressed = batch.data[HEADER_SIZE:]
+    try:
+        codec = batch.header.codec
+        if codec is Codec.NONE or not compressed:
+            return Payload(bytes(batch.data), HEADER_SIZE)
+        return Payload(decompress(codec, compressed, limit), 0)
+    except ValueError as failure:
+        raise malformed("records", HEADER_SIZE, str(failure)) from None
+
+
+def malformed(field: str, position: int, reason: str) -> Malformed:
+    """
+    The error of a batch. Positions count from its start, or from the start of the decompressed records.
+    """
+    return Malformed(MessageField("RecordBatch", MAGIC, field), position, reason)
 
 
 class RecordBody(Message, versions="2", zigzag=True):
-    """
-    A record behind its length.
-    """
-
     class Header(Struct):
         key: bytes
         value: bytes | None
 
-    attributes: i8 = v()  # no bit of it has a meaning yet
+    attributes: i8 = v()  # no bit has a meaning yet
     timestamp_delta: varlong
     offset_delta: varint
     key: bytes | None
@@ -37,19 +67,11 @@ class RecordBody(Message, versions="2", zigzag=True):
 
 
 class Header(NamedTuple):
-    """
-    A note beside a record.
-    """
-
     key: str
     value: bytes | None
 
 
 class Record(NamedTuple):
-    """
-    A record, with its own offset and timestamp.
-    """
-
     offset: int
     timestamp: int
     key: bytes | None
@@ -62,8 +84,8 @@ _decode_body = decoder(RecordBody, MAGIC)
 
 def records(batch: Batch, limit: int = RECORDS_BYTES_MAX, payload: Payload | None = None) -> Iterator[Record]:
     """
-    The records of a batch, one by one, if decompressing them gives no more than `limit` bytes. Who has done that
-    already gives the payload.
+    The records of a batch, if they decompress to at most `limit` bytes. A caller that has decompressed them already
+    passes the payload.
 
     Positions in a `Malformed` count from the start of the batch, or of the decompressed records.
     """
@@ -99,3 +121,65 @@ def _read_body(data: bytes, pos: int) -> tuple[RecordBody, int]:
     if end - start != length:
         raise malformed("records", pos, f"a record of {end - start} bytes is declared to have {length}")
     return body, end
+
+
+# Start and end among the bytes, with its length; offset delta; key; whether it has a value. A plain tuple: making a
+# NamedTuple costs as much as reading the record.
+Entry = tuple[int, int, int, bytes | None, bool]
+
+
+def entries(payload: Payload, count: int) -> Iterator[Entry]:
+    """
+    Yield this many records, one after the other. Malformed if there are fewer or more.
+    """
+    data, pos = payload
+    try:
+        for _ in range(count):
+            start = pos
+            length = data[pos]
+            pos += 1
+            if length > 127:
+                length, pos = more_uvarint(data, pos, length)
+            end = pos + (length >> 1)
+            at = pos + 2  # after the attributes and a byte of the timestamp
+            while data[at - 1] > 127:
+                at += 1
+            delta = data[at]
+            at += 1
+            if delta > 127:
+                delta, at = more_uvarint(data, at, delta)
+            size = data[at]
+            at += 1
+            if size > 127:
+                size, at = more_uvarint(data, at, size)
+            key = None
+            if not size & 1:  # else a negative number, for null
+                key = data[at : at + (size >> 1)]
+                at += size >> 1
+            has_value = not data[at] & 1
+            if at >= end or length & 1 or delta & 1:
+                raise ValueError("a record is longer than it says, or stands before its batch")
+            yield start, end, delta >> 1, key, has_value
+            pos = end
+    except (IndexError, ValueError) as wrong:
+        raise malformed("records", pos, f"no record can be read here: {wrong}") from None
+    if pos != len(data):
+        raise malformed("records", pos, f"the records do not end with the batch, which has {len(data)} bytes")
+
+
+def timestamp_at(data: bytes, start: int) -> tuple[int, int, int]:
+    """
+    The timestamp delta of the record that starts here, one of those found by `entries`, and the bytes between which it
+    stands.
+    """
+    at = start
+    while data[at] > 127:
+        at += 1
+    at += 2  # after the length and the attributes
+    delta, end = data[at], at + 1
+    if delta > 127:
+        try:
+            delta, end = more_uvarint(data, end, delta, 64)
+        except ValueError as wrong:
+            raise malformed("timestamp_delta", at, str(wrong)) from None
+    return (delta >> 1) ^ -(delta & 1), at, end

@@ -1,3 +1,3 @@
 """
-Who may do what.
+Permissions: who may do what.
 """

@@ -1,5 +1,5 @@
 """
-Says who may do what.
+The authorizer of a gateway without security.
 """
 
 from zope.interface import implementer
@@ -10,9 +10,5 @@ from kgateway.security.permissions import Operation, Resource
 
 @implementer(IAuthorizer)
 class AllowAll:
-    """
-    Everybody may do everything: a gateway without security.
-    """
-
     def allowed(self, principal: str, operation: Operation, resource: Resource, name: str, host: str) -> bool:
         return True

@@ -1,7 +1,6 @@
 """
-Operations and the resources they are done to: the words in which handlers declare what they need.
-
-The numbers are those of Kafka's ACLs, on the wire and in sets of bits.
+Operations and the resources they apply to, with which handlers declare what they need. The numbers are those of Kafka's
+ACLs, on the wire and in sets of bits.
 """
 
 from enum import IntEnum
@@ -9,10 +8,6 @@ from typing import NamedTuple
 
 
 class Resource(IntEnum):
-    """
-    A kind of thing that permissions are given on.
-    """
-
     TOPIC = 2
     GROUP = 3
     CLUSTER = 4
@@ -22,10 +17,6 @@ class Resource(IntEnum):
 
 
 class Operation(IntEnum):
-    """
-    What is done to it.
-    """
-
     READ = 3
     WRITE = 4
     CREATE = 5
@@ -41,17 +32,10 @@ class Operation(IntEnum):
     TWO_PHASE_COMMIT = 15
 
     def on(self, resource: Resource) -> "Need":
-        """
-        The permission to do this to a resource of the kind.
-        """
         return Need(self, resource)
 
 
 class Need(NamedTuple):
-    """
-    What a handler asks the authorizer.
-    """
-
     operation: Operation
     resource: Resource
 
@@ -70,9 +54,9 @@ class Free(NamedTuple):
         return f"nothing: {self.reason}"
 
 
-CLUSTER = "kafka-cluster"  # the name of the one resource of its kind
+CLUSTER = "kafka-cluster"  # the name of the only resource of its type
 
-# What can be done to a resource of each kind, for answers that list what the client may do.
+# The operations on each type of resource, for answers that list what the client may do.
 OPERATIONS = {
     Resource.TOPIC: (
         Operation.READ,

@@ -1,8 +1,10 @@
 """
-Addresses as clients are told them.
+The addresses of listeners: those they are bound to, those that clients are given, and the file for other programs.
 """
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IAddress
@@ -10,14 +12,11 @@ from twisted.internet.interfaces import IAddress
 from kgateway.cluster.view import Address
 from kgateway.config.settings import Settings
 
-NOWHERE = Address("localhost", 0)  # of a socket that is no TCP socket: such a listener needs --advertise
+NOWHERE = Address("localhost", 0)  # for sockets that are not TCP: such a listener needs --advertise
 _EVERYWHERE = {"0.0.0.0", "::"}
 
 
 def address_of(address: IAddress) -> Address:
-    """
-    Host and port of a socket.
-    """
     if isinstance(address, IPv4Address | IPv6Address):
         return Address(address.host, address.port)
     return NOWHERE
@@ -25,15 +24,40 @@ def address_of(address: IAddress) -> Address:
 
 def advertised(settings: Settings) -> dict[str, Address]:
     """
-    What clients are told whatever they connect to, by listener.
+    The addresses that clients are given, wherever they connected, by listener.
     """
     return {each.name: Address(each.host, each.port) for each in settings.advertise}
 
 
-def reached(settings: Settings, bound: Iterable[Address]) -> dict[str, Address]:
+def reachable(settings: Settings, bound: Iterable[Address]) -> dict[str, Address]:
     """
-    Where clients that are not connected reach the listeners, as far as that is known; `bound` is where they listen.
+    The addresses at which clients reach the listeners, as far as they are known. `bound` has the sockets of the
+    listeners.
     """
     listening = {listener.name: address for listener, address in zip(settings.listen, bound, strict=True)}
     known = {name: at for name, at in listening.items() if at != NOWHERE and at.host not in _EVERYWHERE}
     return {**known, **advertised(settings)}
+
+
+class PortFile:
+    """
+    The file of `--port-file`: a line HOST:PORT for each listener, in the order given. It is written under another name
+    first, so that a missing folder or a full disk stops the start, and renamed when clients can connect, so that nobody
+    reads half of it.
+    """
+
+    def __init__(self, path: str, addresses: Iterable[Address]) -> None:
+        self._path = path
+        self._prepared = f"{path}.{os.getpid()}"
+        with open(self._prepared, "w") as file:
+            file.writelines(f"{address}\n" for address in addresses)
+        # Programs of other users read it, and twistd's umask leaves new files to their owner alone.
+        os.chmod(self._prepared, 0o644)
+
+    def publish(self) -> None:
+        os.replace(self._prepared, self._path)
+
+    def remove(self) -> None:
+        for path in (self._prepared, self._path):
+            with suppress(FileNotFoundError):
+                os.unlink(path)

@@ -1,9 +1,9 @@
 """
-What a response says of errors, worked out from its table: how to answer that a request failed, and which failures an
-answer tells of.
+Errors in responses, worked out from the message tables: how to answer a request that failed, and which errors an answer
+has.
 
-Kafka has two places for an error code. Where a response has one of its own, that is enough. Where it has none, the
-answer is a mirror: for each item of the request there is one of the response, with the same name and with the code.
+Kafka has two places for an error code. A response with a code of its own needs no other. Otherwise the answer mirrors
+the request: for each item of the request there is one in the response, with the same name and with the code.
 """
 
 import re
@@ -14,32 +14,31 @@ from typing import Any, TypeVar
 
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
-from kgateway.wire.schema import Field, Message, Struct
-from kgateway.wire.source import Source
-from kgateway.wire.types import Binary, ListOf, Referenced, Sixteen, StructOf, Text
-from kgateway.wire.versions import NONE, parse_versions
+from kgateway.wire.schema import NONE, Field, Message, Struct, parse_versions
+from kgateway.wire.source import FunctionSource
+from kgateway.wire.types import Binary, ListOf, Referenced, StructOf, Text, UuidType
 
 S = TypeVar("S", bound=Struct)
 M = TypeVar("M", bound=Message)
 Finder = Callable[[Message], list[tuple[int, str]]]
 
-# Responses that have the code in both places, as Kafka's do: clients of these versions look into the items too.
+# Kafka's responses that have the code in both places: clients of these versions look into the items too.
 _TWICE = {
     "FetchResponse": parse_versions("7-12"),
     "MetadataResponse": parse_versions("13+"),
     "ElectLeadersResponse": parse_versions("1+"),
     "AlterPartitionReassignmentsResponse": parse_versions("0+"),
 }
-# What a response calls a thing -> what its request calls it, where they differ.
+# The name of a field in a response -> its name in the request, if they differ.
 _ASKED_AS = {"partition_index": "partition", "topic_name": "name", "user": "name"}
-_UNANSWERED = ("forgotten_topics_data",)  # a list of which the response says nothing
-# Numbers of which -1 says that there is none.
+_UNANSWERED = ("forgotten_topics_data",)  # lists without a counterpart in the response
+# Numbers whose -1 means none.
 _ABSENT = re.compile(r"(.+_)?(offset|watermark|timestamp(_ms)?|start_time_ms)|producer_(id|epoch)|node_id|port")
 
 
 def refused(request: Message, response: type[M], version: int, error: KafkaError) -> M | None:
     """
-    The answer to a request that failed as a whole; `None` where an answer of this version has no place for the code.
+    The answer to a request that failed as a whole; `None` if the version has no place for the code.
     """
     twice = version in _TWICE.get(response.__spec__.name, NONE)
     answer = _Mirror(version, error).image(request, response, twice)
@@ -48,7 +47,7 @@ def refused(request: Message, response: type[M], version: int, error: KafkaError
 
 def unsupported_version(served: Mapping[int, tuple[range, str]]) -> ApiVersionsResponse:
     """
-    The answer, in the form of v0, to ApiVersions of a version that is not served: which ones are (KIP-511).
+    The answer, in the form of v0, to ApiVersions in a version that is not served: the versions that are (KIP-511).
     """
     key = ApiVersionsRequest.__spec__.key or 0
     versions, _ = served[key]
@@ -59,10 +58,10 @@ def unsupported_version(served: Mapping[int, tuple[range, str]]) -> ApiVersionsR
 @cache
 def error_finder(response: type[Message]) -> Finder:
     """
-    The function that finds the error codes in such a response, and what each is about: `orders-3`, a group id, or
-    nothing where it is about the request.
+    The function that finds the error codes in such a response and what each is about: `orders-3`, a group id, or "" for
+    the whole request.
     """
-    source = Source({})
+    source = FunctionSource({})
     with source.block("def find(answer):"):
         source.line("found = []")
         _write_search(source, response, "answer", [])
@@ -70,10 +69,7 @@ def error_finder(response: type[Message]) -> Finder:
     return source.compile("find", f"errors in {response.__spec__.name}").function
 
 
-def _write_search(source: Source, struct: type[Struct], variable: str, labels: list[str]) -> None:
-    """
-    Write the lines that look into the struct in a variable.
-    """
+def _write_search(source: FunctionSource, struct: type[Struct], variable: str, labels: list[str]) -> None:
     for field in struct.__fields__:
         if _is_code(field):
             with source.block(f"if {variable}.{field.name}:"):
@@ -86,18 +82,17 @@ def _write_search(source: Source, struct: type[Struct], variable: str, labels: l
 
 def _label(struct: type[Struct], variable: str) -> list[str]:
     """
-    The part of an f-string that tells a struct from others: what it begins with, or the id that some versions have
-    in place of it.
+    The part of an f-string that identifies a struct: its first name, or the id that some versions have instead.
     """
     names = [f for f in _names(struct) if not isinstance(f.type, ListOf) and not f.name.endswith("_type")]
-    telling = [f"{variable}.{f.name}" for i, f in enumerate(names) if i == 0 or isinstance(f.type, Sixteen)]
+    telling = [f"{variable}.{f.name}" for i, f in enumerate(names) if i == 0 or isinstance(f.type, UuidType)]
     return [f"{{{' or '.join(telling)}}}"] if telling else []
 
 
 @dataclass(frozen=True, slots=True)
 class _Mirror:
     """
-    Makes of what was asked what is answered, all of it with one error.
+    Builds a response that has one error for everything in the request.
     """
 
     version: int
@@ -105,7 +100,7 @@ class _Mirror:
 
     def image(self, asked: object, struct: type[S], twice: bool = False) -> S:
         """
-        The struct that says of what was asked that it failed.
+        The struct that answers an item of the request with the error.
         """
         form = _form(struct, self.version)
         values = form.blanks | {name: [] for name in form.empty_lists} | form.names_in(asked)
@@ -119,7 +114,7 @@ class _Mirror:
 
     def _images(self, asked: object, struct: type[S]) -> Iterator[S]:
         """
-        A struct for each item asked for; where the items are of another kind, for each item inside them.
+        A struct for each item of the request; if the items are of another kind, for each item inside them.
         """
         form = _form(struct, self.version)
         for item in _items(asked):
@@ -139,7 +134,7 @@ def _items(asked: object) -> Iterator[Any]:
 @dataclass(frozen=True, slots=True)
 class _Form:
     """
-    How a struct tells, in one version, of a failure.
+    The places for an error in a struct, in one version.
     """
 
     version: int
@@ -152,7 +147,7 @@ class _Form:
 
     def names_in(self, asked: object) -> dict[str, Any]:
         """
-        What was asked, as far as the struct has a name for it.
+        The names in an item of the request that the struct has too.
         """
         if isinstance(asked, Message):
             return {}
@@ -184,7 +179,7 @@ def _form(struct: type[Struct], version: int) -> _Form:
 
 def _blank(field: Field) -> Any:
     """
-    What is given where something must be: null texts and null records are not what every client can read.
+    The value of a required field: not every client can read a null text or null records.
     """
     match field.type:
         case Text():
@@ -197,16 +192,16 @@ def _blank(field: Field) -> Any:
 
 def _names(struct: type[Struct]) -> list[Field]:
     """
-    The fields that tell a struct from its neighbours: its texts and ids, and whatever it begins with.
+    The fields that identify a struct: its texts and ids, and its first field.
     """
     with_codes = [field for field, _ in _lists_with_codes(struct)]
-    told = [field for field in struct.__fields__ if "error" not in field.name and field not in with_codes]
-    return [field for i, field in enumerate(told) if i == 0 or isinstance(field.type, Text | Sixteen)]
+    plain = [field for field in struct.__fields__ if "error" not in field.name and field not in with_codes]
+    return [field for i, field in enumerate(plain) if i == 0 or isinstance(field.type, Text | UuidType)]
 
 
 def _lists_with_codes(struct: type[Struct]) -> list[tuple[Field, type[Struct]]]:
     """
-    The lists in a struct whose items have error codes, or lists with such items.
+    The lists in a struct whose items have error codes, or have such lists.
     """
     lists = [(field, field.type.item) for field in struct.__fields__ if isinstance(field.type, ListOf)]
     items: list[tuple[Field, type[Struct]]] = [(f, item.struct) for f, item in lists if isinstance(item, StructOf)]

@@ -1,5 +1,5 @@
 """
-The brokers there are, by the scheme of the text that names one: `memory:`, `log:DIR`, ...
+The brokers that `--broker` can name, by the scheme of its text: `memory:`, `log:DIR`, `seaweedmq:MASTER:PORT,...`.
 """
 
 import resource
@@ -13,11 +13,11 @@ from twisted.internet.task import Cooperator
 from twisted.internet.threads import deferToThreadPool
 
 from kgateway.broker.log.broker import LogBroker
-from kgateway.broker.log.compaction.helper import Helper
-from kgateway.broker.log.local_disk import LocalDisk
+from kgateway.broker.log.compaction.helper_process import HelperProcess
+from kgateway.broker.log.files.local_disk import LocalDisk
 from kgateway.broker.memory import MemoryBroker
-from kgateway.broker.seaweed.security import Security
-from kgateway.broker.seaweed.security_file import BadSecurity, SecurityFile
+from kgateway.broker.seaweed.security.cluster_access import Security
+from kgateway.broker.seaweed.security.security_toml import BadSecurity, SecurityFile
 from kgateway.cluster.broker_config import topic_defaults
 from kgateway.config.settings import Settings
 from kgateway.config.sources import SettingsError
@@ -31,7 +31,7 @@ _OPEN_FILES = range(64, 4_096)
 
 def open_broker(settings: Settings, now_ms: NowMs, reactor: Any) -> IBroker:
     """
-    The broker that the settings name; nothing is opened yet.
+    The broker that the settings name. It opens nothing before its start.
     """
     check_broker(settings.broker)
     scheme, _, rest = settings.broker.partition(":")
@@ -39,13 +39,10 @@ def open_broker(settings: Settings, now_ms: NowMs, reactor: Any) -> IBroker:
 
 
 def check_broker(text: str) -> None:
-    """
-    Refuse a text that names no broker.
-    """
     scheme, _, rest = text.partition(":")
     if scheme not in _SCHEMES:
-        known = ", ".join(f"{name}:" for name in _SCHEMES)
-        raise SettingsError(f"there is no broker {text!r}; what there is begins with {known}")
+        *others, last = (f"{name}:" for name in _SCHEMES)
+        raise SettingsError(f"there is no broker {text!r}; name one that begins with {', '.join(others)} or {last}")
     if scheme == "memory" and rest:
         raise SettingsError(f"the broker is {text!r}: memory: takes nothing behind the colon")
     if scheme == "log" and not rest:
@@ -56,11 +53,11 @@ def check_broker(text: str) -> None:
 
 def _check_seaweedmq(text: str, rest: str) -> None:
     """
-    Refuse a text that names no masters, and a kgateway that was installed without what it needs for them.
+    Refuse a text that names no masters, and a kgateway installed without the libraries of SeaweedMQ.
     """
     try:
-        from kgateway.broker.seaweed.addresses import master_addresses
-        from kgateway.broker.seaweedmq import broker as _  # noqa: F401  # imported to see whether it can be
+        from kgateway.broker.seaweed.calls.addresses import master_addresses
+        from kgateway.broker.seaweedmq import broker as _  # noqa: F401  # imported to see whether its libraries are installed
     except ImportError as error:
         raise SettingsError(f"the broker is {text!r}: {_not_installed(error)}") from None
     try:
@@ -70,17 +67,14 @@ def _check_seaweedmq(text: str, rest: str) -> None:
 
 
 def _seaweed_security(settings: Settings) -> Security | None:
-    """
-    What the cluster wants to see of us, if anything.
-    """
     if settings.seaweed_security is None:
         return None
     try:
-        from kgateway.broker.seaweed.secured import Secured
+        from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
     except ImportError as error:
         raise SettingsError(f"seaweed_security is set: {_not_installed(error)}") from None
     try:
-        return Secured(SecurityFile(Path(settings.seaweed_security)))
+        return TomlSecurity(SecurityFile(Path(settings.seaweed_security)))
     except BadSecurity as error:
         raise SettingsError(f"seaweed_security: {error}") from None
 
@@ -109,7 +103,7 @@ def _log(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
         now_ms=now_ms,
         clock=reactor,
         in_thread=lambda call: deferToThreadPool(reactor, reactor.getThreadPool(), call),
-        in_turns=lambda steps: by_turns.coiterate(steps),  # noqa: PLW0108  # it takes more than is asked of it
+        in_turns=lambda steps: by_turns.coiterate(steps),  # noqa: PLW0108  # coiterate has a second parameter
         disk=LocalDisk(),
         producer_expiry_ms=settings.producer_id_expiration_ms,
         topic_defaults=topic_defaults(settings),
@@ -117,15 +111,15 @@ def _log(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
         offsets_partitions=settings.offsets_topic_num_partitions,
         retention_check_ms=settings.retention_check_interval_ms,
         compaction_backoff_ms=settings.compaction_backoff_ms,
-        compactor=Helper(settings.compaction_memory_bytes),
+        compactor=HelperProcess(settings.compaction_memory_bytes),
     )
 
 
 def _seaweedmq(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
-    from kgateway.broker.seaweed.addresses import master_addresses
-    from kgateway.broker.seaweedmq.one_of_several import OneOfSeveral
+    from kgateway.broker.seaweed.calls.addresses import master_addresses
+    from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
 
-    return OneOfSeveral(
+    return SeaweedMQBroker(
         master_addresses(rest),
         node_id=settings.node_id,
         now_ms=now_ms,

@@ -1,34 +1,112 @@
 """
-All connections of a gateway: what they share, and the watch over those that are idle or stall.
+All connections of a gateway: what they share, the watch over those that are idle or stall, and how operators see each.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.interfaces import IAddress, IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from kgateway.context import Session
+from kgateway.log_messages import CLOSED_BY_FORCE
+from kgateway.server.addresses import address_of
 from kgateway.server.budget import RequestMemory
-from kgateway.server.seen import seen
+from kgateway.server.request_queue import PendingAnswers
+from kgateway.server.writer import ResponseWriter
+from kgateway.wire.codec import decoder
+from kgateway.wire.errors import Malformed
+from kgateway.wire.frames import Framer
+from kgateway.wire.headers import RequestHeader
 
-if TYPE_CHECKING:
-    from kgateway.server.connection import Connection
+HEAD_BYTES = 10 + 255  # the fixed part of a request header, and the longest client id that is usual
+_CLASSIC_HEADER = 1  # the flexible header, v2, has the client id in the same form
 
-STALL_SECONDS = 30  # how long a frame that has begun may bring no byte
+_read_header = decoder(RequestHeader, _CLASSIC_HEADER)
+
+
+STALL_SECONDS = 30  # how long an incomplete frame may bring no byte
 _SWEEP_SECONDS = 5
 
-# Told of a client that broke the protocol, and how.
+
+class Client(Protocol):
+    session: Session
+    opened: float
+    last_seen: float
+    requests: int
+    bytes_in: int
+    first_head: bytes
+
+    @property
+    def peer(self) -> IAddress: ...
+
+    @property
+    def bytes_out(self) -> int: ...
+
+    @property
+    def waits_for(self) -> str: ...
+
+    @property
+    def is_idle(self) -> bool: ...
+
+    @property
+    def is_stalled(self) -> bool: ...
+
+    def finish(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+def describe(connection: Client, now: float, now_ms: int) -> dict[str, Any]:
+    """
+    The row of one connection in `kgateway clients`. It is made only when somebody asks.
+    """
+    session = connection.session
+    return {
+        "client_id": client_id(connection.first_head),
+        "software": session.software,
+        "software_version": session.software_version,
+        "address": str(address_of(connection.peer)),
+        "listener": session.listener,
+        "principal": session.principal,
+        "since_ms": now_ms - round((now - connection.opened) * 1000),
+        "idle_s": round(now - connection.last_seen, 3),
+        "requests": connection.requests,
+        "bytes_in": connection.bytes_in,
+        "bytes_out": connection.bytes_out,
+        "waits_for": connection.waits_for,
+    }
+
+
+def next_event(writer: ResponseWriter, answers: PendingAnswers, framer: Framer, is_paused: bool) -> str:
+    """
+    Say in words what a connection waits for.
+    """
+    if writer.is_full:
+        return "the client to read its answers"
+    if answers:
+        return f"the answer to {answers[0].api or 'a request'}"
+    if framer.declared:
+        return f"{'memory for' if is_paused else 'the rest of'} a request of {framer.declared} bytes"
+    return "memory" if is_paused else "a request"
+
+
+def client_id(head: bytes) -> str:
+    if not head:
+        return ""
+    try:
+        return _read_header(head, 0)[0].client_id or ""
+    except Malformed:
+        return ""
+
+
+# Called when a client breaks the protocol, with the reason.
 Complain = Callable[[Session, Exception | str], None]
 
 
 class Clients:
-    """
-    The open connections.
-    """
-
     _log = Logger()
 
     def __init__(
@@ -46,73 +124,66 @@ class Clients:
         self.complain = complain
         self._clock = clock
         self._max_idle = max_idle_seconds
-        self._open: set[Connection] = set()
-        self._soon: list[Callable[[], None]] = []
+        self._open: set[Client] = set()
+        self._due: list[Callable[[], None]] = []
         self._sweep: IDelayedCall | None = None
         self._all_gone: Deferred[None] | None = None
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def looks(self, now_ms: Callable[[], int]) -> list[Callable[[], dict[str, Any]]]:
+    def describers(self, now_ms: Callable[[], int]) -> list[Callable[[], dict[str, Any]]]:
         """
-        A way to look at each connection that is open now.
+        For each connection that is open now, a call that describes it.
         """
+        return [partial(self._describe, connection, now_ms) for connection in self._open]
 
-        def look(connection: "Connection") -> dict[str, Any]:
-            return seen(connection, self.seconds(), now_ms())
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """
+        Call in the next turn of the reactor. All connections share one timer.
+        """
+        if not self._due:
+            self._clock.callLater(0, self._call_due)
+        self._due.append(call)
 
-        return [partial(look, connection) for connection in self._open]
-
-    def soon(self, call: Callable[[], None]) -> None:
-        """
-        Call in the reactor's next turn; one timer for all.
-        """
-        if not self._soon:
-            self._clock.callLater(0, self._call_soon)
-        self._soon.append(call)
-
-    def opened(self, connection: "Connection") -> None:
-        """
-        A client has come.
-        """
+    def add(self, connection: Client) -> None:
         self._open.add(connection)
         if self._sweep is None:
-            self._sweep = self._clock.callLater(_SWEEP_SECONDS, self._close_the_silent)
+            self._sweep = self._clock.callLater(_SWEEP_SECONDS, self._close_silent)
 
-    def closed(self, connection: "Connection") -> None:
-        """
-        A client has gone.
-        """
+    def remove(self, connection: Client) -> None:
         self._open.discard(connection)
         if self._all_gone and not self._open:
             self._all_gone.callback(None)
 
-    def send_away(self) -> None:
+    def close_all(self) -> None:
         """
-        Answer what has started and close all connections: clients are to ask elsewhere.
+        Answer what has started and close all connections, so that clients look for another gateway.
         """
         for connection in list(self._open):
             connection.finish()
 
     def finish(self, seconds: float) -> Deferred[None]:
         """
-        Answer what has started and close all connections, those that take longer than this by force.
+        Answer what has started and close all connections; abort those that take longer than this.
         """
         self._all_gone = Deferred()
         gone = self._all_gone
         deadline = self._clock.callLater(seconds, self._abort_all)
-        self.send_away()
+        self.close_all()
         if not self._open:
             gone.callback(None)
         return gone.addCallback(lambda _: self._end_timers(deadline))
 
-    def _call_soon(self) -> None:
-        calls, self._soon = self._soon, []
+    def _describe(self, connection: Client, now_ms: Callable[[], int]) -> dict[str, Any]:
+        return describe(connection, self.seconds(), now_ms())
+
+    def _call_due(self) -> None:
+        calls, self._due = self._due, []
         for call in calls:
             call()
 
-    def _close_the_silent(self) -> None:
+    def _close_silent(self) -> None:
         now, self._sweep = self.seconds(), None
         for connection in list(self._open):
             silent = now - connection.last_seen
@@ -123,10 +194,10 @@ class Clients:
                 self._log.debug("{host} closed: idle for {silent:.0f} s", host=connection.session.host, silent=silent)
                 connection.abort()
         if self._open:
-            self._sweep = self._clock.callLater(_SWEEP_SECONDS, self._close_the_silent)
+            self._sweep = self._clock.callLater(_SWEEP_SECONDS, self._close_silent)
 
     def _abort_all(self) -> None:
-        self._log.warn("{count} connections closed by force", count=len(self._open))
+        self._log.warn(CLOSED_BY_FORCE, count=len(self._open))
         for connection in list(self._open):
             connection.abort()
 

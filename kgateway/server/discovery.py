@@ -1,13 +1,14 @@
 """
-Finds plugins: the built-in handlers, the modules that other distributions drop into `twisted/plugins`, and packages
-named by `--handlers`.
+Finds plugins: the built-in handlers, the modules that other distributions put into `twisted/plugins`, and packages
+named by `--handlers`. It also finds out which distribution a plugin is from.
 
-Twisted's own `getPlugins` logs a module that cannot be imported and goes on. A gateway that silently lacks a handler
-its operator installed is worse than one that does not start, so the modules are imported here, and any that mentions
-kgateway has to work. Others are not touched.
+Twisted's own `getPlugins` logs a module that cannot be imported, and continues. A gateway that silently lacks a handler
+its operator installed is worse than one that does not start. So the modules are imported here, and every module that
+mentions kgateway must work. Others are not touched.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from functools import cache
 from importlib import import_module
 from importlib.metadata import files, packages_distributions, version
@@ -15,14 +16,14 @@ from pathlib import Path
 from pkgutil import iter_modules, walk_packages
 from traceback import StackSummary, TracebackException
 from types import ModuleType
+from typing import Any
 
 from twisted.plugin import IPlugin
 
-import kgateway
 from kgateway.interfaces import IApiFilter, IApiHandler
-from kgateway.server.registry import Plugin, PluginError
+from kgateway.server.registry import FilterRow, HandlerRow, Plugin, PluginError, Registry
 
-BUILT_IN = "handlers"
+BUILT_IN = "kgateway.handlers"
 _DROPPED = "twisted.plugins"
 _MARK = b"kgateway"
 _KINDS = (IApiHandler, IApiFilter)
@@ -31,9 +32,9 @@ _IMPORTING = (__file__, import_module.__code__.co_filename, "<frozen importlib")
 
 def discover(packages: Iterable[str]) -> list[Plugin]:
     """
-    All plugins, each once, by the module that it was found in first.
+    All plugins, each once, with the first module that it was found in.
     """
-    found = _plugins_in(_built_in())
+    found = _plugins_in(_package(BUILT_IN))
     for module in _dropped_in():
         found += _plugins_dropped(module)
     for name in packages:
@@ -44,22 +45,7 @@ def discover(packages: Iterable[str]) -> list[Plugin]:
     return list(firsts.values())
 
 
-def _built_in() -> Iterator[ModuleType]:
-    """
-    The handlers that are beside kgateway, and no others of that name.
-    """
-    beside, first = Path(kgateway.__file__).parents[1] / BUILT_IN, Path(*_imported(BUILT_IN).__path__[:1])
-    if not first.samefile(beside):
-        raise PluginError(
-            f"{first} hides the built-in handlers, which are in {beside}: start in another folder, or rename it"
-        )
-    return _package(BUILT_IN)
-
-
 def _package(name: str) -> Iterator[ModuleType]:
-    """
-    The package, and the modules in it that are not programs.
-    """
     package = _imported(name)
     yield package
     for module in walk_packages(getattr(package, "__path__", ()), f"{name}."):
@@ -76,7 +62,7 @@ def _dropped_in() -> Iterator[ModuleType]:
 
 def _plugins_dropped(module: ModuleType) -> list[Plugin]:
     """
-    The plugins of a dropped-in module, which may be there for something else too: a command of twistd, say.
+    The plugins of a module in `twisted/plugins`. It may be there for another reason, such as a command of twistd.
     """
     others = any(IPlugin.providedBy(value) for value in vars(module).values())
     return _plugins_in([module]) or ([] if others else _refuse_empty(module.__name__))
@@ -84,8 +70,8 @@ def _plugins_dropped(module: ModuleType) -> list[Plugin]:
 
 def _plugins_in(modules: Iterable[ModuleType]) -> list[Plugin]:
     """
-    The plugins among the names of the modules. A class is none; where there is nothing but the class, whoever wrote it
-    forgot to make the instance.
+    The plugins among the names of the modules. A class is no plugin: if there is no instance of it, its author forgot
+    to make one.
     """
     plugins, classes = [], []
     for module in modules:
@@ -127,17 +113,19 @@ def _imported(name: str) -> ModuleType:
 
 def _traceback(error: BaseException) -> str:
     """
-    How the import came to the error, less what every import goes through.
+    The traceback of a failed import, without the frames of the import machinery.
     """
-    told = TracebackException.from_exception(error)
-    told.stack = StackSummary.from_list([frame for frame in told.stack if not frame.filename.startswith(_IMPORTING)])
-    return "".join(told.format()).rstrip()
+    traceback = TracebackException.from_exception(error)
+    traceback.stack = StackSummary.from_list(
+        [frame for frame in traceback.stack if not frame.filename.startswith(_IMPORTING)]
+    )
+    return "".join(traceback.format()).rstrip()
 
 
 def provider(module: str) -> str:
     """
-    The distribution a module is from, with its version; the module itself where that is not known. The first look takes
-    a moment: it goes through all that are installed.
+    The distribution that a module is from, with its version, or the module itself if that is not known. The first call
+    takes a moment, because it reads the metadata of all installed distributions.
     """
     names = set(_distributions().get(module.partition(".")[0], ()))
     if len(names) > 1:  # a namespace that they share, such as twisted.plugins
@@ -149,3 +137,22 @@ def provider(module: str) -> str:
 @cache
 def _distributions() -> Mapping[str, list[str]]:
     return packages_distributions()
+
+
+def plugin_rows(registry: Registry) -> Callable[[], list[dict[str, Any]]]:
+    """
+    The rows of `kgateway plugins`. The distributions are looked up when somebody first asks, because that takes a
+    while.
+    """
+    known_provider = cache(provider)
+
+    def with_provider(row: HandlerRow | FilterRow) -> dict[str, Any]:
+        return asdict(row) | {"from": known_provider(row.module)}
+
+    def rows() -> list[dict[str, Any]]:
+        return [
+            with_provider(row) | {"filters": [with_provider(filter_row) for filter_row in row.filters]}
+            for row in registry.rows()
+        ]
+
+    return rows

@@ -1,11 +1,13 @@
 """
-From a frame to its answer: finds the route, decodes, handles, encodes, and remembers why an error was answered.
+From a frame to its answer: finds the route of its API and version, decodes, handles, encodes, and remembers why an
+error was answered.
 
-A handler that fails ends its own request: a KafkaError is an answer like any other, anything else is a bug of ours,
-logged with its traceback and answered as UNKNOWN_SERVER_ERROR.
+A handler that fails ends only its own request: a KafkaError is an answer like any other; anything else is a bug of
+ours, logged with its traceback and answered as UNKNOWN_SERVER_ERROR.
 """
 
-from collections.abc import Awaitable, Coroutine
+import struct
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from itertools import chain, islice
 from typing import Any, cast
 
@@ -14,29 +16,69 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from kgateway.context import REFUSALS_MAX, Context, GatewayParts, Refusal, Session
-from kgateway.later import Later
+from kgateway.interfaces import IApiFilter, IApiHandler, Response
+from kgateway.late_response import LateResponse
+from kgateway.log_messages import CANNOT_ENCODE, REQUEST_FAILED, RESPONSE_LOST
 from kgateway.messages.api_versions import ApiVersionsRequest
 from kgateway.messages.produce import ProduceRequest
-from kgateway.observe.plain import printable
-from kgateway.observe.reasons import Kind, Reasons
-from kgateway.server.answers import refused, unsupported_version
-from kgateway.server.pending import HangUp, Pending
-from kgateway.server.registry import Registry
-from kgateway.server.route import Route
-from kgateway.wire.codec import decoder
+from kgateway.observe.printable import printable
+from kgateway.observe.reasons import ReasonKind, Reasons
+from kgateway.server.answers import error_finder, refused, unsupported_version
+from kgateway.server.filters import filtered
+from kgateway.server.registry import Registry, api_name
+from kgateway.server.request_queue import HangUp, PendingAnswer
+from kgateway.wire.codec import decoder, encoder
 from kgateway.wire.errors import ErrorCode, KafkaError
-from kgateway.wire.headers import RequestHeader, peek, request_header_version, response_frame
+from kgateway.wire.headers import RequestHeader, peek, request_header_version, response_frame, response_header_version
 from kgateway.wire.schema import Message
+from kgateway.wire.types import Buffer
 
+_head = struct.Struct(">ii").pack
 _API_VERSIONS = 18
-_OURS = "the gateway failed unforeseen; the traceback is in its log"
+_INTERNAL_ERROR = "the gateway failed unexpectedly; its log has the traceback"
+
+
+class Route:
+    """
+    What one API in one version needs: how a request is read, which handler serves it, and how the answer is written. It
+    is made at the first such request, because the codec generates its functions then.
+    """
+
+    def __init__(self, handler: IApiHandler, filters: Sequence[IApiFilter], version: int) -> None:
+        self.api = api_name(handler.request)
+        self.version = version
+        self.request = handler.request
+        self.response = handler.response
+        self.overlaps = handler.overlaps
+        self.polls = handler.polls
+        self.throttles = any(field.name == "throttle_time_ms" for field in handler.response.__fields__)
+        self.calls = 0
+        self.errors = 0
+        self.seconds = 0.0
+        self.read_header = decoder(RequestHeader, request_header_version(handler.request, version))
+        self.read: Callable[[bytes, int], tuple[Message, int]] = decoder(handler.request, version)
+        self._write: Callable[[Any], list[Buffer]] = encoder(handler.response, version)
+        # A response header is the correlation id and, if it is flexible, an empty section of tags.
+        self._header_end = b"\0" * response_header_version(handler.response, version)
+        self.find_errors = error_finder(handler.response)
+        self.handle: Callable[[Any, Context], Response] = handler.handle
+        if filters:
+            self.handle = filtered(handler, filters)
+
+    def frame(self, response: Message, correlation_id: int) -> list[bytes]:
+        """
+        The response on the wire: size, header, body. Record batches that are bytes are passed on uncopied; Twisted's
+        transports take nothing but bytes.
+        """
+        body = self._write(response)
+        size = 4 + len(self._header_end)
+        for part in body:
+            size += part.nbytes if isinstance(part, memoryview) else len(part)
+        rest = [part if type(part) is bytes else bytes(part) for part in body[1:]]
+        return [b"".join((_head(size, correlation_id), self._header_end, body[0])), *rest]
 
 
 class Dispatcher:
-    """
-    Serves frames.
-    """
-
     _log = Logger()
 
     def __init__(self, gateway: GatewayParts, registry: Registry, reasons: Reasons) -> None:
@@ -46,28 +88,28 @@ class Dispatcher:
         self._seconds = gateway.clock.seconds
         self.routes: dict[tuple[int, int], Route] = {}
 
-    def serve(self, frame: bytes, session: Session) -> list[bytes] | Pending:
+    def serve(self, frame: bytes, session: Session) -> list[bytes] | PendingAnswer:
         """
-        The answer to a request; Malformed or HangUp where the connection has to end.
+        The answer to a request. Malformed or HangUp mean that the connection must be closed.
         """
         key, version, correlation_id = peek(frame)
         route = self.routes.get((key, version)) or self._new_route(key, version)
         if route is None:
-            return self._unserved(frame, session)
+            return self._answer_unserved(frame, session)
         header, start = route.read_header(frame, 0)
         request, _ = route.read(frame, start)
         context = Context(self._gateway, session, version, header.client_id, correlation_id, self._seconds())
-        context.unanswered = isinstance(request, ProduceRequest) and request.acks == 0
+        context.wants_no_answer = isinstance(request, ProduceRequest) and request.acks == 0
         try:
             response = route.handle(request, context)
             if response is None or isinstance(response, Message):
                 return self.answer(route, response, context)
-            work = response if isinstance(response, Later) else _deferred(response)
+            work = response if isinstance(response, LateResponse) else _deferred(response)
         except Exception:
             return self.answer_failure(route, request, Failure(), context)
-        begun = _Begun(self, route, request, context)
-        begun.follow(work)
-        return begun.buffers if begun.ready and not begun.hang_up else begun
+        running = _RunningRequest(self, route, request, context)
+        running.follow(work)
+        return running.buffers if running.ready and not running.hang_up else running
 
     def _new_route(self, key: int, version: int) -> Route | None:
         plugin = self._registry.active.get((key, version))
@@ -77,10 +119,10 @@ class Dispatcher:
         route = self.routes[key, version] = Route(handler, self._registry.filters(handler.request), version)
         return route
 
-    def _unserved(self, frame: bytes, session: Session) -> list[bytes]:
+    def _answer_unserved(self, frame: bytes, session: Session) -> list[bytes]:
         """
-        Kafka closes the connection of a client that asks for what it was not offered; ApiVersions alone is answered,
-        in the form that every client reads, so that it can try again (KIP-511).
+        Kafka closes the connection of a client that uses an API or version it was not offered. Only ApiVersions is
+        answered, in the form that every client reads, so that the client can try again (KIP-511).
         """
         key, version, correlation_id = peek(frame)
         served = self._registry.advertised
@@ -96,7 +138,7 @@ class Dispatcher:
 
     def answer(self, route: Route, response: Message | None, context: Context) -> list[bytes]:
         """
-        The response as bytes; what it says of errors is remembered.
+        Encode the response, count the request, and remember the errors in it.
         """
         if response is None or context.hang_up is not None:
             self._account(route, context, [])
@@ -104,39 +146,36 @@ class Dispatcher:
                 raise HangUp(context.hang_up)
             return []
         if context.throttle_ms and route.throttles:
-            response.throttle_time_ms = context.throttle_ms  # type: ignore[attr-defined]  # the route has looked
+            response.throttle_time_ms = context.throttle_ms  # type: ignore[attr-defined]  # the route has checked
         buffers = route.frame(response, context.correlation_id)
         errors = route.find_errors(response)
         self._account(route, context, errors)
-        if not context.unanswered:
+        if not context.wants_no_answer:
             return buffers
         if errors:
             raise HangUp(f"{route.api} v{route.version} failed, and its client waits for no answer")
         return []
 
     def answer_failure(self, route: Route, request: Message, failure: Failure, context: Context) -> list[bytes]:
-        """
-        The answer to a request whose handler raised.
-        """
         error = failure.value
         if isinstance(error, HangUp):
             raise error
         if isinstance(error, CancelledError):
             raise HangUp("the request was given up")
-        kind = Kind.REFUSED
+        kind = ReasonKind.REFUSED
         if not isinstance(error, KafkaError):
-            kind = Kind.FAILED
+            kind = ReasonKind.FAILED
             self._log.failure(
-                "{api} v{version} of {client} failed",
+                REQUEST_FAILED,
                 failure,
                 api=route.api,
                 version=route.version,
                 client=printable(context.client_id or "a client without a name"),
             )
-            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, _OURS)
-        context.refusals = [Refusal.of(error)]  # it stands for all that was to be answered
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, _INTERNAL_ERROR)
+        context.refusals = [Refusal.of(error)]  # in place of those that the handler had noted
         self._account(route, context, [], kind)
-        if context.unanswered:
+        if context.wants_no_answer:
             raise HangUp(f"{route.api} v{route.version} failed, and its client waits for no answer: {error}")
         response = refused(request, route.response, route.version, error)
         if response is None:
@@ -144,11 +183,8 @@ class Dispatcher:
         return route.frame(response, context.correlation_id)
 
     def _account(
-        self, route: Route, context: Context, errors: list[tuple[int, str]], kind: Kind = Kind.REFUSED
+        self, route: Route, context: Context, errors: list[tuple[int, str]], kind: ReasonKind = ReasonKind.REFUSED
     ) -> None:
-        """
-        Count the request, and remember of what it was refused.
-        """
         route.calls += 1
         route.seconds += self._seconds() - context.started
         if errors or context.refusals:
@@ -156,14 +192,19 @@ class Dispatcher:
             self._remember(route.api, route.version, context, errors, kind)
 
     def _remember(
-        self, api: str, version: int, context: Context, errors: list[tuple[int, str]], kind: Kind = Kind.REFUSED
+        self,
+        api: str,
+        version: int,
+        context: Context,
+        errors: list[tuple[int, str]],
+        kind: ReasonKind = ReasonKind.REFUSED,
     ) -> None:
         """
-        The refusals with their reasons; a code that nobody gave a reason for, with what it means.
+        Remember the refusals with their reasons, and codes without a reason with their meaning.
         """
         refusals = [(refusal.error, refusal.subject) for refusal in context.refusals or ()]
-        told = {error.code for error, _ in refusals}
-        bare = ((_meaning(code), subject) for code, subject in errors if code not in told)
+        explained = {error.code for error, _ in refusals}
+        bare = ((_meaning(code), subject) for code, subject in errors if code not in explained)
         for error, subject in islice(chain(refusals, bare), REFUSALS_MAX):
             self._reasons.remember(
                 self._gateway.now_ms(),
@@ -178,17 +219,13 @@ class Dispatcher:
             )
 
 
-class _Begun(Pending):
-    """
-    The answer to a request whose handler waits.
-    """
-
+class _RunningRequest(PendingAnswer):
     __slots__ = ("_context", "_dispatcher", "_request", "_route")
     _log = Logger()
 
     def __init__(self, dispatcher: Dispatcher, route: Route, request: Message, context: Context) -> None:
-        # Records must not overtake a request that a filter still has.
-        super().__init__(next_may_start=route.overlaps and not context.held, polls=route.polls)
+        # A filter may still hold the request, and the next records must not overtake it.
+        super().__init__(next_may_start=route.overlaps and not context.in_filter, polls=route.polls)
         self._dispatcher = dispatcher
         self._route = route
         self._request = request
@@ -198,10 +235,10 @@ class _Begun(Pending):
     def api(self) -> str:
         return self._route.api
 
-    def follow(self, work: Later | Deferred[Any]) -> None:
+    def follow(self, work: LateResponse | Deferred[Any]) -> None:
         super().follow(work)
-        if isinstance(work, Later):
-            work.tell(self._succeeded, self._failed)
+        if isinstance(work, LateResponse):
+            work.call_at_end(self._succeeded, self._failed)
         else:
             work.addCallbacks(self._succeeded, self._failed).addErrback(self._lost)
 
@@ -211,7 +248,7 @@ class _Begun(Pending):
         except Exception:
             self._failed(Failure())
         else:
-            self.become(buffers)
+            self.succeed(buffers)
 
     def _failed(self, failure: Failure) -> None:
         try:
@@ -219,23 +256,23 @@ class _Begun(Pending):
         except HangUp as reason:
             self.fail(str(reason))
         except Exception as error:
-            self._log.failure("{api} v{version} cannot be answered", api=self._route.api, version=self._route.version)
+            self._log.failure(CANNOT_ENCODE, api=self._route.api, version=self._route.version)
             self.fail(str(error))
         else:
-            self.become(buffers)
+            self.succeed(buffers)
 
     def _lost(self, failure: Failure) -> None:
-        self._log.failure("an answer was lost", failure)
+        self._log.failure(RESPONSE_LOST, failure)
 
 
 def _meaning(code: int) -> KafkaError:
     """
-    An error code without a reason; a client takes one that it does not know for UNKNOWN_SERVER_ERROR.
+    An error code without a reason. Clients take an unknown code for UNKNOWN_SERVER_ERROR.
     """
     try:
         return KafkaError(ErrorCode(code))
     except ValueError:
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{code} was answered, which is no error code of Kafka's")
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{code} was answered, which is not an error code of Kafka")
 
 
 def _deferred(response: Awaitable[Message | None]) -> Deferred[Message | None]:

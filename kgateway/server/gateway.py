@@ -1,8 +1,8 @@
 """
-The gateway as objects: a broker, the handlers in front of it, and the clients on its listeners.
+The gateway as an object: a broker, the handlers in front of it, and the clients on its listeners.
 
-It owns no process and no options; the service that twistd runs, the fixture of tests and programs that embed a gateway
-all make one of these.
+It owns no process and parses no options. The service that twistd runs, the fixtures of tests and programs that embed a
+gateway all make one of these.
 """
 
 import time
@@ -23,41 +23,34 @@ from kgateway.config.listeners import Listener
 from kgateway.config.settings import Settings, machine_memory_bytes
 from kgateway.context import GatewayParts, Session
 from kgateway.interfaces import Cancel, IAuthorizer
-from kgateway.observe.plain import printable
-from kgateway.observe.reasons import Kind, Reasons
+from kgateway.observe.printable import printable
+from kgateway.observe.reasons import ReasonKind, Reasons
 from kgateway.security.authorizer import AllowAll
-from kgateway.server.addresses import NOWHERE, address_of, advertised, reached
+from kgateway.server.addresses import NOWHERE, address_of, advertised, reachable
 from kgateway.server.brokers import open_broker
 from kgateway.server.budget import RequestMemory
 from kgateway.server.clients import Clients
 from kgateway.server.connection import Connection
 from kgateway.server.discovery import discover
 from kgateway.server.dispatch import Dispatcher
-from kgateway.server.door import Door
+from kgateway.server.listening_port import ListeningPort
 from kgateway.server.registry import Plugin, Registry
-from kgateway.wire.malformed import Malformed
+from kgateway.wire.errors import Malformed
 
 _LOGGED_CHARS = 400  # clients choose names, and long ones
 
 
 class StartError(Exception):
     """
-    The gateway cannot start; the message says why and what to do.
+    The gateway cannot start. The message says why, and what to do.
     """
 
 
 def wall_clock_ms() -> int:
-    """
-    The time of day, for timestamps.
-    """
     return time.time_ns() // 1_000_000
 
 
 class Gateway:
-    """
-    One gateway.
-    """
-
     _log = Logger()
 
     def __init__(
@@ -91,85 +84,73 @@ class Gateway:
             complain=self._complain,
         )
         self._reactor = reactor
-        self._doors: list[Door] = []
-        self._look_no_more: Cancel = lambda: None
+        self._ports: list[ListeningPort] = []
+        self._stop_watching: Cancel = lambda: None
 
     async def start(self) -> list[Address]:
         """
-        Open the broker, then the listeners; where they are bound.
+        Open the broker, then the listeners. Returns the addresses that the listeners are bound to.
         """
         await self.broker.start()
         for kind in self.registry.services:
             self.parts.service(kind)
-        self._look_no_more = self.broker.watch(self._look)
+        self._stop_watching = self.broker.watch(self._view_changed)
         try:
             bound = [await self._listen(listener) for listener in self.settings.listen]
         except BaseException:
             await self.stop()
             raise
-        self.broker.announce(reached(self.settings, bound))
+        self.broker.announce(reachable(self.settings, bound))
         return bound
 
     async def stop(self) -> None:
         """
-        Accept no more, let nobody wait for others, answer what has started, close the broker.
+        Accept no more clients, end all waits, answer the requests that have started, and close the broker.
         """
-        self._look_no_more()
+        self._stop_watching()
         self.broker.leave()
-        doors, self._doors = self._doors, []
-        for door in doors:
-            await door.stop()
+        ports, self._ports = self._ports, []
+        for port in ports:
+            await port.stop()
         self.parts.stop()
         await self.clients.finish(self.settings.stop_timeout_ms / 1000)
         await self.broker.stop()
 
     def stats(self) -> dict[str, int]:
-        """
-        How much is connected and held just now.
-        """
         memory = self.clients.memory
         return {"connections": len(self.clients), "request_bytes": memory.small.used + memory.large.used}
 
     def connections(self) -> list[Callable[[], dict[str, Any]]]:
-        """
-        A way to look at each connection.
-        """
-        return self.clients.looks(self.parts.now_ms)
+        return self.clients.describers(self.parts.now_ms)
 
     @property
     def serves(self) -> bool:
-        """
-        Whether there is a cluster of which this gateway is a part just now.
-        """
         return bool(self.broker.view().nodes)
 
-    def _look(self) -> None:
+    def _view_changed(self) -> None:
         serves = self.serves
-        for door in self._doors:
-            door.let_be_open(serves)
+        for port in self._ports:
+            port.set_open(serves)
         if not serves:
-            self.clients.send_away()
+            self.clients.close_all()
 
     async def _listen(self, listener: Listener) -> Address:
-        factory = Listening(self, listener.name, advertised(self.settings).get(listener.name))
+        factory = ListenerFactory(self, listener.name, advertised(self.settings).get(listener.name))
         try:
             port = await serverFromString(self._reactor, listener.endpoint).listen(factory)
         except CannotListenError as error:
-            # Of a daemon's message a hundred bytes reach the terminal: what and why come first.
+            # A hundred bytes of a daemon's message reach the terminal, so what and why come first.
             raise StartError(f"{listener}: {_why(error.socketError)}: change --listen or free it") from None
         except (ValueError, TypeError) as error:
             raise StartError(f"{listener} is no endpoint that Twisted can open: {error}") from None
         address = address_of(port.getHost())
-        door = Door(port, self._reactor)
-        door.let_be_open(self.serves)
-        self._doors.append(door)
+        listening = ListeningPort(port, self._reactor)
+        listening.set_open(self.serves)
+        self._ports.append(listening)
         return address
 
     def _complain(self, session: Session, error: Exception | str) -> None:
-        """
-        Remember why a client is sent away.
-        """
-        kind = Kind.MALFORMED if isinstance(error, Malformed) else Kind.CLOSED
+        kind = ReasonKind.MALFORMED if isinstance(error, Malformed) else ReasonKind.CLOSED
         reason = str(error)
         self.reasons.remember(self.parts.now_ms(), session, reason, kind=kind)
         self._log.info(
@@ -180,11 +161,7 @@ class Gateway:
         )
 
 
-class Listening(Factory):
-    """
-    Makes a connection of each client that comes through one listener.
-    """
-
+class ListenerFactory(Factory):
     noisy = False
 
     def __init__(self, gateway: Gateway, listener: str, advertised: Address | None) -> None:
@@ -194,7 +171,7 @@ class Listening(Factory):
 
     def buildProtocol(self, addr: IAddress | None) -> Connection | None:
         if not self._gateway.serves:
-            return None  # the client is sent away
+            return None  # Twisted closes the connection
         host = address_of(addr).host if addr else ""
         session = Session(listener=self._listener, host=host, local=NOWHERE, advertised=self._advertised)
         return Connection(self._gateway.dispatcher.serve, session, self._gateway.clients)

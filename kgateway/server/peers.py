@@ -1,7 +1,7 @@
 """
-The other gateways of a cluster, asked in Kafka's own words, as a client would.
+The other gateways of a cluster, asked in Kafka's protocol as a client would.
 
-What is asked so is what administrators do, now and then: each question has a connection of its own.
+Administrators' requests are forwarded this way now and then, so each has a connection of its own.
 """
 
 from typing import Any, NoReturn
@@ -19,21 +19,16 @@ from kgateway.cluster.view import Address, Node
 from kgateway.interfaces import PEER, IPeers
 from kgateway.messages.catalogue import apis
 from kgateway.wire.codec import decode, decoder
-from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
 from kgateway.wire.frames import Framer
 from kgateway.wire.headers import ResponseHeader, request_frame, response_header_version
-from kgateway.wire.malformed import Malformed
 from kgateway.wire.schema import Message
 
 _CONNECT_S = 3.0
-_ANSWER_S = 12.0  # a topic takes the cluster some seconds
+_ANSWER_S = 12.0  # SeaweedMQ takes some seconds to make a topic
 
 
 class Question(Protocol):
-    """
-    One request, and the frame that answers it.
-    """
-
     def __init__(self, asked: bytes) -> None:
         self.answer: Deferred[bytes] = Deferred(lambda _: self._hang_up())
         self._asked = asked
@@ -59,7 +54,7 @@ class Question(Protocol):
             self.transport.loseConnection()
 
 
-class _Asking(Factory):
+class _QuestionFactory(Factory):
     noisy = False
 
     def __init__(self, asked: bytes) -> None:
@@ -71,10 +66,6 @@ class _Asking(Factory):
 
 @implementer(IPeers)
 class Peers:
-    """
-    Those that say where they are reached.
-    """
-
     def __init__(self, reactor: Any) -> None:
         self._reactor = reactor
         self._responses = {api.request: api.response for api in apis().values()}
@@ -93,13 +84,13 @@ class Peers:
             _, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
             return decode(response, version, frame[start:])
         except (TooLate, CancelledError, ConnectionDone, ConnectionLost, Malformed) as error:
-            reason = f"node {node.id} was asked at {address}, may have done it, and has not said so: {error}"
+            reason = f"node {node.id} was asked at {address} and may have done it, but has not answered: {error}"
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason) from error
 
     async def _connected(self, node: Node, address: Address, asked: bytes) -> Question:
         try:
-            connecting = self._endpoint(address).connect(_Asking(asked))
-            question = await connecting.addTimeout(_CONNECT_S, self._reactor, _too_late)  # with looking up the name
+            connecting = self._endpoint(address).connect(_QuestionFactory(asked))
+            question = await connecting.addTimeout(_CONNECT_S, self._reactor, _too_late)  # including the DNS lookup
         except (ConnectError, DNSLookupError, TooLate, ValueError) as error:
             reason = f"node {node.id} cannot be asked at {address}: {error}"
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason) from error
@@ -108,7 +99,7 @@ class Peers:
 
     def _endpoint(self, address: Address) -> IStreamClientEndpoint:
         """
-        A name with an underline is none to Twisted, but it is to Docker.
+        Twisted accepts no host name with an underscore, and Docker has such names.
         """
         if "_" in address.host:
             return TCP4ClientEndpoint(self._reactor, address.host, address.port, _CONNECT_S)

@@ -1,5 +1,5 @@
 """
-Which handler serves which API in which version, worked out from what the plugins declare.
+The handler of each API in each version, worked out from what the plugins declare.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,32 +10,23 @@ from zope.interface.exceptions import Invalid
 from zope.interface.verify import verifyObject
 
 from kgateway.interfaces import IApiFilter, IApiHandler
-from kgateway.wire.schema import Message
-from kgateway.wire.versions import show_versions
+from kgateway.wire.schema import Message, show_versions
 
 
 class PluginError(Exception):
     """
-    The plugins cannot be served as they are; the message says which, and what to do.
+    The plugins cannot be served as they are. The message says which one, and what to do.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """
-    A handler or filter, and the module it was found in.
-    """
-
     value: Any
     module: str
 
 
 @dataclass(frozen=True, slots=True)
 class FilterRow:
-    """
-    A filter around it.
-    """
-
     filter: str
     module: str
     priority: int
@@ -45,16 +36,12 @@ class FilterRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """
-    An active handler, as people see it.
-    """
-
+class HandlerRow:
     key: int
     api: str
     versions: str
     handler: str
-    module: str  # in which it was found
+    module: str
     priority: int
     filters: list[FilterRow]  # the outermost first
 
@@ -77,16 +64,15 @@ class Registry:
 
     @property
     def services(self) -> list[type]:
-        """
-        What works from the start on, for the active handlers.
-        """
-        found = (kind for _, plugin in sorted(self.active.items(), key=_place) for kind in plugin.value.starts)
+        found = (
+            kind for _, plugin in sorted(self.active.items(), key=lambda item: item[0]) for kind in plugin.value.starts
+        )
         return list(dict.fromkeys(found))
 
     def filters(self, request: type[Message]) -> list[IApiFilter]:
         """
-        What stands around the handlers of an API, the outermost first. A handler that reads the request by a table of
-        its own is no way round them.
+        The filters around the handlers of an API, the outermost first. They are found by key, so a handler that reads
+        the request by a table of its own does not bypass them.
         """
         return [plugin.value for plugin in self._around(request)]
 
@@ -95,19 +81,16 @@ class Registry:
         fitting = [plugin for plugin in self._filters if key in _keys(plugin.value.requests)]
         return sorted(fitting, key=lambda plugin: -plugin.value.priority)
 
-    def rows(self) -> list[Row]:
-        """
-        The active handlers, by key and version.
-        """
+    def rows(self) -> list[HandlerRow]:
         served: dict[int, tuple[Plugin, list[int]]] = {}
         for key, version in sorted(self.active):
             plugin = self.active[key, version]
             served.setdefault(id(plugin), (plugin, []))[1].append(version)
         return [self._row(plugin, versions) for plugin, versions in served.values()]
 
-    def _row(self, plugin: Plugin, versions: list[int]) -> Row:
+    def _row(self, plugin: Plugin, versions: list[int]) -> HandlerRow:
         handler = plugin.value
-        return Row(
+        return HandlerRow(
             key=handler.request.__spec__.key,
             api=api_name(handler.request),
             versions=_shown(versions),
@@ -119,12 +102,11 @@ class Registry:
 
     def _claim(self, plugin: Plugin) -> None:
         """
-        Give the handler its versions; those of higher priority have theirs.
+        Give the handler its versions, except those that a handler of higher priority has.
         """
         handler = plugin.value
         for version in handler.versions:
-            place = handler.request.__spec__.key, version
-            taken = self.active.setdefault(place, plugin)
+            taken = self.active.setdefault((handler.request.__spec__.key, version), plugin)
             if taken is not plugin and not (taken.value.replaces and taken.value.priority > handler.priority):
                 raise PluginError(
                     f"{_title(taken)} and {_title(plugin)} both serve {api_name(handler.request)} v{version}: the one "
@@ -133,7 +115,7 @@ class Registry:
 
     def _advertised(self) -> Iterator[tuple[int, tuple[range, str]]]:
         """
-        What ApiVersions tells: the range of each key.
+        The range of versions that ApiVersions advertises for each key.
         """
         keys = {key for key, _ in self.active}
         for key in keys:
@@ -159,9 +141,6 @@ class Registry:
 
 
 def api_name(request: type) -> str:
-    """
-    The name of an API, by its request.
-    """
     return request.__name__.removesuffix("Request")
 
 
@@ -224,7 +203,3 @@ def _shown(versions: Iterable[int]) -> str:
         else:
             ranges.append(range(version, version + 1))
     return ", ".join(map(show_versions, ranges)) or "none"
-
-
-def _place(item: tuple[tuple[int, int], Plugin]) -> tuple[int, int]:
-    return item[0]

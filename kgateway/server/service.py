@@ -1,64 +1,151 @@
 """
-What twistd runs: a gateway, and what belongs to the process around it.
+What twistd runs: its options, a gateway, and the process around it.
 
-Nothing is opened and no thread begins before the service starts, for twistd forks before that. What goes wrong at the
-start ends the process with a message in plain words: to the terminal where there is one, else to the parent of the
-daemon, which prints it.
+Nothing is opened and no thread begins before the service starts, because twistd forks before that. An error at the
+start ends the process with a message: on the terminal if there is one, else through the parent of the daemon, which
+prints it. Whatever can be refused while options are parsed is refused then: only there does twistd show a message
+instead of a traceback.
+
+Twisted shows the options in `--help` and in the completion of the shell. They are read by `kgateway.config`, because
+Twisted's parser knows neither the environment nor a file.
 """
 
+import ctypes
+import gc
 import os
+import resource
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, cast
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import serverFromString
 from twisted.internet.interfaces import IReactorCore
 from twisted.logger import Logger, globalLogPublisher
+from twisted.python import usage
 from twisted.python.failure import Failure
 
 from kgateway import __version__
-from kgateway.broker.unusable import Unusable
+from kgateway.admin.log_levels import ProcessLog
+from kgateway.broker.base import BrokerUnusable
 from kgateway.cluster.view import Address
-from kgateway.config.settings import Settings
-from kgateway.config.sources import SettingsError
+from kgateway.config.listeners import Listener
+from kgateway.config.settings import OPTIONS, Settings, read_settings
+from kgateway.config.sources import Option, SettingsError
 from kgateway.control.commands import commands
 from kgateway.control.connections import Connections
 from kgateway.control.server import ControlSocket, ControlSocketError
-from kgateway.loggers import ProcessLog
+from kgateway.log_messages import CANNOT_START
 from kgateway.observe.levels import LogLevels
 from kgateway.observe.profile import Profiler
-from kgateway.server.discovery import discover
+from kgateway.server.addresses import PortFile
+from kgateway.server.brokers import check_broker
+from kgateway.server.discovery import discover, plugin_rows
 from kgateway.server.gateway import Gateway, StartError
-from kgateway.server.options import Options as Options
-from kgateway.server.plugin_rows import plugin_rows
-from kgateway.server.port_file import PortFile
-from kgateway.server.process_limits import allow_many_files, keep_freed_memory, seldom_look_for_cycles
 from kgateway.server.registry import PluginError
 
-_FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, Unusable)
+_FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, BrokerUnusable)
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
+_KEPT_BYTES = 16 << 20
+_MAPPED_BYTES = 32 << 20  # the most that malloc allows
+# Thresholds of the garbage collector: new objects before it scans them, a few milliseconds' work, and such collections
+# before it scans older objects too.
+_NEW_OBJECTS, _COLLECTIONS = 10_000, 20
+
+
+def allow_many_files() -> None:
+    """
+    Use as many descriptors as the system permits: each client takes one.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def keep_freed_memory() -> None:
+    """
+    Let malloc keep freed memory, within bounds. Otherwise a megabyte for each batch would be mapped and unmapped page
+    by page, which costs more than copying the batch.
+    """
+    with suppress(AttributeError, OSError):  # malloc is not glibc's
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_MMAP_THRESHOLD, _MAPPED_BYTES)
+        set_option(_TRIM_THRESHOLD, _KEPT_BYTES)
+
+
+def collect_cycles_seldom() -> None:
+    """
+    Exclude the objects of the start from garbage collection and collect the others seldom: a thousand members that wait
+    for each other are many objects and no cycle, and scanning them took a fifth of a rebalance. Large frames in cycles
+    are collected by their bytes (budget.py).
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_NEW_OBJECTS, _COLLECTIONS, _COLLECTIONS)
+
+
+def _parameter(row: Option) -> list[str | None]:
+    return [row.flag.removeprefix("--"), None, row.shown_default or None, f"{row.meaning} ({row.allowed})"]
+
+
+class Options(usage.Options):
+    optParameters = [_parameter(row) for row in OPTIONS.values()]
+    longdesc = "Each option may also stand in a TOML file or in the environment; docs/configuration.md tells how."
+
+    settings: Settings
+
+    def parseOptions(self, options: Sequence[str] | None = None) -> None:
+        arguments = sys.argv[1:] if options is None else options
+        if "--help" in arguments:
+            self.opt_help()
+        if "--version" in arguments:
+            self.opt_version()
+        try:
+            self.settings = read_settings(arguments, os.environ)
+            check_broker(self.settings.broker)
+        except SettingsError as error:
+            raise usage.UsageError(str(error)) from None
+        self.postOptions()
+
+    def postOptions(self) -> None:
+        """
+        Let Twisted check the endpoints while a refusal still reaches the user as a message.
+        """
+        for listener in self.settings.listen:
+            _check_endpoint(listener)
+
+    def opt_version(self) -> None:
+        """
+        Display the versions of kgateway and Twisted and exit.
+        """
+        sys.stdout.write(f"kgateway {__version__}\n")
+        super().opt_version()
+
+
+def _check_endpoint(listener: Listener) -> None:
+    try:
+        serverFromString(None, listener.endpoint)  # parsing needs no reactor
+    except (ImportError, LookupError, OSError, TypeError, ValueError) as error:  # each endpoint type has its own
+        advice = "write one such as tcp:9092:interface=127.0.0.1"
+        raise usage.UsageError(f"listen: {listener.endpoint!r} is no endpoint of Twisted ({error}); {advice}") from None
 
 
 def makeService(options: Options) -> Service:
-    """
-    The service that `twistd kgateway` runs.
-    """
     from twisted.internet import reactor
 
-    # Timers must not follow the wall clock: a step of it would end every session. No timer has been made yet.
+    # Timers must not follow the wall clock: a step of it would end every session. No timer exists yet.
     reactor.seconds = time.monotonic  # type: ignore[method-assign]
-    # `twistd` says so, and `twist` knows no other way.
+    # `twistd` has the option; `twist` always runs in the terminal.
     in_terminal = bool(options.parent and options.parent.get("nodaemon", True))
     return GatewayService(options.settings, cast(IReactorCore, reactor), in_terminal)
 
 
 class GatewayService(Service):
-    """
-    A gateway in a process of its own.
-    """
-
     _log = Logger()
 
     def __init__(self, settings: Settings, reactor: Any, in_terminal: bool) -> None:
@@ -72,32 +159,32 @@ class GatewayService(Service):
 
     def privilegedStartService(self) -> None:
         """
-        Import the handlers while it has all its rights: with fewer, not every installed module can be read.
+        Import the handlers before twistd drops privileges: an unprivileged user may not be able to read every module.
         """
         super().privilegedStartService()
-        with suppress(Exception):  # which is told when the gateway starts
+        with suppress(Exception):  # the start of the gateway raises it again
             discover(self._settings.handlers)
 
     def startService(self) -> None:
         super().startService()
-        self._reactor.callWhenRunning(self._levels.start)  # under `twist` there are no logs before
+        self._reactor.callWhenRunning(self._levels.start)  # under `twist` logging begins then
         failures: list[Failure] = []
         at_once = True
 
         def failed(failure: Failure) -> None:
             if at_once:
                 failures.append(failure)
-            elif self.running:  # else it was told to stop meanwhile
+            elif self.running:  # else it is stopping already
                 self._give_up(failure)
 
         Deferred.fromCoroutine(self._start()).addErrback(failed)
         at_once = False
-        if failures:  # twistd still listens
+        if failures:  # twistd can still report it
             self._refuse(failures[0])
 
     def stopService(self) -> Deferred[None]:
         super().stopService()
-        self._hear_no_more()
+        self._ignore_signals()
         return Deferred.fromCoroutine(self._stop())
 
     async def _start(self) -> None:
@@ -108,8 +195,8 @@ class GatewayService(Service):
         bound = await gateway.start()
         self._port_file = self._prepare_port_file(bound)
         self._control = await self._open_control(gateway)
-        seldom_look_for_cycles()
-        self._reactor.callWhenRunning(self._say_ready, gateway, bound)  # from then on it can be told to stop, too
+        collect_cycles_seldom()
+        self._reactor.callWhenRunning(self._say_ready, gateway, bound)  # only then can a signal stop it
 
     def _prepare_port_file(self, bound: list[Address]) -> PortFile | None:
         path = self._settings.port_file
@@ -120,7 +207,7 @@ class GatewayService(Service):
 
     async def _open_control(self, gateway: Gateway) -> ControlSocket:
         """
-        Last, for it leaves a file behind where the start fails after it.
+        Called last, because a later failure of the start would leave the socket file behind.
         """
         rows, profiler = plugin_rows(gateway.registry), Profiler(self._reactor)
         connections = Connections(gateway.connections, self._reactor)
@@ -151,32 +238,26 @@ class GatewayService(Service):
         finally:
             self._levels.stop()
 
-    def _hear_no_more(self) -> None:
+    def _ignore_signals(self) -> None:
         """
-        To be told again to stop changes nothing; Twisted would take it for an error.
+        Ignore further signals to stop. Twisted would take the second one for an error.
         """
         for number, name in ((signal.SIGINT, "sigInt"), (signal.SIGTERM, "sigTerm")):
             if signal.getsignal(number) == getattr(self._reactor, name, None):
                 signal.signal(number, lambda *_: self._log.info("The gateway is about to stop; only a kill is faster."))
 
     def _refuse(self, failure: Failure) -> NoReturn:
-        """
-        End the process before it has really begun.
-        """
         error = failure.value
         if not isinstance(error, _FORESEEN):
             failure.raiseException()
         if self._in_terminal:
             self._complain(error)
             raise SystemExit(1)
-        # A hundred bytes of it reach the terminal, behind the name of its class: that had better be short.
+        # A hundred bytes reach the terminal, after the name of the class: hence a class with a short name.
         raise RuntimeError(str(error)) from None
 
     def _give_up(self, failure: Failure) -> None:
-        """
-        End the process that began to start and could not.
-        """
-        self._log.critical("kgateway cannot start: {error}", error=failure.value)
+        self._log.critical(CANNOT_START, error=failure.value)
         if self._in_terminal:
             self._complain(failure.value)
         self._reactor.addSystemEventTrigger("after", "shutdown", os._exit, 1)

@@ -1,26 +1,84 @@
 """
-The way of answers from where they are made to the socket of one client.
+Takes answers from the handlers to the socket of one client.
 """
+
+from collections import deque
 
 from twisted.internet.interfaces import IConsumer, IPushProducer, ITCPTransport
 from zope.interface import Attribute
 
-from kgateway.sending import UNCOPIED_BYTES, send_now, takes_at_once, write_now
-from kgateway.server.outbox import WRITE_BYTES, Outbox
+from kgateway.tcp import UNCOPIED_BYTES, send_now, takes_at_once, write_now
+
+WRITE_BYTES = 64 << 10  # of small answers that are written together
+
+
+class Outbox:
+    """
+    Answers that are not written yet. Small answers are taken together and a large one piece by piece, because a
+    transport copies what it is given. `size` counts the bytes that are here, `written` those that have left.
+    """
+
+    __slots__ = ("_buffers", "size", "written")
+
+    def __init__(self) -> None:
+        self.size = self.written = 0
+        self._buffers: deque[bytes] = deque()
+
+    def put(self, buffers: list[bytes]) -> None:
+        self._buffers += buffers
+        for buffer in buffers:
+            self.size += len(buffer)
+
+    def take(self) -> list[bytes]:
+        """
+        The buffers to write next.
+        """
+        if self.size <= WRITE_BYTES:
+            everything = list(self._buffers)
+            self.written += self.size
+            self.clear()
+            return everything
+        part: list[bytes] = []
+        left = WRITE_BYTES
+        while self._buffers and left > 0:
+            part.append(self._buffers.popleft())
+            left -= len(part[-1])
+        self.size -= WRITE_BYTES - left
+        self.written += WRITE_BYTES - left
+        return part
+
+    def all(self) -> list[bytes]:
+        return list(self._buffers)
+
+    def drop(self, size: int) -> None:
+        """
+        Drop this many bytes from the front, which have been sent.
+        """
+        self.size -= size
+        self.written += size
+        while size:
+            first = self._buffers.popleft()
+            if len(first) > size:
+                self._buffers.appendleft(first[size:])
+            size -= min(len(first), size)
+
+    def clear(self) -> None:
+        self._buffers.clear()
+        self.size = 0
 
 
 class IClientTransport(ITCPTransport, IConsumer, IPushProducer):
     """
-    What a connection asks of Twisted's TCP and TLS transports.
+    What a connection uses of Twisted's TCP and TLS transports.
     """
 
-    SEND_LIMIT: int = Attribute("how many bytes a socket is given at once")
-    bufferSize: int = Attribute("how many bytes a socket is asked for at once")
+    SEND_LIMIT: int = Attribute("bytes for one send")
+    bufferSize: int = Attribute("bytes for one recv")
 
 
-class Writer:
+class ResponseWriter:
     """
-    Writes what is in the outbox. Nothing once the transport is full, until there is room; nothing once it is gone.
+    Writes what is in the outbox, unless the transport is full or gone.
     """
 
     __slots__ = ("_transport", "is_full", "is_gone", "outbox")
@@ -33,32 +91,26 @@ class Writer:
     @property
     def may_wait(self) -> bool:
         """
-        Whether there is an answer that costs least when it is written after all others of this turn of the reactor.
+        Whether there is an answer that is cheapest to write at the end of this turn of the reactor, after all others.
         """
         return 0 < self.outbox.size <= WRITE_BYTES and takes_at_once(self._transport)
 
     def write(self) -> None:
-        """
-        Write as far as the transport takes it.
-        """
         outbox = self.outbox
         if outbox.size >= UNCOPIED_BYTES and not (self.is_full or self.is_gone):
-            outbox.left(send_now(self._transport, outbox.all()))
+            outbox.drop(send_now(self._transport, outbox.all()))
         while outbox.size and not (self.is_full or self.is_gone):
             self._transport.writeSequence(outbox.take())
 
     def write_alone(self) -> None:
         """
-        Write the one answer that a client waits for who does nothing else meanwhile.
+        Write the only outstanding answer of a client that waits for it.
         """
         if self.outbox.size > WRITE_BYTES:
             self.write()
         elif self.outbox.size and not (self.is_full or self.is_gone):
             write_now(self._transport, b"".join(self.outbox.take()))
 
-    def lose(self) -> None:
-        """
-        There is nobody any more to write to.
-        """
+    def close(self) -> None:
         self.is_gone = True
         self.outbox.clear()

@@ -1,3 +1,4 @@
 """
-Topics as tables of Spark: the data source `kgateway`, and what decodes records by column. No reactor here.
+Topics as tables of Spark: the data source `kgateway`, archives, backfills, SQL and reports. Nothing here uses a
+reactor, except what writes to a filer.
 """

@@ -1,8 +1,8 @@
 """
 The options of the source, with the names and meanings that they have in Spark's own Kafka source.
 
-One table has them all. A name that is not in it is refused, with those that are like it: an option that is misspelt
-would otherwise be without effect, and nobody would know.
+One table has them all. An unknown name is refused, and similar names are suggested: a misspelt option would otherwise
+have no effect, and nobody would notice.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from kgateway.client.address import Address
-from kgateway.spark.failures import WrongOption
+from kgateway.client.connection import Address
+from kgateway.spark.errors import WrongOption
 
 T = TypeVar("T")
 
 READ, STREAM, WRITE, ONCE = "a batch query", "a streaming query", "a writer", "exactly_once"
 _BOTH = {READ, STREAM}
-_OF_SPARK = {"checkpointlocation", "path", "queryname"}  # what Spark itself may add
+_OF_SPARK = {"checkpointlocation", "path", "queryname"}  # Spark itself may add them
 _SECURITY = "kafka.security.protocol"
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """
-    A name, and who knows it.
+    An option, and the uses that have it.
     """
 
     name: str
@@ -82,20 +82,14 @@ class Options:
             raise WrongOption(f"{_SECURITY} is {security}: this source has neither TLS nor a login yet, only PLAINTEXT")
 
     def has(self, name: str) -> bool:
-        """
-        Whether it is given.
-        """
         return name.lower() in self._given
 
     def text(self, name: str, default: str = "") -> str:
-        """
-        As it is given.
-        """
         return self._given.get(name.lower(), default).strip()
 
     def parsed(self, name: str, parse: Callable[[str], T], wanted: str) -> T:
         """
-        What is given, understood; the error says what was wanted.
+        The parsed value; the error says what was expected.
         """
         text = self.text(name)
         try:
@@ -106,10 +100,6 @@ class Options:
             raise WrongOption(f"{name} is {text!r}; it has to be {wanted}") from error
 
     def number(self, name: str, default: int, least: int = 1) -> int:
-        """
-        A whole number.
-        """
-
         def parse(text: str) -> int:
             number = int(text)
             if number < least:
@@ -119,23 +109,16 @@ class Options:
         return self.parsed(name, parse, f"a whole number from {least} on") if self.has(name) else default
 
     def flag(self, name: str, default: bool) -> bool:
-        """
-        True or false.
-        """
         values = {"true": True, "false": False}
         return self.parsed(name, lambda text: values[text.lower()], "true or false") if self.has(name) else default
 
     def choice(self, name: str, choices: Mapping[str, Any], default: str) -> Any:
         """
-        One of some words, and what it stands for.
+        The value of one of some words.
         """
         return self.parsed(name, lambda text: choices[text.lower() or default], f"one of {', '.join(choices)}")
 
     def addresses(self) -> tuple[Address, ...]:
-        """
-        The servers that are named.
-        """
-
         def parse(text: str) -> tuple[Address, ...]:
             return tuple(Address.parse(one) for one in text.split(",") if one.strip())
 
@@ -156,7 +139,4 @@ def _check_known(name: str, use: str) -> None:
 
 
 def known(use: str) -> list[str]:
-    """
-    All options of a use.
-    """
     return [option.name for option in OPTIONS.values() if use in option.uses]

@@ -4,7 +4,7 @@ The data source `kgateway`, as Spark finds it: topics of a cluster, or of a data
     spark.read.format("kgateway").options(**{"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders"}).load()
 
 Filters are not pushed down: PySpark 4.3 keeps one plan for all uses of a DataFrame, and would give one query the rows
-of another. What is read is said by options.
+of another. Options say what is read.
 """
 
 from typing import Any
@@ -13,30 +13,24 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kgateway.spark.batch_reader import BatchReader
-from kgateway.spark.bounds import ending, starting
-from kgateway.spark.failures import WrongOption
+from kgateway.spark.errors import WrongOption
 from kgateway.spark.options import READ, STREAM, WRITE, Options
-from kgateway.spark.query import Query, query_of, wanted_of
-from kgateway.spark.stream_reader import StreamReader
-from kgateway.spark.writer import BatchWriter, StreamWriter
-from kgateway.spark.writing import writing_of
+from kgateway.spark.query import Query, query_of, read_spec_of
+from kgateway.spark.readers.offset_bounds import ending, starting
+from kgateway.spark.readers.reader import BatchReader, StreamReader
+from kgateway.spark.writers.writer import BatchWriter, StreamWriter, topic_writer_of
 
 _ZONE = "UTC"  # of timestamps, on their way between Spark and Arrow
 
 
 class KGateway(DataSource):
-    """
-    Topics for Spark.
-    """
-
     @classmethod
     def name(cls) -> str:
         return "kgateway"
 
     def schema(self) -> StructType:
         use = STREAM if "maxOffsetsPerTrigger" in self.options else READ
-        return from_arrow_schema(wanted_of(Options(self.options, use)).schema)
+        return from_arrow_schema(read_spec_of(Options(self.options, use)).schema)
 
     def reader(self, schema: StructType) -> BatchReader:
         options = Options(self.options, READ)
@@ -50,12 +44,12 @@ class KGateway(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         if overwrite:
             raise WrongOption("records cannot be overwritten: write with mode('append')")
-        return BatchWriter(writing_of(Options(self.options, WRITE), to_arrow_schema(schema, timezone=_ZONE)))
+        return BatchWriter(topic_writer_of(Options(self.options, WRITE), to_arrow_schema(schema, timezone=_ZONE)))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         if overwrite:
             raise WrongOption("records cannot be overwritten: write with outputMode('append'), or by foreachBatch")
-        return StreamWriter(writing_of(Options(self.options, WRITE), to_arrow_schema(schema, timezone=_ZONE)))
+        return StreamWriter(topic_writer_of(Options(self.options, WRITE), to_arrow_schema(schema, timezone=_ZONE)))
 
 
 def _names(schema: StructType) -> list[str]:
@@ -66,7 +60,7 @@ def _query(options: Options, schema: StructType) -> Query:
     """
     The query of the columns that this schema names: a schema that the user gives is a choice of columns.
     """
-    every = wanted_of(options, {**dict.fromkeys(wanted_of(options).names), "headers": None}).schema
+    every = read_spec_of(options, {**dict.fromkeys(read_spec_of(options).names), "headers": None}).schema
     given = to_arrow_schema(schema, timezone=_ZONE)
     for field in given:
         known: Any = every.field(field.name) if field.name in every.names else None

@@ -20,7 +20,7 @@ _LOOPBACK = ("--listen", "tcp:0:interface=127.0.0.1")
 
 class NotStarted(Exception):
     """
-    The gateway ended, or did not become ready in time; the message has what it said.
+    The gateway ended, or was not ready in time. The message has its log.
     """
 
 
@@ -45,9 +45,6 @@ class Kafka:
         self._reader: Thread | None = None
 
     def start(self) -> Self:
-        """
-        Start, and wait until clients can connect.
-        """
         self._ready.clear()
         (self.folder / "port").unlink(missing_ok=True)
         self._process = subprocess.Popen(
@@ -63,7 +60,7 @@ class Kafka:
 
     def stop(self, patience_s: float = 30) -> int:
         """
-        Let it answer what it has begun, and end; its exit code.
+        Let it answer what it has begun, and end. Returns its exit code.
         """
         return self._end(signal.SIGTERM, patience_s)
 
@@ -82,38 +79,26 @@ class Kafka:
 
     @property
     def bootstrap(self) -> str:
-        """
-        What a client's `bootstrap.servers` is to be.
-        """
         return self.addresses[0]
 
     @property
     def port(self) -> int:
-        """
-        The port of the first listener.
-        """
         return int(self.bootstrap.rpartition(":")[2])
 
     @property
     def control_socket(self) -> str:
         """
-        For `kgateway why` and its like.
+        For `kgateway why` and the other commands that ask a running gateway.
         """
         return str(self.folder / "control.sock")
 
     @property
     def pid(self) -> int:
-        """
-        The process.
-        """
         assert self._process, "it was not started"
         return self._process.pid
 
     @property
     def log(self) -> str:
-        """
-        What it has written to its log.
-        """
         return "".join(self._lines)
 
     def __enter__(self) -> Self:

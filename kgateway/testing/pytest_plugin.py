@@ -19,7 +19,7 @@ StartKafka = Callable[..., Kafka]
 @pytest.fixture
 def start_kafka() -> Iterator[StartKafka]:
     """
-    Starts gateways with the options given, and stops them after the test.
+    Starts gateways with the given options, and stops them after the test.
     """
     with ExitStack() as running:
         yield lambda *options, **settings: running.enter_context(Kafka(*options, **settings))

@@ -1,3 +1,3 @@
 """
-Transactions: what of them is open, how each one ends, and the markers that say so in every partition.
+Transactions: the coordinator, its state machine, and the markers that end a transaction in every partition.
 """

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from kgateway.topic_partition import TopicPartition
+
 NO_ID = -1
 NO_EPOCH = -1
 NO_TIME = -1
@@ -13,9 +15,9 @@ LAST_EPOCH = (1 << 15) - 2  # that a producer is given: the one after it is left
 EPOCH_EACH = 2  # the transaction version from which on each transaction has an epoch of its own (KIP-890)
 
 
-class State(IntEnum):
+class TransactionState(IntEnum):
     """
-    Where a transactional id stands. The last two are never written: an id that is forgotten has a tombstone, and one
+    The states of a transactional id. The last two are never written: an id that is forgotten has a tombstone, and one
     that is fenced is about to abort at once.
     """
 
@@ -30,17 +32,10 @@ class State(IntEnum):
 
     @property
     def label(self) -> str:
-        """
-        As administrators are told.
-        """
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
-class Identity(NamedTuple):
-    """
-    A producer id in one of its epochs.
-    """
-
+class ProducerIdAndEpoch(NamedTuple):
     producer_id: int
     epoch: int
 
@@ -48,19 +43,10 @@ class Identity(NamedTuple):
         return f"producer {self.producer_id} in epoch {self.epoch}"
 
 
-class Place(NamedTuple):
-    """
-    A partition that a transaction writes to.
-    """
-
-    topic: str
-    partition: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
     """
-    The last, or the only, transaction of an id, and its producer.
+    What the coordinator knows of one transactional id: its producer, and its only or last transaction.
     """
 
     transactional_id: str
@@ -68,41 +54,38 @@ class Transaction:
     epoch: int
     timeout_ms: int
     updated_ms: int
-    state: State = State.EMPTY
-    places: frozenset[Place] = frozenset()  # when it is ending: those still without a marker
+    state: TransactionState = TransactionState.EMPTY
+    partitions: frozenset[TopicPartition] = frozenset()  # once its end is prepared, those without a marker
     started_ms: int = NO_TIME
     last_epoch: int = NO_EPOCH  # that the same producer had before; it is not written
     previous_id: int = NO_ID  # before the last change
-    next_id: int = NO_ID  # once it is complete, for the epochs of the id are used up
+    next_id: int = NO_ID  # once it is complete, if the epochs of the id are used up
     client_version: int = 0  # the transaction version that its client speaks
 
     @property
-    def identity(self) -> Identity:
-        """
-        Who may go on with it.
-        """
-        return Identity(self.producer_id, self.epoch)
+    def producer(self) -> ProducerIdAndEpoch:
+        return ProducerIdAndEpoch(self.producer_id, self.epoch)
 
     @property
     def is_prepared(self) -> bool:
         """
-        Whether it is decided how it ends, and not every partition knows.
+        Whether its end is decided, and some partitions have no marker yet.
         """
-        return self.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+        return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
     @property
     def is_complete(self) -> bool:
         """
-        Whether every partition knows how it ended.
+        Whether every partition has its marker.
         """
-        return self.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+        return self.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
     @property
     def commits(self) -> bool:
         """
-        How it ends, or ended.
+        Whether it ends, or ended, with a commit.
         """
-        return self.state in (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
+        return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
 
     @property
     def is_exhausted(self) -> bool:

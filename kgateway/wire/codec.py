@@ -1,8 +1,8 @@
 """
 Messages to bytes and back.
 
-The function for a message in a version is written when it is first asked for, and kept. Whoever handles many messages
-takes it once by `decoder` or `encoder`; whoever handles few calls `decode` or `encode`.
+The function for a message in a version is generated when it is first used, and cached. Code that handles many messages
+takes it once with `decoder` or `encoder`; code that handles few calls `decode` or `encode`.
 """
 
 import struct
@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 from kgateway.wire.decoding import DecoderWriter
 from kgateway.wire.encoding import EncoderWriter
-from kgateway.wire.malformed import Malformed, Place, Unencodable
+from kgateway.wire.errors import Malformed, MessageField, Unencodable
 from kgateway.wire.schema import Message
 from kgateway.wire.types import Buffer
 
 M = TypeVar("M", bound=Message)
 
-_ACCIDENTS = (struct.error, IndexError, ValueError)
-_MISFITS = (struct.error, ValueError, TypeError, AttributeError)
+_DECODE_ERRORS = (struct.error, IndexError, ValueError)
+_ENCODE_ERRORS = (struct.error, ValueError, TypeError, AttributeError)
 
 
 @cache
@@ -29,24 +29,24 @@ def _decoder(message: type[Message], version: int) -> Callable[[bytes, int], tup
 
     def decode(data: bytes, pos: int) -> tuple[Any, int]:
         try:
-            answer: tuple[Any, int] = function(data, pos)
-            return answer
-        except _ACCIDENTS as accident:
-            field, position = compiled.blame_bytes(accident)
-            malformed = Malformed(Place(message.__spec__.name, version, field), position, _reason(accident))
-        raise malformed  # out here it has no context, and so no hold on the failed function's variables
+            decoded: tuple[Any, int] = function(data, pos)
+            return decoded
+        except _DECODE_ERRORS as error:
+            field, position = compiled.blame_bytes(error)
+            malformed = Malformed(MessageField(message.__spec__.name, version, field), position, _reason(error))
+        raise malformed  # out here it has no context, which would keep the variables of the failed function
 
     return decode
 
 
-def _reason(accident: Exception) -> str:
-    match accident:
+def _reason(error: Exception) -> str:
+    match error:
         case UnicodeDecodeError():
-            return f"not UTF-8: {accident.reason}"
+            return f"not UTF-8: {error.reason}"
         case struct.error() | IndexError():
             return "the bytes end here"
         case _:
-            return str(accident)
+            return str(error)
 
 
 @cache
@@ -57,21 +57,21 @@ def _encoder(message: type[Message], version: int) -> Callable[[Any], list[Buffe
     def encode(value: Any) -> list[Buffer]:
         try:
             parts: list[Buffer] = function(value)
-        except _MISFITS as misfit:
-            field, why = compiled.blame_value(misfit)
-            raise Unencodable(Place(message.__spec__.name, version, field), _complaint(why)) from misfit
+        except _ENCODE_ERRORS as error:
+            field, why = compiled.blame_value(error)
+            raise Unencodable(MessageField(message.__spec__.name, version, field), _complaint(why)) from error
         return parts
 
     return encode
 
 
-def _complaint(misfit: Exception) -> str:
-    return "null is not allowed here" if "NoneType" in str(misfit) else str(misfit)
+def _complaint(error: Exception) -> str:
+    return "null is not allowed here" if "NoneType" in str(error) else str(error)
 
 
 def decoder(message: type[M], version: int) -> Callable[[bytes, int], tuple[M, int]]:
     """
-    The function from bytes and a position to the message that starts there and the position behind it.
+    The function from bytes and a position to the message that starts there and the position after it.
     """
     return _decoder(message, version)
 
@@ -85,17 +85,15 @@ def encoder(message: type[M], version: int) -> Callable[[M], list[Buffer]]:
 
 def decode(message: type[M], version: int, data: bytes) -> M:
     """
-    The message that these bytes are, all of them.
+    The message that takes up all of these bytes.
     """
     value, end = decoder(message, version)(data, 0)
     if end != len(data):
-        place = Place(message.__spec__.name, version, "the end")
-        raise Malformed(place, end, f"{len(data) - end} bytes are left over")
+        raise Malformed(
+            MessageField(message.__spec__.name, version, "the end"), end, f"{len(data) - end} bytes are left over"
+        )
     return value
 
 
 def encode(message: Message, version: int) -> bytes:
-    """
-    The bytes of a message.
-    """
     return b"".join(_encoder(type(message), version)(message))

@@ -1,7 +1,7 @@
 """
-Writes, for a message in one version, the flat function that decodes it.
+Generates, for a message in one version, the flat function that decodes it.
 
-What comes out for MetadataRequest v4, shortened:
+What is generated for MetadataRequest v4, shortened:
 
     def decode(data, pos):
         size = len(data)
@@ -14,39 +14,36 @@ What comes out for MetadataRequest v4, shortened:
             if n > size - pos: refuse(n, size - pos)
             ...
 
-Lengths are checked before anything is allocated by them. Items are counted against a budget, because a message may
-declare, within its bytes, millions of items that are tiny on the wire and large in memory. Of a request each costs its
-handler microseconds, too, in which nobody else is served: so its budget grows with its size, as those of real clients
-do, whose topics have names and whose partitions have offsets.
+Lengths are checked before anything is allocated by them. Items are counted against a budget, because a few bytes can
+declare millions of items that are tiny on the wire and large in memory. Each item of a request also costs its handler
+microseconds, in which nobody else is served. So the budget of a request grows with its size, as the requests of real
+clients do, whose topics have names and whose partitions have offsets.
 """
 
 import struct
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from kgateway.wire.layout import STRING_BYTES_MAX, Writer
+from kgateway.wire.codec_writer import STRING_BYTES_MAX, CodecWriter
 from kgateway.wire.schema import Field, Message, Struct
-from kgateway.wire.source import Compiled, Step
+from kgateway.wire.source import Compiled, LineField
 from kgateway.wire.types import Fixed, Referenced, Text, WireType
 from kgateway.wire.uuids import Uuid
 from kgateway.wire.varints import more_uvarint, read_uvarint
 
 ITEMS_MAX = 1_000_000
-REQUEST_ITEMS = 20_000  # that any request may have, whatever its size
-REQUEST_ITEM_BYTES = 16  # for each of which it may have one more
-NUMBERS_AN_ITEM = 4  # so many make one in a request: lists of partitions are numbers of four bytes
+REQUEST_ITEMS = 20_000  # for any request, whatever its size
+REQUEST_ITEM_BYTES = 16  # each sixteen bytes of a request allow one item more
+NUMBERS_AN_ITEM = 4  # four numbers count as one item of a request: lists of partitions are numbers of four bytes
 
 
 def items_max(size: int) -> int:
-    """
-    How many items a request of so many bytes may have.
-    """
     return min(REQUEST_ITEMS + size // REQUEST_ITEM_BYTES, ITEMS_MAX)
 
 
 class _Unpackers(dict[int, Callable[..., tuple[Any, ...]]]):
     """
-    By their number, how to unpack many of one fixed size.
+    The functions that unpack many numbers of one type, by how many.
     """
 
     def __init__(self, letter: str) -> None:
@@ -75,7 +72,7 @@ def _refuse_tag(tag: int, pos: int, stop: int) -> NoReturn:
 
 _SCOPE: dict[str, object] = {
     "new": object.__new__,
-    "new_bytes": bytes.__new__,  # past the check of a length that is known
+    "new_bytes": bytes.__new__,  # without the check of a length that is known
     "Uuid": Uuid,
     "uvarint": read_uvarint,
     "more_uvarint": more_uvarint,
@@ -88,15 +85,11 @@ _SCOPE: dict[str, object] = {
 }
 
 
-class DecoderWriter(Writer):
-    """
-    Writes `decode(data, pos) -> (message, end)`.
-    """
-
+class DecoderWriter(CodecWriter):
     def __init__(self, message: type[Message], version: int) -> None:
         super().__init__(message, version, _SCOPE)
         self._is_request = message.__spec__.is_request
-        self._wrap: list[str] = []  # what came out of the run as bytes and is a UUID
+        self._wrap: list[str] = []  # targets of the run that are bytes and become UUIDs
 
     def write(self) -> Compiled:
         with self.source.block("def decode(data, pos):"):
@@ -110,13 +103,13 @@ class DecoderWriter(Writer):
     def flush(self) -> None:
         if not self.run:
             return
-        letters, targets, steps = self.take_run()
+        letters, targets, fields = self.take_run()
         if letters == "B":
-            self.source.line(f"{targets[0]} = data[pos]", *steps)
+            self.source.line(f"{targets[0]} = data[pos]", *fields)
         else:
             unpack_from = self.source.packer(letters, "unpack_from")
-            self.source.line(f"{', '.join(targets)}, = {unpack_from}(data, pos)", *steps)
-        self.source.line(f"pos += {steps[-1].start + steps[-1].size}")
+            self.source.line(f"{', '.join(targets)}, = {unpack_from}(data, pos)", *fields)
+        self.source.line(f"pos += {fields[-1].start + fields[-1].size}")
         for target in self._wrap:
             self.source.line(f"{target} = new_bytes(Uuid, {target})")
         self._wrap = []
@@ -130,7 +123,7 @@ class DecoderWriter(Writer):
             self.source.line(f"{value} = {repr(default) if plain else self.source.constant(default, field.name)}")
 
     def nested(self, kind: type[Struct], value: str, path: str) -> None:
-        if "." in value:  # fill a local, then attach it
+        if "." in value:  # fill a local variable, then attach it
             local = self.name("inner")
             self.nested(kind, local, path)
             self.flush()
@@ -153,7 +146,7 @@ class DecoderWriter(Writer):
     def varint(self, bits: int, value: str, path: str) -> None:
         self.fixed("B", "n", path)
         self.flush()
-        self.source.line(f"if n > 127: n, pos = more_uvarint(data, pos, n, {bits})", Step(path))
+        self.source.line(f"if n > 127: n, pos = more_uvarint(data, pos, n, {bits})", LineField(path))
         self.source.line(f"{value} = n >> 1 ^ -(n & 1)")
 
     def _length(self, letter: str | None, path: str) -> None:
@@ -166,7 +159,7 @@ class DecoderWriter(Writer):
         self.fixed(letter, "n", path)
         self.flush()
         if letter == "B":
-            self.source.line("if n > 127: n, pos = more_uvarint(data, pos, n)", Step(path))
+            self.source.line("if n > 127: n, pos = more_uvarint(data, pos, n)", LineField(path))
             self.source.line("n -= 1")
 
     def sized(self, kind: WireType, value: str, path: str, nullable: bool, letter: str | None) -> None:
@@ -182,9 +175,9 @@ class DecoderWriter(Writer):
     def _body(self, kind: WireType, value: str, path: str) -> None:
         self.source.line("end = pos + n")
         too_long = f" or n > {STRING_BYTES_MAX}" if isinstance(kind, Text) else ""
-        self.source.line(f"if n < 0 or end > size{too_long}: refuse(n, size - pos)", Step(path))
+        self.source.line(f"if n < 0 or end > size{too_long}: refuse(n, size - pos)", LineField(path))
         form = {Text: "data[pos:end].decode()", Referenced: "view(data)[pos:end]"}.get(type(kind), "data[pos:end]")
-        self.source.line(f"{value} = {form}", Step(path))
+        self.source.line(f"{value} = {form}", LineField(path))
         self.source.line("pos = end")
 
     def items(self, item: WireType, value: str, path: str, nullable: bool, letter: str | None) -> None:
@@ -200,11 +193,11 @@ class DecoderWriter(Writer):
     def _items(self, item: WireType, value: str, path: str) -> None:
         least = max(1, self.least_size(item))
         needed = "n" if least == 1 else f"n * {least}"
-        self.source.line(f"if n < 0 or {needed} > size - pos: refuse(n, size - pos)", Step(path))
+        self.source.line(f"if n < 0 or {needed} > size - pos: refuse(n, size - pos)", LineField(path))
         match item:
             case Fixed(letter):
                 self._charge(path, NUMBERS_AN_ITEM if self._is_request else 1)
-                self.source.line(f"{value} = list(many_{letter}[n](data, pos))", Step(path))
+                self.source.line(f"{value} = list(many_{letter}[n](data, pos))", LineField(path))
                 self.source.line(f"pos += n * {item.size}")
             case _:
                 self._charge(path)
@@ -212,31 +205,31 @@ class DecoderWriter(Writer):
 
     def _charge(self, path: str, together: int = 1) -> None:
         """
-        Take `n` items from the budget, where some may count as one.
+        Take `n` items from the budget. `together` of them count as one.
         """
         self.source.line("room -= n" if together == 1 else f"room -= n // {together}")
-        self.source.line("if room < 0: refuse_items(most, size)", Step(path))
+        self.source.line("if room < 0: refuse_items(most, size)", LineField(path))
 
     def _loop(self, item: WireType, value: str, path: str) -> None:
-        items, one = self.name("items"), self.name("item")
+        items, item_name = self.name("items"), self.name("item")
         self.source.line(f"{value} = {items} = []")
         with self.block("for _ in range(n):"):
-            self.value(item, one, path)
+            self.value(item, item_name, path)
             self.flush()
-            self.source.line(f"{items}.append({one})")
+            self.source.line(f"{items}.append({item_name})")
 
     def tags(self, tagged: list[Field], value: str, path: str) -> None:
-        place = f"{path}.tags" if path else "tags"
+        tags_path = f"{path}.tags" if path else "tags"
         tag, stop = self.name("tag"), self.name("stop")
-        self.fixed("B", "n", place)
+        self.fixed("B", "n", tags_path)
         with self.block("if n:"):
-            self.source.line("if n > 127: n, pos = more_uvarint(data, pos, n)", Step(place))
-            self._charge(place)
+            self.source.line("if n > 127: n, pos = more_uvarint(data, pos, n)", LineField(tags_path))
+            self._charge(tags_path)
             with self.block("for _ in range(n):"):
-                self.source.line(f"{tag}, pos = uvarint(data, pos)", Step(place))
-                self.source.line("n, pos = uvarint(data, pos)", Step(place))
+                self.source.line(f"{tag}, pos = uvarint(data, pos)", LineField(tags_path))
+                self.source.line("n, pos = uvarint(data, pos)", LineField(tags_path))
                 self.source.line(f"{stop} = pos + n")
-                self.source.line(f"if {stop} > size: refuse(n, size - pos)", Step(place))
+                self.source.line(f"if {stop} > size: refuse(n, size - pos)", LineField(tags_path))
                 for field in tagged:
                     self._tag(field, f"{value}.{field.name}", f"{path}.{field.name}".strip("."), tag, stop)
                 if not tagged:
@@ -248,4 +241,4 @@ class DecoderWriter(Writer):
         with self.block(f"if {tag} == {field.tag}:"):
             self.value(field.type, value, path, field)
             self.flush()
-            self.source.line(f"if pos != {stop}: refuse_tag({tag}, pos, {stop})", Step(path))
+            self.source.line(f"if pos != {stop}: refuse_tag({tag}, pos, {stop})", LineField(path))

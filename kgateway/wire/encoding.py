@@ -1,7 +1,7 @@
 """
-Writes, for a message in one version, the flat function that encodes it.
+Generates, for a message in one version, the flat function that encodes it.
 
-What comes out for MetadataRequest v4, shortened:
+What is generated for MetadataRequest v4, shortened:
 
     def encode(message):
         out, parts = bytearray(), []
@@ -12,24 +12,23 @@ What comes out for MetadataRequest v4, shortened:
         parts.append(out)
         return parts
 
-The answer is a list of buffers: record batches go into it as they are, and the bytes between them are gathered in
-bytearrays.
+The result is a list of buffers: record batches as they are, and bytearrays with the bytes between them.
 """
 
 import struct
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from kgateway.wire.layout import STRING_BYTES_MAX, Writer
+from kgateway.wire.codec_writer import STRING_BYTES_MAX, CodecWriter
 from kgateway.wire.schema import Field, Message, Struct
-from kgateway.wire.source import Compiled, Step
-from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType
+from kgateway.wire.source import Compiled, LineField
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, StructOf, Text, UuidType, WireType
 from kgateway.wire.varints import write_uvarint, write_varint, write_varlong
 
 
 class _Packers(dict[int, Callable[..., bytes]]):
     """
-    By the number of items, how to pack a run, that number and the items in one call.
+    The functions that pack a run, a length and that many items in one call, by the number of items.
     """
 
     def __init__(self, run: str, length: str, item: str) -> None:
@@ -45,7 +44,7 @@ class _Packers(dict[int, Callable[..., bytes]]):
 
     def _pack_long(self, *values: Any) -> bytes:
         """
-        More items than one byte of length can say.
+        Pack more items than one byte of length can say.
         """
         fields = len(self._run.replace("16s", "s").replace("x", ""))
         out = bytearray(struct.pack(">" + self._run, *values[:fields]))
@@ -81,11 +80,7 @@ _SCOPE: dict[str, object] = {
 }
 
 
-class EncoderWriter(Writer):
-    """
-    Writes `encode(message) -> buffers`.
-    """
-
+class EncoderWriter(CodecWriter):
     def __init__(self, message: type[Message], version: int) -> None:
         super().__init__(message, version, _SCOPE)
         self._out = "out"  # the bytearray that is being written
@@ -102,19 +97,19 @@ class EncoderWriter(Writer):
     def flush(self) -> None:
         if not self.run:
             return
-        letters, values, steps = self.take_run()
+        letters, values, fields = self.take_run()
         if letters in ("B", "x"):
-            self.source.line(f"{self._out}.append({''.join(values) or 0})", *steps)
+            self.source.line(f"{self._out}.append({''.join(values) or 0})", *fields)
         else:
-            self.source.line(f"{self._out} += {self.source.packer(letters, 'pack')}({', '.join(values)})", *steps)
+            self.source.line(f"{self._out} += {self.source.packer(letters, 'pack')}({', '.join(values)})", *fields)
 
     def nested(self, kind: type[Struct], value: str, path: str) -> None:
         local = self.name("inner")
-        self.source.line(f"{local} = {value}", Step(path))
+        self.source.line(f"{local} = {value}", LineField(path))
         self.fields(kind, local, path)
 
     def nullable_struct(self, kind: type[Struct], value: str, path: str, null: int) -> None:
-        with self.block(f"if {value} is None:", Step(path)):
+        with self.block(f"if {value} is None:", LineField(path)):
             self.fixed("b", str(null), path)
         with self.block("else:"):
             self.fixed("b", "1", path)
@@ -125,7 +120,7 @@ class EncoderWriter(Writer):
 
     def varint(self, bits: int, value: str, path: str) -> None:
         self.flush()
-        self.source.line(f"varint_{bits}({self._out}, {value})", Step(path))
+        self.source.line(f"varint_{bits}({self._out}, {value})", LineField(path))
 
     def _length(self, letter: str | None, path: str, bounded: bool = False) -> None:
         """
@@ -144,17 +139,18 @@ class EncoderWriter(Writer):
                 self.flush()
             with self.source.block("else:"):
                 if bounded:
-                    self.source.line(f"if n > {STRING_BYTES_MAX + 1}: refuse_long()", Step(path))
+                    self.source.line(f"if n > {STRING_BYTES_MAX + 1}: refuse_long()", LineField(path))
                 self.run = run
                 self.flush()
-                self.source.line(f"uvarint({self._out}, n)", Step(path))
+                self.source.line(f"uvarint({self._out}, n)", LineField(path))
 
     def _measured(self, value: str, path: str, nullable: bool, *, form: str = "{}", size: str = "len({})") -> str:
         """
-        A local that holds the value in the form that is written, and its size in `n`; -1 and nothing for null.
+        A local variable with the value in the form that is written, and its size in `n`: -1 for null, whose form is
+        empty.
         """
         local = self.name("value")
-        self.source.line(f"{local} = {value}", Step(path))
+        self.source.line(f"{local} = {value}", LineField(path))
         if nullable:
             with self.source.block(f"if {local} is None:"):
                 self.source.line(f"n, {local} = -1, b''")
@@ -166,8 +162,8 @@ class EncoderWriter(Writer):
 
     def _measure(self, local: str, path: str, form: str, size: str) -> None:
         if form != "{}":
-            self.source.line(f"{local} = {form.format(local)}", Step(path))
-        self.source.line(f"n = {size.format(local)}", Step(path))
+            self.source.line(f"{local} = {form.format(local)}", LineField(path))
+        self.source.line(f"n = {size.format(local)}", LineField(path))
 
     def sized(self, kind: WireType, value: str, path: str, nullable: bool, letter: str | None) -> None:
         if isinstance(kind, Referenced):
@@ -176,7 +172,7 @@ class EncoderWriter(Writer):
         text = isinstance(kind, Text)
         local = self._measured(value, path, nullable, form="{}.encode()" if text else "{}")
         self._length(letter, path, bounded=text)
-        self.source.line(f"{self._out} += {local}", Step(path))
+        self.source.line(f"{self._out} += {local}", LineField(path))
 
     def _referenced(self, value: str, path: str, nullable: bool, letter: str | None) -> None:
         if self._out != "out":
@@ -185,7 +181,9 @@ class EncoderWriter(Writer):
         self._length(letter, path)
         with self.source.block("if n > 0:"):
             self.source.line("parts.append(out)")
-            self.source.line(f"parts.extend({local}) if type({local}) is list else parts.append({local})", Step(path))
+            self.source.line(
+                f"parts.extend({local}) if type({local}) is list else parts.append({local})", LineField(path)
+            )
             self.source.line("out = bytearray()")
 
     def items(self, item: WireType, value: str, path: str, nullable: bool, letter: str | None) -> None:
@@ -194,20 +192,20 @@ class EncoderWriter(Writer):
             self._fixed_items(item, local, path, letter)
             return
         self._length(letter, path)
-        one = self.name("item")
-        with self.block(f"for {one} in {local}:", Step(path)):
+        item_name = self.name("item")
+        with self.block(f"for {item_name} in {local}:", LineField(path)):
             if isinstance(item, StructOf):
-                self.fields(item.struct, one, path)
+                self.fields(item.struct, item_name, path)
             else:
-                self.value(item, one, path)
+                self.value(item, item_name, path)
 
     def _fixed_items(self, item: Fixed, local: str, path: str, letter: str) -> None:
-        run, values, steps = self.take_run()
+        run, values, fields = self.take_run()
         packers = f"many_{run}{letter}{item.letter}".replace("?", "bool")
         self.source.scope[packers] = _Packers(run, letter, item.letter)
         count = "n + 1" if letter == "B" else "n"
         arguments = ", ".join([*values, count, f"*{local}"])
-        self.source.line(f"{self._out} += {packers}[len({local})]({arguments})", *steps, Step(path))
+        self.source.line(f"{self._out} += {packers}[len({local})]({arguments})", *fields, LineField(path))
 
     def tags(self, tagged: list[Field], value: str, path: str) -> None:
         if not tagged:
@@ -223,7 +221,7 @@ class EncoderWriter(Writer):
         self.source.line(f"if {count}: {self._out} += {section}")
 
     def _tag(self, field: Field, value: str, path: str, section: str, count: str) -> None:
-        with self.block(f"if {self._differs(field, value)}:", Step(path)):
+        with self.block(f"if {self._differs(field, value)}:", LineField(path)):
             outer, self._out = self._out, self.name("tag")
             self.source.line(f"{self._out} = bytearray()")
             self.value(field.type, value, path, field)
@@ -235,12 +233,12 @@ class EncoderWriter(Writer):
 
     def _differs(self, field: Field, value: str) -> str:
         """
-        The condition on which a tag is sent at all.
+        The condition on which a tag is written at all.
         """
         match field.type:
             case StructOf() if self.version in field.nullable:
                 return "True"  # null is not the default
-            case Fixed() | Sixteen() | Text() | Binary() if field.default is not None:
+            case Fixed() | UuidType() | Text() | Binary() if field.default is not None:
                 return f"{value} != {self.source.constant(field.default, f'default_{field.name}')}"
             case ListOf() if field.default is not None:
                 return f"{value} != []"

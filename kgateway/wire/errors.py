@@ -1,10 +1,11 @@
 """
-What Kafka can tell a client went wrong: the error codes of Kafka 4.3, and the exception that carries one.
+Errors: Kafka's error codes with the exception that carries one, and the two failures of the codec.
 
-A code is one row of one table: its number on the wire, whether a client may send the same request again, and what
-happened, as the client sees it. Whoever needs one of these facts reads it from here.
+An error code is one row of one table: its number on the wire, whether a client may send the same request again, and
+what happened, as the client sees it. All code reads these facts from here.
 """
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Self
 
@@ -164,10 +165,6 @@ class ErrorCode(IntEnum):
 
 
 class KafkaError(Exception):
-    """
-    An outcome the client is told about.
-    """
-
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)
         self.code = code
@@ -178,10 +175,6 @@ class KafkaError(Exception):
 
 
 class BadRecord(NamedTuple):
-    """
-    A record that is refused: why, and where it stands in its batch.
-    """
-
     code: ErrorCode
     number: int
     reason: str
@@ -189,7 +182,7 @@ class BadRecord(NamedTuple):
 
 class RecordsRefused(KafkaError):
     """
-    Records for which a whole batch is refused. As in Kafka one wrong timestamp among them decides the code.
+    Records for which a whole batch is refused. As in Kafka, one wrong timestamp among them decides the code.
     """
 
     def __init__(self, records: tuple[BadRecord, ...]) -> None:
@@ -202,3 +195,37 @@ class RecordsRefused(KafkaError):
         count = f"{len(records)} record errors in total, and only showing the first three errors at most"
         message = f"One or more records have been rejected due to {count}: [{first}]"
         super().__init__(ErrorCode.INVALID_RECORD, message)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageField:
+    """
+    A field of a message: `topics.partitions` of MetadataRequest v9.
+    """
+
+    message: str
+    version: int
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.message} v{self.version}: {self.path}"
+
+
+class Malformed(ValueError):
+    """
+    Bytes that are not the message they should be.
+    """
+
+    def __init__(self, field: MessageField, position: int, reason: str) -> None:
+        super().__init__(f"{field} at byte {position}: {reason}")
+        self.field, self.position, self.reason = field, position, reason
+
+
+class Unencodable(ValueError):
+    """
+    A value that has no form on the wire: a mistake of the code that filled the message.
+    """
+
+    def __init__(self, field: MessageField, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field, self.reason = field, reason

@@ -1,13 +1,13 @@
 """
 Frames in a stream: an i32, then that many bytes.
 
-A large frame is copied once, however small the pieces it comes in. A size that is not allowed is refused before
-anything of the frame is kept; the frames before it are good, so the failure waits for whoever has served them.
+A large frame is copied once, however small its pieces are. A size that is not allowed is refused before anything of the
+frame is kept. The frames before it are good, so `failure` waits until they are served.
 """
 
 import struct
 
-from kgateway.wire.malformed import Malformed, Place
+from kgateway.wire.errors import Malformed, MessageField
 
 HEAD_BYTES = 4
 FRAME_BYTES_MAX = 100 << 20  # Kafka's socket.request.max.bytes
@@ -16,17 +16,13 @@ _size_at = struct.Struct(">i").unpack_from
 
 
 class Framer:
-    """
-    Takes what a connection receives, and gives the frames that are complete.
-    """
-
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
-        self.declared = 0  # the size of the frame that has begun and is not complete
+        self.declared = 0  # the size of the incomplete frame
         self.failure: Malformed | None = None  # no frame comes after it
         self._max = frame_bytes_max
-        self._missing = 0  # bytes of that frame
-        self._pieces: list[bytes] = []  # what is there of it
-        self._head = b""  # of a frame, not yet four bytes
+        self._missing = 0  # bytes of the incomplete frame that have not arrived
+        self._pieces: list[bytes] = []  # the bytes that have arrived
+        self._head = b""  # the start of a size
 
     def feed(self, data: bytes) -> list[bytes]:
         """
@@ -45,7 +41,7 @@ class Framer:
             pos = start + size
             if not 0 <= size <= self._max:
                 reason = f"a frame of {size} bytes; at most {self._max} are allowed"
-                self.failure = Malformed(Place("Frame", 0, "size"), 0, reason)
+                self.failure = Malformed(MessageField("Frame", 0, "size"), 0, reason)
             elif pos > len(data):
                 self.declared, self._missing, self._pieces = size, pos - len(data), [data[start:]]
             else:
@@ -55,7 +51,7 @@ class Framer:
 
     def _continue(self, data: bytes, frames: list[bytes]) -> int:
         """
-        Add to the frame that has begun; tell where in the data it ends.
+        Add to the incomplete frame. Returns where in the data it ends.
         """
         piece = data[: self._missing]
         self._pieces.append(piece)

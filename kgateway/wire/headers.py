@@ -1,17 +1,17 @@
 """
-What stands before the body of a request and of a response.
+The headers before the body of a request and of a response.
 
-Which version a header has follows from the body's: flexible bodies have flexible headers. Two exceptions keep clients
-and servers of different ages talking, both of ApiVersions, the first thing a client asks:
+The version of a header follows from that of the body: flexible bodies have flexible headers. Two exceptions keep
+clients and servers of different ages talking, both of ApiVersions, the first request of a client:
 
  - its response header is always v0, because the client cannot know yet what the server speaks
- - a version the server does not know is answered with UNSUPPORTED_VERSION in the form of v0, the one every client reads
+ - a version that the server does not know is answered with UNSUPPORTED_VERSION in v0, which every client reads
 """
 
 import struct
 
 from kgateway.wire.codec import encode, encoder
-from kgateway.wire.malformed import Malformed, Place
+from kgateway.wire.errors import Malformed, MessageField
 from kgateway.wire.schema import Message, v
 from kgateway.wire.types import Buffer, i16, i32
 
@@ -22,7 +22,7 @@ _API_VERSIONS = 18
 
 class RequestHeader(Message, versions="0-2", flexible="2+"):
     """
-    What precedes every request.
+    The header of every request.
 
      - v0: only for ControlledShutdown v0
      - v1: client_id
@@ -37,7 +37,7 @@ class RequestHeader(Message, versions="0-2", flexible="2+"):
 
 class ResponseHeader(Message, versions="0-1", flexible="1+"):
     """
-    What precedes every response.
+    The header of every response.
 
      - v1: flexible (KIP-482)
     """
@@ -47,43 +47,28 @@ class ResponseHeader(Message, versions="0-1", flexible="1+"):
 
 def peek(frame: bytes) -> tuple[int, int, int]:
     """
-    API key, version and correlation id: the part that every request header begins with.
+    API key, version and correlation id, with which every request header begins.
     """
     try:
         key, version, correlation_id = _peek(frame)
     except struct.error:
-        raise Malformed(Place("RequestHeader", 0, "correlation_id"), len(frame), "the bytes end here") from None
+        raise Malformed(MessageField("RequestHeader", 0, "correlation_id"), len(frame), "the bytes end here") from None
     return key, version, correlation_id
 
 
 def request_header_version(message: type[Message], version: int) -> int:
     """
-    The version of the header before this request, also where the body's version is newer than its table.
+    The version of the header of this request, also if the body's version is newer than its table.
     """
     return 2 if version in message.__spec__.flexible else 1
 
 
 def response_header_version(message: type[Message], version: int) -> int:
-    """
-    The version of the header before this response.
-    """
     spec = message.__spec__
     return 1 if version in spec.flexible and spec.key != _API_VERSIONS else 0
 
 
-def answer_version(message: type[Message], version: int) -> int | None:
-    """
-    The version in which a request of this version is answered; `None` if it cannot be.
-    """
-    if version in message.__spec__.versions:
-        return version
-    return 0 if message.__spec__.key == _API_VERSIONS else None
-
-
 def request_frame(message: Message, version: int, correlation_id: int, client_id: str | None) -> list[Buffer]:
-    """
-    A request as a client sends it: size, header, body.
-    """
     header = RequestHeader(
         request_api_key=message.__spec__.key or 0,
         request_api_version=version,
@@ -97,7 +82,7 @@ def request_frame(message: Message, version: int, correlation_id: int, client_id
 
 def response_frame(message: Message, version: int, correlation_id: int) -> list[Buffer]:
     """
-    A response as a server sends it; record batches are among the buffers uncopied.
+    A response on the wire; record batches are among the buffers uncopied.
     """
     header = ResponseHeader(correlation_id=correlation_id)
     return _framed(

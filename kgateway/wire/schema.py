@@ -2,7 +2,7 @@
 Message tables: a class body is a wire format.
 
 The order of the fields is their order on the wire, the annotation is the type, and `v("7+")` says, in Kafka's notation,
-which versions have the field. One class serves every version; only the codec is told which one is meant.
+which versions have the field. One class serves every version; only the codec knows the version.
 
     class Broker(Struct):
         node_id: i32
@@ -10,17 +10,40 @@ which versions have the field. One class serves every version; only the codec is
         port: i32
         rack: str | None = v("1+", default=None)
 
-A field without `v(...)` is in every version and must be given; the others fall back to their default, or to their
-type's empty value.
+A field without `v(...)` is in every version and must be given. The others fall back to their default, or to the empty
+value of their type.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
 
-from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType, Zigzag, resolve
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, StructOf, Text, UuidType, WireType, Zigzag, resolve
 from kgateway.wire.uuids import ZERO
-from kgateway.wire.versions import NONE, parse_versions
+
+NONE = range(0)
+_BEYOND = 1 << 15  # versions are i16
+
+
+def parse_versions(text: str) -> range:
+    """
+    The versions of a text in Kafka's notation: "0-13", "7+", "3" or "none".
+    """
+    if text == "none":
+        return NONE
+    if text.endswith("+"):
+        return range(int(text[:-1]), _BEYOND)
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def show_versions(versions: range) -> str:
+    if not versions:
+        return "none"
+    if versions.stop == _BEYOND:
+        return f"{versions.start}+"
+    return str(versions.start) if len(versions) == 1 else f"{versions.start}-{versions.stop - 1}"
+
 
 _EVERY = parse_versions("0+")
 _UNSET: Any = object()
@@ -44,9 +67,9 @@ def v(
     classic: bool = False,
 ) -> Any:
     """
-    What a table says of a field beside its type: its versions, its default, the versions that admit null (where
-    `| None` alone would say all), its tag (then it travels in the tagged section), and whether its length keeps the
-    classic form in flexible versions too.
+    The notes of a table on a field: its versions, its default, the versions that admit null (`| None` alone means all),
+    its tag, with which it travels in the tagged section, and whether its length keeps the classic form in flexible
+    versions.
     """
     admits_null = None if nullable is None else parse_versions(nullable)
     return _Notes(parse_versions(versions), default, admits_null, tag, classic)
@@ -54,10 +77,6 @@ def v(
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """
-    One field of a table, read.
-    """
-
     name: str
     type: WireType
     versions: range
@@ -71,7 +90,7 @@ class Field:
     def read(cls, name: str, annotation: Any, notes: _Notes | None) -> "Field":
         kind, optional = resolve(annotation)
         plain = notes or _Notes(_EVERY, _UNSET, None, None, False)
-        # A tagged struct that is None is absent; only `nullable` makes a null of it.
+        # A tagged struct that is None is absent; only with `nullable` is it a null.
         nulls_by_default = NONE if plain.tag is not None and isinstance(kind, StructOf) else _EVERY
         nullable = (nulls_by_default if plain.nullable is None else plain.nullable) if optional else NONE
         default = _empty(kind, optional and plain.nullable is None) if plain.default is _UNSET else plain.default
@@ -94,10 +113,10 @@ def _empty(kind: WireType, optional: bool) -> Any:
             return ""
         case Binary():
             return b""
-        case Sixteen():
+        case UuidType():
             return ZERO
         case ListOf():
-            return ()  # stands for a fresh list
+            return ()  # means a new list
         case Referenced() | StructOf():
             return None
 
@@ -105,13 +124,13 @@ def _empty(kind: WireType, optional: bool) -> Any:
 @dataclass_transform(kw_only_default=True)
 class StructType(type):
     """
-    Makes a class with slots and a keyword constructor out of a table.
+    Makes a class with slots and a keyword constructor from a table.
     """
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> "StructType":
-        # A class made only to be asked, so that the interpreter evaluates annotations its own way.
-        asked = {key: value for key, value in namespace.items() if key != "__classcell__"}
-        annotations = type(name, (), asked).__annotations__
+        # A temporary class, so that the interpreter evaluates the annotations its own way.
+        own = {key: value for key, value in namespace.items() if key != "__classcell__"}
+        annotations = type(name, (), own).__annotations__
         fields = tuple(
             Field.read(field, annotation, namespace.pop(field, None))
             for field, annotation in annotations.items()
@@ -125,7 +144,7 @@ class StructType(type):
 
 def _first_init(self: "Struct", **values: Any) -> None:
     """
-    Stands in for a constructor until the class makes its first instance: most tables of a process never do.
+    The constructor until the class makes its first instance: most tables of a process never do.
     """
     cls = type(self)
     cls.__init__ = _compile_init(cls)  # type: ignore[method-assign]
@@ -147,10 +166,6 @@ def _compile_init(cls: type["Struct"]) -> Callable[..., None]:
 
 
 class Struct(metaclass=StructType):
-    """
-    A table nested in a message.
-    """
-
     __fields__: ClassVar[tuple[Field, ...]]
 
     def __eq__(self, other: object) -> bool:
@@ -166,10 +181,6 @@ class Struct(metaclass=StructType):
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """
-    What a message says of itself in its class line.
-    """
-
     name: str
     key: int | None
     versions: range
@@ -185,8 +196,8 @@ class Message(Struct):
     """
     A table with versions of its own: the body of a request or response, or a format inside other bytes.
 
-    `key` is the API key, if it has one; from `flexible` on, lengths are compact and tagged fields may follow; with
-    `zigzag` lengths are signed varints, as inside a record.
+    `key` is the API key, if it has one. From `flexible` on, lengths are compact and tagged fields may follow. With
+    `zigzag`, lengths are signed varints, as inside a record.
     """
 
     __spec__: ClassVar[Spec]

@@ -1,22 +1,22 @@
 """
 Generated functions that know which field each of their lines handles.
 
-A generated decoder does no bookkeeping about where it is. When it fails, the line it failed on tells the field and its
-local variable `pos` the position: knowing costs nothing until it is needed.
+A generated decoder does not record where it is. When it fails, the failed line names the field, and its local variable
+`pos` has the position: knowing costs nothing until it is needed.
 """
 
+import dataclasses
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+@dataclasses.dataclass(frozen=True, slots=True)
+class LineField:
     """
-    One of the fields a line handles: where it starts, counted from `pos`, how many bytes it takes, and, where a line
+    One of the fields that a line handles: where it starts, counted from `pos`, how many bytes it takes, and, if a line
     packs it, its letter of the `struct` module and its expression.
     """
 
@@ -27,43 +27,36 @@ class Step:
     value: str = ""
 
 
-@dataclass(slots=True)
-class Source:
-    """
-    The text of a function in the making.
-    """
-
+@dataclasses.dataclass(slots=True)
+class FunctionSource:
     scope: dict[str, Any]
-    _lines: list[str] = field(default_factory=list)
-    _steps: list[tuple[Step, ...]] = field(default_factory=list)
+    _lines: list[str] = dataclasses.field(default_factory=list)
+    _fields: list[tuple[LineField, ...]] = dataclasses.field(default_factory=list)
     _depth: int = 0
 
-    def line(self, text: str, *steps: Step) -> None:
+    def line(self, text: str, *fields: LineField) -> None:
         self._lines.append("    " * self._depth + text)
-        self._steps.append(steps)
+        self._fields.append(fields)
 
     @contextmanager
-    def block(self, header: str, *steps: Step) -> Iterator[None]:
+    def block(self, header: str, *fields: LineField) -> Iterator[None]:
         """
         A header that ends in a colon, and its indented body.
         """
-        self.line(header, *steps)
+        self.line(header, *fields)
         self._depth += 1
         yield
         self._depth -= 1
 
     def packer(self, letters: str, method: str) -> str:
         """
-        The name in scope of a bound method of the `Struct` with this layout.
+        The name in scope of a method of the `struct.Struct` with this layout.
         """
         name = f"{method}_{letters.replace('?', 'bool')}"
         self.scope.setdefault(name, getattr(struct.Struct(">" + letters), method))
         return name
 
     def constant(self, value: object, hint: str) -> str:
-        """
-        The name in scope of a value.
-        """
         name = hint
         while self.scope.setdefault(name, value) is not value:
             name += "_"
@@ -76,10 +69,10 @@ class Source:
     def compile(self, name: str, title: str) -> "Compiled":
         code = compile(self.text, f"<{title}>", "exec")
         exec(code, self.scope)
-        return Compiled(self.scope[name], self.scope[name].__code__, self._steps)
+        return Compiled(self.scope[name], self.scope[name].__code__, self._fields)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Compiled:
     """
     A generated function and the fields behind its lines.
@@ -87,45 +80,42 @@ class Compiled:
 
     function: Callable[..., Any]
     _code: CodeType
-    _steps: list[tuple[Step, ...]]
+    _fields: list[tuple[LineField, ...]]
 
-    def blame_bytes(self, accident: Exception) -> tuple[str, int]:
+    def blame_bytes(self, failure: Exception) -> tuple[str, int]:
         """
         The field at which decoding failed, and the position in the bytes.
         """
-        frame, steps = self._failed(accident)
+        frame, fields = self._failed(failure)
         position = frame.f_locals["pos"]
         left = frame.f_locals.get("size", position) - position
-        step = next((s for s in steps if s.start + s.size > left), steps[0])
-        return step.path, position + step.start
+        blamed = next((field for field in fields if field.start + field.size > left), fields[0])
+        return blamed.path, position + blamed.start
 
-    def blame_value(self, misfit: Exception) -> tuple[str, Exception]:
+    def blame_value(self, failure: Exception) -> tuple[str, Exception]:
         """
-        The field at which encoding failed, and why: of a line that packs many fields, the one that cannot be packed.
+        The field at which encoding failed, and why. If the line packs several fields, each is packed alone to find out.
         """
-        frame, steps = self._failed(misfit)
-        for step in steps:
+        frame, fields = self._failed(failure)
+        for field in fields:
             try:
-                _pack(step, frame)
+                _pack(field, frame)
             except Exception as narrower:
-                return step.path, narrower
-        return steps[-1].path, misfit
+                return field.path, narrower
+        return fields[-1].path, failure
 
-    def _failed(self, failure: Exception) -> tuple[FrameType, tuple[Step, ...]]:
+    def _failed(self, failure: Exception) -> tuple[FrameType, tuple[LineField, ...]]:
         traceback = failure.__traceback__
         while traceback and traceback.tb_frame.f_code is not self._code:
             traceback = traceback.tb_next
         if traceback is None:
-            raise failure  # not of this function's making
-        return traceback.tb_frame, self._steps[traceback.tb_lineno - 1]
+            raise failure  # the function did not raise it
+        return traceback.tb_frame, self._fields[traceback.tb_lineno - 1]
 
 
-def _pack(step: Step, frame: FrameType) -> None:
-    """
-    Pack one field alone.
-    """
-    if step.value:
-        value = eval(step.value, frame.f_globals, frame.f_locals)
+def _pack(field: LineField, frame: FrameType) -> None:
+    if field.value:
+        value = eval(field.value, frame.f_globals, frame.f_locals)
         if value is None:
             raise ValueError("null is not allowed here")
-        struct.pack(">" + step.letter, value)
+        struct.pack(">" + field.letter, value)

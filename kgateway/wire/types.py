@@ -30,7 +30,7 @@ class Fixed:
 @dataclass(frozen=True, slots=True)
 class Zigzag:
     """
-    A signed number of one to five bytes, or to ten.
+    A signed varint of at most this many bits.
     """
 
     bits: int
@@ -39,26 +39,26 @@ class Zigzag:
 @dataclass(frozen=True, slots=True)
 class Text:
     """
-    UTF-8 behind its length.
+    UTF-8 after its length.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
     """
-    Bytes behind their length, copied out of the frame.
+    Bytes after their length, copied out of the frame.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Referenced:
     """
-    Record batches behind their length: a view of the frame when read, passed on without a copy when written.
+    Record batches after their length: a view of the frame when read, passed on without a copy when written.
     """
 
 
 @dataclass(frozen=True, slots=True)
-class Sixteen:
+class UuidType:
     """
     A UUID.
     """
@@ -67,7 +67,7 @@ class Sixteen:
 @dataclass(frozen=True, slots=True)
 class ListOf:
     """
-    Items behind their number.
+    Items after their count.
     """
 
     item: "WireType"
@@ -82,7 +82,7 @@ class StructOf:
     struct: type[Any]
 
 
-WireType = Fixed | Zigzag | Text | Binary | Referenced | Sixteen | ListOf | StructOf
+WireType = Fixed | Zigzag | Text | Binary | Referenced | UuidType | ListOf | StructOf
 
 Buffer = bytes | bytearray | memoryview
 
@@ -97,12 +97,12 @@ varint = Annotated[int, Zigzag(32)]
 varlong = Annotated[int, Zigzag(64)]
 Records = Annotated[Buffer | list[Buffer], Referenced()]
 
-_PLAIN: dict[object, WireType] = {bool: Fixed("?"), str: Text(), bytes: Binary(), Uuid: Sixteen()}
+_PLAIN: dict[object, WireType] = {bool: Fixed("?"), str: Text(), bytes: Binary(), Uuid: UuidType()}
 
 
 def resolve(annotation: Any) -> tuple[WireType, bool]:
     """
-    The wire type that an annotation stands for, and whether it admits `None`.
+    The wire type of an annotation, and whether it admits `None`.
     """
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         present = [part for part in typing.get_args(annotation) if part is not types.NoneType]

@@ -1,8 +1,8 @@
 """
 Kafka's UUIDs: sixteen bytes, shown as URL-safe base64 without padding.
 
-A subclass of `bytes` and not `uuid.UUID`: topic ids key the hot dictionaries of a broker, and `bytes` hash and compare
-in C.
+The class is a subclass of `bytes` and not `uuid.UUID`, because topic ids key the hot dictionaries of a broker, and
+`bytes` hash and compare in C.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -14,22 +14,18 @@ SIZE = 16
 
 
 class Uuid(bytes):
-    """
-    An id of a topic, a directory or a member.
-    """
-
     __slots__ = ()
 
     def __new__(cls, raw: Iterable[int]) -> Self:
-        made = super().__new__(cls, raw)
-        if len(made) != SIZE:
-            raise ValueError(f"a UUID has {SIZE} bytes, not {len(made)}")
-        return made
+        uuid = super().__new__(cls, raw)
+        if len(uuid) != SIZE:
+            raise ValueError(f"a UUID has {SIZE} bytes, not {len(uuid)}")
+        return uuid
 
     @classmethod
     def random(cls) -> Self:
         """
-        A fresh id; never one that begins with a dash, which command lines would take for an option.
+        A random id. None begins with a dash, which command lines would take for an option.
         """
         while True:
             drawn = cls(token_bytes(SIZE))

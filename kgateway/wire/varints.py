@@ -1,11 +1,11 @@
 """
-Numbers of variable length: seven bits a byte, the lowest first. Signed ones are zigzagged.
+Numbers of variable length: seven bits a byte, the lowest first. Signed numbers are zigzagged.
 """
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
     """
-    An unsigned number of at most 32 bits, and the position behind it.
+    An unsigned number of at most 32 bits, and the position after it.
     """
     first = data[pos]
     return (first, pos + 1) if first < 128 else more_uvarint(data, pos + 1, first)
@@ -32,7 +32,7 @@ def more_uvarint(data: bytes, pos: int, first: int, bits: int = 32) -> tuple[int
 
 def read_varint(data: bytes, pos: int) -> tuple[int, int]:
     """
-    A signed number of at most 32 bits.
+    A signed number of at most 32 bits, and the position after it.
     """
     value = data[pos]
     pos += 1
@@ -42,9 +42,6 @@ def read_varint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
-    """
-    Append an unsigned number.
-    """
     while value > 127:
         out.append(value & 127 | 128)
         value >>= 7
@@ -52,18 +49,12 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    """
-    Append a signed number of at most 32 bits.
-    """
     if not -(1 << 31) <= value < 1 << 31:
         raise ValueError(f"{value} does not fit 32 bits")
     write_uvarint(out, value << 1 if value >= 0 else ~value << 1 | 1)
 
 
 def write_varlong(out: bytearray, value: int) -> None:
-    """
-    Append a signed number of at most 64 bits.
-    """
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{value} does not fit 64 bits")
     write_uvarint(out, value << 1 if value >= 0 else ~value << 1 | 1)

@@ -1,5 +1,5 @@
 """
-The members of groups that are measured, and the connections they share a thread over.
+The members of measured groups, and the connections that share a thread.
 """
 
 from collections.abc import Iterator
@@ -36,16 +36,13 @@ def kafka() -> Iterator[Kafka]:
 
 @pytest.fixture
 def connections(kafka: Kafka) -> Iterator[Connections]:
-    """
-    To that gateway.
-    """
     with Connections(kafka.port) as connections:
         yield connections
 
 
 def ask(connections: Connections, *requests: Message) -> list[object]:
     """
-    The answers to requests on one connection, one after the other.
+    The responses to consecutive requests on one connection.
     """
     answers: list[object] = []
 
@@ -66,7 +63,7 @@ def described(connections: Connections, group_id: str) -> DescribeGroupsResponse
 @pytest.mark.parametrize("kind", [ClassicGroups, ConsumerGroups])
 def test_all_members_are_measured(kind: type[Groups], connections: Connections) -> None:
     """
-    When the groups have formed, and whenever a member of each has left and joined again, all partitions are given out.
+    All partitions are assigned when the groups have formed, and whenever a member of each has left and joined again.
     """
     groups = kind(connections, "t", 2, SIZE)
     groups.form()
@@ -79,7 +76,7 @@ def test_all_members_are_measured(kind: type[Groups], connections: Connections) 
 
 def test_a_member_that_leaves_starts_a_generation(connections: Connections) -> None:
     """
-    What is measured is a rebalance of all members and no more than one.
+    The measurement is one rebalance of all members.
     """
     groups = ClassicGroups(connections, "t", 1, SIZE)
     groups.form()
@@ -89,7 +86,7 @@ def test_a_member_that_leaves_starts_a_generation(connections: Connections) -> N
     groups.dissolve()
 
 
-def test_nobody_is_left(connections: Connections) -> None:
+def test_no_member_is_left(connections: Connections) -> None:
     """
     The next round finds empty groups.
     """
@@ -101,9 +98,9 @@ def test_nobody_is_left(connections: Connections) -> None:
 
 
 @pytest.mark.parametrize("kind", [ClassicGroups, ConsumerGroups])
-def test_a_partition_without_a_member_is_found_out(kind: type[Groups], connections: Connections) -> None:
+def test_an_unassigned_partition_is_noticed(kind: type[Groups], connections: Connections) -> None:
     """
-    A server that does not share out all there is cannot be fast.
+    A server that does not assign all partitions does not count as fast.
     """
     with pytest.raises(AssertionError):
         kind(connections, "t", 1, SIZE).check()
@@ -111,7 +108,7 @@ def test_a_partition_without_a_member_is_found_out(kind: type[Groups], connectio
 
 def test_conversations_take_turns(connections: Connections) -> None:
     """
-    One that goes on longer does not keep the others from their end, nor is it cut short by it.
+    A long one does not delay the end of others, and is not cut short by it.
     """
     heard: list[int] = []
 
@@ -124,9 +121,9 @@ def test_conversations_take_turns(connections: Connections) -> None:
     assert sorted(heard) == [1, 2, 2, 3, 3, 3]
 
 
-def test_a_closed_connection_is_no_answer(connections: Connections) -> None:
+def test_a_closed_connection_is_an_error(connections: Connections) -> None:
     """
-    Where the server ends it, that is said.
+    The error says that the server closed it.
     """
     connection = connections.connect()
     connection.socket.sendall((100 << 20).to_bytes(4, "big", signed=True)[:3] + b"\xff" * 9)

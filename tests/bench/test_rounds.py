@@ -16,7 +16,7 @@ from bench.kafka.table import Measured, Row
 @dataclass
 class Counting:
     """
-    A server that measures how often it was asked.
+    A server that counts its measurements.
     """
 
     name: str
@@ -28,14 +28,10 @@ class Counting:
     pid: int = 0
 
     def start(self) -> None:
-        """
-        Not needed.
-        """
+        pass
 
     def stop(self) -> None:
-        """
-        Not needed.
-        """
+        pass
 
 
 def _run(server: Server, plan: Plan) -> Sequence[Measured]:
@@ -51,7 +47,7 @@ WORKLOAD = Workload("counting", [Row("turn", ""), Row("turn and a hundred", "")]
 @pytest.fixture
 def asked() -> list[str]:
     """
-    The servers in the order in which they were asked.
+    The servers in the order of their measurements.
     """
     return []
 
@@ -59,14 +55,14 @@ def asked() -> list[str]:
 @pytest.fixture
 def servers(asked: list[str], tmp_path: Path) -> Sequence[Server]:
     """
-    In the order that `alternate` wants.
+    The servers in the order of `alternate`.
     """
     return [Counting(name, tmp_path, asked) for name in ("Kafka", "kgateway")]
 
 
-def test_the_first_one_changes(servers: Sequence[Server], asked: list[str]) -> None:
+def test_the_first_server_alternates(servers: Sequence[Server], asked: list[str]) -> None:
     """
-    Who begins a round ends the next one.
+    The first server of a round is the last one of the next round.
     """
     alternate(WORKLOAD, Plan(rounds=2, warm_ups=1), servers)
     assert asked == ["Kafka", "kgateway", "kgateway", "Kafka", "Kafka", "kgateway"]
@@ -74,7 +70,7 @@ def test_the_first_one_changes(servers: Sequence[Server], asked: list[str]) -> N
 
 def test_warm_ups_do_not_count(servers: Sequence[Server]) -> None:
     """
-    What is kept is of the rounds behind them, each server's in its place and each row's measurement in its row.
+    Only later rounds are kept, with each measurement under its server and row.
     """
     turns, hundreds = alternate(WORKLOAD, Plan(rounds=2, warm_ups=1), servers)
     assert turns.row.work == "turn"
@@ -85,7 +81,7 @@ def test_warm_ups_do_not_count(servers: Sequence[Server]) -> None:
 
 def test_a_measurement_for_each_row(servers: Sequence[Server]) -> None:
     """
-    A workload that has forgotten one is found out.
+    A workload without one fails.
     """
     with pytest.raises(ValueError, match="zip"):
         alternate(Workload("forgetful", WORKLOAD.rows[:1], _run), Plan(rounds=1, warm_ups=0), servers)
@@ -93,6 +89,6 @@ def test_a_measurement_for_each_row(servers: Sequence[Server]) -> None:
 
 def test_a_share_is_never_nothing() -> None:
     """
-    However short the run, something is done.
+    However short the run is, each share is at least one.
     """
     assert [Plan(share=0.1).part(full) for full in (1_000, 10, 1)] == [100, 1, 1]

@@ -1,5 +1,5 @@
 """
-The table of what was measured of two servers.
+The table of the measurements of two servers.
 """
 
 from bench.kafka.table import Compared, Measured, Row, at_least, at_most, itself_at_most, number, table
@@ -7,7 +7,7 @@ from bench.kafka.table import Compared, Measured, Row, at_least, at_most, itself
 
 def compared(row: Row, kgateway: list[float], kafka: list[float]) -> Compared:
     """
-    Rounds with nothing but values.
+    Rounds with values only.
     """
     return Compared(row, [Measured(value) for value in kgateway], [Measured(value) for value in kafka])
 
@@ -18,15 +18,15 @@ def cells(line: str) -> list[str]:
 
 def test_a_goal_is_met_at_its_bound() -> None:
     """
-    What is to be at least or at most a ratio may be just that.
+    A ratio equal to its bound meets the goal.
     """
     assert [at_least(1.5).met(ratio) for ratio in (1.49, 1.5, 2)] == [False, True, True]
     assert [at_most(0.2).met(ratio) for ratio in (0.1, 0.2, 0.21)] == [True, True, False]
 
 
-def test_the_ratio_is_that_of_rounds() -> None:
+def test_the_ratio_is_the_median_of_rounds() -> None:
     """
-    Each round of kgateway is compared with the one of Kafka that ran beside it, and the median counts.
+    Each round of kgateway is compared with Kafka's round beside it.
     """
     slowing_down = compared(Row("work", "MB/s", at_least(1.0)), [100, 50, 10], [50, 25, 100])
     assert slowing_down.ratios == [2.0, 2.0, 0.1]
@@ -35,7 +35,7 @@ def test_the_ratio_is_that_of_rounds() -> None:
 
 def test_a_goal_for_kgateway_by_itself() -> None:
     """
-    Where Kafka's value is of no interest, kgateway's is what must reach the goal.
+    The goal is for kgateway's value where Kafka's does not matter.
     """
     row = Row("committed", "of uncommitted's", itself_at_most(1.1))
     *_, met, missed = table([compared(row, [1.0, 1.05, 2.0], [0.5] * 3), compared(row, [1.2], [2.0])]).splitlines()
@@ -45,7 +45,7 @@ def test_a_goal_for_kgateway_by_itself() -> None:
 
 def test_a_missed_goal_stands_out() -> None:
     """
-    A row says by itself that it does not reach its goal, and nothing where it has none.
+    A row says so if it misses its goal, and nothing if it has none.
     """
     *_, missed, without = table(
         [compared(Row("p99", "ms", at_most(1.0)), [3], [2]), compared(Row("p50", "ms"), [3], [2])]
@@ -56,16 +56,13 @@ def test_a_missed_goal_stands_out() -> None:
 
 def test_every_round_is_within_the_spread() -> None:
     """
-    Beside the median stand the least and the most.
+    The least and the greatest value follow the median.
     """
     [line] = table([compared(Row("work", "MB/s"), [300, 100, 200], [1, 1, 1])]).splitlines()[2:]
     assert cells(line)[2] == "200 (100 to 300)"
 
 
-def test_columns_of_nothing_are_left_out() -> None:
-    """
-    What no row has has no column.
-    """
+def test_empty_columns_are_left_out() -> None:
     assert cells(table([compared(Row("p50", "ms"), [1], [2])]).splitlines()[0]) == [
         *("work", "unit", "kgateway", "Kafka", "ratio"),
     ]
@@ -73,7 +70,7 @@ def test_columns_of_nothing_are_left_out() -> None:
 
 def test_cost_and_remark_stand_for_both_servers() -> None:
     """
-    kgateway's come first; a row without them has empty cells.
+    kgateway's are first; a row without them has empty cells.
     """
     row = Row("cold", "MB/s", per="GB", remark="{:.0%} from disk")
     measured = Compared(row, [Measured(1, 0.5, 1.2, 0.99)], [Measured(1, 2.5, 0.7, 1)])
@@ -85,7 +82,7 @@ def test_cost_and_remark_stand_for_both_servers() -> None:
 
 def test_digits() -> None:
     """
-    A value has three digits that mean something.
+    A value has three significant digits.
     """
     shown = [number(value) for value in (0.2714, 2.714, 27.14, 271.4, 27_140)]
     assert shown == ["0.271", "2.71", "27.1", "271", "27,140"]

@@ -1,5 +1,5 @@
 """
-What the workloads make of what they see.
+The results that workloads derive from outputs and records.
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ KAFKA_SAYS = """\
 
 def test_every_workload_is_run() -> None:
     """
-    The command knows each module that has one, and each has rows.
+    The command knows each module with a workload, and each has rows.
     """
     folder = Path(str(command.__file__)).parent
     having = {file.stem for file in folder.glob("*.py") if "\nWORKLOAD = " in file.read_text()}
@@ -31,7 +31,7 @@ def test_every_workload_is_run() -> None:
 
 def test_unknown_workloads_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """
-    The command says what it can measure instead.
+    The command lists the known ones.
     """
     with pytest.raises(SystemExit, match="2"):
         command.main(["produce_batches", "fetch"])
@@ -40,7 +40,7 @@ def test_unknown_workloads_are_refused(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_the_command_needs_kafka(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """
-    Without the jars it says where they come from.
+    Without the jars it says where to get them.
     """
     monkeypatch.delenv("KAFKA_JARS", raising=False)
     with pytest.raises(SystemExit, match="2"):
@@ -50,14 +50,14 @@ def test_the_command_needs_kafka(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 def test_rate_of_the_whole_run() -> None:
     """
-    What Kafka's program says on its way does not count.
+    Interim results of Kafka's program do not count.
     """
     assert rate(KAFKA_SAYS, 50_000) == 8123.4
 
 
 def test_rate_of_another_run() -> None:
     """
-    A summary of fewer records than were to be sent is none.
+    A summary of too few records is refused.
     """
     with pytest.raises(ValueError, match="unpack"):
         rate(KAFKA_SAYS, 60_000)
@@ -65,7 +65,7 @@ def test_rate_of_another_run() -> None:
 
 def test_percentile() -> None:
     """
-    It is a value that was measured: of a hundred, one may be above the 99th percentile.
+    The percentile is a measured value: of a hundred, one may be above the 99th percentile.
     """
     hundred = [float(value) for value in range(100, 0, -1)]
     assert [percentile(hundred, percent) for percent in (50, 99, 100)] == [50, 99, 100]
@@ -74,7 +74,7 @@ def test_percentile() -> None:
 
 def test_tally_of_all_records() -> None:
     """
-    Records that come in order, each once, are right as soon as there are enough.
+    Records in order, each once, are correct as soon as there are enough.
     """
     tally = Tally()
     tally.take(range(3), 1.0)

@@ -1,7 +1,7 @@
 """
-What every broker does: the tests that each of them passes.
+Tests that every broker passes.
 
-The tests of a broker are a fixture `make`, which says how one is made, and a class that inherits them all:
+The tests of a broker are a fixture `make`, which creates it, and a class that inherits all tests:
 
     @pytest.fixture(scope="module")
     def make() -> Make: ...
@@ -22,16 +22,16 @@ from twisted.internet.defer import Deferred
 from twisted.logger import LogEvent, capturedLogs
 from twisted.python.failure import Failure
 
-from kgateway.broker.producers import SEQUENCE_MAX
+from kgateway.broker.partition.producer_state import SEQUENCE_MAX
 from kgateway.cluster.config import TopicConfig
-from kgateway.cluster.config_resource import ConfigKind, ConfigResource, Overrides, group
-from kgateway.cluster.partition import Appended, EpochEnd, Found, Isolation, Origin, Read
+from kgateway.cluster.config_resource import ConfigResource, Overrides, ResourceType, group
+from kgateway.cluster.partition import Appended, EpochEnd, Isolation, Origin, Read, TimestampAndOffset
 from kgateway.cluster.view import NewTopic, Topic
 from kgateway.interfaces import IBroker, IPartition, IStateLog, KeyValue
 from kgateway.records.batch import (
     CONTROL_BIT,
+    HEAD_SIZE,
     LOG_APPEND_TIME_BIT,
-    PLACE_SIZE,
     Batch,
     TimestampType,
     batches,
@@ -42,10 +42,12 @@ from kgateway.records.record import Record, records
 from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import ONE, ZERO, Uuid
-from tests.records.sealed import sealed
+from tests.records.crc_batches import sealed
 from tests.records.values import batch_of
 
-Make = Callable[[Callable[[], int], int], IBroker]  # of the wall clock, and after how long producers are forgotten
+Make = Callable[
+    [Callable[[], int], int], IBroker
+]  # arguments: the wall clock, and how long idle producers are remembered
 
 T = TypeVar("T")
 
@@ -54,7 +56,7 @@ EXPIRY_MS = 60_000
 PLENTY = 1 << 20
 
 
-patience: Callable[[Deferred[None]], None] | None = None  # lets the reactor run until this fires
+patience: Callable[[Deferred[None]], None] | None = None  # runs the reactor until the Deferred fires
 
 
 @overload
@@ -63,7 +65,7 @@ def result(value: Deferred[T]) -> T: ...
 def result(value: T) -> T: ...
 def result(value: Any) -> Any:
     """
-    What has come of a call, now; its failure is raised. A broker behind a network is waited for.
+    Return the result of a call or raise its failure, waiting for brokers behind a network.
     """
     if not isinstance(value, Deferred):
         return value
@@ -81,7 +83,7 @@ def result(value: Any) -> Any:
 
 def refusal(call: Callable[[], Any]) -> KafkaError:
     """
-    The error that the call, or what it promised, ends with.
+    Return the error that the call raises or its Deferred fails with.
     """
     with pytest.raises(KafkaError) as error:
         result(call())
@@ -90,14 +92,14 @@ def refusal(call: Callable[[], Any]) -> KafkaError:
 
 def batch(count: int = 1, *, timestamp: int = START_MS, **options: Any) -> Batch:
     """
-    A batch as a producer sends it, of so many records.
+    A batch of `count` records as a producer sends it.
     """
     return at_times(*[timestamp] * count, **options)
 
 
 def at_times(*timestamps: int, **options: Any) -> Batch:
     """
-    A batch with a record for each timestamp.
+    A batch with one record for each timestamp.
     """
     return batch_of([Record(n, time, b"key", b"value") for n, time in enumerate(timestamps)], **options)
 
@@ -111,10 +113,10 @@ def sequenced(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int
 
 def appended(partition: IPartition, sent: Batch, origin: Origin = Origin.CLIENT) -> Appended:
     """
-    Append a batch, and wait until it is safe.
+    Append a batch and wait until it is committed.
     """
     answer = partition.append(sent, origin)
-    for waited in (answer.stored, answer.safe):
+    for waited in (answer.stored, answer.committed):
         if waited is not None:
             result(waited)
     return answer
@@ -122,10 +124,10 @@ def appended(partition: IPartition, sent: Batch, origin: Origin = Origin.CLIENT)
 
 def noted(log: IStateLog, records: list[KeyValue]) -> Appended:
     """
-    Append to the state of a coordinator, and wait until it is safe.
+    Append to a coordinator's state log and wait until it is committed.
     """
     answer = log.append(records)
-    for waited in (answer.stored, answer.safe):
+    for waited in (answer.stored, answer.committed):
         if waited is not None:
             result(waited)
     return answer
@@ -143,28 +145,28 @@ def fetched(
 
 def stored(read: Read) -> list[Batch]:
     """
-    The batches of what was read; one buffer may hold several.
+    Split the buffers of a read into batches; one buffer may hold several.
     """
     return [found for data in read.batches for found in batches(data)]
 
 
 def offsets(read: Read) -> list[int]:
     """
-    Where the batches of what was read begin.
+    The base offsets of the batches that were read.
     """
     return [found.header.base_offset for found in stored(read)]
 
 
 def ours(logged: Sequence[LogEvent]) -> list[LogEvent]:
     """
-    What was logged, but for what a reactor says of itself.
+    The logged events without those of the reactor itself.
     """
     return [event for event in logged if not event["log_namespace"].startswith("twisted.internet")]
 
 
 class World:
     """
-    A broker, and the time that it sees.
+    A broker and its clock.
     """
 
     def __init__(self, make: Make) -> None:
@@ -177,9 +179,6 @@ class World:
         return result(self.broker.create_topic(new))
 
     def partition(self, name: str = "t", **config: Any) -> IPartition:
-        """
-        The partition of a new topic.
-        """
         return self.broker.partition(self.topic(name, **config).id, 0)
 
     def state_log(self, key: str = "group", resource: Resource = Resource.GROUP) -> IStateLog:
@@ -191,7 +190,7 @@ class World:
 @contextmanager
 def running(make: Make) -> Iterator[World]:
     """
-    A broker, started and in the end stopped.
+    Start a broker, and stop it in the end.
     """
     world = World(make)
     result(world.broker.start())
@@ -203,7 +202,7 @@ def running(make: Make) -> Iterator[World]:
 
 class Started:
     """
-    Gives each test a broker that runs.
+    Gives each test a running broker.
     """
 
     @pytest.fixture
@@ -214,12 +213,12 @@ class Started:
 
 class Topics(Started):
     """
-    Topics come, grow and go, and the view tells of it.
+    Topics are created, grow and are deleted, and the view shows it.
     """
 
     def test_cluster_has_this_node(self, world: World) -> None:
         """
-        The view names the cluster, this node in it, and a controller among its nodes.
+        The view names the cluster, this node, and one of the nodes as controller.
         """
         view = world.broker.view()
         assert str(Uuid.parse(view.cluster_id)) == view.cluster_id
@@ -228,7 +227,8 @@ class Topics(Started):
 
     def test_new_topic_is_in_the_view(self, world: World) -> None:
         """
-        A topic is found by name and by id, as it was asked for, each partition led by a node of the cluster.
+        A topic is found by name and by id; its partitions have the requested count and are led by nodes of the
+        cluster.
         """
         topic = world.topic("orders", 3, max_message_bytes=77)
         view = world.broker.view()
@@ -242,14 +242,11 @@ class Topics(Started):
             assert view.node(state.leader_id)
 
     def test_internal_topics_are_marked(self, world: World) -> None:
-        """
-        A topic is internal if it was made so.
-        """
         assert result(world.broker.create_topic(NewTopic("_schemas", 1, internal=True))).internal
 
     def test_partition_knows_its_topic(self, world: World) -> None:
         """
-        A partition has the topic, its own index, and the leader epoch that the view tells.
+        A partition knows its topic, its index, and the leader epoch of the view.
         """
         topic = world.topic(partition_count=2)
         partition = world.broker.partition(topic.id, 1)
@@ -257,26 +254,20 @@ class Topics(Started):
         assert partition.leader_epoch == topic.partitions[1].leader_epoch
         assert partition.lost is None
 
-    def test_names_are_taken_once(self, world: World) -> None:
-        """
-        There are no two topics of one name.
-        """
+    def test_topic_names_are_unique(self, world: World) -> None:
         topic = world.topic("orders")
         error = refusal(lambda: world.broker.create_topic(NewTopic("orders", 1)))
         assert str(error) == "TOPIC_ALREADY_EXISTS: there is a topic orders already"
         assert world.broker.view().topics["orders"] == topic
 
-    def test_topics_have_partitions(self, world: World) -> None:
-        """
-        A topic cannot be made with none.
-        """
+    def test_topics_have_at_least_one_partition(self, world: World) -> None:
         error = refusal(lambda: world.broker.create_topic(NewTopic("orders", 0)))
         assert error.code is ErrorCode.INVALID_PARTITIONS
         assert not world.broker.view().topics
 
     def test_topics_grow(self, world: World) -> None:
         """
-        New partitions are empty, and those that were there keep what they have and know of the change.
+        New partitions are empty; existing ones keep their records and see the new partition count.
         """
         topic = world.topic(partition_count=1)
         first = world.broker.partition(topic.id, 0)
@@ -290,7 +281,7 @@ class Topics(Started):
 
     def test_topics_do_not_shrink(self, world: World) -> None:
         """
-        The number of partitions can only be raised, and only of a topic that is there.
+        The number of partitions can only be raised, and only for an existing topic.
         """
         topic = world.topic(partition_count=3)
         for count in (2, 3):
@@ -298,10 +289,7 @@ class Topics(Started):
             assert str(error) == f"INVALID_PARTITIONS: topic t has 3 partitions; {count} are not more"
         assert refusal(lambda: world.broker.add_partitions(ONE, 9)).code is ErrorCode.UNKNOWN_TOPIC_ID
 
-    def test_unknown_partitions(self, world: World) -> None:
-        """
-        A topic that is not there and a partition that it has not are told apart.
-        """
+    def test_unknown_topics_and_unknown_partitions_have_different_errors(self, world: World) -> None:
         topic = world.topic(partition_count=2)
         assert refusal(lambda: world.broker.partition(ONE, 0)).code is ErrorCode.UNKNOWN_TOPIC_ID
         for index in (-1, 2):
@@ -310,7 +298,7 @@ class Topics(Started):
 
     def test_deleted_topic_is_gone(self, world: World) -> None:
         """
-        A deleted topic is in no view, has no partitions, and cannot be deleted again; the others stay.
+        A deleted topic is in no view, has no partitions and cannot be deleted again; other topics are untouched.
         """
         topic, other = world.topic(), world.topic("other")
         result(world.broker.delete_topic(topic.id))
@@ -330,20 +318,19 @@ class Topics(Started):
         ],
         ids=["append", "read", "find_time", "find_max_time", "epoch_end"],
     )
-    def test_partition_of_a_deleted_topic(self, use: Callable[[IPartition], Any], world: World) -> None:
-        """
-        Whoever still has a partition of a deleted topic is told so, whatever he does with it.
-        """
+    def test_partitions_of_deleted_topics_refuse_everything(
+        self, use: Callable[[IPartition], Any], world: World
+    ) -> None:
         partition = world.partition()
         appended(partition, batch())
         result(world.broker.delete_topic(partition.topic.id))
         error = refusal(lambda: use(partition))
         assert str(error) == "UNKNOWN_TOPIC_OR_PARTITION: topic t was deleted" == str(partition.lost)
-        assert error is not partition.lost  # raised again and again, one error would collect all tracebacks
+        assert error is not partition.lost  # one error raised again and again would collect all tracebacks
 
-    def test_name_of_a_deleted_topic(self, world: World) -> None:
+    def test_the_name_of_a_deleted_topic_can_be_reused(self, world: World) -> None:
         """
-        A name can be had again; what was under it before is another topic.
+        The name then belongs to another topic.
         """
         before = world.partition(partition_count=1)
         appended(before, batch())
@@ -355,7 +342,7 @@ class Topics(Started):
 
     def test_views_do_not_change(self, world: World) -> None:
         """
-        Who holds a view is not surprised: each change makes a new one, of a higher epoch.
+        Views are immutable: each change creates one with a higher epoch.
         """
         views = [world.broker.view()]
         topic = world.topic()
@@ -372,7 +359,7 @@ class Topics(Started):
 
     def test_watchers_see_each_new_view(self, world: World) -> None:
         """
-        A listener is called after each change, until it is cancelled.
+        A listener is called after each change until it is cancelled.
         """
         seen: list[list[int]] = []
         cancel = world.broker.watch(
@@ -386,9 +373,9 @@ class Topics(Started):
         world.topic()
         assert len(seen) == 3
 
-    def test_producer_ids_are_fresh(self, world: World) -> None:
+    def test_producer_ids_are_never_repeated(self, world: World) -> None:
         """
-        No id is given twice, and none that stands for no producer.
+        No id is assigned twice, and never the one that means "no producer".
         """
         given_out = [result(world.broker.new_producer_id()) for _ in range(100)]
         assert len(set(given_out)) == 100
@@ -397,12 +384,12 @@ class Topics(Started):
 
 class Appends(Started):
     """
-    Batches get their offsets, and are kept as they came.
+    Batches get offsets and are stored unchanged.
     """
 
     def test_offsets_are_dense(self, world: World) -> None:
         """
-        Each batch begins where the one before it ended, in each partition by itself.
+        Each batch begins where the previous one of its partition ended.
         """
         first, second = world.partition("a"), world.partition("b")
         assert [appended(first, batch(count)).base_offset for count in (3, 1, 2)] == [0, 3, 4]
@@ -410,9 +397,9 @@ class Appends(Started):
         assert (first.log_start, first.last_stable, first.high_watermark, first.log_end) == (0, 6, 6, 6)
 
     @pytest.mark.parametrize("codec", Codec)
-    def test_batches_are_kept_as_they_came(self, codec: Codec, world: World) -> None:
+    def test_batches_are_stored_unchanged(self, codec: Codec, world: World) -> None:
         """
-        Offset and leader epoch are written into the head of a batch; behind it not a bit is changed.
+        Only offset and leader epoch are written into the header; not a bit behind it changes.
         """
         partition, sent = world.partition(), batch(2, codec=codec)
         appended(partition, sent)
@@ -421,21 +408,21 @@ class Appends(Started):
             assert found.header.base_offset == base_offset
             assert found.header.partition_leader_epoch == partition.leader_epoch
             assert found.data[8:12] == sent.data[8:12]
-            assert found.data[PLACE_SIZE:] == sent.data[PLACE_SIZE:]
+            assert found.data[HEAD_SIZE:] == sent.data[HEAD_SIZE:]
 
-    def test_what_is_kept_is_a_copy(self, world: World) -> None:
+    def test_stored_batches_are_copies(self, world: World) -> None:
         """
-        The buffer that a batch came in may be used again.
+        The buffer of the request may be reused.
         """
         partition, sent = world.partition(), batch()
         frame = bytearray(sent.data)
         appended(partition, Batch(sent.header, memoryview(frame)))
         frame[:] = bytes(len(frame))
-        assert [bytes(found.data[PLACE_SIZE:]) for found in stored(fetched(partition, 0))] == [sent.data[PLACE_SIZE:]]
+        assert [bytes(found.data[HEAD_SIZE:]) for found in stored(fetched(partition, 0))] == [sent.data[HEAD_SIZE:]]
 
     def test_answer_to_an_append(self, world: World) -> None:
         """
-        The producer learns the offset, that its timestamps were kept, and where the log begins.
+        The producer learns the offset, the log start, and that its timestamps were kept.
         """
         answer = appended(world.partition(), batch())
         assert answer[:3] == (0, -1, 0)
@@ -457,7 +444,7 @@ class Appends(Started):
         self, code: ErrorCode, config: dict[str, Any], sent: Batch, world: World
     ) -> None:
         """
-        A client's batch that breaks a rule is refused by its code, and the log is as it was.
+        A batch that breaks a rule is refused with the error code of that rule, and the log is unchanged.
         """
         partition, called = world.partition(**config), list[str]()
         partition.watch(lambda: called.append("moved"))
@@ -466,7 +453,7 @@ class Appends(Started):
 
     def test_coordinators_write_control_batches(self, world: World) -> None:
         """
-        What ends a transaction takes an offset as other batches do.
+        Control batches get offsets like all others.
         """
         partition = world.partition()
         marker = batch(is_control=True, producer_id=7, producer_epoch=0)
@@ -477,7 +464,7 @@ class Appends(Started):
     @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
     def test_broker_stamps_where_the_topic_says_so(self, codec: Codec, world: World) -> None:
         """
-        With LogAppendTime all records have the time of the append, whatever time the producer set.
+        With LogAppendTime all records get the time of the append, whatever the producer set.
         """
         partition = world.partition(timestamp_type=TimestampType.LOG_APPEND_TIME)
         world.now_ms += 5
@@ -491,13 +478,13 @@ class Appends(Started):
 
 class Reads(Started):
     """
-    What was appended is read back, in whole batches.
+    Appended records are read back in whole batches.
     """
 
     @pytest.fixture
     def three(self, world: World) -> IPartition:
         """
-        A partition with batches of 2, 3 and 1 records, from offset 0, 2 and 5.
+        A partition with batches of 2, 3 and 1 records at offsets 0, 2 and 5.
         """
         partition = world.partition()
         for count in (2, 3, 1):
@@ -509,16 +496,16 @@ class Reads(Started):
     )
     def test_reads_begin_with_the_batch_of_the_offset(self, offset: int, found: list[int], three: IPartition) -> None:
         """
-        The first batch is the one that has the offset, be it inside.
+        The first batch is the one that contains the offset, even in its middle.
         """
         read = fetched(three, offset)
         assert offsets(read) == found
         assert read.size == sum(len(found.data) for found in stored(read))
         assert read[2:] == (6, 6, 0, None)
 
-    def test_as_many_batches_as_fit(self, three: IPartition) -> None:
+    def test_reads_return_as_many_batches_as_fit(self, three: IPartition) -> None:
         """
-        Batches are given as long as they fit into `max_bytes`, and never a part of one.
+        Whole batches are returned up to `max_bytes`.
         """
         first, second, third = (len(found.data) for found in stored(fetched(three, 0)))
         fitting = {0: 0, first - 1: 0, first: 1, first + second - 1: 1, first + second: 2, first + second + third: 3}
@@ -528,36 +515,30 @@ class Reads(Started):
         assert offsets(fetched(three, 2, second)) == [2]
 
     @pytest.mark.parametrize("max_bytes", [-1, 0, 1])
-    def test_one_batch_at_least(self, max_bytes: int, three: IPartition) -> None:
+    def test_a_read_returns_one_batch_at_least(self, max_bytes: int, three: IPartition) -> None:
         """
-        A consumer that can take one batch too large gets the first, and none that follows.
+        A consumer that accepts one oversized batch gets the first one only.
         """
         assert offsets(fetched(three, 3, max_bytes, at_least_one=True)) == [2]
         assert offsets(fetched(three, 3, max_bytes)) == []
 
-    def test_nothing_at_the_end(self, three: IPartition) -> None:
+    def test_a_read_at_the_end_is_empty(self, three: IPartition) -> None:
         """
-        At the end of the log there is nothing yet, which is no error.
+        It is no error.
         """
         assert fetched(three, 6, at_least_one=True) == Read([], 0, 6, 6, 0)
 
     def test_nothing_in_an_empty_log(self, world: World) -> None:
-        """
-        A new log can be read at 0.
-        """
         assert fetched(world.partition(), 0, at_least_one=True) == Read([], 0, 0, 0, 0)
 
     @pytest.mark.parametrize("offset", [-1, 7])
-    def test_offsets_that_are_not_there(self, offset: int, three: IPartition) -> None:
-        """
-        Before the start of the log and behind its end is out of range.
-        """
+    def test_offsets_outside_the_log_are_out_of_range(self, offset: int, three: IPartition) -> None:
         error = refusal(lambda: fetched(three, offset))
         assert str(error) == f"OFFSET_OUT_OF_RANGE: offset {offset} is not in the log, which goes from 0 to 6"
 
     def test_committed_records_are_read(self, three: IPartition) -> None:
         """
-        Who reads what is committed gets as far as the last stable offset, and learns that nothing was aborted.
+        With read_committed a read ends at the last stable offset, and reports that nothing was aborted.
         """
         for offset, found in {0: [0, 2, 5], 6: []}.items():
             read = fetched(three, offset, isolation=Isolation.READ_COMMITTED)
@@ -565,21 +546,22 @@ class Reads(Started):
 
     def test_epochs_end(self, three: IPartition) -> None:
         """
-        The epoch that is now ends where the log does; of a later one, or none, the log knows nothing.
+        The current epoch ends at the log end; later epochs and none are unknown.
         """
         epoch = three.leader_epoch
         assert three.epoch_end(epoch) == EpochEnd(epoch, 6)
         assert three.epoch_end(epoch + 1) is None
         assert three.epoch_end(-1) is None
 
+    @pytest.mark.hypothesis
     def test_log_is_a_list_of_batches(self, make: Make) -> None:
         """
-        Whatever is appended and read in which order, it is what a list of batches would give.
+        Any sequence of appends and reads gives what a list of batches would give.
         """
 
         reads = st.tuples(st.integers(0, 20), st.integers(0, 400), st.booleans())
 
-        # A function of its own: Hypothesis wants each to belong to one class, and every broker inherits this one.
+        # A function of its own: Hypothesis wants a test to belong to one class, and every broker inherits this one.
         @given(st.lists(st.integers(1, 4) | reads, max_size=40))
         def holds(steps: list[int | tuple[int, int, bool]]) -> None:
             with running(make) as world:
@@ -590,7 +572,7 @@ class Reads(Started):
 
 def compare(partition: IPartition, steps: list[int | tuple[int, int, bool]]) -> None:
     """
-    Do the same to a partition and to a list of batches: append so many records, or read.
+    Apply the same steps to a partition and to a list of batches: append `n` records, or read.
     """
     model = list[tuple[range, Batch]]()
     for step in steps:
@@ -604,7 +586,7 @@ def compare(partition: IPartition, steps: list[int | tuple[int, int, bool]]) -> 
         else:
             offset, max_bytes, at_least_one = step
             read = fetched(partition, offset, max_bytes, at_least_one=at_least_one)
-            found = [(each.header.base_offset, each.data[PLACE_SIZE:]) for each in stored(read)]
+            found = [(each.header.base_offset, each.data[HEAD_SIZE:]) for each in stored(read)]
             assert found == expected(model, offset, max_bytes, at_least_one)
 
 
@@ -612,7 +594,7 @@ def expected(
     model: list[tuple[range, Batch]], offset: int, max_bytes: int, at_least_one: bool
 ) -> list[tuple[int, memoryview]]:
     """
-    What a read finds in a list of batches with their offsets: where each begins, and its bytes behind the head.
+    What a read finds in the model: the base offset of each batch, and its bytes behind the header.
     """
     found: list[tuple[int, memoryview]] = []
     for place, sent in model:
@@ -621,7 +603,7 @@ def expected(
         max_bytes -= len(sent.data)
         if max_bytes < 0 and (found or not at_least_one):
             break
-        found.append((place.start, sent.data[PLACE_SIZE:]))
+        found.append((place.start, sent.data[HEAD_SIZE:]))
     return found
 
 
@@ -630,9 +612,9 @@ class Times(Started):
     Records are found by their timestamps.
     """
 
-    def test_first_record_from_a_time_on(self, world: World) -> None:
+    def test_the_first_record_from_a_time_on_is_found(self, world: World) -> None:
         """
-        It is the first by offset, though timestamps go up and down, in compressed batches as in others.
+        The first offset counts, even where timestamps go up and down, in compressed batches too.
         """
         partition = world.partition()
         appended(partition, at_times(20, 40, 10, codec=Codec.GZIP))
@@ -641,13 +623,13 @@ class Times(Started):
         expected = {0: (0, 20), 20: (0, 20), 21: (1, 40), 40: (1, 40), 41: (5, 60), 60: (5, 60), 61: None}
         epoch = partition.leader_epoch
         for timestamp, found in expected.items():
-            assert result(partition.find_time(timestamp)) == (found and Found(*found, epoch)), timestamp
+            assert result(partition.find_time(timestamp)) == (found and TimestampAndOffset(*found, epoch)), timestamp
         appended(partition, at_times(70))
-        assert result(partition.find_time(61)) == Found(7, 70, epoch)
+        assert result(partition.find_time(61)) == TimestampAndOffset(7, 70, epoch)
 
-    def test_first_record_with_the_largest_timestamp(self, world: World) -> None:
+    def test_the_first_record_with_the_largest_timestamp_is_found(self, world: World) -> None:
         """
-        Of several records with the largest timestamp it is the first; what comes later with a larger one is found then.
+        A later record with a larger timestamp replaces it.
         """
         partition = world.partition()
         assert result(partition.find_max_time()) is None
@@ -656,47 +638,43 @@ class Times(Started):
         assert result(partition.find_max_time()) is None
         appended(partition, at_times(20, 40))
         appended(partition, at_times(40, 40))
-        assert result(partition.find_max_time()) == Found(3, 40, partition.leader_epoch)
+        assert result(partition.find_max_time()) == TimestampAndOffset(3, 40, partition.leader_epoch)
         appended(partition, at_times(30, 50))
-        assert result(partition.find_max_time()) == Found(7, 50, partition.leader_epoch)
+        assert result(partition.find_max_time()) == TimestampAndOffset(7, 50, partition.leader_epoch)
 
     @pytest.mark.parametrize("claimed", [-1, 0, 15, 20, 25, START_MS])
-    def test_headers_are_not_believed(self, claimed: int, world: World) -> None:
+    def test_max_timestamps_in_headers_are_not_trusted(self, claimed: int, world: World) -> None:
         """
-        The records of a batch have the timestamps they have, whatever its header says is the largest.
+        Only the timestamps of the records themselves count.
         """
         partition = world.partition()
         appended(partition, sealed(at_times(10, 20), max_timestamp=claimed))
         appended(partition, at_times(15, 30))
         epoch = partition.leader_epoch
-        assert result(partition.find_time(11)) == Found(1, 20, epoch)
-        assert result(partition.find_time(21)) == Found(3, 30, epoch)
+        assert result(partition.find_time(11)) == TimestampAndOffset(1, 20, epoch)
+        assert result(partition.find_time(21)) == TimestampAndOffset(3, 30, epoch)
         assert result(partition.find_time(31)) is None
-        assert result(partition.find_max_time()) == Found(3, 30, epoch)
+        assert result(partition.find_max_time()) == TimestampAndOffset(3, 30, epoch)
 
-    def test_time_of_the_append(self, world: World) -> None:
+    def test_log_append_time_is_the_time_of_the_first_record(self, world: World) -> None:
         """
-        With LogAppendTime the first record of a batch has the time of all of it.
+        With LogAppendTime the first record of a batch has the time of the whole batch.
         """
         partition = world.partition(timestamp_type=TimestampType.LOG_APPEND_TIME)
         for _ in range(2):
             appended(partition, at_times(5, START_MS * 2))
             world.now_ms += 10
         epoch = partition.leader_epoch
-        assert result(partition.find_time(1)) == Found(0, START_MS, epoch)
-        assert result(partition.find_time(START_MS + 1)) == Found(2, START_MS + 10, epoch)
+        assert result(partition.find_time(1)) == TimestampAndOffset(0, START_MS, epoch)
+        assert result(partition.find_time(START_MS + 1)) == TimestampAndOffset(2, START_MS + 10, epoch)
         assert result(partition.find_time(START_MS + 11)) is None
-        assert result(partition.find_max_time()) == Found(2, START_MS + 10, epoch)
+        assert result(partition.find_max_time()) == TimestampAndOffset(2, START_MS + 10, epoch)
 
 
 class Watchers(Started):
-    """
-    Listeners of a partition.
-    """
-
-    def test_listeners_hear_of_each_append(self, world: World) -> None:
+    def test_listeners_are_called_after_each_append(self, world: World) -> None:
         """
-        A listener is called when the watermark has moved, until it is cancelled; cancelling again does nothing.
+        A listener is called when the high watermark moved, until cancelled; cancelling twice does nothing.
         """
         partition, seen = world.partition(), list[int]()
         cancel = partition.watch(lambda: seen.append(partition.high_watermark))
@@ -707,7 +685,7 @@ class Watchers(Started):
         appended(partition, batch())
         assert seen == [2, 3]
 
-    def test_a_listener_may_be_there_twice(self, world: World) -> None:
+    def test_a_listener_may_be_added_twice(self, world: World) -> None:
         """
         Cancelling one of two equal listeners leaves the other.
         """
@@ -722,9 +700,9 @@ class Watchers(Started):
         appended(partition, batch())
         assert len(seen) == 3
 
-    def test_failing_listeners_harm_nobody(self, world: World) -> None:
+    def test_a_failing_listener_harms_nobody(self, world: World) -> None:
         """
-        A listener that raises fails neither the append nor the other listeners; that it did is logged.
+        Its failure is logged; the append and the other listeners succeed.
         """
         partition, seen = world.partition(), list[str]()
 
@@ -742,7 +720,7 @@ class Watchers(Started):
 
     def test_listeners_may_cancel_while_called(self, world: World) -> None:
         """
-        A listener may cancel itself and others; who is cancelled is not called, and who is new waits for the next time.
+        A listener may cancel itself and others: cancelled ones are not called, and new ones wait for the next change.
         """
         partition, seen = world.partition(), list[str]()
 
@@ -760,9 +738,9 @@ class Watchers(Started):
         appended(partition, batch())
         assert seen[2:] == ["other", "new"]
 
-    def test_listeners_hear_of_the_deletion(self, world: World) -> None:
+    def test_listeners_are_called_on_deletion(self, world: World) -> None:
         """
-        When the topic goes a listener is called, finds the partition lost, and the topic in no view.
+        The listener finds the partition lost and the topic in no view.
         """
         partition, seen = world.partition(), list[bool]()
         partition.watch(lambda: seen.append(partition.lost is not None and not world.broker.view().topics))
@@ -772,12 +750,12 @@ class Watchers(Started):
 
 class Idempotence(Started):
     """
-    Each batch of an idempotent producer is there once, in its order.
+    Each batch of an idempotent producer is stored once and in order.
     """
 
     def test_repeated_batches_are_answered_with_their_offset(self, world: World) -> None:
         """
-        The last five batches of a producer can be sent again; they are not appended again.
+        The last five batches of a producer can be resent; they are not appended again.
         """
         partition = world.partition()
         sent = [sequenced(sequence, 2) for sequence in range(0, 12, 2)]
@@ -790,7 +768,7 @@ class Idempotence(Started):
 
     def test_repeated_batches_are_answered_with_their_time(self, world: World) -> None:
         """
-        With LogAppendTime the answer to a repeated batch has the time of the first append.
+        With LogAppendTime the answer to a duplicate has the time of the first append.
         """
         partition = world.partition(timestamp_type=TimestampType.LOG_APPEND_TIME)
         appended(partition, sequenced(0))
@@ -810,7 +788,7 @@ class Idempotence(Started):
     )
     def test_refused_sequences_leave_nothing(self, code: ErrorCode, sent: Batch, world: World) -> None:
         """
-        What does not follow is refused, and the producer can go on where it was.
+        A batch out of sequence is refused, and the producer can continue where it was.
         """
         partition = world.partition()
         appended(partition, sequenced(0, 3, epoch=3))
@@ -819,7 +797,7 @@ class Idempotence(Started):
 
     def test_new_epoch_begins_at_zero(self, world: World) -> None:
         """
-        A raised epoch starts the sequence anew, and fences the old one.
+        A higher epoch restarts the sequence and fences the old one.
         """
         partition = world.partition()
         appended(partition, sequenced(0, 3))
@@ -831,7 +809,7 @@ class Idempotence(Started):
 
     def test_sequences_wrap(self, world: World) -> None:
         """
-        After the largest sequence number comes 0, between batches and inside one.
+        Sequence number 0 follows the largest one, between batches and inside one.
         """
         partition = world.partition()
         assert appended(partition, sequenced(SEQUENCE_MAX - 1, 2)).base_offset == 0
@@ -842,14 +820,14 @@ class Idempotence(Started):
 
     def test_each_partition_has_its_own_sequence(self, world: World) -> None:
         """
-        What a producer sent to one partition says nothing of another, where it may begin anywhere.
+        A sequence in one partition implies nothing about another, where it may begin anywhere.
         """
         first, second = world.partition("a"), world.partition("b")
         appended(first, sequenced(0))
         assert appended(second, sequenced(42)).base_offset == 0
         assert list(first.producers().producers) == list(second.producers().producers) == [7]
 
-    def test_batches_without_a_producer_have_no_order(self, world: World) -> None:
+    def test_batches_without_a_producer_have_no_sequence(self, world: World) -> None:
         """
         Without a producer id, epoch and sequence number mean nothing, and nothing is remembered.
         """
@@ -857,9 +835,10 @@ class Idempotence(Started):
         assert [appended(partition, sent).base_offset for _ in range(2)] == [0, 1]
         assert not partition.producers().producers
 
-    def test_silent_producers_are_forgotten(self, world: World) -> None:
+    def test_silent_producers_expire(self, world: World) -> None:
         """
-        A producer that sent nothing for long may begin anywhere, and repeats nothing; until then its order holds.
+        Until it expires a producer's sequence is enforced; afterwards it may begin anywhere, and nothing is a
+        duplicate.
         """
         partition = world.partition()
         appended(partition, sequenced(0))
@@ -874,7 +853,7 @@ class Idempotence(Started):
 
     def test_markers_fence(self, world: World) -> None:
         """
-        The epoch in a control batch holds for the producer from then on, and no marker is a duplicate.
+        The epoch of a control batch fences earlier ones, and no marker is a duplicate.
         """
         partition = world.partition()
         appended(partition, sequenced(0))
@@ -888,7 +867,7 @@ class Idempotence(Started):
 
 class Coordinators(Started):
     """
-    The state of groups and transactional ids is in logs.
+    The state of groups and transactional ids is kept in logs.
     """
 
     has_transactions = True
@@ -898,7 +877,7 @@ class Coordinators(Started):
 
     def test_state_is_in_internal_topics(self, world: World) -> None:
         """
-        The topics of Kafka's names are made when there is something to coordinate, and are internal.
+        The topics with Kafka's names are created on first use and are internal.
         """
         assert not world.broker.view().topics
         world.state_log("group", Resource.GROUP)
@@ -908,18 +887,18 @@ class Coordinators(Started):
             assert sorted(world.broker.view().topics) == ["__consumer_offsets", "__transaction_state"]
         assert all(topic.internal for topic in world.broker.view().topics.values())
 
-    def test_who_has_no_transactions_says_so(self, world: World) -> None:
+    def test_brokers_without_transactions_refuse_them(self, world: World) -> None:
         """
-        By the one error at which every client gives up.
+        They answer with the one error on which every client gives up.
         """
         if not self.has_transactions:
             error = refusal(lambda: world.broker.coordinator(Resource.TRANSACTIONAL_ID, "id"))
             assert error.code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert world.broker.coordinators(Resource.TRANSACTIONAL_ID) == []
 
-    def test_state_comes_back(self, world: World) -> None:
+    def test_state_is_replayed(self, world: World) -> None:
         """
-        What was appended to the log of a key is replayed by it, oldest first, tombstones too.
+        The records of a key's log are replayed oldest first, tombstones included.
         """
         log = world.state_log()
         assert self.replayed(log) == []
@@ -930,7 +909,7 @@ class Coordinators(Started):
 
     def test_replay_begins_with_the_snapshot(self, world: World) -> None:
         """
-        A snapshot stands for all that was appended before it.
+        A snapshot replaces everything appended before it.
         """
         log = world.state_log()
         noted(log, [(b"a", b"1"), (b"a", b"2")])
@@ -938,9 +917,9 @@ class Coordinators(Started):
         noted(log, [(b"b", b"3")])
         assert self.replayed(log) == self.replayed(world.state_log()) == [(b"a", b"2"), (b"b", b"3")]
 
-    def test_one_log_for_each_kind(self, world: World) -> None:
+    def test_groups_and_transactional_ids_have_separate_logs(self, world: World) -> None:
         """
-        A group and a transactional id of one name have nothing in common.
+        A group and a transactional id of one name share nothing.
         """
         noted(world.state_log("x", Resource.GROUP), [(b"a", b"1")])
         if self.has_transactions:
@@ -948,9 +927,9 @@ class Coordinators(Started):
 
     def test_records_are_in_the_partition_kafka_would_choose(self, world: World) -> None:
         """
-        What is appended for a key is in the partition that Java's hash of it says.
+        Java's hash of the key chooses the partition.
         """
-        log = world.state_log("g")  # a string of one letter has its number for a hash
+        log = world.state_log("g")  # the hash of a one-letter string is the letter's number
         noted(log, [(b"a", b"1")])
         topic = world.broker.view().topics["__consumer_offsets"]
         index = ord("g") % len(topic.partitions)
@@ -960,7 +939,7 @@ class Coordinators(Started):
 
     def test_deleted_state_is_lost(self, world: World) -> None:
         """
-        When the internal topic goes, who coordinates hears of it and can write no more; the next one begins anew.
+        After the internal topic is deleted, its coordinator is told and cannot write; the next log starts empty.
         """
         log, heard = world.state_log(), list[str]()
         noted(log, [(b"a", b"1")])
@@ -978,7 +957,7 @@ HEARTBEAT = "consumer.heartbeat.interval.ms"
 
 def setting(**values: int) -> Callable[[Overrides], Overrides]:
     """
-    The change that sets these, by their names without `consumer.`.
+    A change that sets these configs, named without `consumer.`.
     """
     return lambda before: {
         **before,
@@ -988,46 +967,39 @@ def setting(**values: int) -> Callable[[Overrides], Overrides]:
 
 class Configs(Started):
     """
-    Configs of groups and other resources change, and the view tells of it.
+    Configs of groups and other resources change, and the view shows it.
     """
 
     def configure(self, world: World, resource: ConfigResource, change: Callable[[Overrides], Overrides]) -> Overrides:
         """
-        Change a config; what is set then.
+        Apply a change and return the resource's overrides.
         """
         result(world.broker.change_config(resource, change))
         return dict(world.broker.view().overrides_of(resource))
 
-    def test_nothing_is_set_at_first(self, world: World) -> None:
-        """
-        A resource for which nothing was set has no overrides.
-        """
+    def test_resources_start_without_overrides(self, world: World) -> None:
         assert world.broker.view().overrides == {}
         assert world.broker.view().overrides_of(group("g")) == {}
 
-    def test_what_is_set_is_in_the_view(self, world: World) -> None:
+    def test_overrides_are_in_the_view(self, world: World) -> None:
         """
-        Each resource has what was set for it, whichever group there is; changes add up.
+        Each resource has its own overrides, whether or not such a group exists; changes add up.
         """
         assert self.configure(world, group("g"), setting(session_timeout=50_000)) == {SESSION: "50000"}
         assert self.configure(world, group("h"), setting(session_timeout=60_000)) == {SESSION: "60000"}
         both = {SESSION: "50000", HEARTBEAT: "6000"}
         assert self.configure(world, group("g"), setting(heartbeat_interval=6_000)) == both
         assert world.broker.view().overrides == {group("g"): both, group("h"): {SESSION: "60000"}}
-        assert group("g") == ConfigResource(ConfigKind.GROUP, "g")
+        assert group("g") == ConfigResource(ResourceType.GROUP, "g")
 
-    def test_what_is_set_no_more_is_gone(self, world: World) -> None:
-        """
-        A resource of which all overrides are removed is not in the view.
-        """
+    def test_removed_overrides_are_not_in_the_view(self, world: World) -> None:
         self.configure(world, group("g"), setting(session_timeout=50_000))
         assert self.configure(world, group("g"), lambda _: {}) == {}
         assert world.broker.view().overrides == {}
 
-    def test_overrides_do_not_change(self, world: World) -> None:
+    def test_views_of_overrides_do_not_change(self, world: World) -> None:
         """
-        Who holds a view is not surprised: each change makes a new one, of a higher epoch; none is made where nothing
-        changes.
+        Each effective change creates a view with a higher epoch; a change without effect creates none.
         """
         views, given = [world.broker.view()], {SESSION: "50000"}
         for change in (lambda _: given, lambda before: {**before}, setting(session_timeout=60_000)):
@@ -1040,9 +1012,9 @@ class Configs(Started):
         with pytest.raises(TypeError):
             views[3].overrides_of(group("g"))[SESSION] = "1"  # type: ignore[index]  # that is what is asked
 
-    def test_refused_changes(self, world: World) -> None:
+    def test_refused_changes_have_no_effect(self, world: World) -> None:
         """
-        A change may refuse, and then nothing has changed; the next one is made.
+        The next change is applied.
         """
         self.configure(world, group("g"), setting(session_timeout=50_000))
         before, wrong = world.broker.view(), KafkaError(ErrorCode.INVALID_CONFIG, "no")
@@ -1054,9 +1026,9 @@ class Configs(Started):
         assert world.broker.view() is before
         assert self.configure(world, group("g"), setting(session_timeout=60_000)) == {SESSION: "60000"}
 
-    def test_watchers_see_each_config(self, world: World) -> None:
+    def test_watchers_see_each_config_change(self, world: World) -> None:
         """
-        A listener is called after each change, and topics stay as they are.
+        A listener is called after each change, and topics are unchanged.
         """
         topic, seen = world.topic(), list[Overrides]()
         world.broker.watch(lambda: seen.append(dict(world.broker.view().overrides_of(group("g")))))
@@ -1068,6 +1040,4 @@ class Configs(Started):
 
 
 class Behaviour(Configs, Topics, Appends, Reads, Times, Watchers, Idempotence, Coordinators):
-    """
-    All of it.
-    """
+    pass

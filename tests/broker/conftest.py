@@ -1,5 +1,5 @@
 """
-What tests of brokers share.
+Fixtures of the broker tests.
 """
 
 from tests.broker.seaweed.cluster import cluster as cluster

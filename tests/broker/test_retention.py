@@ -1,5 +1,5 @@
 """
-Which of a log's oldest records go.
+Which of a log's oldest segments retention deletes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,57 +8,59 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.broker.retention import Limits, Piece, Standing, expired, limits_of
+from kgateway.broker.partition.retention import Deletable, LogExtent, RetentionLimits, expired, retention_limits
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import Topic
 from kgateway.records.batch import NO_TIMESTAMP
 from kgateway.wire.uuids import ONE
 
 NOW_MS = 10_000
-ENDLESS = Limits(-1, -1)
+ENDLESS = RetentionLimits(-1, -1)
 
 
-def log_of(*sizes: int, newest_ms: int = NOW_MS) -> list[Piece]:
+def log_of(*sizes: int, newest_ms: int = NOW_MS) -> list[Deletable]:
     """
-    Pieces of these sizes, ten offsets each.
+    Segments of these sizes with ten offsets each.
     """
-    return [Piece(size, 10 * number, newest_ms) for number, size in enumerate(sizes, 1)]
+    return [Deletable(size, 10 * number, newest_ms) for number, size in enumerate(sizes, 1)]
 
 
-def aged(*newest_ms: int) -> list[Piece]:
+def aged(*newest_ms: int) -> list[Deletable]:
     """
-    Pieces with these largest timestamps, of a hundred bytes and ten offsets each.
+    Segments with these largest timestamps, of a hundred bytes and ten offsets each.
     """
-    return [Piece(100, 10 * number, newest) for number, newest in enumerate(newest_ms, 1)]
+    return [Deletable(100, 10 * number, newest) for number, newest in enumerate(newest_ms, 1)]
 
 
-def gone(pieces: Sequence[Piece], retention: Limits, log_start: int = 0, high_watermark: int | None = None) -> int:
+def deleted_count(
+    segments: Sequence[Deletable], retention: RetentionLimits, log_start: int = 0, high_watermark: int | None = None
+) -> int:
     """
-    How many go; all is before the high watermark unless it is given.
+    How many segments are deleted; by default all are below the high watermark.
     """
-    end = pieces[-1].end if high_watermark is None else high_watermark
-    return expired(pieces, Standing(sum(piece.size for piece in pieces), log_start, end), retention, NOW_MS)
+    end = segments[-1].end if high_watermark is None else high_watermark
+    return expired(segments, LogExtent(sum(segment.size for segment in segments), log_start, end), retention, NOW_MS)
 
 
 @pytest.mark.parametrize(
     ("newest_ms", "retention_ms", "count"),
     [
         ((1, 2, 3), -1, 0),
-        ((9_000, 9_500, 10_000), 1_000, 0),  # a second ago is not more than a second ago
+        ((9_000, 9_500, 10_000), 1_000, 0),  # exactly a second old is not more than a second old
         ((8_999, 9_500, 10_000), 1_000, 1),
         ((8_999, 8_998, 10_000), 1_000, 2),
-        ((9_500, 1, 10_000), 1_000, 0),  # the first one stays, and so do all behind it
-        ((1, 2, 3), 1_000, 3),  # the last one too
-        ((99_999, 1), 0, 0),  # from the future
+        ((9_500, 1, 10_000), 1_000, 0),  # the first one is kept, and so are all behind it
+        ((1, 2, 3), 1_000, 3),  # the last one is deleted too
+        ((99_999, 1), 0, 0),  # in the future
         ((10_000, 10_000), 0, 0),
         ((9_999, 9_999), 0, 2),
     ],
 )
-def test_old_pieces_go(newest_ms: tuple[int, ...], retention_ms: int, count: int) -> None:
+def test_expired_segments_are_deleted(newest_ms: tuple[int, ...], retention_ms: int, count: int) -> None:
     """
-    A piece goes when its newest record is older than the retention, if all before it go.
+    A segment is deleted when its newest record is older than the retention and all before it are deleted.
     """
-    assert gone(aged(*newest_ms), Limits(retention_ms, -1)) == count
+    assert deleted_count(aged(*newest_ms), RetentionLimits(retention_ms, -1)) == count
 
 
 @pytest.mark.parametrize(
@@ -72,64 +74,61 @@ def test_old_pieces_go(newest_ms: tuple[int, ...], retention_ms: int, count: int
         ((100, 100, 100), 1, 2),
         ((100, 100, 100), 0, 3),
         ((300, 1, 1), 100, 0),
-        ((1, 300, 1), 300, 1),  # it stops at the first that is too large to go
+        ((1, 300, 1), 300, 1),  # the first one that is too large to delete ends it
     ],
 )
-def test_what_is_too_much_goes(sizes: tuple[int, ...], retention_bytes: int, count: int) -> None:
+def test_segments_beyond_the_size_are_deleted(sizes: tuple[int, ...], retention_bytes: int, count: int) -> None:
     """
-    A piece goes when without it there is still as much as is to be kept.
+    A segment is deleted while the rest still has as many bytes as the topic keeps.
     """
-    assert gone(log_of(*sizes), Limits(-1, retention_bytes)) == count
+    assert deleted_count(log_of(*sizes), RetentionLimits(-1, retention_bytes)) == count
 
 
 @pytest.mark.parametrize(("log_start", "count"), [(0, 0), (9, 0), (10, 1), (19, 1), (20, 2), (30, 2)])
-def test_what_is_before_the_log_start_goes(log_start: int, count: int) -> None:
+def test_segments_below_the_log_start_are_deleted(log_start: int, count: int) -> None:
     """
-    Whatever the retention, a piece goes that ends before the log start; the one that is written to does not.
+    Whatever the retention, they are deleted, except for the active segment.
     """
-    assert gone(log_of(1, 1, 1), ENDLESS, log_start) == count
+    assert deleted_count(log_of(1, 1, 1), ENDLESS, log_start) == count
 
 
 @pytest.mark.parametrize(("high_watermark", "count"), [(0, 0), (9, 0), (10, 1), (29, 2), (30, 3)])
-def test_what_is_not_safe_stays(high_watermark: int, count: int) -> None:
-    """
-    Nothing goes that reaches behind the high watermark.
-    """
-    assert gone(aged(1, 2, 3), Limits(0, 0), high_watermark=high_watermark) == count
-    assert gone(aged(1, 2, 3), ENDLESS, 30, high_watermark) == min(count, 2)
+def test_segments_above_the_high_watermark_are_kept(high_watermark: int, count: int) -> None:
+    assert deleted_count(aged(1, 2, 3), RetentionLimits(0, 0), high_watermark=high_watermark) == count
+    assert deleted_count(aged(1, 2, 3), ENDLESS, 30, high_watermark) == min(count, 2)
 
 
-def test_an_empty_end_stays() -> None:
+def test_an_empty_last_segment_is_kept() -> None:
     """
-    The last piece does not go for its age while nothing is in it.
+    Age does not delete it.
     """
-    pieces = [Piece(100, 10, 1), Piece(0, 10, NO_TIMESTAMP)]
-    assert gone(pieces, Limits(0, 0)) == 1
-    assert gone(pieces[1:], Limits(0, 0)) == 0
+    segments = [Deletable(100, 10, 1), Deletable(0, 10, NO_TIMESTAMP)]
+    assert deleted_count(segments, RetentionLimits(0, 0)) == 1
+    assert deleted_count(segments[1:], RetentionLimits(0, 0)) == 0
 
 
 def test_records_without_a_timestamp() -> None:
     """
-    Where no record has a timestamp, it counts when the piece was last written to; else that does not.
+    Segments without any timestamp are judged by the time of their last write, others are not.
     """
-    assert gone([Piece(1, 1, NO_TIMESTAMP, changed_ms=8_999)], Limits(1_000, -1)) == 1
-    assert gone([Piece(1, 1, NO_TIMESTAMP, changed_ms=9_000)], Limits(1_000, -1)) == 0
-    assert gone([Piece(1, 1, 9_000, changed_ms=1)], Limits(1_000, -1)) == 0
-    assert gone([Piece(1, 1, 0, changed_ms=NOW_MS)], Limits(1_000, -1)) == 1
+    assert deleted_count([Deletable(1, 1, NO_TIMESTAMP, changed_ms=8_999)], RetentionLimits(1_000, -1)) == 1
+    assert deleted_count([Deletable(1, 1, NO_TIMESTAMP, changed_ms=9_000)], RetentionLimits(1_000, -1)) == 0
+    assert deleted_count([Deletable(1, 1, 9_000, changed_ms=1)], RetentionLimits(1_000, -1)) == 0
+    assert deleted_count([Deletable(1, 1, 0, changed_ms=NOW_MS)], RetentionLimits(1_000, -1)) == 1
 
 
-def test_no_more_is_asked_for_than_goes() -> None:
+def test_one_segment_behind_the_deleted_ones_is_examined() -> None:
     """
-    Of the pieces behind the first that stays only the next is looked at, to see whether there is one.
+    The walk looks one further than the first segment kept, to see whether there is one.
     """
     asked = list[int]()
 
-    def pieces() -> Iterator[Piece]:
-        for number, piece in enumerate(aged(1, 9_999, 1, 1)):
+    def segments() -> Iterator[Deletable]:
+        for number, segment in enumerate(aged(1, 9_999, 1, 1)):
             asked.append(number)
-            yield piece
+            yield segment
 
-    assert expired(pieces(), Standing(400, 0, 40), Limits(1_000, -1), NOW_MS) == 1
+    assert expired(segments(), LogExtent(400, 0, 40), RetentionLimits(1_000, -1), NOW_MS) == 1
     assert asked == [0, 1, 2]
 
 
@@ -140,48 +139,47 @@ def test_no_more_is_asked_for_than_goes() -> None:
     st.integers(0, 30),
     st.integers(0, 30),
 )
-def test_kafka_does_it_in_three_rounds(
+def test_one_walk_deletes_what_kafkas_three_rounds_delete(
     rows: list[tuple[int, int, int]], retention_ms: int, retention_bytes: int, log_start: int, high_watermark: int
 ) -> None:
     """
-    What is before the log start goes first, then what is too much of the rest, then what is too old of what is left:
-    the same comes out.
+    Kafka deletes below the log start first, then by size, then by age.
     """
-    ends, pieces = 0, list[Piece]()
+    ends, segments = 0, list[Deletable]()
     for size, count, newest_ms in rows:
         ends += count
-        pieces.append(Piece(size, ends, newest_ms))
-    left = list(pieces)
+        segments.append(Deletable(size, ends, newest_ms))
+    left = list(segments)
 
-    def prefix(goes: list[bool]) -> None:
-        for number, goes_too in enumerate(goes):
-            is_last = number == len(goes) - 1
-            if not goes_too or left[0].end > high_watermark or (is_last and not left[0].size):
+    def prefix(deletions: list[bool]) -> None:
+        for number, is_deleted in enumerate(deletions):
+            is_last = number == len(deletions) - 1
+            if not is_deleted or left[0].end > high_watermark or (is_last and not left[0].size):
                 return
             left.pop(0)
 
-    prefix([piece.end <= log_start and piece is not left[-1] for piece in left])
+    prefix([segment.end <= log_start and segment is not left[-1] for segment in left])
     if retention_bytes >= 0:
-        spare, goes = sum(piece.size for piece in left) - retention_bytes, list[bool]()
-        for piece in left:
-            spare -= piece.size
-            goes.append(spare >= 0)
-        prefix(goes)
+        spare, deletions = sum(segment.size for segment in left) - retention_bytes, list[bool]()
+        for segment in left:
+            spare -= segment.size
+            deletions.append(spare >= 0)
+        prefix(deletions)
     if retention_ms >= 0:
-        prefix([NOW_MS - piece.largest_timestamp > retention_ms for piece in left])
-    retention = Limits(retention_ms, retention_bytes)
-    assert gone(pieces, retention, log_start, high_watermark) == len(pieces) - len(left)
+        prefix([NOW_MS - segment.largest_timestamp > retention_ms for segment in left])
+    retention = RetentionLimits(retention_ms, retention_bytes)
+    assert deleted_count(segments, retention, log_start, high_watermark) == len(segments) - len(left)
 
 
-def test_limits_of_topics() -> None:
+def test_retention_needs_the_delete_policy() -> None:
     """
-    A topic has the retention that is set for it, if its policy is to delete; the state of coordinators stays.
+    The retention of a topic applies if its policy is to delete; coordinator state is kept.
     """
     config = TopicConfig(retention_ms=5, retention_bytes=6)
-    assert limits_of(Topic(ONE, "t", (), config)) == Limits(5, 6)
-    assert limits_of(Topic(ONE, "t", (), config, internal=True)) == ENDLESS
-    for policy, retention in ((("compact",), ENDLESS), ((), ENDLESS), (("compact", "delete"), Limits(5, 6))):
+    assert retention_limits(Topic(ONE, "t", (), config)) == RetentionLimits(5, 6)
+    assert retention_limits(Topic(ONE, "t", (), config, internal=True)) == ENDLESS
+    for policy, retention in ((("compact",), ENDLESS), ((), ENDLESS), (("compact", "delete"), RetentionLimits(5, 6))):
         config = TopicConfig(retention_ms=5, retention_bytes=6, cleanup_policy=policy)
-        assert limits_of(Topic(ONE, "t", (), config)) == retention, policy
-    assert limits_of(Topic(ONE, "t", ())) == Limits(604_800_000, -1)
-    assert [Limits(*both).are_none for both in ((-1, -1), (0, -1), (-1, 0))] == [True, False, False]
+        assert retention_limits(Topic(ONE, "t", (), config)) == retention, policy
+    assert retention_limits(Topic(ONE, "t", ())) == RetentionLimits(604_800_000, -1)
+    assert [RetentionLimits(*both).are_none for both in ((-1, -1), (0, -1), (-1, 0))] == [True, False, False]

@@ -1,5 +1,5 @@
 """
-The rounds in which a broker lets go of what its topics keep no longer.
+Rounds in which a broker applies retention to its partitions.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
-from kgateway.broker.retention_rounds import RetentionRounds
+from kgateway.broker.partition.retention import RetentionRounds
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 INTERVAL_S = 300
@@ -20,7 +20,7 @@ INTERVAL_S = 300
 
 class Partitions:
     """
-    Partitions that note when they are to let something go, and rounds over them.
+    Partitions that record when retention is applied to them, and the rounds over them.
     """
 
     def __init__(self, interval_ms: int = INTERVAL_S * 1000) -> None:
@@ -44,7 +44,7 @@ class Partitions:
 
     def advance(self, seconds: float) -> list[str]:
         """
-        Who was asked meanwhile; turns of the reactor take no time.
+        The partitions visited meanwhile; turns of the reactor take no time.
         """
         before = len(self.asked)
         self.clock.advance(seconds)
@@ -53,9 +53,9 @@ class Partitions:
         return [name for _, name in self.asked[before:]]
 
 
-def test_rounds() -> None:
+def test_rounds_begin_after_an_interval() -> None:
     """
-    The first one begins half a minute after the start, each other one as long as was said after the end of the last.
+    The first round begins half a minute after the start, and each further one an interval after the end of the last.
     """
     partitions = Partitions()
     assert partitions.advance(29.9) == []
@@ -65,17 +65,14 @@ def test_rounds() -> None:
     assert partitions.advance(0.1) == ["a", "b", "c"]
 
 
-def test_frequent_rounds() -> None:
-    """
-    Where the rounds come more often than that, so does the first one.
-    """
+def test_short_intervals_shorten_the_first_wait() -> None:
     partitions = Partitions(interval_ms=500)
     assert partitions.advance(0.5) == partitions.advance(0.5) == ["a", "b"]
 
 
-def test_one_turn_for_each() -> None:
+def test_other_work_runs_between_partitions() -> None:
     """
-    Between two partitions others have their turn, and one that takes long is waited for.
+    A slow partition is waited for.
     """
     partitions, slow = Partitions(), Deferred[None]()
 
@@ -93,9 +90,9 @@ def test_one_turn_for_each() -> None:
 @pytest.mark.parametrize(
     ("error", "logged"), [(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "full"), 0), (ValueError("a bug"), 1)]
 )
-def test_failures(error: Exception, logged: int) -> None:
+def test_a_failing_partition_hinders_nothing(error: Exception, logged: int) -> None:
     """
-    One that fails, or is not to be had, hinders neither the others nor the next round; a bug is logged.
+    The other partitions and the next round go ahead, and a bug is logged.
     """
     partitions = Partitions()
     partitions.names = ["lost", "a", "b"]
@@ -107,9 +104,9 @@ def test_failures(error: Exception, logged: int) -> None:
         assert partitions.advance(INTERVAL_S) == ["a", "b"]
 
 
-def test_a_round_that_cannot_begin() -> None:
+def test_a_round_that_cannot_begin_is_retried() -> None:
     """
-    If nobody can tell which partitions there are, the next round tries again.
+    A failure to list the partitions ends this round only.
     """
     partitions = Partitions()
     partitions.names = None  # type: ignore[assignment]  # a bug
@@ -120,9 +117,9 @@ def test_a_round_that_cannot_begin() -> None:
     assert partitions.advance(INTERVAL_S) == ["a"]
 
 
-def test_stopping() -> None:
+def test_stop_ends_rounds() -> None:
     """
-    When it is stopped nothing is asked any more, be it between rounds, between partitions or in the middle of one.
+    No partition is visited after a stop between rounds, between partitions or within one.
     """
     for seconds, seen in ((0, []), (30, ["a"])):
         partitions, slow = Partitions(), Deferred[None]()

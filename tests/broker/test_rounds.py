@@ -1,5 +1,5 @@
 """
-Work that is taken up again and again.
+Work that is repeated at intervals.
 """
 
 from collections.abc import Iterator
@@ -11,16 +11,17 @@ from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
 from kgateway.broker.rounds import Rounds
+from kgateway.log_messages import LISTENER_FAILED
 
 
 class Work:
     """
-    Rounds, and what each of them waits for.
+    Rounds, and the Deferred that each of them waits for.
     """
 
     def __init__(self) -> None:
         self.clock, self.begun = Clock(), list[Deferred[None]]()
-        self.rounds = Rounds(self.clock, 2_000, 7_000, self._round, "it could not be done")
+        self.rounds = Rounds(self.clock, 2_000, 7_000, self._round, LISTENER_FAILED)
 
     async def _round(self) -> None:
         self.begun.append(Deferred())
@@ -35,9 +36,9 @@ def work() -> Iterator[Work]:
         found.rounds.stop()
 
 
-def test_rounds(work: Work) -> None:
+def test_rounds_begin_after_an_interval(work: Work) -> None:
     """
-    The first begins after the one time, each other after the other time, counted from the end of the last.
+    The first begins after one interval, each further one another interval after the end of the last.
     """
     work.clock.advance(1.9)
     assert not work.begun
@@ -52,21 +53,21 @@ def test_rounds(work: Work) -> None:
     assert len(work.begun) == 2
 
 
-def test_a_round_that_fails(work: Work) -> None:
+def test_a_failing_round_is_logged(work: Work) -> None:
     """
-    It is logged, and the next one comes when it is time.
+    The next one begins on time.
     """
     work.clock.advance(2)
     with capturedLogs() as events:
         work.begun[0].errback(ValueError("a bug"))
-    assert [event["told"] for event in events] == ["it could not be done"]
+    assert [event["log_format"] for event in events] == [LISTENER_FAILED]
     work.clock.advance(7)
     assert len(work.begun) == 2
 
 
-def test_stop(work: Work) -> None:
+def test_stop_cancels_the_round(work: Work) -> None:
     """
-    What waits is given up, without a word, and nothing begins any more.
+    The cancelled round logs nothing, and no further one begins.
     """
     work.clock.advance(2)
     with capturedLogs() as events:
@@ -77,18 +78,15 @@ def test_stop(work: Work) -> None:
     work.rounds.stop()
 
 
-def test_stop_before_the_first(work: Work) -> None:
-    """
-    Then there is none.
-    """
+def test_stop_before_the_first_round(work: Work) -> None:
     work.rounds.stop()
     work.clock.advance(100)
     assert not work.begun
 
 
-def test_finish(work: Work) -> None:
+def test_finish_waits_for_the_round(work: Work) -> None:
     """
-    The round that runs is waited for, and none begins after it.
+    No further round begins.
     """
     work.clock.advance(2)
     finished = work.rounds.finish()
@@ -98,9 +96,9 @@ def test_finish(work: Work) -> None:
     assert not work.clock.getDelayedCalls()
 
 
-def test_finish_of_a_round_that_fails(work: Work) -> None:
+def test_finish_of_a_failing_round(work: Work) -> None:
     """
-    Its failure is logged, and no failure of who waits.
+    Its failure is logged, and finish succeeds.
     """
     work.clock.advance(2)
     finished = work.rounds.finish()
@@ -111,10 +109,7 @@ def test_finish_of_a_round_that_fails(work: Work) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 2])
-def test_finish_between_rounds(seconds: float, work: Work) -> None:
-    """
-    Nothing has to be waited for, and nothing begins.
-    """
+def test_finish_between_rounds_is_immediate(seconds: float, work: Work) -> None:
     work.clock.advance(seconds)
     for round_ in work.begun:
         round_.callback(None)

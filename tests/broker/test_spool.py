@@ -1,5 +1,5 @@
 """
-Bytes in temporary files: they come back as they were, files go when nobody needs them, and a full disk loses nothing.
+Byte strings in temporary files: they are read back, unused files are closed, and a full disk loses nothing.
 """
 
 import os
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.logger import Logger, formatEvent
 
-from kgateway.broker.spool import InMemory, Piece, Spool, Stored, read
+from kgateway.broker.partition.spool import InMemory, Spool, SpooledBytes, Stored, read_spooled
 
 FILE_BYTES, FILES = 100, 16
 
@@ -23,15 +23,15 @@ def spool() -> Spool:
     return Spool(FILE_BYTES * FILES)
 
 
-def kept(spool: Spool, data: bytes) -> Piece:
+def kept(spool: Spool, data: bytes) -> SpooledBytes:
     piece = spool.keep(data)
-    assert isinstance(piece, Piece)
+    assert isinstance(piece, SpooledBytes)
     return piece
 
 
 class Counting:
     """
-    How often it was told to let go.
+    Counts how often it was asked to release its pieces.
     """
 
     told = 0
@@ -48,48 +48,48 @@ def in_memory(spool: Spool, data: bytes) -> InMemory:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=60), max_size=60), st.data())
-def test_bytes_come_back(written: Sequence[bytes], data: st.DataObject) -> None:
+def test_bytes_are_read_back(written: Sequence[bytes], data: st.DataObject) -> None:
     """
-    Whatever was written between, and whichever pieces are read together.
+    The order of writes and the pieces read together do not matter.
     """
     files = spool()
     pieces = [files.keep(each) for each in written]
     places = data.draw(st.lists(st.integers(0, len(written) - 1), max_size=20)) if written else []
-    assert b"".join(read([pieces[place] for place in places])) == b"".join(written[place] for place in places)
+    assert b"".join(read_spooled([pieces[place] for place in places])) == b"".join(written[place] for place in places)
 
 
-def test_neighbours_are_read_at_once() -> None:
+def test_neighbours_are_read_in_one_call() -> None:
     files = spool()
     pieces: list[Stored] = [files.keep(b"%d" % number) for number in range(6)]
-    assert read(pieces) == [b"012345"]
+    assert read_spooled(pieces) == [b"012345"]
     some = [*pieces[:2], *pieces[4:], in_memory(Spool(0), b"memory"), pieces[3]]
-    assert read(some) == [b"01", b"45", b"memory", b"3"]
+    assert read_spooled(some) == [b"01", b"45", b"memory", b"3"]
 
 
-def test_the_oldest_file_is_given_up() -> None:
+def test_the_oldest_file_is_dropped() -> None:
     """
-    What is in it can be read as long as anybody refers to it; with the last piece it is closed.
+    It can be read while one of its pieces is referenced, and is closed with the last.
     """
     files, user = spool(), Counting()
-    files.serve(user)
+    files.add_user(user)
     first, other = kept(files, b"a" * 50), kept(files, b"b" * 50)
     for _ in range(FILES - 1):
         kept(files, bytes(FILE_BYTES))
-    assert not first.age.is_over
+    assert not first.lifetime.is_over
     newest = kept(files, b"one too many")
-    assert first.age.is_over
-    assert not newest.age.is_over
+    assert first.lifetime.is_over
+    assert not newest.lifetime.is_over
     assert user.told == 1
     descriptor, gone = first.file.descriptor, weakref.ref(first.file)
     del first
-    assert read([other]) == [b"b" * 50]
+    assert read_spooled([other]) == [b"b" * 50]
     del other
     assert gone() is None
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
 
 
-def test_a_file_has_so_many_pieces_at_most() -> None:
+def test_pieces_of_a_file_are_limited() -> None:
     files = Spool(1 << 30)
     first, last = kept(files, b"1"), [kept(files, b"1") for _ in range(8_192)][-1]
     assert first.file is not last.file
@@ -102,13 +102,13 @@ def test_files_have_no_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert piece.read() == b"some"
 
 
-def test_none_are_wanted() -> None:
-    assert not in_memory(Spool(0), b"some").age.is_over
+def test_a_spool_without_files() -> None:
+    assert not in_memory(Spool(0), b"some").lifetime.is_over
 
 
-def test_what_cannot_be_written_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_bytes_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Until it can again.
+    Later ones are written as soon as writes succeed.
     """
     folder = tmp_path / "later"
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -116,15 +116,15 @@ def test_what_cannot_be_written_stays_in_memory(tmp_path: Path, monkeypatch: pyt
     first = in_memory(files, b"some")
     folder.mkdir()
     assert kept(files, b"more").read() == b"more"
-    assert not first.age.is_over
+    assert not first.lifetime.is_over
     for _ in range(FILES + 1):
         kept(files, bytes(FILE_BYTES))
-    assert first.age.is_over
+    assert first.lifetime.is_over
 
 
-def test_no_place_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    The operator is told once, until there is one; nothing fails.
+    One log line tells the operator, and nothing fails.
     """
     told: list[Any] = []
     monkeypatch.setattr(Spool, "_log", Logger(observer=cast(Any, told.append)))
@@ -140,11 +140,11 @@ def test_no_place_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("wanted", "times"), [("/proc/nowhere", 1), ("{used}/", 0), ("", 0)])
-def test_another_folder_than_the_one_wanted(
+def test_another_folder_than_the_configured_one(
     wanted: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    The operator is told once where the files are.
+    One log line tells the operator where the files are.
     """
     told: list[Any] = []
     wanted = wanted.format(used=tmp_path)
@@ -155,29 +155,29 @@ def test_another_folder_than_the_one_wanted(
     files = spool()
     for _ in range(3):
         kept(files, bytes(FILE_BYTES))
-    line = f"temporary files are in {tmp_path} in place of TMPDIR={wanted}, where none can be written"
+    line = f"temporary files are in {tmp_path}, because TMPDIR={wanted} cannot be written to"
     assert [formatEvent(event) for event in told] == [line] * times
 
 
-def test_what_a_full_disk_left_in_memory_has_an_age(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_in_memory_have_an_age(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    That of what was written before.
+    They are as old as the bytes written before them.
     """
     files = spool()
     before = kept(files, b"before")
     with monkeypatch.context() as patched:
         patched.setattr(os, "pwrite", _full)
         there = in_memory(files, b"some")
-    assert there.age is before.age
+    assert there.lifetime is before.lifetime
 
 
 def _full(*_: object) -> int:
     raise OSError(28, "No space left on device")
 
 
-def test_a_disk_that_is_full_amid_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_amid_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    What was written of it is written over.
+    The next write overwrites the incomplete one.
     """
     files, pwrite = spool(), os.pwrite
     before = kept(files, b"before")
@@ -191,10 +191,10 @@ def test_a_disk_that_is_full_amid_a_write(monkeypatch: pytest.MonkeyPatch) -> No
     in_memory(files, b"amid it")
     monkeypatch.setattr(os, "pwrite", lambda descriptor, data, position: pwrite(descriptor, data[:2], position))
     behind = kept(files, b"behind")
-    assert read([before, behind]) == [b"beforebehind"]
+    assert read_spooled([before, behind]) == [b"beforebehind"]
 
 
-def test_bytes_that_are_lost_are_told() -> None:
+def test_lost_bytes_are_an_error() -> None:
     piece = kept(spool(), b"some")
     os.ftruncate(piece.file.descriptor, 2)
     with pytest.raises(OSError, match="gave 2 bytes instead of 4"):

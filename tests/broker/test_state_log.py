@@ -1,5 +1,5 @@
 """
-The log of a coordinator over partitions of all kinds: those that answer at once, and those that let it wait.
+The state log of a coordinator, over partitions that answer at once and partitions that answer later.
 """
 
 from collections.abc import Callable
@@ -10,12 +10,11 @@ import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
 from kgateway.broker import state_log
-from kgateway.broker.memory import MemoryBroker
-from kgateway.broker.memory_partition import MemoryPartition
+from kgateway.broker.memory import MemoryBroker, MemoryPartition
 from kgateway.broker.state_log import PIECE_RECORDS, MemorySnapshots, Snapshot, StateLog
 from kgateway.cluster.partition import Appended, Isolation, Origin, Read
 from kgateway.cluster.view import PartitionState, Topic
-from kgateway.coordinating.places import _remembered, place_of
+from kgateway.coordination.placement import _cached, partition_for
 from kgateway.interfaces import Cancel, KeyValue
 from kgateway.records.batch import Batch
 from kgateway.records.control import Marker, marker_batch
@@ -31,7 +30,7 @@ LOST = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "node 2 has it")
 
 class SlowPartition(MemoryPartition):
     """
-    A partition as storage far away has it: reads and appends are answered later, and a read is one buffer.
+    A partition on remote storage: reads and appends are answered later, and a read returns one buffer.
     """
 
     def __init__(self) -> None:
@@ -51,7 +50,7 @@ class SlowPartition(MemoryPartition):
     def append(self, batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
         self.origins.add(origin)
         self.appends.append(Deferred())
-        return super().append(batch, origin)._replace(stored=Deferred(), safe=self.appends[-1])
+        return super().append(batch, origin)._replace(stored=Deferred(), committed=self.appends[-1])
 
     def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf) -> Any:
         found = super().read(offset, max_bytes, isolation, at_least_one, due)
@@ -71,12 +70,12 @@ class SlowPartition(MemoryPartition):
 
     def become_safe(self, end: int) -> None:
         self.safe_end = end
-        self._waiters.wake()
+        self._listeners.wake()
 
 
 class World:
     """
-    A state log over a slow partition, and where its snapshots are.
+    A state log over a slow partition, and its snapshots.
     """
 
     def __init__(self) -> None:
@@ -86,7 +85,7 @@ class World:
 
     def write(self, *keys: bytes) -> None:
         """
-        Append a batch for each key, and let it be safe.
+        Append and commit one batch for each key.
         """
         for key in keys:
             self.log.append([(key, b"value")])
@@ -94,10 +93,10 @@ class World:
 
     def pieces(self) -> list[list[KeyValue]]:
         """
-        What a replay gives, each read answered as it comes.
+        The pieces of a replay whose reads are answered one by one.
         """
         replay = self.log.replay()
-        for answer in self.partition.reads:  # which grows
+        for answer in self.partition.reads:  # the list grows meanwhile
             answer()
         pieces = result(replay)
         return list(pieces)
@@ -116,34 +115,34 @@ def world() -> World:
     [
         ("", 0, 0),
         ("g", 7, 3),
-        ("my-group", 2, 12),  # of a negative hash
+        ("my-group", 2, 12),  # a negative hash
         ("console-consumer-12345", 2, 6),
         ("äöü-gruppe", 6, 18),
         ("😀", 3, 49),  # two units of UTF-16
-        ("polygenelubricants", 0, 0),  # of the hash that has no absolute value
+        ("polygenelubricants", 0, 0),  # the hash without an absolute value
     ],
 )
-def test_kafkas_choice_of_the_partition(key: str, of_8: int, of_50: int) -> None:
+def test_keys_have_kafkas_partition(key: str, of_8: int, of_50: int) -> None:
     """
-    A key is in the partition that Kafka 4.3.1 chooses for it.
+    Kafka 4.3.1 chooses the same partitions.
     """
-    assert (place_of(key, 8), place_of(key, 50)) == (of_8, of_50)
+    assert (partition_for(key, 8), partition_for(key, 50)) == (of_8, of_50)
 
 
-def test_long_ids_are_not_remembered() -> None:
+def test_partitions_of_long_ids_are_not_cached() -> None:
     """
-    They may have 32 KiB each, and whoever asks for many would fill the memory.
+    Ids may have 32 KiB each, and a client that asks for many would fill the memory.
     """
-    before = _remembered.cache_info().currsize
-    assert place_of("a" * 32_767, 8) == place_of("a" * 32_767, 8)
-    assert _remembered.cache_info().currsize == before
-    place_of("an id that nobody else has", 8)
-    assert _remembered.cache_info().currsize == before + 1
+    before = _cached.cache_info().currsize
+    assert partition_for("a" * 32_767, 8) == partition_for("a" * 32_767, 8)
+    assert _cached.cache_info().currsize == before
+    partition_for("an id that nobody else has", 8)
+    assert _cached.cache_info().currsize == before + 1
 
 
-def test_log_has_the_epoch_of_its_partition(world: World) -> None:
+def test_appends_have_the_leader_epoch_of_the_partition(world: World) -> None:
     """
-    Who coordinates does so in the leader epoch, and writes as a coordinator.
+    A state log writes with the origin of a coordinator.
     """
     world.write(b"a")
     assert world.log.epoch == 5
@@ -153,7 +152,7 @@ def test_log_has_the_epoch_of_its_partition(world: World) -> None:
 @pytest.mark.parametrize("read_bytes", [1, 1 << 20])
 def test_replay_over_a_slow_partition(read_bytes: int, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A replay waits for each read, and takes batches as they come, one in a buffer or many.
+    A replay waits for each read and accepts buffers of one batch or many.
     """
     monkeypatch.setattr(state_log, "_READ_BYTES", read_bytes)
     world.write(b"a", b"b", b"c")
@@ -161,9 +160,9 @@ def test_replay_over_a_slow_partition(read_bytes: int, world: World, monkeypatch
     assert len(world.partition.reads) == (3 if read_bytes == 1 else 1)
 
 
-def test_replay_ends_where_the_log_is_safe(world: World) -> None:
+def test_replay_ends_at_the_high_watermark(world: World) -> None:
     """
-    What may still be undone is not replayed.
+    Records that may still be undone are not replayed.
     """
     world.log.append([(b"a", b"value")])
     assert world.keys() == []
@@ -171,9 +170,9 @@ def test_replay_ends_where_the_log_is_safe(world: World) -> None:
     assert world.keys() == [b"a"]
 
 
-def test_replay_begins_where_the_log_does(world: World) -> None:
+def test_replay_begins_at_the_log_start(world: World) -> None:
     """
-    Records that retention or compaction took away are not asked for.
+    Records removed by retention or compaction are not read.
     """
     world.write(b"a", b"b")
     world.partition.log_start = 1
@@ -182,7 +181,7 @@ def test_replay_begins_where_the_log_does(world: World) -> None:
 
 def test_replay_comes_in_pieces(world: World) -> None:
     """
-    Snapshot and records come in pieces of a bounded size, whatever the size of the batches.
+    Snapshot and records are replayed in pieces of bounded size, whatever the size of the batches.
     """
     result(world.snapshots.save(Snapshot(0, [(b"s", b"")] * (PIECE_RECORDS + 1))))
     world.log.append([(b"r", b"")] * PIECE_RECORDS)
@@ -190,10 +189,7 @@ def test_replay_comes_in_pieces(world: World) -> None:
     assert [len(piece) for piece in world.pieces()] == [PIECE_RECORDS, PIECE_RECORDS, PIECE_RECORDS, 1]
 
 
-def test_replay_is_decoded_piece_by_piece(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    No piece is decoded before it is asked for.
-    """
+def test_replay_decodes_one_piece_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded = list[int]()
 
     def counted(batch: Batch) -> Any:
@@ -209,9 +205,9 @@ def test_replay_is_decoded_piece_by_piece(world: World, monkeypatch: pytest.Monk
     assert len(next(iter(pieces))) == len(decoded) == PIECE_RECORDS
 
 
-def test_replay_leaves_out_what_is_no_state(world: World) -> None:
+def test_replay_skips_other_records(world: World) -> None:
     """
-    Control batches and records without a key say nothing of the state.
+    Control batches and records without a key are not state.
     """
     world.partition.append(batch(is_control=True), Origin.COORDINATOR)
     world.partition.append(batch_of([Record(0, START_MS, None, b"value")]), Origin.COORDINATOR)
@@ -219,9 +215,9 @@ def test_replay_leaves_out_what_is_no_state(world: World) -> None:
     assert world.keys() == [b"a"]
 
 
-def test_snapshot_waits_until_it_is_safe(world: World) -> None:
+def test_snapshots_wait_until_they_are_committed(world: World) -> None:
     """
-    A snapshot is of the moment it is asked for, and is kept when all the records it knows of are safe.
+    A snapshot has the state when it was requested, and is stored once all its records are committed.
     """
     world.log.append([(b"a", b"1"), (b"b", b"2")])
     state: list[KeyValue] = [(b"a", b"1")]
@@ -236,9 +232,9 @@ def test_snapshot_waits_until_it_is_safe(world: World) -> None:
     assert world.partition.watching == 1  # the log itself
 
 
-def test_snapshot_that_is_not_wanted_any_more(world: World) -> None:
+def test_cancelled_snapshots_are_not_stored(world: World) -> None:
     """
-    A cancelled snapshot is not kept, and nothing waits for it.
+    Nothing waits for them either.
     """
     world.log.append([(b"a", b"1")])
     taken = world.log.snapshot([(b"a", b"1")])
@@ -250,9 +246,9 @@ def test_snapshot_that_is_not_wanted_any_more(world: World) -> None:
     assert result(world.snapshots.load()) == Snapshot(0, [])
 
 
-def test_snapshot_of_a_lost_partition(world: World) -> None:
+def test_lost_partitions_store_no_snapshot(world: World) -> None:
     """
-    Who is the coordinator no more keeps no snapshot.
+    This node is no longer the coordinator.
     """
     world.log.append([(b"a", b"1")])
     taken = world.log.snapshot([(b"a", b"1")])
@@ -264,9 +260,9 @@ def test_snapshot_of_a_lost_partition(world: World) -> None:
     assert result(world.snapshots.load()) == Snapshot(0, [])
 
 
-def test_appends_and_replays_of_a_lost_partition(world: World) -> None:
+def test_lost_partitions_refuse_appends_and_replays(world: World) -> None:
     """
-    What the leader of a partition may no more, its coordinator may no more: the client looks for another.
+    A node that no longer leads the partition is no longer its coordinator: the client looks for another.
     """
     world.write(b"a")
     replay = world.log.replay()
@@ -276,29 +272,26 @@ def test_appends_and_replays_of_a_lost_partition(world: World) -> None:
     assert not replay.called
 
 
-def test_appends_that_fail_later(world: World) -> None:
-    """
-    Who waits for an append hears that this is not the coordinator, where the partition says that it has no leader here.
-    """
+def test_appends_without_a_leader_answer_not_coordinator(world: World) -> None:
     appended = world.log.append([(b"a", b"1")])
     assert appended.stored
-    assert appended.safe
+    assert appended.committed
     appended.stored.errback(LOST)
-    appended.safe.errback(LOST)
-    for waited in (appended.stored, appended.safe):
+    appended.committed.errback(LOST)
+    for waited in (appended.stored, appended.committed):
         assert str(refusal(lambda waited=waited: waited)) == "NOT_COORDINATOR: node 2 has it"  # type: ignore[misc]
 
 
-def test_other_errors_stay_what_they_are(world: World) -> None:
+def test_other_errors_are_passed_on(world: World) -> None:
     """
-    A full disk is a full disk, and a bug is a bug.
+    A full disk and a bug keep their own errors.
     """
     full = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
-    later = world.log.append([(b"a", b"1")]).safe
+    later = world.log.append([(b"a", b"1")]).committed
     assert later
     later.errback(full)
     assert refusal(lambda: later).code is ErrorCode.KAFKA_STORAGE_ERROR
-    later = world.log.append([(b"a", b"1")]).safe
+    later = world.log.append([(b"a", b"1")]).committed
     assert later
     later.errback(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
@@ -307,9 +300,9 @@ def test_other_errors_stay_what_they_are(world: World) -> None:
     assert refusal(lambda: world.log.append([(b"b", b"2")])).code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_records_are_as_large_as_the_topic_takes(world: World) -> None:
+def test_appends_are_limited_by_the_topic(world: World) -> None:
     """
-    What is larger is refused before anything is written; what is not may come many at a time.
+    Records larger than a batch are refused before anything is written; many small ones are accepted.
     """
     size = world.partition.topic.config.max_message_bytes
     before = world.partition.log_end
@@ -320,9 +313,9 @@ def test_records_are_as_large_as_the_topic_takes(world: World) -> None:
     assert world.partition.log_end == before + 2
 
 
-def test_loss_is_told_once(world: World) -> None:
+def test_loss_is_reported_once(world: World) -> None:
     """
-    A listener hears of the loss once, also if it comes too late or the partition is woken again.
+    A listener is called once, even if added after the loss or if the partition is woken again.
     """
     heard: list[str] = []
     world.log.on_lost(lambda: heard.append("early"))
@@ -338,7 +331,7 @@ def test_loss_is_told_once(world: World) -> None:
 
 class Transacting:
     """
-    The state log of a partition in memory, with producers.
+    A state log of an in-memory partition, and its producers.
     """
 
     def __init__(self) -> None:
@@ -358,9 +351,9 @@ class Transacting:
         return dict(pair for piece in replay for pair in piece), list(replay.undecided)
 
 
-def test_transactions_count_when_they_are_committed() -> None:
+def test_transactional_records_count_once_committed() -> None:
     """
-    Until then what they have written is told apart; what was aborted is not told.
+    Open ones are replayed separately, aborted ones not at all.
     """
     here = Transacting()
     here.put(b"a", b"1")
@@ -376,9 +369,9 @@ def test_transactions_count_when_they_are_committed() -> None:
     assert here.replayed() == ({b"a": b"2"}, [])
 
 
-def test_deletions_take_along_what_is_undecided() -> None:
+def test_deletions_drop_open_transactions() -> None:
     """
-    It does not come back with the marker, and nothing waits for that.
+    A later marker does not bring their records back, and nothing waits for it.
     """
     here = Transacting()
     here.put(b"a", b"1", 7)
@@ -388,9 +381,9 @@ def test_deletions_take_along_what_is_undecided() -> None:
     assert here.replayed() == ({b"a": None}, [])
 
 
-def test_snapshots_begin_with_what_is_open() -> None:
+def test_snapshots_exclude_open_transactions() -> None:
     """
-    A snapshot knows nothing of transactions that have not ended; a replay behind it still does.
+    The replay behind a snapshot still has their records.
     """
     here = Transacting()
     here.put(b"a", b"1")

@@ -1,5 +1,5 @@
 """
-Transactions in a partition, whatever keeps its records.
+Transactions in a partition, on every storage.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from kgateway.interfaces import IPartition
 from kgateway.wire.errors import ErrorCode
 from tests.broker.behaviour import EXPIRY_MS, START_MS, World, batch, fetched, refusal, result, sequenced
 from tests.broker.log.log_world import LogWorld
-from tests.broker.transacting import PRODUCERS, Ledger, committed, in_transaction, marked, transact
+from tests.broker.transaction_model import PRODUCERS, Ledger, committed, in_transaction, marked, transact
 
 ONE, TWO, *_ = PRODUCERS
 
@@ -37,9 +37,9 @@ def partition(request: pytest.FixtureRequest, tmp_path: Path) -> IPartition:
     return make(tmp_path)
 
 
-def test_last_stable_offset(partition: IPartition) -> None:
+def test_last_stable_offset_is_the_first_open_transaction(partition: IPartition) -> None:
     """
-    It is where the first open transaction begins, however many follow and end, and else the high watermark.
+    Without open transactions it is the high watermark.
     """
     seen = list[int]()
     for sent in (
@@ -57,9 +57,9 @@ def test_last_stable_offset(partition: IPartition) -> None:
     assert seen == [2, 2, 2, 2, 3, 3, 8, 9]
 
 
-def test_nobody_reads_committed_records_behind_it(partition: IPartition) -> None:
+def test_read_committed_ends_at_the_last_stable_offset(partition: IPartition) -> None:
     """
-    Others read all.
+    Other reads do not.
     """
     transact(partition, batch(), in_transaction(ONE, b"a"), batch())
     read = fetched(partition, 0, isolation=Isolation.READ_COMMITTED)
@@ -71,9 +71,9 @@ def test_nobody_reads_committed_records_behind_it(partition: IPartition) -> None
     assert [record.offset for record in committed(partition, 0)] == [0, 1, 2]
 
 
-def test_aborted_transactions_are_told_where_they_matter(partition: IPartition) -> None:
+def test_aborted_transactions_are_reported_to_readers(partition: IPartition) -> None:
     """
-    To who reads offsets that they reach over.
+    A read reports those that overlap its range.
     """
     transact(partition, in_transaction(ONE, b"a"), batch(), marked(ONE, commits=False), batch())
     transact(partition, in_transaction(TWO, b"a"), marked(TWO, commits=False))
@@ -85,9 +85,9 @@ def test_aborted_transactions_are_told_where_they_matter(partition: IPartition) 
     assert [record.offset for record in committed(partition, 0)] == [1, 3]
 
 
-def test_markers_of_no_transaction(partition: IPartition) -> None:
+def test_markers_without_a_transaction_change_nothing(partition: IPartition) -> None:
     """
-    They change nothing: a coordinator writes one again where it does not know whether the last one came through.
+    A coordinator repeats a marker when it does not know whether the last one was written.
     """
     transact(partition, marked(ONE, commits=False), in_transaction(TWO, b"a"), marked(ONE, commits=False))
     assert partition.last_stable == 1
@@ -95,9 +95,9 @@ def test_markers_of_no_transaction(partition: IPartition) -> None:
     assert (partition.last_stable, [record.offset for record in committed(partition, 0)]) == (6, [1])
 
 
-def test_markers_of_old_coordinators(partition: IPartition) -> None:
+def test_markers_of_old_coordinators_are_fenced(partition: IPartition) -> None:
     """
-    One that was written by the word of a later coordinator fences those of earlier ones.
+    A marker of a later coordinator fences earlier ones.
     """
     transact(partition, in_transaction(ONE, b"a"), marked(ONE, commits=True, coordinator_epoch=5))
     old = marked(ONE, commits=False, coordinator_epoch=4)
@@ -108,8 +108,7 @@ def test_markers_of_old_coordinators(partition: IPartition) -> None:
 
 def test_markers_fence_producers(partition: IPartition) -> None:
     """
-    A marker of a later epoch ends the transaction, and whoever writes with the earlier one is told so; sequence numbers
-    begin anew.
+    A marker with a later epoch ends the transaction and fences the earlier epoch; sequence numbers restart.
     """
     transact(partition, in_transaction(ONE, b"a"), marked(ONE, commits=False, epoch=1))
     assert partition.last_stable == 2
@@ -121,9 +120,9 @@ def test_markers_fence_producers(partition: IPartition) -> None:
     assert partition.last_stable == 2
 
 
-def test_a_transaction_is_open_in_its_epoch(partition: IPartition) -> None:
+def test_a_transaction_belongs_to_one_epoch(partition: IPartition) -> None:
     """
-    And in no other: who has the next one begins there.
+    The next epoch begins its own.
     """
     transact(partition, in_transaction(ONE, b"a", epoch=1))
     assert [epoch for epoch in range(3) if partition.producers().has_open(ONE, epoch)] == [1]
@@ -131,9 +130,9 @@ def test_a_transaction_is_open_in_its_epoch(partition: IPartition) -> None:
     assert not partition.producers().has_open(ONE, 1)
 
 
-def test_batches_of_no_transaction_in_one(partition: IPartition) -> None:
+def test_open_transactions_refuse_other_batches(partition: IPartition) -> None:
     """
-    A producer with an open transaction writes nothing beside it.
+    A producer with an open transaction writes nothing outside it.
     """
     transact(partition, in_transaction(ONE, b"a"))
     beside = sequenced(1, producer_id=ONE)
@@ -142,7 +141,7 @@ def test_batches_of_no_transaction_in_one(partition: IPartition) -> None:
 
 def test_log_start_within_a_transaction(partition: IPartition) -> None:
     """
-    What is deleted of an open one is before the last stable offset; the rest of it counts still.
+    Deleted records are below the last stable offset; the rest of the transaction stays open.
     """
     transact(partition, in_transaction(ONE, b"a"), batch(), in_transaction(ONE, b"b", sequence=1), batch())
     assert result(partition.delete_before(2)) == 2
@@ -154,9 +153,9 @@ def test_log_start_within_a_transaction(partition: IPartition) -> None:
     assert fetched(partition, 5, isolation=Isolation.READ_COMMITTED).aborted == []
 
 
-def test_open_transactions_keep_their_producers() -> None:
+def test_producers_in_transactions_do_not_expire() -> None:
     """
-    However long they are silent; others are forgotten.
+    Other silent ones do.
     """
     world = World(lambda now_ms, expiry_ms: MemoryBroker(now_ms=now_ms, producer_expiry_ms=expiry_ms))
     partition = world.partition()
@@ -169,9 +168,9 @@ def test_open_transactions_keep_their_producers() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_histories(partition: IPartition, seed: int) -> None:
+def test_consumers_get_committed_records(partition: IPartition, seed: int) -> None:
     """
-    Whatever is written, in whatever order, consumers of committed records get these and no others.
+    After any history a consumer of committed records gets exactly those.
     """
     ledger = Ledger(Random(seed))
     for _ in range(ledger.chance.choice((10, 60))):

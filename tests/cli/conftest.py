@@ -14,7 +14,7 @@ from tests.cli.log_folder import Ended, Run, make
 @pytest.fixture(scope="session")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
-    Made once.
+    A folder made once for all tests.
     """
     data = tmp_path_factory.mktemp("original") / "data"
     make(data)
@@ -24,7 +24,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def data(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
-    A copy of it, in the folder one is in.
+    A copy of the folder in the current folder.
     """
     shutil.copytree(original, tmp_path / "data")
     monkeypatch.chdir(tmp_path)
@@ -33,10 +33,6 @@ def data(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """
-    The command.
-    """
-
     def called(*arguments: object) -> Ended:
         code: object = 0
         try:

@@ -1,5 +1,5 @@
 """
-A data folder that an embedded log has written, and how `kgateway log` ends.
+A data folder written by an embedded log, and the end of a `kgateway log` command.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from kgateway.cluster.partition import Origin
 from kgateway.cluster.view import NewTopic
 from kgateway.records.batch import read_batch
 from kgateway.records.builder import BatchBuilder
-from tests.broker.log.making import START_MS, log_broker
+from tests.broker.log.log_brokers import START_MS, log_broker
 
-SIZE = 60_000  # of a value; 17 batches of it fill a segment
-BATCH = 60_078  # and of its batch
+SIZE = 60_000  # size of a value; 17 batches of it fill a segment
+BATCH = 60_078  # size of its batch
 COUNT = 40
 FIRST, SECOND, LAST = (f"orders-0/{base:020d}" for base in (0, 17, 34))
 
 
 def make(data: Path, *, last_producer: int = 0) -> None:
     """
-    A folder with a topic of two records a batch in its first partition, and nothing in its second; closed.
+    Write a closed folder whose topic has batches in its first partition only.
     """
     broker = log_broker(data)
     done(broker.start())
@@ -40,7 +40,7 @@ def make(data: Path, *, last_producer: int = 0) -> None:
 
 def done(work: "Deferred[Any]") -> Any:
     """
-    What it gives, by now.
+    The result of a Deferred that has fired.
     """
     results: list[Any] = []
     work.addCallback(results.append)
@@ -49,7 +49,7 @@ def done(work: "Deferred[Any]") -> Any:
 
 class Ended(NamedTuple):
     """
-    What the command did.
+    The exit code and output of a command.
     """
 
     code: object
@@ -62,7 +62,7 @@ Run = Callable[..., Ended]
 
 def change(path: Path, position: int, data: bytes) -> None:
     """
-    Write over what is there.
+    Overwrite bytes of a file.
     """
     with path.open("r+b") as file:
         file.seek(position)

@@ -1,5 +1,5 @@
 """
-A shell with `kgateway` in it, as people have it.
+A shell with `kgateway` on its PATH.
 """
 
 import os
@@ -14,7 +14,7 @@ from tests.cli.tools import PATIENCE_S, ROOT
 
 class Shell:
     """
-    Runs command lines in a folder of their own.
+    Runs command lines in a folder.
     """
 
     def __init__(self, kafka: Kafka, folder: Path) -> None:
@@ -35,7 +35,7 @@ class Shell:
 
     def run(self, line: str) -> tuple[int, str]:
         """
-        The exit code, and what a terminal shows.
+        The exit code, and the combined output and messages.
         """
         done = subprocess.run(
             ["sh", "-c", line],

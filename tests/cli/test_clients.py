@@ -17,7 +17,7 @@ from tests.cli.tools import Tool, new_topic
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Kafka]:
     """
-    Without a wait before groups.
+    A gateway whose groups do not wait for members.
     """
     with Kafka("--broker", "memory:", "--group-initial-rebalance-delay-ms", "0") as kafka:
         yield kafka
@@ -25,24 +25,18 @@ def kafka() -> Iterator[Kafka]:
 
 @pytest.fixture(scope="module")
 def tool(kafka: Kafka) -> Tool:
-    """
-    Which asks it.
-    """
     return Tool(kafka.bootstrap, kafka.control_socket)
 
 
 @pytest.fixture(scope="module")
 def topic(tool: Tool) -> str:
-    """
-    A topic.
-    """
     return new_topic(tool)
 
 
 @pytest.fixture(scope="module")
 def producer(tool: Tool, topic: str) -> Producer:
     """
-    It has sent a record of a hundred thousand bytes.
+    A producer that has sent a record of a hundred thousand bytes.
     """
     producer = Producer(
         {"bootstrap.servers": tool.bootstrap, "client.id": "billing-1", "topic.metadata.refresh.interval.ms": -1}
@@ -55,7 +49,7 @@ def producer(tool: Tool, topic: str) -> Producer:
 @pytest.fixture(scope="module")
 def consumer(tool: Tool, topic: str, producer: Producer) -> Iterator[Consumer]:
     """
-    It has read it, and waits for more.
+    A consumer that has read the record and waits for more.
     """
     consumer = Consumer(
         {
@@ -73,9 +67,9 @@ def consumer(tool: Tool, topic: str, producer: Producer) -> Iterator[Consumer]:
     consumer.close()
 
 
-def test_who_is_connected(tool: Tool, kafka: Kafka, producer: Producer, consumer: Consumer) -> None:
+def test_connections_are_a_table(tool: Tool, kafka: Kafka, producer: Producer, consumer: Consumer) -> None:
     """
-    A line for each connection.
+    Each connection is a line.
     """
     heading, *lines = tool("clients", "--sort", "in").lines
     assert heading.split() == [
@@ -99,7 +93,7 @@ def test_who_is_connected(tool: Tool, kafka: Kafka, producer: Producer, consumer
 
 def test_for_programs(tool: Tool, producer: Producer, consumer: Consumer) -> None:
     """
-    With all that is known.
+    JSON has all details.
     """
     told = tool("clients", "--client", "billing-*", "--sort", "in", "--json").json
     assert (told["connected"], told["fitting"]) >= (told["fitting"], len(told["clients"]))
@@ -115,9 +109,9 @@ def test_for_programs(tool: Tool, producer: Producer, consumer: Consumer) -> Non
     assert {client["client_id"] for client in told["clients"]} == {"billing-1"}
 
 
-def test_what_is_not_known(tool: Tool, kafka: Kafka) -> None:
+def test_unknown_software(tool: Tool, kafka: Kafka) -> None:
     """
-    Of a client that tells nothing of itself is null for programs, and a dash for people.
+    Missing details are null in JSON, and a dash in the table.
     """
     with socket.create_connection(("127.0.0.1", kafka.port)) as silent:
         address = "{}:{}".format(*silent.getsockname())
@@ -130,7 +124,7 @@ def test_what_is_not_known(tool: Tool, kafka: Kafka) -> None:
 
 def test_the_example_of_software_fits_real_clients(tool: Tool, producer: Producer) -> None:
     """
-    As they call themselves: the first that the help names is that of this client in Python.
+    The help's first example matches that client in Python.
     """
     told = " ".join(tool("clients", "--help").lines)
     pattern, _, name = told.partition("with this software, such as '")[2].split("'")[:3]
@@ -139,12 +133,12 @@ def test_the_example_of_software_fits_real_clients(tool: Tool, producer: Produce
     assert {client["software"] for client in found} == {"confluent-kafka-python"}
 
 
-def test_what_they_wait_for(tool: Tool, producer: Producer, consumer: Consumer) -> None:
+def test_a_waiting_fetch(tool: Tool, producer: Producer, consumer: Consumer) -> None:
     """
-    A long poll is one for Fetch.
+    A long poll is shown as waiting for Fetch.
     """
     waiting: set[str] = set()
-    while "the answer to Fetch" not in waiting:  # it asks again as soon as it has what it asked for
+    while "the answer to Fetch" not in waiting:  # the consumer sends the next Fetch at once
         told = tool("clients", "--client", "report-*", "--json").json
         waiting = {client["waits_for"] for client in told["clients"]}
     assert waiting <= {"the answer to Fetch", "a request", "the answer to Heartbeat"}
@@ -159,24 +153,21 @@ def test_what_they_wait_for(tool: Tool, producer: Producer, consumer: Consumer) 
         (["--listener", "plain*", "--client", "b*"], {"billing-1"}),
     ],
 )
-def test_some_of_them(tool: Tool, producer: Producer, consumer: Consumer, options: list[str], fits: set[str]) -> None:
+def test_patterns(tool: Tool, producer: Producer, consumer: Consumer, options: list[str], fits: set[str]) -> None:
     """
-    By patterns, all of which must fit.
+    A client must match all patterns.
     """
     told = tool("clients", *options, "--json").json["clients"]
     assert {client["client_id"] for client in told} - {"rdkafka"} == fits
 
 
-def test_none_of_them(tool: Tool, producer: Producer) -> None:
-    """
-    Which is told.
-    """
+def test_no_match(tool: Tool, producer: Producer) -> None:
     assert tool("clients", "--listener", "other").lines[0].startswith("none of the ")
 
 
-def test_no_more_than_so_many(tool: Tool, producer: Producer, consumer: Consumer) -> None:
+def test_limit(tool: Tool, producer: Producer, consumer: Consumer) -> None:
     """
-    How many are left is told.
+    The command says how many connections were left out.
     """
     heading, line, left = tool("clients", "--client", "*-1", "--limit", 1).lines
     assert heading.startswith("CLIENT")
@@ -187,7 +178,7 @@ def test_no_more_than_so_many(tool: Tool, producer: Producer, consumer: Consumer
 
 def test_sorted(tool: Tool, producer: Producer, consumer: Consumer) -> None:
     """
-    The largest first.
+    The largest numbers are first.
     """
     for sort, field in (("requests", "requests"), ("in", "bytes_in"), ("out", "bytes_out"), ("idle", "idle_s")):
         told = [client[field] for client in tool("clients", "--sort", sort, "--json").json["clients"]]
@@ -197,9 +188,6 @@ def test_sorted(tool: Tool, producer: Producer, consumer: Consumer) -> None:
 
 
 def test_nobody_is_connected() -> None:
-    """
-    Which is told.
-    """
     with Kafka("--broker", "memory:") as kafka:
         assert Tool(kafka.bootstrap, kafka.control_socket)("clients").lines == ["nobody is connected"]
 
@@ -216,7 +204,7 @@ def test_nobody_is_connected() -> None:
 )
 def test_mistakes_in_the_command(tool: Tool, options: list[str], code: int, says: str) -> None:
     """
-    Are told in a line.
+    Mistakes are reported in a line.
     """
     ended = tool("clients", *options)
     assert ended.code == code

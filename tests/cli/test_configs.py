@@ -13,7 +13,7 @@ from tests.cli.tools import Tool, new_topic
 @pytest.fixture(scope="module")
 def tool() -> Iterator[Tool]:
     """
-    One gateway for all tests.
+    One gateway serves all tests.
     """
     with Kafka("--broker", "memory:") as kafka:
         yield Tool(kafka.bootstrap, kafka.control_socket)
@@ -22,14 +22,14 @@ def tool() -> Iterator[Tool]:
 @pytest.fixture
 def topic(tool: Tool) -> str:
     """
-    With a config of its own.
+    A topic with a config of its own.
     """
     return new_topic(tool, retention_ms="1000")
 
 
 def is_set(tool: Tool, topic: str) -> dict[str, str]:
     """
-    What is set for it.
+    The configs that are set for the topic.
     """
     told = tool("configs", "describe", "topic", topic, "--json").json
     return {config["config"]: config["value"] for config in told["configs"]}
@@ -37,7 +37,7 @@ def is_set(tool: Tool, topic: str) -> dict[str, str]:
 
 def test_describe(tool: Tool, topic: str) -> None:
     """
-    What was set, with its source and its default.
+    Configs that are set are shown with source and default.
     """
     heading, line = tool("configs", "describe", "topic", topic).lines
     assert heading.split() == ["CONFIG", "VALUE", "SOURCE", "DEFAULT"]
@@ -46,7 +46,7 @@ def test_describe(tool: Tool, topic: str) -> None:
 
 def test_describe_all(tool: Tool, topic: str) -> None:
     """
-    Also what nobody has set.
+    Default configs are shown too.
     """
     rows = {line.split()[0]: line.split()[1:] for line in tool("configs", "describe", "topic", topic, "--all").lines}
     assert rows["cleanup.policy"] == ["delete", "default", "delete"]
@@ -55,7 +55,7 @@ def test_describe_all(tool: Tool, topic: str) -> None:
 
 def test_describe_nothing(tool: Tool) -> None:
     """
-    How to see more is told.
+    The command says how to see more.
     """
     topic = new_topic(tool)
     [line] = tool("configs", "describe", "topic", topic).lines
@@ -64,7 +64,7 @@ def test_describe_nothing(tool: Tool) -> None:
 
 def test_describe_for_programs(tool: Tool, topic: str) -> None:
     """
-    With all that is known.
+    JSON has all details.
     """
     told = tool("configs", "describe", "topic", topic, "--json").json
     assert (told["kind"], told["name"]) == ("topic", topic)
@@ -82,7 +82,7 @@ def test_describe_for_programs(tool: Tool, topic: str) -> None:
 
 def test_describe_a_broker(tool: Tool) -> None:
     """
-    It is asked itself; one that is not there is told with those that are.
+    The broker itself is asked; for a missing one the existing brokers are named.
     """
     rows = [line.split()[0] for line in tool("configs", "describe", "broker", 1, "--all").lines]
     assert "num.partitions" in rows
@@ -91,10 +91,7 @@ def test_describe_a_broker(tool: Tool) -> None:
     )
 
 
-def test_a_group(tool: Tool) -> None:
-    """
-    Has configs before it is there.
-    """
+def test_a_group_has_configs_before_it_exists(tool: Tool) -> None:
     group, session = ("group", "billing"), "consumer.session.timeout.ms"
     assert tool("configs", "set", *group, f"{session}=60000").lines == [f"group billing: {session}=60000 set"]
     assert tool("configs", "describe", *group).lines[1].split() == [session, "60000", "group", "45000"]
@@ -104,7 +101,7 @@ def test_a_group(tool: Tool) -> None:
 
 def test_set_and_unset(tool: Tool, topic: str) -> None:
     """
-    Several at once.
+    Several configs can be changed at once.
     """
     told = tool("configs", "set", "topic", topic, "retention.ms=5", "max.message.bytes=99999").lines
     assert told == [f"topic {topic}: retention.ms=5 set", f"topic {topic}: max.message.bytes=99999 set"]
@@ -115,7 +112,7 @@ def test_set_and_unset(tool: Tool, topic: str) -> None:
 
 def test_append_and_subtract(tool: Tool, topic: str) -> None:
     """
-    Of what is a list.
+    Both change lists.
     """
     told = tool("configs", "append", "topic", topic, "cleanup.policy=compact").lines
     assert told == [f"topic {topic}: cleanup.policy=compact appended"]
@@ -133,10 +130,7 @@ def test_append_and_subtract(tool: Tool, topic: str) -> None:
         (["unset", "retention.ms"], "retention.ms would be unset"),
     ],
 )
-def test_a_dry_run(tool: Tool, topic: str, given: list[str], done: str) -> None:
-    """
-    Changes nothing.
-    """
+def test_a_dry_run_changes_nothing(tool: Tool, topic: str, given: list[str], done: str) -> None:
     how, *values = given
     assert tool("configs", how, "topic", topic, *values, "--dry-run").lines == [f"topic {topic}: {done}"]
     told = tool("configs", how, "topic", topic, *values, "--dry-run", "--json").json
@@ -154,9 +148,9 @@ def test_a_dry_run(tool: Tool, topic: str, given: list[str], done: str) -> None:
         ("segment.bytes=-7", "; nothing is changed"),
     ],
 )
-def test_what_is_refused(tool: Tool, topic: str, value: str, says: str, dry_run: list[str]) -> None:
+def test_a_refusal(tool: Tool, topic: str, value: str, says: str, dry_run: list[str]) -> None:
     """
-    With all that was to be changed with it, and the near name is told.
+    The command changes nothing, and suggests the nearest name.
     """
     ended = tool("configs", "set", "topic", topic, "max.message.bytes=99999", value, *dry_run)
     assert (ended.code, ended.out) == (1, b"")
@@ -166,9 +160,9 @@ def test_what_is_refused(tool: Tool, topic: str, value: str, says: str, dry_run:
     assert is_set(tool, topic) == {"retention.ms": "1000"}
 
 
-def test_unset_of_what_there_is_not(tool: Tool, topic: str) -> None:
+def test_unset_of_an_unknown_config(tool: Tool, topic: str) -> None:
     """
-    Changes nothing of what is named with it, and the near name is told.
+    The command changes nothing, and suggests the nearest name.
     """
     for name, says in (("retenton.ms", "; did you mean retention.ms?"), ("x", "")):
         ended = tool("configs", "unset", "topic", topic, "retention.ms", name)
@@ -179,7 +173,7 @@ def test_unset_of_what_there_is_not(tool: Tool, topic: str) -> None:
 
 def test_diff(tool: Tool, topic: str) -> None:
     """
-    What differs, by name.
+    Differing configs are listed by name.
     """
     other = new_topic(tool, cleanup_policy="compact")
     heading, *rows = [line.split() for line in tool("configs", "diff", topic, other).lines]
@@ -191,9 +185,9 @@ def test_diff(tool: Tool, topic: str) -> None:
     assert tool("configs", "diff", topic, topic).lines == [f"{topic} and {topic} have the same configs"]
 
 
-def test_a_topic_that_is_not_there(tool: Tool, topic: str) -> None:
+def test_a_missing_topic(tool: Tool, topic: str) -> None:
     """
-    Is told with near ones, whatever is to be done to it.
+    Each subcommand suggests the nearest names.
     """
     for given in (["describe", "topic"], ["set", "topic"], ["unset", "topic"], ["diff", topic]):
         values = {"set": ["retention.ms=1"], "unset": ["retention.ms"]}.get(given[0], [])
@@ -215,7 +209,7 @@ def test_a_topic_that_is_not_there(tool: Tool, topic: str) -> None:
 )
 def test_mistakes_in_the_command(tool: Tool, given: list[str], says: str) -> None:
     """
-    Are told before anybody is asked.
+    Mistakes are reported before a server is asked.
     """
     ended = tool("configs", *given)
     assert ended.code == 2

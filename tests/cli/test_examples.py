@@ -1,5 +1,5 @@
 """
-The examples at the ends of helps.
+The examples at the end of each help text.
 """
 
 from argparse import ArgumentParser, _SubParsersAction
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from kgateway.cli.main import _parser
+from kgateway.cli.main import parser as parser_of
 from kgateway.testing.kafka import Kafka
 from tests.cli.shell import Shell
 
@@ -20,7 +20,7 @@ LAST = ("kgateway transactions abort", "kgateway groups delete", "kgateway topic
 
 def leaves(parser: ArgumentParser) -> Iterator[ArgumentParser]:
     """
-    The commands below one, or itself.
+    The parsers of all subcommands, or the parser itself.
     """
     below = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
     if not below:
@@ -30,16 +30,15 @@ def leaves(parser: ArgumentParser) -> Iterator[ArgumentParser]:
             yield from leaves(command)
 
 
-def of(command: str) -> list[ArgumentParser]:
+def parsers_of(command: str) -> list[ArgumentParser]:
     """
-    A command and its subcommands.
+    The parsers of a command and its subcommands.
     """
-    parser = _parser([command])
-    [action] = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
+    [action] = [action for action in parser_of(None)._actions if isinstance(action, _SubParsersAction)]
     return [*leaves(action.choices[command])]
 
 
-ALL = {leaf.prog: leaf for command in COMMANDS for leaf in of(command)}
+ALL = {leaf.prog: leaf for command in COMMANDS for leaf in parsers_of(command)}
 
 
 def example(parser: ArgumentParser) -> str:
@@ -54,8 +53,8 @@ def example(parser: ArgumentParser) -> str:
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     """
-    Before a gateway with what examples speak of: topics with records in all partitions, a group that has read, and a
-    transaction that is open.
+    A shell with a gateway that has what the examples name: topics with records in all partitions, a group with
+    offsets, and an open transaction.
     """
     with Kafka("--broker", "memory:", "--group-initial-rebalance-delay-ms", "0") as kafka:
         shell = Shell(kafka, tmp_path)
@@ -74,18 +73,18 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         producer.purge()
 
 
-def test_all_subcommands_have_one() -> None:
+def test_all_subcommands_have_examples() -> None:
     """
-    That begins with their name, or pipes something into them.
+    Each example begins with the name of its command, or pipes something into it.
     """
     assert len(ALL) == 1 + 7 + 6 + 1 + 1 + 4 + 3
     for name, parser in ALL.items():
         assert example(parser).rpartition("| ")[2].startswith(name), name
 
 
-def test_they_work(shell: Shell) -> None:
+def test_all_examples_succeed(shell: Shell) -> None:
     """
-    As they stand there; those that delete come last, and then what is made anew.
+    Examples that delete run last, followed by those that create again.
     """
     for name in [*(name for name in ALL if name not in LAST), *LAST]:
         code, told = shell.run(example(ALL[name]))

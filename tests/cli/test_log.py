@@ -1,5 +1,5 @@
 """
-`kgateway log check`: what is wrong with the files of a log.
+`kgateway log check` finds faults in the files of a log.
 """
 
 import json
@@ -11,24 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from kgateway.broker.log.config_file import CONFIGS, ConfigFile
-from kgateway.broker.log.folder import this_boot
-from kgateway.broker.log.local_disk import LocalDisk
-from kgateway.cluster.config_resource import ConfigKind, ConfigResource
-from tests.broker.log.making import START_MS, log_broker
+from kgateway.broker.log.data_folder.config_file import CONFIGS, ConfigFile
+from kgateway.broker.log.data_folder.session import this_boot
+from kgateway.broker.log.files.local_disk import LocalDisk
+from kgateway.cluster.config_resource import ConfigResource, ResourceType
+from tests.broker.log.log_brokers import START_MS, log_broker
 from tests.cli.log_folder import BATCH, COUNT, FIRST, LAST, SECOND, Run, change, done
 
 
 def crash(data: Path) -> None:
     """
-    The folder as a process leaves it that is killed.
+    Leave the folder as a killed process does.
     """
     (data / ".kafka_cleanshutdown").unlink()
 
 
 def test_a_good_folder(data: Path, run: Run) -> None:
     """
-    One line that sums up, exit code 0, and nothing is changed.
+    One line sums up, the exit code is 0, and nothing is changed.
     """
     before = seen(data)
     ended = run("check", data)
@@ -44,7 +44,7 @@ def test_a_good_folder(data: Path, run: Run) -> None:
 
 def seen(data: Path) -> dict[Path, tuple[int, int, bytes]]:
     """
-    Every file, by what would change if it were written.
+    The inode, modification time and content of each file, which any write would change.
     """
     found = {path: path.stat() for path in data.rglob("*") if path.is_file()}
     return {path: (status.st_ino, status.st_mtime_ns, path.read_bytes()) for path, status in found.items()}
@@ -52,7 +52,8 @@ def seen(data: Path) -> dict[Path, tuple[int, int, bytes]]:
 
 def test_a_damaged_batch(data: Path, run: Run) -> None:
     """
-    File, byte and offset, what is wrong, what consumers are told, and what to do; the batches behind it are checked.
+    The line has file, byte and offset, the fault, what consumers are answered, and what to do; later batches are
+    checked too.
     """
     change(data / f"{FIRST}.log", 5 * BATCH + 100, b"x")
     ended = run("check", data)
@@ -69,7 +70,7 @@ def test_a_damaged_batch(data: Path, run: Run) -> None:
 @pytest.mark.parametrize("length", [7, BATCH * 2, 1 << 30])
 def test_a_batch_whose_length_is_damaged(data: Path, run: Run, length: int) -> None:
     """
-    The index tells where the next batch is.
+    The index shows where the next batch begins.
     """
     change(data / f"{FIRST}.log", 5 * BATCH + 8, length.to_bytes(4, "big"))
     ended = run("check", data)
@@ -81,7 +82,7 @@ def test_a_batch_whose_length_is_damaged(data: Path, run: Run, length: int) -> N
 
 def test_a_batch_whose_offset_is_damaged(data: Path, run: Run) -> None:
     """
-    The CRC does not cover it, but it has to follow the one before.
+    The CRC does not cover the offset, which has to follow the previous batch.
     """
     change(data / f"{FIRST}.log", 5 * BATCH + 6, b"\1")
     ended = run("check", data)
@@ -89,12 +90,12 @@ def test_a_batch_whose_offset_is_damaged(data: Path, run: Run) -> None:
     assert ended.lines[0].startswith(
         f"{place}a batch with the offsets 261 to 261, where 5 is next, though its bytes are good; consumers are told"
     )
-    assert run("check", data / "orders-0").code == 1  # the next is out of order
+    assert run("check", data / "orders-0").code == 1  # the next offset is out of order
 
 
 def test_damage_at_the_end_of_a_segment(data: Path, run: Run) -> None:
     """
-    Nothing behind it is known, and the next segment is not where this one ends.
+    Nothing is known beyond it, and the next segment does not begin where this one ends.
     """
     path = data / f"{FIRST}.log"
     change(path, 16 * BATCH + 16, b"\7")
@@ -107,7 +108,7 @@ def test_damage_at_the_end_of_a_segment(data: Path, run: Run) -> None:
 
 def test_half_a_batch_after_a_crash(data: Path, run: Run) -> None:
     """
-    The end of the last segment is no fault after a crash, and one in a folder that was closed.
+    A torn end of the last segment is no fault after a crash, but one in a closed folder.
     """
     path = data / f"{LAST}.log"
     path.write_bytes(
@@ -136,7 +137,7 @@ INDEXES = [
 @pytest.mark.parametrize(("suffix", "position", "bytes_", "told"), INDEXES)
 def test_a_wrong_entry_of_an_index(data: Path, run: Run, suffix: str, position: int, bytes_: bytes, told: str) -> None:
     """
-    Its number and byte, what it says, and what is there.
+    The line has the entry's number and byte, its value, and the right one.
     """
     change((data / FIRST).with_suffix(suffix), position, bytes_)
     ended = run("check", data)
@@ -146,9 +147,9 @@ def test_a_wrong_entry_of_an_index(data: Path, run: Run, suffix: str, position: 
     assert len(ended.lines) == 2
 
 
-def test_a_time_index_that_knows_too_little(data: Path, run: Run) -> None:
+def test_an_incomplete_time_index(data: Path, run: Run) -> None:
     """
-    A search by time would miss the records it does not know of.
+    A search by time would miss records.
     """
     path = (data / FIRST).with_suffix(".timeindex")
     path.write_bytes(path.read_bytes()[:-12])
@@ -158,15 +159,12 @@ def test_a_time_index_that_knows_too_little(data: Path, run: Run) -> None:
 
 
 def remove(path: Path) -> None:
-    """
-    It is gone.
-    """
     path.unlink()
 
 
 def rewrite(text: str) -> Callable[[Path], None]:
     """
-    It has another text.
+    Replaces the text of a file.
     """
 
     def written(path: Path) -> None:
@@ -177,7 +175,7 @@ def rewrite(text: str) -> Callable[[Path], None]:
 
 def harmed(position: int) -> Callable[[Path], None]:
     """
-    A byte of it is another.
+    Change a byte of a file.
     """
 
     def changed(path: Path) -> None:
@@ -198,12 +196,12 @@ FILES = [
     (
         "kgateway.topics",
         harmed(-1),
-        "line 1 is damaged, and it was whole once, for the gateway was stopped in good order",
+        "line 1 is damaged, and it was intact once: the gateway was stopped in good order",
     ),
     (
         "kgateway.topics",
         harmed(-2),
-        "line 1 is damaged, and it was whole once, for the gateway was stopped in good order",
+        "line 1 is damaged, and it was intact once: the gateway was stopped in good order",
     ),
     ("kgateway.settled", rewrite(f"0\n1\norders 0 {'9' * 5000}\n"), "it is damaged; nothing has to be done"),
     ("kgateway.start", rewrite(f'{{"start_number": {"9" * 5000}}}'), "cannot be read; bring it back from a copy"),
@@ -248,11 +246,11 @@ FILES = [
 ]
 
 
-def test_what_is_set_for_groups_is_known(data: Path, run: Run) -> None:
+def test_group_configs_are_known(data: Path, run: Run) -> None:
     """
-    Its file is no stranger, and shown as it is.
+    Their file is checked, and dumped.
     """
-    resource = ConfigResource(ConfigKind.GROUP, "billing")
+    resource = ConfigResource(ResourceType.GROUP, "billing")
     ConfigFile.open(data / CONFIGS, LocalDisk()).write({resource: {"consumer.session.timeout.ms": "60000"}})
     ended = run("check", data)
     assert (ended.code, [line for line in ended.lines if CONFIGS in line]) == (0, [])
@@ -260,11 +258,9 @@ def test_what_is_set_for_groups_is_known(data: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize(("name", "harm", "told"), FILES, ids=[told for _, _, told in FILES])
-def test_what_is_wrong_with_other_files(
-    data: Path, run: Run, name: str, harm: Callable[[Path], None], told: str
-) -> None:
+def test_faults_of_other_files(data: Path, run: Run, name: str, harm: Callable[[Path], None], told: str) -> None:
     """
-    Each is a finding.
+    Each fault is a finding.
     """
     harm(data / name)
     ended = run("check", data)
@@ -275,7 +271,7 @@ def test_what_is_wrong_with_other_files(
 @pytest.mark.parametrize("boot_id", [this_boot(), "another"])
 def test_a_topic_journal_after_a_crash(data: Path, run: Run, boot_id: str | None) -> None:
     """
-    The beginning of a line is no fault, one that is whole and wrong is, and zeroes where only the process has died.
+    A partial line is no fault; a complete but wrong line is one, and so are zeroes if only the process has died.
     """
     crash(data)
     (data / "kgateway.start").write_text(json.dumps({"start_number": 1, "boot_id": boot_id}))
@@ -296,9 +292,9 @@ def test_a_topic_journal_after_a_crash(data: Path, run: Run, boot_id: str | None
     assert ended.lines[0].startswith("data/kgateway.topics: line 1 is damaged, and no crash leaves it like this; bring")
 
 
-def test_a_folder_that_no_topic_has(data: Path, run: Run) -> None:
+def test_a_folder_without_a_topic(data: Path, run: Run) -> None:
     """
-    What was a partition once, or is of a topic that was lost.
+    It may be an old partition, or belong to a lost topic.
     """
     shutil.copytree(data / "orders-0", data / "orders-2")
     shutil.copytree(data / "orders-0", data / "unknown-0")
@@ -310,9 +306,9 @@ def test_a_folder_that_no_topic_has(data: Path, run: Run) -> None:
     ]
 
 
-def test_a_folder_whose_topic_was_deleted(data: Path, run: Run) -> None:
+def test_a_folder_of_a_deleted_topic(data: Path, run: Run) -> None:
     """
-    A crash may have come before its files were removed; that is no fault.
+    A crash may precede the removal of its files, which is no fault.
     """
     broker = log_broker(data)
     done(broker.start())
@@ -329,9 +325,9 @@ def test_a_folder_whose_topic_was_deleted(data: Path, run: Run) -> None:
     )
 
 
-def test_a_partition_whose_folder_is_gone(data: Path, run: Run) -> None:
+def test_a_missing_partition_folder(data: Path, run: Run) -> None:
     """
-    A checkpoint knows of it; one that was never used has none.
+    A checkpoint names it; an unused partition is in no checkpoint.
     """
     shutil.rmtree(data / "orders-0")
     assert "it knows partition orders-0 up to offset 40, and that has no folder" in run("check", data).lines[0]
@@ -339,9 +335,9 @@ def test_a_partition_whose_folder_is_gone(data: Path, run: Run) -> None:
     assert not any("orders-1" in line for line in run("check", data).lines)
 
 
-def test_what_is_left_over_is_no_fault(data: Path, run: Run) -> None:
+def test_leftover_files_are_no_fault(data: Path, run: Run) -> None:
     """
-    Files that were kept aside or that a crash has left, and files of others, are named, with exit code 0.
+    Files that were set aside, left by a crash or made by others are named, with exit code 0.
     """
     (data / "orders-7.0-stray").mkdir()
     for name in ("orders-0/00000000000000000000.log.cut-7", "kgateway.topics.1-2-3.tmp", "orders-0/x.tmp", "notes.txt"):
@@ -354,7 +350,7 @@ def test_what_is_left_over_is_no_fault(data: Path, run: Run) -> None:
 
 def test_a_part_of_a_folder(data: Path, run: Run) -> None:
     """
-    Only what is asked for is looked through.
+    Only the named partitions are checked.
     """
     change(data / f"{FIRST}.log", 100, b"x")
     assert run("check", data, "--partition", "orders-1").code == 0
@@ -383,9 +379,9 @@ def test_a_part_of_a_folder(data: Path, run: Run) -> None:
         ),
     ],
 )
-def test_what_cannot_be_checked(data: Path, run: Run, arguments: list[str], told: str) -> None:
+def test_paths_that_cannot_be_checked(data: Path, run: Run, arguments: list[str], told: str) -> None:
     """
-    One line on stderr, and exit code 2.
+    The reason is one line on stderr, with exit code 2.
     """
     Path("kafka").mkdir()
     Path("kafka/meta.properties").write_text("version=1\nnode.id=1\n")
@@ -397,13 +393,15 @@ def test_what_cannot_be_checked(data: Path, run: Run, arguments: list[str], told
 
 def test_a_folder_in_use(data: Path, run: Run) -> None:
     """
-    It is said whose it is, and half a batch at the end is no fault.
+    The line names the process, and a torn end is no fault.
     """
     crash(data)
     path = data / f"{LAST}.log"
     path.write_bytes(path.read_bytes() + bytes(7) + b"\x28")
-    script = "import sys; from pathlib import Path; from kgateway.broker.log.folder_lock import FolderLock as L; "
-    command = [sys.executable, "-c", f"{script}lock = L(Path('data')); print('held', flush=True); sys.stdin.read()"]
+    script = (
+        "import sys; from pathlib import Path; from kgateway.broker.log.data_folder.folder_lock import FolderLock as L"
+    )
+    command = [sys.executable, "-c", f"{script}; lock = L(Path('data')); print('held', flush=True); sys.stdin.read()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == b"held\n"
@@ -414,9 +412,9 @@ def test_a_folder_in_use(data: Path, run: Run) -> None:
         holder.communicate()
 
 
-def test_what_kafka_wrote(data: Path, run: Run) -> None:
+def test_folders_of_kafka(data: Path, run: Run) -> None:
     """
-    Kafka gives the indexes of a segment that is written to their full size at once, and leaves gaps where it compacts.
+    Kafka preallocates the indexes of an active segment, and leaves gaps where it compacts.
     """
     for suffix in (".index", ".timeindex"):
         with (data / LAST).with_suffix(suffix).open("ab") as file:
@@ -430,7 +428,7 @@ def test_what_kafka_wrote(data: Path, run: Run) -> None:
 
 def delete(data: Path, offset: int) -> None:
     """
-    Let the records of orders-0 before this offset go.
+    Delete the records of orders-0 before this offset.
     """
     broker = log_broker(data)
     done(broker.start())
@@ -438,10 +436,10 @@ def delete(data: Path, offset: int) -> None:
     done(broker.stop())
 
 
-def test_a_log_that_begins_later(data: Path, run: Run) -> None:
+def test_deleted_records(data: Path, run: Run) -> None:
     """
-    It is no fault that records were deleted, and the files they have left are told of; whoever looks at the partition
-    alone sees none either.
+    Deleted records are no fault, and the files left of them are named; a check of the partition alone finds none
+    either.
     """
     delete(data, 20)
     before = seen(data)
@@ -454,9 +452,9 @@ def test_a_log_that_begins_later(data: Path, run: Run) -> None:
     assert seen(data) == before
 
 
-def test_segments_that_are_nobodys(data: Path, run: Run) -> None:
+def test_orphaned_segments(data: Path, run: Run) -> None:
     """
-    A crash may keep files of deleted segments, and not all of them; nor what tells of epochs.
+    A crash may leave some files of deleted segments, which are no fault, nor are their epochs.
     """
     path = data / "orders-0"
     delete(data, 36)
@@ -470,9 +468,9 @@ def test_segments_that_are_nobodys(data: Path, run: Run) -> None:
     assert (path / "leader-epoch-checkpoint").read_bytes() == b"0\n2\n0 36\n1 40\n"
 
 
-def test_log_starts_that_cannot_be(data: Path, run: Run) -> None:
+def test_wrong_log_starts(data: Path, run: Run) -> None:
     """
-    A start behind the end of its log, and a file that is none, are told.
+    A start beyond the end of its log and an unreadable file are findings.
     """
     path = data / "log-start-offset-checkpoint"
     path.write_bytes(f"0\n1\norders 0 {COUNT + 1}\n".encode())

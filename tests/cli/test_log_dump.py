@@ -1,17 +1,17 @@
 """
-`kgateway log dump`: what is in the files of a log.
+`kgateway log dump` shows the files of a log.
 """
 
 from pathlib import Path
 
 from kgateway.records.builder import BatchBuilder
-from tests.broker.log.making import START_MS
+from tests.broker.log.log_brokers import START_MS
 from tests.cli.log_folder import BATCH, FIRST, SECOND, Run, change
 
 
 def test_batches_are_a_table(data: Path, run: Run) -> None:
     """
-    One line each, under the name of their file.
+    Each batch is a line below the name of its file.
     """
     ended = run("dump", data, "--from", "16", "--limit", "2")
     assert ended.code == 0
@@ -29,7 +29,7 @@ def test_batches_are_a_table(data: Path, run: Run) -> None:
 
 def test_segments_before_the_offset_are_left_out(data: Path, run: Run) -> None:
     """
-    Not even their names are shown.
+    Even their names are not shown.
     """
     lines = run("dump", data / "orders-0", "--from", "20", "--limit", "1").lines
     assert lines[0] == f"data/{SECOND}.log:"
@@ -37,9 +37,9 @@ def test_segments_before_the_offset_are_left_out(data: Path, run: Run) -> None:
     assert len(lines) == 3
 
 
-def test_records_stand_below_their_batch(data: Path, run: Run) -> None:
+def test_records_are_shown_below_their_batch(data: Path, run: Run) -> None:
     """
-    With time, key, value and headers, printable and cut to the width.
+    They have time, key, value and headers, printable and cut to the width.
     """
     builder = BatchBuilder(is_transactional=True)
     for number in range(3):
@@ -52,9 +52,9 @@ def test_records_stand_below_their_batch(data: Path, run: Run) -> None:
     assert max(map(len, run("dump", "--records", data).lines)) == 120
 
 
-def test_a_damaged_batch_is_shown_as_such(data: Path, run: Run) -> None:
+def test_a_damaged_batch(data: Path, run: Run) -> None:
     """
-    Its head, as far as it can be read, and what is wrong with it; what follows is shown.
+    Its header is shown as far as it is readable, with the fault; later batches are shown.
     """
     change(data / f"{FIRST}.log", 2 * BATCH + 100, b"x")
     lines = run("dump", data / f"{FIRST}.log", "--limit", "4").lines
@@ -65,7 +65,7 @@ def test_a_damaged_batch_is_shown_as_such(data: Path, run: Run) -> None:
 
 def test_other_files(data: Path, run: Run) -> None:
     """
-    Indexes, snapshots and leader epochs, by their names.
+    Indexes, snapshots and leader epochs are recognized by their names.
     """
     assert run("dump", data / f"{SECOND}.index").lines[:2] == [
         "             OFFSET       BYTE",
@@ -81,9 +81,9 @@ def test_other_files(data: Path, run: Run) -> None:
     assert snapshot[-1].split() == ["0", "0", "39-39", "39-39", "2027-01-15T08:00:39.000Z"]
 
 
-def test_what_cannot_be_shown(data: Path, run: Run) -> None:
+def test_unreadable_files(data: Path, run: Run) -> None:
     """
-    One line on stderr, and exit code 2.
+    The reason is one line on stderr, with exit code 2.
     """
     Path("picture.jpg").touch()
     for path, told in (
@@ -96,9 +96,9 @@ def test_what_cannot_be_shown(data: Path, run: Run) -> None:
     assert "has no log of orders-9" in run("dump", data, "--partition", "orders-9").errors
 
 
-def test_files_that_are_to_be_removed(data: Path, run: Run) -> None:
+def test_files_to_be_removed(data: Path, run: Run) -> None:
     """
-    What was let go can be shown until it is gone, and so can the file that says where logs begin.
+    Deleted files can be shown while they exist, and so can the file of log start offsets.
     """
     log = data / f"{SECOND}.log"
     index = data / f"{SECOND}.index"

@@ -10,14 +10,15 @@ from types import SimpleNamespace
 import pytest
 
 from kgateway import __version__
+from kgateway.cli.common.parser import Command, page
 from kgateway.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_it_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     """
-    What it is, which version, and a line for each subcommand.
+    The version is first, and each command has a line.
     """
     assert main([]) == 0
     shown = capsys.readouterr().out.splitlines()
@@ -48,7 +49,7 @@ def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[s
 
 def test_the_table_of_apis_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """
-    A line for each API, with its versions.
+    Each API is a line with its versions.
     """
     assert main(["apis"]) == 0
     assert "  3  Metadata                     0-13      9+\n" in capsys.readouterr().out
@@ -56,10 +57,10 @@ def test_the_table_of_apis_is_printed(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_the_settings_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """
-    For a terminal, or as the page of the documentation.
+    The output is for a terminal, or the page of the documentation.
     """
-    page = SimpleNamespace(as_text=lambda: "a table", as_markdown=lambda: "a page")
-    monkeypatch.setitem(sys.modules, "kgateway.cli.options", page)
+    module = SimpleNamespace(OPTIONS=page(lambda: "a table", lambda: "a page"))
+    monkeypatch.setitem(sys.modules, "kgateway.cli.options", module)
     main(["options"])
     main(["options", "--markdown"])
     assert capsys.readouterr().out == "a table\na page\n"
@@ -68,7 +69,7 @@ def test_the_settings_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 @pytest.mark.parametrize("options", [[], ["--help"], ["--version"], ["--listen", "tcp:9092"]])
 def test_serve_is_twistd(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
     """
-    It runs in this process, in the foreground, without a pid file, and gets all options as they are.
+    The command runs in this process, in the foreground, without a pid file, and with all options.
     """
     given: list[list[str]] = []
     monkeypatch.setattr("twisted.scripts.twistd.run", lambda: given.append(sys.argv))
@@ -77,9 +78,9 @@ def test_serve_is_twistd(monkeypatch: pytest.MonkeyPatch, options: list[str]) ->
     assert given == [["kgateway serve", "-n", "--pidfile=", "kgateway", *options]]
 
 
-def test_a_mistake_in_the_options_of_serve_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_in_the_options_of_serve_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """
-    Not below a page of help, as twistd tells it.
+    twistd would print the line below a page of help.
     """
     assert main(["serve", "--lisen", "tcp:9092"]) == 2
     assert capsys.readouterr().err == "kgateway serve: there is no option --lisen; did you mean --listen?\n"
@@ -88,7 +89,7 @@ def test_a_mistake_in_the_options_of_serve_is_told_in_one_line(capsys: pytest.Ca
 @pytest.mark.parametrize("arguments", [[], ["clients"], ["why"], ["plugins"], ["loglevel"], ["profile"]])
 def test_a_command_starts_fast(arguments: list[str], tmp_path: Path) -> None:
     """
-    Neither Twisted nor the message tables are imported for what needs neither.
+    Neither Twisted nor message tables are imported where they are not needed.
     """
     report = "print(*(name for name in sys.modules if name.startswith(('twisted', 'kgateway.messages.'))))"
     script = (
@@ -101,7 +102,7 @@ def test_a_command_starts_fast(arguments: list[str], tmp_path: Path) -> None:
 
 def test_help_names_the_options_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     """
-    With what the command is for.
+    The help begins with the purpose of the command.
     """
     with pytest.raises(SystemExit) as end:
         main(["why", "--help"])
@@ -111,9 +112,9 @@ def test_help_names_the_options_of_a_command(capsys: pytest.CaptureFixture[str])
     assert "--control-socket PATH" in shown
 
 
-def test_no_gateway_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_gateway_is_an_error(tmp_path: Path) -> None:
     """
-    One line on stderr, nothing on stdout, and exit code 1.
+    The error is one line on stderr, with nothing on stdout and exit code 1.
     """
     command = [sys.executable, "-c", "from kgateway.cli.main import main; main()", "loglevel"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -121,19 +122,19 @@ def test_no_gateway_is_an_error(tmp_path: Path) -> None:
     assert (run.returncode, run.stdout, run.stderr) == (1, "", f"{told} give --control-socket\n")
 
 
-def test_who_interrupts_sees_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Ctrl-C while waiting ends with the code that shells know.
+    The exit code is the one that shells expect.
     """
 
-    def interrupted(options: object) -> str:
+    def interrupted(options: object) -> list[str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kgateway.cli.profile.run", interrupted)
+    monkeypatch.setattr("kgateway.cli.profile.PROFILE", Command(lambda parser: None, interrupted))
     assert main(["profile"]) == 130
 
 
-def test_the_protocol_page_is_what_the_tables_say(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_protocol_page_matches_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
     """
     `docs/protocol.md` is the output of `kgateway apis --markdown`.
     """
@@ -143,7 +144,7 @@ def test_the_protocol_page_is_what_the_tables_say(capsys: pytest.CaptureFixture[
 
 def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """
-    The error names what there is instead.
+    The error names the commands.
     """
     with pytest.raises(SystemExit) as end:
         main(["apsi"])

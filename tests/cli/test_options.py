@@ -1,5 +1,5 @@
 """
-The settings as people read them.
+The settings, as a table and as a page.
 """
 
 import re
@@ -19,7 +19,7 @@ TOML, *SHELL = re.findall(r"```(?:toml|sh)\n(.*?)```", PAGE.read_text(), re.DOTA
 WITH_FILE, VARIABLES, LISTENERS = SHELL
 
 
-def test_the_configuration_page_is_what_the_table_says() -> None:
+def test_the_configuration_page_matches_the_table() -> None:
     """
     docs/configuration.md is the output of `kgateway options --markdown`.
     """
@@ -29,7 +29,7 @@ def test_the_configuration_page_is_what_the_table_says() -> None:
 @ROWS
 def test_each_setting_has_a_line_of_the_page(row: Option) -> None:
     """
-    Name, default, meaning, what is allowed, and Kafka's name.
+    The line has name, default, meaning, allowed values and Kafka's name.
     """
     (line,) = [line for line in as_markdown().splitlines() if line.startswith(f"| `{row.name}` |")]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -40,7 +40,7 @@ def test_each_setting_has_a_line_of_the_page(row: Option) -> None:
 @ROWS
 def test_each_setting_has_a_line_on_a_terminal(row: Option) -> None:
     """
-    The option, what it takes and its default, in 80 columns.
+    The line has the option, its value and its default in 80 columns.
     """
     (line,) = [line for line in as_text().splitlines() if line.startswith(f"{row.flag} ")]
     assert line.split() == [row.flag, row.kind.metavar, *row.shown_default.split()]
@@ -49,7 +49,7 @@ def test_each_setting_has_a_line_on_a_terminal(row: Option) -> None:
 
 def arguments(command: str) -> list[str]:
     """
-    What stands behind the name of the subcommand.
+    The arguments behind the subcommand.
     """
     words = shlex.split(command.replace("\\\n", " "))
     return words[words.index("kgateway") + 1 :]
@@ -57,7 +57,7 @@ def arguments(command: str) -> list[str]:
 
 def test_the_example_file_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    The page's file is read with the page's command.
+    The page's command reads the page's file.
     """
     monkeypatch.chdir(tmp_path)
     Path("gateway.toml").write_text(TOML)
@@ -80,7 +80,7 @@ def test_the_example_environment_is_the_example_file(tmp_path: Path) -> None:
 
 def test_the_example_of_several_listeners_works() -> None:
     """
-    Two names, and an address for one of them.
+    It has two names, and an advertised address for one of them.
     """
     settings = read_settings(arguments(LISTENERS), {})
     assert [listener.name for listener in settings.listen] == ["internal", "external"]

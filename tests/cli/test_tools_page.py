@@ -1,5 +1,5 @@
 """
-What docs/tools.md shows is what the tools print.
+docs/tools.md shows what the tools print.
 """
 
 import re
@@ -14,13 +14,13 @@ from tests.cli.shell import Shell
 PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
 _BLOCK = re.compile(r"^```\n(\$ .*?)^```$", re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-# What is another one each time: how long it took, where it ran, and what a disk takes.
+# Values that differ each time: durations, places and disk usage.
 _CHANGING = re.compile(r" in [\d.]+ s: .*|127\.0\.0\.1:\d+|[\d.]+ (bytes|KiB)|\"timestamp\": \d+| +")
 
 
 def examples() -> list[tuple[str, str]]:
     """
-    The commands and what is shown of each.
+    Each command, and its output on the page.
     """
     return [found for block in _BLOCK.findall(PAGE.read_text()) for found in _COMMAND.findall(block)]
 
@@ -28,15 +28,15 @@ def examples() -> list[tuple[str, str]]:
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     """
-    Before a gateway that was just started.
+    A shell with a new gateway.
     """
     with Kafka("--group-initial-rebalance-delay-ms", "0") as kafka:
         yield Shell(kafka, tmp_path)
 
 
-def test_the_examples_are_true(shell: Shell) -> None:
+def test_examples_match_the_output(shell: Shell) -> None:
     """
-    One command after the other, but for what is another one each time.
+    The commands run one after the other; what differs each time is left out.
     """
     assert len(examples()) > 30
     for command, shown in examples():

@@ -1,5 +1,5 @@
 """
-The configs of topics as people read them.
+The configs of topics, as a table and as a page.
 """
 
 from pathlib import Path
@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from kgateway.cli.topic_configs import as_markdown, as_text
-from kgateway.cluster.config_rows import Row
+from kgateway.cluster.config_rows import ConfigRow
 from kgateway.cluster.config_table import TOPIC_CONFIGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "topic-configs.md"
 ROWS = pytest.mark.parametrize("row", TOPIC_CONFIGS.values(), ids=TOPIC_CONFIGS)
 
 
-def test_the_page_is_what_the_table_says() -> None:
+def test_the_page_matches_the_table() -> None:
     """
     docs/topic-configs.md is the output of `kgateway topic-configs --markdown`.
     """
@@ -22,9 +22,9 @@ def test_the_page_is_what_the_table_says() -> None:
 
 
 @ROWS
-def test_each_config_has_a_line(row: Row) -> None:
+def test_each_config_has_a_line(row: ConfigRow) -> None:
     """
-    With its default, and with the reason where it has no effect.
+    The line has the default, and the reason if the config has no effect.
     """
     (line,) = [line for line in as_markdown().splitlines() if line.startswith(f"| `{row.name}` |")]
     cells = [cell.strip() for cell in line.strip("|").split("|")]

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Producer
 
 from kgateway.testing.kafka import Kafka
 from tests.cli.tools import NO_RETENTION, Ended, Tool, new_topic
@@ -16,7 +17,7 @@ from tests.cli.tools import NO_RETENTION, Ended, Tool, new_topic
 @pytest.fixture(scope="module")
 def tool() -> Iterator[Tool]:
     """
-    One gateway for all tests.
+    One gateway serves all tests.
     """
     with Kafka("--broker", "memory:", *NO_RETENTION) as kafka:
         yield Tool(kafka.bootstrap, kafka.control_socket)
@@ -25,18 +26,21 @@ def tool() -> Iterator[Tool]:
 @pytest.fixture
 def topic(tool: Tool) -> str:
     """
-    Of two partitions, with two records in the first and three in the second.
+    A topic of two partitions, with two records in the first and three in the second.
     """
     name = new_topic(tool, partitions=2)
-    tool("produce", name, "--partition", 0, text="a\nb\n")
-    lines = [f'{{"value": "{number}", "timestamp": {1000 * number}, "partition": 1}}\n' for number in range(3)]
-    tool("produce", name, "--json", text="".join(lines))
+    producer = Producer({"bootstrap.servers": tool.bootstrap})
+    for value in ("a", "b"):
+        producer.produce(name, value, partition=0)
+    for number in range(3):
+        producer.produce(name, str(number), partition=1, timestamp=1000 * number or 1)  # 0 would be now
+    producer.flush()
     return name
 
 
 def refused(ended: Ended) -> str:
     """
-    The reason, in one line, of what was not done.
+    The one-line reason of a failure.
     """
     assert ended.code == 1, ended
     [line] = ended.err.splitlines()
@@ -45,7 +49,7 @@ def refused(ended: Ended) -> str:
 
 def starts(tool: Tool, topic: str) -> list[int]:
     """
-    Where each partition begins.
+    The start offset of each partition.
     """
     [described] = tool("topics", "describe", topic, "--json").json["topics"]
     return [part["start"] for part in described["partitions"]]
@@ -53,7 +57,7 @@ def starts(tool: Tool, topic: str) -> list[int]:
 
 def test_list(tool: Tool, topic: str) -> None:
     """
-    A table, of all or of some.
+    All or only the named topics are in a table.
     """
     heading, line = tool("topics", "list", topic).lines
     assert heading.split() == ["TOPIC", "PARTITIONS", "REPLICAS", "RECORDS", *heading.split()[4:]]
@@ -66,10 +70,10 @@ def test_list(tool: Tool, topic: str) -> None:
 
 def test_list_for_programs(tool: Tool, topic: str) -> None:
     """
-    With all that is known.
+    JSON has all details.
     """
     [told] = tool("topics", "list", topic, "--json").json["topics"]
-    told.pop("bytes")  # not every server and broker tells
+    told.pop("bytes")  # not every server and broker reports it
     assert told == {
         "topic": topic,
         "partitions": 2,
@@ -80,20 +84,14 @@ def test_list_for_programs(tool: Tool, topic: str) -> None:
     }
 
 
-def test_list_internal_ones(tool: Tool, topic: str) -> None:
-    """
-    When they are asked for.
-    """
+def test_internal_topics_are_listed_on_request(tool: Tool, topic: str) -> None:
     tool("consume", topic, "--group", "any", "-n", 1)
     assert "__consumer_offsets" not in tool("topics", "list").out.decode()
     assert "__consumer_offsets" in tool("topics", "list", "--internal").out.decode()
     assert "__consumer_offsets" in tool("topics", "list", "__consumer_offsets").out.decode()
 
 
-def test_list_nothing() -> None:
-    """
-    A gateway without topics says so.
-    """
+def test_no_topics() -> None:
     with Kafka("--broker", "memory:") as kafka:
         tool = Tool(kafka.bootstrap)
         assert tool("topics", "list").lines == ["there are no topics"]
@@ -102,7 +100,7 @@ def test_list_nothing() -> None:
 
 def test_describe(tool: Tool, topic: str) -> None:
     """
-    Its partitions, and what was set.
+    The partitions and the configs that are set are shown.
     """
     tool("configs", "set", "topic", topic, "retention.ms=86400000")
     summary, config, empty, heading, *rows = tool("topics", "describe", topic).lines
@@ -118,7 +116,7 @@ def test_describe(tool: Tool, topic: str) -> None:
 
 def test_describe_for_programs(tool: Tool, topic: str) -> None:
     """
-    With all that is known.
+    JSON has all details.
     """
     [told] = tool("topics", "describe", topic, "--json").json["topics"]
     assert (told["topic"], told["replicas"], told["records"], told["configs"]) == (topic, 1, 5, {})
@@ -130,7 +128,7 @@ def test_describe_for_programs(tool: Tool, topic: str) -> None:
 
 def test_describe_several(tool: Tool) -> None:
     """
-    With a line between; those that are not there are told with near ones.
+    Topics are separated by empty lines; for missing ones similar names are suggested.
     """
     one, two = new_topic(tool), new_topic(tool)
     out = tool("topics", "describe", one, two).out.decode()
@@ -141,7 +139,7 @@ def test_describe_several(tool: Tool) -> None:
 
 def test_create(tool: Tool) -> None:
     """
-    As it is asked for; what is not said the server chooses.
+    Options are obeyed, and the server chooses the rest.
     """
     options = (
         "--partitions",
@@ -162,9 +160,9 @@ def test_create(tool: Tool) -> None:
     assert (len(told["partitions"]), told["configs"]) == (4, {})
 
 
-def test_create_what_cannot_be(tool: Tool, topic: str) -> None:
+def test_create_invalid_topics(tool: Tool, topic: str) -> None:
     """
-    Is refused with the server's reason; the others are made.
+    They are refused with the server's reason; the others are created.
     """
     ended = tool("topics", "create", topic, "a b", "made-d")
     assert ended.lines == ["made-d: created"]
@@ -177,7 +175,7 @@ def test_create_what_cannot_be(tool: Tool, topic: str) -> None:
 
 def test_alter(tool: Tool, topic: str) -> None:
     """
-    There are more partitions then, and never fewer.
+    Partitions can be added, but not removed.
     """
     assert tool("topics", "alter", topic, "--partitions", 5).lines == [f"{topic}: altered to 5 partitions"]
     assert starts(tool, topic) == [0] * 5
@@ -189,7 +187,7 @@ def test_alter(tool: Tool, topic: str) -> None:
 
 def test_delete(tool: Tool, topic: str) -> None:
     """
-    Several at once, by pattern too.
+    Several topics can be deleted at once, by pattern too.
     """
     tool("topics", "create", f"{topic}-a", f"{topic}-b")
     assert tool("topics", "delete", topic, "--yes").lines == [f"{topic}: deleted"]
@@ -199,9 +197,9 @@ def test_delete(tool: Tool, topic: str) -> None:
     assert refused(tool("topics", "delete", f"{topic}-*", "--yes")) == f"no topic fits {topic}-*"
 
 
-def test_delete_what_is_not_there(tool: Tool, topic: str) -> None:
+def test_delete_missing_topics(tool: Tool, topic: str) -> None:
     """
-    Is refused before anything is deleted.
+    The command is refused before anything is deleted.
     """
     told = refused(tool("topics", "delete", topic, f"{topic}x", "--yes"))
     assert told.startswith(f"there is no topic {topic}x; did you mean {topic}")
@@ -211,10 +209,7 @@ def test_delete_what_is_not_there(tool: Tool, topic: str) -> None:
 @pytest.mark.parametrize(
     "command", [["delete"], ["delete-records", "--before", "1"], ["purge"]], ids=lambda command: command[0]
 )
-def test_without_a_terminal_nobody_is_asked(tool: Tool, topic: str, command: list[str]) -> None:
-    """
-    So nothing is done without --yes.
-    """
+def test_without_a_terminal_yes_is_required(tool: Tool, topic: str, command: list[str]) -> None:
     told = refused(tool("topics", *command, topic))
     assert told.startswith("this would delete ")
     assert told.endswith(": say --yes, for there is no terminal to ask at; nothing is done")
@@ -222,9 +217,9 @@ def test_without_a_terminal_nobody_is_asked(tool: Tool, topic: str, command: lis
 
 
 @pytest.mark.parametrize(("says", "deletes"), [("y", True), ("YES", True), ("n", False), ("", False), ("yet", False)])
-def test_at_a_terminal_one_is_asked(tool: Tool, topic: str, says: str, deletes: bool) -> None:
+def test_a_terminal_asks_for_confirmation(tool: Tool, topic: str, says: str, deletes: bool) -> None:
     """
-    And only yes is yes.
+    Only yes means yes.
     """
     main, other = pty.openpty()
     os.write(main, says.encode() + b"\n")
@@ -239,9 +234,9 @@ def test_at_a_terminal_one_is_asked(tool: Tool, topic: str, says: str, deletes: 
     assert (tool("topics", "list", topic).code == 0) == (not deletes)
 
 
-def test_a_pattern_is_deleted_only_by_who_is_sure(tool: Tool) -> None:
+def test_a_pattern_is_deleted_only_with_yes(tool: Tool) -> None:
     """
-    It is a mistake otherwise, and how to see what fits is told.
+    Without --yes it is a mistake, with advice on how to see the matching topics.
     """
     ended = tool("topics", "delete", "order*")
     assert ended.code == 2
@@ -264,7 +259,7 @@ def test_a_pattern_is_deleted_only_by_who_is_sure(tool: Tool) -> None:
 )
 def test_delete_records(tool: Tool, topic: str, which: str, before: str, begin: list[int]) -> None:
     """
-    Up to a place in each partition that is named.
+    Records before an offset are deleted in each named partition.
     """
     ended = tool("topics", "delete-records", f"{topic}{which}", "--before", before, "--yes")
     assert ended.code == 0
@@ -276,16 +271,16 @@ def test_delete_records(tool: Tool, topic: str, which: str, before: str, begin: 
 
 def test_delete_records_for_programs(tool: Tool, topic: str) -> None:
     """
-    With all that is known.
+    JSON has all details.
     """
     told = tool("topics", "delete-records", f"{topic}:1", "--before", 2, "--yes", "--json").json
     one = {"topic": topic, "partition": 1, "deleted": 2, "start": 2, "end": 3, "problem": None}
     assert told == {"partitions": [one]}
 
 
-def test_delete_records_that_are_not_there(tool: Tool, topic: str) -> None:
+def test_delete_records_of_missing_partitions(tool: Tool, topic: str) -> None:
     """
-    Is refused before anything is deleted.
+    The command is refused before anything is deleted.
     """
     delete = ("topics", "delete-records", "--yes", "--before")
     told = refused(tool(*delete, 3, topic))
@@ -297,7 +292,7 @@ def test_delete_records_that_are_not_there(tool: Tool, topic: str) -> None:
 
 def test_records_of_a_compacted_topic_are_not_deleted(tool: Tool) -> None:
     """
-    The server refuses it, and what to do about it is told.
+    The server refuses, and the reason says what to do.
     """
     topic = new_topic(tool, cleanup_policy="compact")
     tool("produce", topic, "--key", "a", "--partition", 0, text="1\n")
@@ -307,7 +302,7 @@ def test_records_of_a_compacted_topic_are_not_deleted(tool: Tool) -> None:
 
 def test_purge(tool: Tool, topic: str) -> None:
     """
-    The topic is empty, and goes on where it was.
+    The topic is empty, and its offsets continue.
     """
     assert tool("topics", "purge", topic, "--yes").code == 0
     assert starts(tool, topic) == [2, 3]
@@ -332,7 +327,7 @@ def test_purge(tool: Tool, topic: str) -> None:
 )
 def test_mistakes_in_the_command(tool: Tool, given: list[str], says: str) -> None:
     """
-    Are told before anybody is asked.
+    Mistakes are reported before a server is asked.
     """
     ended = tool("topics", *given)
     assert ended.code == 2
@@ -350,9 +345,9 @@ def test_mistakes_in_the_command(tool: Tool, given: list[str], says: str) -> Non
         ("produce", "a\udcff", "--create"),
     ],
 )
-def test_what_no_text_can_be(tool: Tool, topic: str, given: tuple[str, ...]) -> None:
+def test_names_that_are_no_utf_8(tool: Tool, topic: str, given: tuple[str, ...]) -> None:
     """
-    Bytes of the command that are no UTF-8.
+    They are refused in one line.
     """
     ended = tool(*[topic if word == "TOPIC" else word for word in given], text="value\n")
     assert ended.code == 2
@@ -360,9 +355,9 @@ def test_what_no_text_can_be(tool: Tool, topic: str, given: tuple[str, ...]) -> 
     assert "Traceback" not in ended.err
 
 
-def test_without_a_server_it_says_what_to_do() -> None:
+def test_an_unreachable_server_is_reported_with_advice() -> None:
     """
-    At the end of the reason, of each of the commands.
+    The advice follows the reason, in each subcommand.
     """
     tool = Tool("127.0.0.1:1")
     advice = "name a server with --bootstrap HOST:PORT or in $KGATEWAY_BOOTSTRAP"

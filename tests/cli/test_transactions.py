@@ -16,9 +16,9 @@ from kgateway.testing.kafka import Kafka
 
 TOPIC = "orders"
 PATIENCE_S = 30
-TIMEOUT_MS = 20_000  # the longest that a transaction may take
+TIMEOUT_MS = 20_000  # the longest transaction timeout
 
-Transactions = Callable[..., tuple[object, str]]  # the command's exit code or reason, and what it prints
+Transactions = Callable[..., tuple[object, str]]  # exit code or reason of the command, and its output
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def kafka() -> Iterator[Kafka]:
 @pytest.fixture
 def transactions(kafka: Kafka, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Transactions:
     """
-    The command, which asks it.
+    Run `kgateway transactions`; returns the exit code or the reason of a failure, and the output.
     """
     monkeypatch.setenv("KGATEWAY_BOOTSTRAP", kafka.bootstrap)
 
@@ -40,7 +40,8 @@ def transactions(kafka: Kafka, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
             main(["transactions", *map(str, arguments)])
         except SystemExit as end:
             code = end.code
-        return code, capsys.readouterr().out
+        printed = capsys.readouterr()
+        return printed.err.removesuffix("\n") if code == 1 else code, printed.out
 
     return called
 
@@ -68,7 +69,7 @@ def asked(transactions: Transactions, *arguments: object) -> Any:
 
 def test_list(kafka: Kafka, transactions: Transactions) -> None:
     """
-    All ids, or those in some state.
+    All ids are listed, or those in some state.
     """
     with writing(kafka, "listed") as producer:
         code, text = transactions("list", "--state", "ongoing")
@@ -84,7 +85,7 @@ def test_list(kafka: Kafka, transactions: Transactions) -> None:
 
 def test_describe(kafka: Kafka, transactions: Transactions) -> None:
     """
-    Who writes, since when, and where.
+    The producer, the start and the partitions are shown.
     """
     with writing(kafka, "described") as producer:
         [found] = asked(transactions, "describe", "described")["transactions"]
@@ -103,7 +104,7 @@ def test_describe(kafka: Kafka, transactions: Transactions) -> None:
 
 def test_abort(kafka: Kafka, transactions: Transactions) -> None:
     """
-    The transaction is aborted, and its producer cannot go on; what is not open is not aborted.
+    The transaction is aborted and its producer fenced; without an open transaction nothing is aborted.
     """
     with writing(kafka, "aborted") as producer:
         code, text = transactions("abort", "aborted")
@@ -116,11 +117,11 @@ def test_abort(kafka: Kafka, transactions: Transactions) -> None:
     assert text == ""
 
 
-def test_abort_what_may_take_longer_than_is_allowed_by_now(
+def test_abort_a_transaction_with_a_longer_timeout_than_allowed(
     tmp_path: Path, transactions: Transactions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    The server's limit may be lower than it was when the producer began.
+    The server's limit may be lower now than when the producer began.
     """
     data = ("--broker", f"log:{tmp_path / 'data'}")
     with Kafka(*data, folder=tmp_path) as before, writing(before, "long"):
@@ -130,9 +131,9 @@ def test_abort_what_may_take_longer_than_is_allowed_by_now(
         assert transactions("abort", "long", "--yes") == (0, "long: aborted\n")
 
 
-def test_abort_what_hangs(kafka: Kafka, transactions: Transactions) -> None:
+def test_abort_a_hanging_transaction(kafka: Kafka, transactions: Transactions) -> None:
     """
-    By hand, in one partition.
+    It is ended by hand, in one partition.
     """
     with writing(kafka, "hanging") as producer:
         code, _ = transactions("abort", "--hanging", TOPIC, 0, 999, "--yes")
@@ -147,9 +148,9 @@ def test_abort_what_hangs(kafka: Kafka, transactions: Transactions) -> None:
 
 
 @pytest.mark.parametrize(("topic", "partition"), [("nowhere", 0), (TOPIC, 99)])
-def test_no_such_partition_to_end_by_hand(transactions: Transactions, topic: str, partition: int) -> None:
+def test_a_missing_partition_cannot_be_ended_by_hand(transactions: Transactions, topic: str, partition: int) -> None:
     """
-    What is not there is not waited for.
+    The command does not wait for a missing partition.
     """
     code, _ = transactions("abort", "--hanging", topic, partition, 0, "--yes")
     assert str(code).startswith("kgateway transactions abort: there is no ")
@@ -158,6 +159,6 @@ def test_no_such_partition_to_end_by_hand(transactions: Transactions, topic: str
 @pytest.mark.parametrize("wrong", [(), ("a", "--hanging", "t", "0", "0"), ("--hanging", "t", "x", "0")])
 def test_mistakes(transactions: Transactions, wrong: tuple[str, ...]) -> None:
     """
-    One or the other has to be said.
+    Either an id or --hanging is required.
     """
     assert transactions("abort", *wrong) == (2, "")

@@ -1,5 +1,5 @@
 """
-The command as a process of its own, and what others see of what it did.
+`kgateway` as a process, and other clients that check its work.
 """
 
 import json
@@ -16,13 +16,13 @@ from confluent_kafka.cimpl import NewTopic
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60
-NO_RETENTION = ("--retention-ms", "36500d")  # some records of tests are of 1970
+NO_RETENTION = ("--retention-ms", "36500d")  # some records of these tests are of 1970
 _numbers = count()
 
 
 class Ended(NamedTuple):
     """
-    What a command has said.
+    The exit code and output of a command.
     """
 
     code: int
@@ -31,22 +31,16 @@ class Ended(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """
-        Of stdout.
-        """
         return self.out.decode().splitlines()
 
     @property
     def json(self) -> Any:
-        """
-        What it says to programs.
-        """
         return json.loads(self.out)
 
 
 class Tool:
     """
-    `kgateway`, which asks a server.
+    Runs `kgateway` with the address of a server.
     """
 
     def __init__(self, bootstrap: str, control_socket: str = "") -> None:
@@ -68,23 +62,17 @@ class Tool:
         return Ended(done.returncode, done.stdout, done.stderr.decode())
 
     def command(self, *arguments: object) -> list[str]:
-        """
-        The command line.
-        """
         return [sys.executable, "-m", "kgateway", *map(str, arguments)]
 
     def start(self, *arguments: object, **files: Any) -> "subprocess.Popen[bytes]":
         """
-        A command that does not end by itself.
+        Start a command that runs until it is ended.
         """
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **files}
         return subprocess.Popen(self.command(*arguments), env=self.environment, **pipes)
 
 
 def new_topic(tool: Tool, partitions: int = 1, **config: str) -> str:
-    """
-    A topic of the test's own.
-    """
     name = f"topic-{next(_numbers)}"
     given = {key.replace("_", "."): value for key, value in config.items()}
     admin = AdminClient({"bootstrap.servers": tool.bootstrap})
@@ -94,7 +82,7 @@ def new_topic(tool: Tool, partitions: int = 1, **config: str) -> str:
 
 def stored(bootstrap: str, topic: str, count: int, partitions: int = 1) -> list[Message]:
     """
-    The first records of a topic, by partition and offset, as librdkafka sees them; they must be all there are.
+    The first records of a topic by partition and offset, as librdkafka reads them; there must be no more.
     """
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.partition.eof": False})
     try:

@@ -1,5 +1,5 @@
 """
-A cluster that is scripted.
+A cluster of two scripted servers.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ OFFERED = {
 @pytest.fixture
 def pair() -> Iterator[Pair]:
     """
-    Two servers: the second one coordinates all groups; topic `orders` has a partition at each.
+    Two servers: the second one coordinates all groups; topic `orders` has a partition on each.
     """
     with scripted(**OFFERED) as first, scripted(**OFFERED) as second:
         servers = [first, second]

@@ -1,5 +1,5 @@
 """
-A server that says what a test has it say.
+A server whose responses a test writes.
 """
 
 import socketserver
@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from kgateway.client.address import Address
 from kgateway.client.cluster import Cluster
+from kgateway.client.connection import Address
 from kgateway.messages.api_versions import ApiVersionsResponse
 from kgateway.messages.catalogue import apis
 from kgateway.wire.codec import decode, decoder
@@ -19,12 +19,14 @@ from kgateway.wire.headers import RequestHeader, peek, request_header_version, r
 from kgateway.wire.schema import Message
 
 API_VERSIONS = 18
-Say = Callable[[bytes], bytes | None]  # from a request's frame to all that is sent; None is silence, nothing an end
+Say = Callable[
+    [bytes], bytes | None
+]  # from a request's frame to the bytes to send; None is silence, empty bytes are the end
 
 
-class Scripted(socketserver.ThreadingTCPServer):
+class ScriptedServer(socketserver.ThreadingTCPServer):
     """
-    Answers each API from a queue, the last answer again and again, and keeps what it was asked.
+    Answers each API from a queue, repeating the last response, and records the requests.
     """
 
     daemon_threads = True
@@ -34,25 +36,16 @@ class Scripted(socketserver.ThreadingTCPServer):
         self.offered = {API_VERSIONS: (0, 4), **offered}
         self.answers: dict[int, deque[Message]] = {}
         self.asked: list[tuple[Any, int]] = []  # requests and their versions
-        self.say: Say = self.answer  # what a test may put in its place
+        self.say: Say = self.answer  # may be replaced by a test
 
     @property
     def address(self) -> Address:
-        """
-        Where it listens.
-        """
         return Address("127.0.0.1", self.socket.getsockname()[1])
 
     def will(self, *answers: Message) -> None:
-        """
-        Have it answer so.
-        """
         self.answers.setdefault(answers[0].__spec__.key or 0, deque()).extend(answers)
 
     def answer(self, frame: bytes) -> bytes:
-        """
-        What the script says.
-        """
         key, version, correlation_id = peek(frame)
         if key == API_VERSIONS and version > self.offered[key][1]:
             return _sent(self._versions(ErrorCode.UNSUPPORTED_VERSION), 0, correlation_id)
@@ -73,7 +66,7 @@ class Scripted(socketserver.ThreadingTCPServer):
 
 
 class _Asked(socketserver.StreamRequestHandler):
-    server: Scripted
+    server: ScriptedServer
 
     def handle(self) -> None:
         while head := self.rfile.read(4):
@@ -88,12 +81,12 @@ def _sent(response: Message, version: int, correlation_id: int) -> bytes:
 
 
 @contextmanager
-def scripted(**offered: tuple[int, int]) -> Iterator[Scripted]:
+def scripted(**offered: tuple[int, int]) -> Iterator[ScriptedServer]:
     """
-    A server that offers these versions of APIs, by their names.
+    A server with these versions of APIs, by name.
     """
     keys = {api.name: api.key for api in apis().values()}
-    with Scripted({keys[name]: versions for name, versions in offered.items()}) as server:
+    with ScriptedServer({keys[name]: versions for name, versions in offered.items()}) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -104,10 +97,6 @@ def scripted(**offered: tuple[int, int]) -> Iterator[Scripted]:
 
 
 class Pair(NamedTuple):
-    """
-    Two servers that are a cluster.
-    """
-
-    first: Scripted
-    second: Scripted
+    first: ScriptedServer
+    second: ScriptedServer
     cluster: Cluster

@@ -1,5 +1,5 @@
 """
-A cluster of servers, each asked for what it alone knows.
+A cluster of servers, each asked for what only it knows.
 """
 
 from collections.abc import Iterator
@@ -7,22 +7,21 @@ from contextlib import ExitStack
 
 import pytest
 
-from kgateway.client.address import Address
 from kgateway.client.cluster import Cluster, Node, refuse
-from kgateway.client.connection import Unanswered
+from kgateway.client.connection import Address, Unanswered
 from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.client.scripted import Scripted, scripted
+from tests.client.scripted import ScriptedServer, scripted
 
 PATIENCE_S = 5.0
 NOBODY = Address("127.0.0.1", 1)
 
 
 @pytest.fixture
-def server() -> Iterator[Scripted]:
+def server() -> Iterator[ScriptedServer]:
     """
-    One of a cluster of two, the other of which is down.
+    A server of a cluster of two; the other one is down.
     """
     with scripted(Metadata=(0, 13), FindCoordinator=(0, 6)) as server:
         brokers = [
@@ -34,17 +33,17 @@ def server() -> Iterator[Scripted]:
 
 
 @pytest.fixture
-def cluster(server: Scripted) -> Iterator[Cluster]:
+def cluster(server: ScriptedServer) -> Iterator[Cluster]:
     """
-    Known by the one that is up.
+    The cluster, bootstrapped from the server that is up.
     """
     with Cluster([server.address], PATIENCE_S) as cluster:
         yield cluster
 
 
-def test_the_servers_are_those_that_one_of_them_names(server: Scripted, cluster: Cluster) -> None:
+def test_servers_are_listed(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    Without topics, and none is created.
+    They are listed without topics, and no topic is created.
     """
     assert cluster.nodes() == [Node(3, server.address), Node(7, NOBODY)]
     request, _ = server.asked[-1]
@@ -52,36 +51,33 @@ def test_the_servers_are_those_that_one_of_them_names(server: Scripted, cluster:
     assert (request.topics, request.allow_auto_topic_creation) == ([], False)
 
 
-def test_the_first_address_at_which_somebody_answers_will_do(server: Scripted) -> None:
+def test_the_first_address_that_answers_is_used(server: ScriptedServer) -> None:
     """
-    Where nobody does, each is told of.
+    If no address answers, the error names each.
     """
     with Cluster([NOBODY, server.address], PATIENCE_S) as cluster:
         assert len(cluster.nodes()) == 2
     with pytest.raises(Unanswered, match=r"^nobody listens at 127\.0\.0\.1:1; nobody listens at 127\.0\.0\.1:2$"):
-        Cluster([NOBODY, Address("127.0.0.1", 2)], PATIENCE_S)
+        Cluster([NOBODY, Address("127.0.0.1", 2)], PATIENCE_S).any_server()
 
 
-def test_a_server_that_is_not_where_it_is_said_to_be(server: Scripted, cluster: Cluster) -> None:
+def test_an_unreachable_advertised_address(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    Who has said so is told: mostly the address is good for other clients.
+    The error names the server that advertised the address: usually it works for other clients only.
     """
     with pytest.raises(Unanswered, match=f"nobody listens at {NOBODY}") as refused:
         cluster.connection(Node(7, NOBODY))
     assert f"{server.address} says that server 7 is at {NOBODY}: is that an address which" in str(refused.value)
 
 
-def test_there_is_one_connection_to_a_server(server: Scripted, cluster: Cluster) -> None:
-    """
-    However often it is asked for.
-    """
+def test_a_connection_is_reused(server: ScriptedServer, cluster: Cluster) -> None:
     assert cluster.connection(Node(3, server.address)) is cluster.connection(Node(3, server.address))
 
 
 @pytest.mark.parametrize("newest", [0, 3, 4, 6])
 def test_a_coordinator(newest: int) -> None:
     """
-    Found in the form of every version.
+    Every version of the response is understood.
     """
     with ExitStack() as stack:
         server = stack.enter_context(scripted(Metadata=(0, 13), FindCoordinator=(0, newest)))
@@ -97,9 +93,9 @@ def test_a_coordinator(newest: int) -> None:
 
 
 @pytest.mark.parametrize("newest", [3, 6])
-def test_a_coordinator_that_there_is_not(newest: int) -> None:
+def test_an_unavailable_coordinator(newest: int) -> None:
     """
-    The reason is told, in the form of every version.
+    The error has the server's reason, in every version of the response.
     """
     code, told = ErrorCode.COORDINATOR_NOT_AVAILABLE, "not yet"
     with ExitStack() as stack:
@@ -113,9 +109,9 @@ def test_a_coordinator_that_there_is_not(newest: int) -> None:
             cluster.coordinator("billing")
 
 
-def test_what_will_be_otherwise_soon_is_tried_again(cluster: Cluster) -> None:
+def test_retriable_errors_are_retried(cluster: Cluster) -> None:
     """
-    Such as a coordinator that is loading.
+    One example is a coordinator that is loading.
     """
     codes = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, ErrorCode.NONE]
 
@@ -123,30 +119,51 @@ def test_what_will_be_otherwise_soon_is_tried_again(cluster: Cluster) -> None:
         refuse(codes.pop(0))
         return "done"
 
-    assert cluster.settled(attempt) == "done"
+    assert cluster.retry(attempt) == "done"
 
 
-def test_what_will_not_be_otherwise_is_not_tried_again(cluster: Cluster) -> None:
-    """
-    It is told.
-    """
+def test_other_errors_are_raised_at_once(cluster: Cluster) -> None:
     codes = [ErrorCode.NON_EMPTY_GROUP, ErrorCode.NONE]
     with pytest.raises(KafkaError, match="NON_EMPTY_GROUP"):
-        cluster.settled(lambda: refuse(codes.pop(0)))
+        cluster.retry(lambda: refuse(codes.pop(0)))
     assert codes == [ErrorCode.NONE]
 
 
-def test_trying_again_ends(server: Scripted) -> None:
-    """
-    When patience does.
-    """
+def test_retries_end_with_patience(server: ScriptedServer) -> None:
     with Cluster([server.address], 0.3) as cluster, pytest.raises(KafkaError, match="NOT_COORDINATOR"):
-        cluster.settled(lambda: refuse(ErrorCode.NOT_COORDINATOR))
+        cluster.retry(lambda: refuse(ErrorCode.NOT_COORDINATOR))
 
 
-def test_an_error_is_told_in_words() -> None:
+def test_a_missing_topic_is_not_waited_for_long(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    The server's, where it has some.
+    Servers learn of a new topic within seconds, however much patience there is for other failures.
+    """
+    monkeypatch.setattr("kgateway.client.cluster.SETTLING_S", 0.2)
+    with Cluster([server.address], 1_000.0) as cluster, pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        cluster.retry(lambda: refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+
+
+def test_broken_connections_are_reopened(server: ScriptedServer, cluster: Cluster) -> None:
+    """
+    This applies only to requests that may be sent twice.
+    """
+    said, frames = server.answer, list[bytes]()
+
+    def say(frame: bytes) -> bytes:
+        frames.append(frame)
+        return b"" if len(frames) == 1 else said(frame)
+
+    cluster.any_server()
+    server.say = say
+    assert len(cluster.retry(cluster.nodes, reconnect=True)) == 2
+    frames.clear()
+    with pytest.raises(Unanswered):
+        cluster.retry(cluster.nodes)
+
+
+def test_errors_have_words() -> None:
+    """
+    The server's message is used if there is one.
     """
     for code, message, told in (
         (ErrorCode.NON_EMPTY_GROUP, "there are 3", "NON_EMPTY_GROUP: there are 3"),

@@ -1,5 +1,5 @@
 """
-A connection that asks.
+A connection with one request at a time, and addresses.
 """
 
 import socket
@@ -10,21 +10,20 @@ from contextlib import closing, suppress
 import pytest
 
 from kgateway import __version__
-from kgateway.client.address import Address
-from kgateway.client.connection import Connection, Unanswered
+from kgateway.client.connection import Address, Connection, Unanswered
 from kgateway.messages.api_versions import ApiVersionsRequest
 from kgateway.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kgateway.messages.offset_delete import OffsetDeleteRequest
-from tests.client.scripted import Scripted, scripted
+from tests.client.scripted import ScriptedServer, scripted
 
 PATIENCE_S = 5.0
 NO_GROUPS = ListGroupsResponse(error_code=0, groups=[])
 
 
 @pytest.fixture
-def server() -> Iterator[Scripted]:
+def server() -> Iterator[ScriptedServer]:
     """
-    One that knows two APIs.
+    A server with two APIs.
     """
     with scripted(ListGroups=(0, 3)) as server:
         server.will(NO_GROUPS)
@@ -32,51 +31,45 @@ def server() -> Iterator[Scripted]:
 
 
 @pytest.fixture
-def connection(server: Scripted) -> Iterator[Connection]:
-    """
-    One to it.
-    """
+def connection(server: ScriptedServer) -> Iterator[Connection]:
     with closing(Connection(server.address, PATIENCE_S)) as connection:
         yield connection
 
 
 def refused(address: Address, patience_s: float = PATIENCE_S) -> str:
     """
-    Why there is no connection.
+    The message of the refused connection.
     """
     with pytest.raises(Unanswered) as error:
         Connection(address, patience_s)
     return str(error.value)
 
 
-def test_it_asks_for_versions_first(server: Scripted, connection: Connection) -> None:
+def test_api_versions_is_the_first_request(server: ScriptedServer, connection: Connection) -> None:
     """
-    And says what it is.
+    It has the client's name.
     """
     [(request, version)] = server.asked
     assert isinstance(request, ApiVersionsRequest)
     assert (request.client_software_name, request.client_software_version, version) == ("kgateway", __version__, 4)
 
 
-def test_the_newest_version_that_both_know_is_asked(server: Scripted, connection: Connection) -> None:
+def test_the_newest_common_version_is_used(server: ScriptedServer, connection: Connection) -> None:
     """
-    Here the server's, for it is older.
+    An older server limits the version.
     """
     assert connection.ask(ListGroupsRequest(), ListGroupsResponse) == NO_GROUPS
     assert server.asked[-1][1] == 3
 
 
-def test_a_version_can_be_too_new_for_what_is_asked(server: Scripted, connection: Connection) -> None:
-    """
-    Then an older one is asked.
-    """
+def test_a_caller_can_limit_the_version(server: ScriptedServer, connection: Connection) -> None:
     connection.ask(ListGroupsRequest(), ListGroupsResponse, newest=1)
     assert server.asked[-1][1] == 1
 
 
-def test_a_newer_server_is_asked_in_the_newest_version_that_is_known() -> None:
+def test_a_newer_server() -> None:
     """
-    Ours.
+    The client's newest version is used.
     """
     with scripted(ListGroups=(2, 99)) as server:
         server.will(NO_GROUPS)
@@ -85,9 +78,9 @@ def test_a_newer_server_is_asked_in_the_newest_version_that_is_known() -> None:
         assert server.asked[-1][1] == 5
 
 
-def test_an_older_server_is_asked_for_its_versions_in_the_oldest_form() -> None:
+def test_an_old_server_gets_api_versions_v0() -> None:
     """
-    It has said that it does not know the newest.
+    v0 follows a refusal of the newest version.
     """
     with (
         scripted(ApiVersions=(0, 2), ListGroups=(0, 0)) as server,
@@ -97,9 +90,9 @@ def test_an_older_server_is_asked_for_its_versions_in_the_oldest_form() -> None:
         assert connection.serves(ListGroupsRequest)
 
 
-def test_what_a_server_does_not_serve_is_not_asked(server: Scripted, connection: Connection) -> None:
+def test_a_missing_api(server: ScriptedServer, connection: Connection) -> None:
     """
-    Whether it does can be seen.
+    An API that the server lacks is an error; callers can check for it.
     """
     assert connection.serves(ListGroupsRequest)
     assert not connection.serves(OffsetDeleteRequest)
@@ -107,34 +100,28 @@ def test_what_a_server_does_not_serve_is_not_asked(server: Scripted, connection:
         connection.ask(OffsetDeleteRequest(group_id="g", topics=[]), ListGroupsResponse)
 
 
-def test_versions_that_do_not_meet_are_none() -> None:
+def test_no_common_version() -> None:
     """
-    The server has dropped all that are known here.
+    An API whose known versions the server has dropped counts as missing.
     """
     with scripted(ListGroups=(90, 99)) as server, closing(Connection(server.address, PATIENCE_S)) as connection:
         assert not connection.serves(ListGroupsRequest)
 
 
-def test_nobody_listens() -> None:
-    """
-    The address is named.
-    """
+def test_a_closed_port_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = Address("127.0.0.1", free.getsockname()[1])
     assert refused(address) == f"nobody listens at {address}"
 
 
-def test_a_host_that_is_not_known() -> None:
-    """
-    The host is named.
-    """
+def test_an_unknown_host_is_named() -> None:
     for host in ("nowhere.invalid", ".no-first-part", "no..part", 64 * "x" + ".too-long"):
         assert refused(Address(host, 9092)) == f"the host {host} is not known here"
 
 
-def test_a_server_that_is_silent() -> None:
+def test_a_silent_server() -> None:
     """
-    It is waited for as long as is said.
+    A response is awaited as long as patience lasts.
     """
     with scripted() as server:
         waiting = threading.Event()
@@ -149,9 +136,9 @@ def test_a_server_that_is_silent() -> None:
         waiting.set()
 
 
-def test_a_server_that_never_ends_its_answer() -> None:
+def test_an_endless_response() -> None:
     """
-    The whole answer is waited for no longer, though there is always a byte more of it.
+    Patience is for the whole response, however its bytes trickle.
     """
     with socket.create_server(("127.0.0.1", 0)) as listening:
         ended = threading.Event()
@@ -176,7 +163,7 @@ def test_a_server_that_never_ends_its_answer() -> None:
 
 def test_a_server_that_hangs_up() -> None:
     """
-    It may want what cannot be given.
+    The error suggests that the server wants TLS or a login.
     """
     with scripted() as server:
         server.say = lambda frame: b""
@@ -185,49 +172,49 @@ def test_a_server_that_hangs_up() -> None:
 
 
 @pytest.mark.parametrize("told", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\2\0\0", b"\0\0\0\7\0\0\0\1\0\0\xff"])
-def test_what_is_no_kafka_server(told: bytes) -> None:
+def test_a_server_of_another_protocol(told: bytes) -> None:
     """
-    Neither a size that cannot be nor an answer that is none is taken for one.
+    Impossible sizes and responses are refused.
     """
     with scripted() as server:
         server.say = lambda frame: told
         assert f"what listens at {server.address} does not speak Kafka's protocol" in refused(server.address)
 
 
-def test_a_connection_that_worked_wants_no_login(server: Scripted, connection: Connection) -> None:
+def test_a_connection_that_worked_needs_no_login(server: ScriptedServer, connection: Connection) -> None:
     """
-    When it breaks later, nobody is told that it may.
+    A connection that breaks later is not blamed on a missing login.
     """
     server.say = lambda frame: b""
     with pytest.raises(Unanswered, match=r"closed the connection instead of an answer to ListGroups$"):
         connection.ask(ListGroupsRequest(), ListGroupsResponse)
 
 
-def test_what_is_told_and_taken(server: Scripted, connection: Connection) -> None:
+def test_requests_without_a_response(server: ScriptedServer, connection: Connection) -> None:
     """
-    Is known by what is asked after it; where it was not taken, the connection has ended.
+    The server refuses such a request by closing the connection after it.
     """
     server.say = lambda frame: None if frame[:2] == b"\0\x10" else server.answer(frame)
-    connection.tell(ListGroupsRequest())
+    connection.send_only(ListGroupsRequest())
     connection.check()
     server.say = lambda frame: b""
-    connection.tell(ListGroupsRequest())
+    connection.send_only(ListGroupsRequest())
     with pytest.raises(Unanswered, match="closed the connection"):
         connection.check()
 
 
-def test_an_answer_to_another_question(server: Scripted, connection: Connection) -> None:
+def test_a_response_to_another_request(server: ScriptedServer, connection: Connection) -> None:
     """
-    It is not taken for one to this.
+    A response with another correlation id is an error.
     """
     server.say = lambda frame: server.answer(frame[:4] + b"\0\0\0\x63" + frame[8:])
     with pytest.raises(Unanswered, match="answers what it was not asked"):
         connection.ask(ListGroupsRequest(), ListGroupsResponse)
 
 
-def test_an_answer_may_come_in_pieces() -> None:
+def test_a_response_in_pieces() -> None:
     """
-    It is put together.
+    A response is read across packets.
     """
     with scripted(ListGroups=(0, 3)) as server:
         groups = [ListGroupsResponse.Group(group_id=f"g{n}", protocol_type="x" * 1000) for n in range(2000)]
@@ -235,3 +222,25 @@ def test_an_answer_may_come_in_pieces() -> None:
         with closing(Connection(server.address, PATIENCE_S)) as connection:
             answer = connection.ask(ListGroupsRequest(), ListGroupsResponse)
         assert [group.group_id for group in answer.groups] == [f"g{n}" for n in range(2000)]
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("localhost:9092", "localhost", 9092), (" 10.0.0.1:1 ", "10.0.0.1", 1), ("[::1]:65535", "::1", 65_535)],
+)
+def test_addresses_are_parsed_and_printed(text: str, host: str, port: int) -> None:
+    address = Address.parse(text)
+    assert address == (host, port)
+    assert str(address) == text.strip()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "kafka", ":9092", "kafka:", "kafka:0", "kafka:65536", "kafka:x", "::1:9092", "[::1:9092", "::1]:9092"]
+)
+def test_invalid_addresses_are_refused(text: str) -> None:
+    """
+    The error has the text.
+    """
+    with pytest.raises(ValueError, match="is no HOST:PORT") as refused:
+        Address.parse(text)
+    assert repr(text) in str(refused.value)

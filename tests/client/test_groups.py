@@ -1,10 +1,10 @@
 """
-What coordinators tell of groups.
+Groups as their coordinators describe them.
 """
 
 import pytest
 
-from kgateway.client.groups import CLASSIC, CONSUMER, Member, described, listed
+from kgateway.client.groups import CLASSIC, CONSUMER, MemberDescription, describe_group, list_groups
 from kgateway.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -21,9 +21,6 @@ TOLD = b"\0\1\0\0\0\1\0\6orders\0\0\0\2\0\0\0\3\0\0\0\1\xff\xff\xff\xff"  # vers
 
 
 def group_of(*group_ids: str) -> ListGroupsResponse:
-    """
-    An answer with these.
-    """
     groups = [
         ListGroupsResponse.Group(group_id=name, protocol_type="consumer", group_state="Empty", group_type="classic")
         for name in group_ids
@@ -35,7 +32,7 @@ def classic(
     assignment: bytes = b"", protocol_type: str = "consumer", state: str = "Stable", code: int = 0
 ) -> DescribeGroupsResponse:
     """
-    An answer with one classic group and one member.
+    A response with one classic group of one member.
     """
     member = DescribeGroupsResponse.Group.Member(
         member_id="m-1",
@@ -60,7 +57,7 @@ def modern(
     code: ErrorCode = ErrorCode.NONE, *members: ConsumerGroupDescribeResponse.Group.Member
 ) -> ConsumerGroupDescribeResponse:
     """
-    An answer with one consumer group.
+    A response with one consumer group.
     """
     group = ConsumerGroupDescribeResponse.Group(
         error_code=code,
@@ -77,9 +74,6 @@ def modern(
 def member(
     member_id: str, client_id: str, epoch: int, kind: int, now: Assignment, then: Assignment
 ) -> ConsumerGroupDescribeResponse.Group.Member:
-    """
-    A member of a consumer group.
-    """
     return ConsumerGroupDescribeResponse.Group.Member(
         member_id=member_id,
         member_epoch=epoch,
@@ -93,19 +87,16 @@ def member(
 
 
 def assigned(*indexes: int) -> Assignment:
-    """
-    Partitions of orders.
-    """
     return Assignment(topic_partitions=[TopicPartitions(topic_id=ZERO, topic_name="orders", partitions=list(indexes))])
 
 
 def test_the_groups_of_all_servers_are_listed(pair: Pair) -> None:
     """
-    By their ids, each with who coordinates it.
+    Groups are sorted by id, each with its coordinator.
     """
     pair.first.will(group_of("b", "d"))
     pair.second.will(group_of("c", "a"))
-    assert [(group.group_id, group.coordinator.id) for group in listed(pair.cluster)] == [
+    assert [(group.group_id, group.coordinator.id) for group in list_groups(pair.cluster)] == [
         ("a", 1),
         ("b", 0),
         ("c", 1),
@@ -113,14 +104,14 @@ def test_the_groups_of_all_servers_are_listed(pair: Pair) -> None:
     ]
 
 
-def test_a_server_that_refuses_to_list(pair: Pair) -> None:
+def test_a_refusal_to_list(pair: Pair) -> None:
     """
-    Is no server without groups.
+    A refusal is an error, not an empty list.
     """
     pair.first.will(group_of("b"))
     pair.second.will(ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=[]))
     with pytest.raises(KafkaError, match="COORDINATOR_LOAD_IN_PROGRESS"):
-        listed(pair.cluster)
+        list_groups(pair.cluster)
 
 
 @pytest.mark.parametrize(
@@ -128,23 +119,23 @@ def test_a_server_that_refuses_to_list(pair: Pair) -> None:
 )
 def test_a_classic_group(pair: Pair, code: ErrorCode) -> None:
     """
-    What its coordinator does not know as a consumer group is one; what its leader has written is read.
+    A group that is no consumer group is described as classic, with the assignment that its leader wrote.
     """
     pair.second.will(modern(code))
     pair.second.will(classic(TOLD))
-    group = described(pair.cluster, "billing")
+    group = describe_group(pair.cluster, "billing")
     assert (group.type, group.state, group.assignor, group.epoch) == (CLASSIC, "Stable", "range", None)
     assert group.coordinator.address == pair.second.address
-    assert group.members == [Member("m-1", "left", "app", "10.0.0.7", CLASSIC, {"orders": [1, 3]})]
+    assert group.members == [MemberDescription("m-1", "left", "app", "10.0.0.7", CLASSIC, {"orders": [1, 3]})]
 
 
-def test_a_server_that_knows_no_consumer_groups(pair: Pair) -> None:
+def test_a_server_without_consumer_groups(pair: Pair) -> None:
     """
-    Is not asked for them.
+    ConsumerGroupDescribe is sent only to servers that have it.
     """
     del pair.second.offered[ConsumerGroupDescribeRequest.__spec__.key or 0]
     pair.second.will(classic(TOLD))
-    assert described(pair.cluster, "billing").type == CLASSIC
+    assert describe_group(pair.cluster, "billing").type == CLASSIC
 
 
 @pytest.mark.parametrize(
@@ -160,50 +151,51 @@ def test_assignments_of_classic_members(
     pair: Pair, assignment: bytes, protocol_type: str, read: dict[str, list[int]] | None
 ) -> None:
     """
-    None is nothing; those of others than consumers and broken ones cannot be read; newer ones can, as far as is known.
+    An empty assignment has no partitions; other protocols and broken bytes are unknown; newer versions are read as far
+    as known.
     """
     pair.second.will(modern(ErrorCode.GROUP_ID_NOT_FOUND))
     pair.second.will(classic(assignment, protocol_type=protocol_type))
-    [told] = described(pair.cluster, "billing").members
+    [told] = describe_group(pair.cluster, "billing").members
     assert told.assigned == read
 
 
 @pytest.mark.parametrize(
     ("code", "state"), [(ErrorCode.GROUP_ID_NOT_FOUND, "Dead"), (ErrorCode.NONE, "Dead"), (69, "")]
 )
-def test_a_group_that_is_not_there(pair: Pair, code: int, state: str) -> None:
+def test_a_missing_group(pair: Pair, code: int, state: str) -> None:
     """
-    Older servers call it dead.
+    Older servers answer with the state Dead.
     """
     pair.second.will(modern(ErrorCode.GROUP_ID_NOT_FOUND))
     pair.second.will(classic(code=code, state=state))
     with pytest.raises(KafkaError, match="there is no classic and no consumer group billing"):
-        described(pair.cluster, "billing")
+        describe_group(pair.cluster, "billing")
 
 
 def test_a_consumer_group(pair: Pair) -> None:
     """
-    With its epoch; members by client, and what they will read in the end.
+    The description has an epoch, members sorted by client, and target assignments.
     """
     later = member("a", "z", 6, -1, assigned(1, 0), assigned(1))
     sooner = member("b", "y", 7, 1, assigned(), assigned(0))
     pair.second.will(modern(ErrorCode.NONE, later, sooner))
-    group = described(pair.cluster, "billing")
+    group = describe_group(pair.cluster, "billing")
     assert (group.type, group.state, group.assignor, group.epoch) == (CONSUMER, "Reconciling", "uniform", 7)
     assert group.members == [
-        Member("b", None, "y", "10.0.0.7", CONSUMER, {"orders": []}, {"orders": [0]}, 7),
-        Member("a", None, "z", "10.0.0.7", "", {"orders": [0, 1]}, {"orders": [1]}, 6),
+        MemberDescription("b", None, "y", "10.0.0.7", CONSUMER, {"orders": []}, {"orders": [0]}, 7),
+        MemberDescription("a", None, "z", "10.0.0.7", "", {"orders": [0, 1]}, {"orders": [1]}, 6),
     ]
 
 
 @pytest.mark.parametrize("code", [ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
 def test_a_refusal_to_describe(pair: Pair, code: ErrorCode) -> None:
     """
-    Is none of the other type.
+    A refused consumer group is not asked for as a classic one.
     """
     for of_consumers in (code, ErrorCode.GROUP_ID_NOT_FOUND):
         pair.second.answers.clear()
         pair.second.will(modern(of_consumers))
         pair.second.will(classic(code=code))
         with pytest.raises(KafkaError, match=code.name):
-            described(pair.cluster, "billing")
+            describe_group(pair.cluster, "billing")

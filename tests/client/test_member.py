@@ -1,5 +1,5 @@
 """
-A member of a group, before a server that says what a test has it say.
+A member of a group on a scripted server, and the range assignment.
 """
 
 from collections.abc import Iterator
@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from kgateway.client.cluster import Cluster
-from kgateway.client.member import HEARTBEAT_S, Member
-from kgateway.client.offsets import Partition
+from kgateway.client.member import HEARTBEAT_S, Member, range_assignment
 from kgateway.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kgateway.messages.find_coordinator import FindCoordinatorResponse
 from kgateway.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -18,11 +17,12 @@ from kgateway.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kgateway.messages.metadata import MetadataResponse
 from kgateway.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kgateway.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kgateway.topic_partition import TopicPartition
 from kgateway.wire.codec import decode, encode
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.client.scripted import Scripted, scripted
+from tests.client.scripted import ScriptedServer, scripted
 
-ONE = Partition("orders", 0)
+ONE = TopicPartition("orders", 0)
 OFFERED = {
     "Metadata": (0, 13),
     "FindCoordinator": (0, 6),
@@ -36,7 +36,7 @@ OFFERED = {
 
 class Time:
     """
-    A clock that stands until it is moved.
+    A clock that a test moves.
     """
 
     now = 0.0
@@ -46,9 +46,9 @@ class Time:
 
 
 @pytest.fixture
-def server() -> Iterator[Scripted]:
+def server() -> Iterator[ScriptedServer]:
     """
-    It coordinates all groups, and leads topic `orders` of two partitions.
+    The coordinator of all groups, and the leader of topic `orders` with two partitions.
     """
     with scripted(**OFFERED) as server:
         host, port = server.address
@@ -68,16 +68,13 @@ def server() -> Iterator[Scripted]:
 
 @pytest.fixture
 def time() -> Time:
-    """
-    The member's.
-    """
     return Time()
 
 
 @pytest.fixture
-def member(server: Scripted, time: Time) -> Iterator[Member]:
+def member(server: ScriptedServer, time: Time) -> Iterator[Member]:
     """
-    One that has not joined.
+    A member that has not joined.
     """
     with Cluster([server.address], 5.0) as cluster:
         yield Member(cluster, "billing", ["orders"], time)
@@ -85,7 +82,7 @@ def member(server: Scripted, time: Time) -> Iterator[Member]:
 
 def joined(code: ErrorCode = ErrorCode.NONE, leader: str = "other") -> JoinGroupResponse:
     """
-    As `me`; the leader learns of the members.
+    A response to JoinGroup; the leader gets the members.
     """
     subscription = b"\0\0" + encode(ConsumerProtocolSubscription(topics=["orders"]), 0)
     everybody = [JoinGroupResponse.Member(member_id=name, metadata=subscription) for name in ("me", "you")]
@@ -97,36 +94,33 @@ def joined(code: ErrorCode = ErrorCode.NONE, leader: str = "other") -> JoinGroup
 
 def synced(*indexes: int, code: ErrorCode = ErrorCode.NONE) -> SyncGroupResponse:
     """
-    These partitions of orders.
+    A response to SyncGroup, with partitions of orders.
     """
     part = ConsumerProtocolAssignment.AssignedPartition(topic="orders", partitions=[*indexes])
     told = b"\0\0" + encode(ConsumerProtocolAssignment(assigned_partitions=[part]), 0)
     return SyncGroupResponse(error_code=code, assignment=told)
 
 
-def asked(server: Scripted, kind: type) -> list[Any]:
+def asked(server: ScriptedServer, kind: type) -> list[Any]:
     """
-    The requests of a kind.
+    The requests of one API.
     """
     return [request for request, _ in server.asked if isinstance(request, kind)]
 
 
-def test_it_joins(server: Scripted, member: Member) -> None:
+def test_it_joins(server: ScriptedServer, member: Member) -> None:
     """
-    With the id that it is given, and reads what it is given.
+    The member takes the id and the assignment that it gets.
     """
     server.will(joined(ErrorCode.MEMBER_ID_REQUIRED), joined())
     server.will(synced(1))
-    assert member.join() == [Partition("orders", 1)]
+    assert member.join() == [TopicPartition("orders", 1)]
     assert [request.member_id for request in asked(server, JoinGroupRequest)] == ["", "me"]
     [sync] = asked(server, SyncGroupRequest)
     assert (sync.generation_id, sync.member_id, sync.assignments) == (3, "me", [])
 
 
-def test_a_leader_shares_out(server: Scripted, member: Member) -> None:
-    """
-    To all members.
-    """
+def test_a_leader_assigns_partitions(server: ScriptedServer, member: Member) -> None:
     server.will(joined(leader="me"))
     server.will(synced(0))
     member.join()
@@ -140,9 +134,9 @@ def test_a_leader_shares_out(server: Scripted, member: Member) -> None:
 @pytest.mark.parametrize(
     ("code", "again_as"), [(ErrorCode.REBALANCE_IN_PROGRESS, "me"), (ErrorCode.UNKNOWN_MEMBER_ID, "")]
 )
-def test_it_joins_again(server: Scripted, member: Member, code: ErrorCode, again_as: str) -> None:
+def test_it_joins_again(server: ScriptedServer, member: Member, code: ErrorCode, again_as: str) -> None:
     """
-    When the group shares out anew meanwhile, and as somebody new when it is not known any more.
+    It keeps its id after a rebalance, and has none after it was expelled.
     """
     server.will(joined())
     server.will(synced(code=code), synced(0))
@@ -150,18 +144,15 @@ def test_it_joins_again(server: Scripted, member: Member, code: ErrorCode, again
     assert [request.member_id for request in asked(server, JoinGroupRequest)] == ["", again_as]
 
 
-def test_what_cannot_be_is_an_error(server: Scripted, member: Member) -> None:
-    """
-    Such as a group of members that share out by other rules.
-    """
+def test_another_assignor_is_an_error(server: ScriptedServer, member: Member) -> None:
     server.will(joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     with pytest.raises(KafkaError, match="INCONSISTENT_GROUP_PROTOCOL"):
         member.join()
 
 
-def test_it_says_that_it_lives(server: Scripted, member: Member, time: Time) -> None:
+def test_it_sends_heartbeats(server: ScriptedServer, member: Member, time: Time) -> None:
     """
-    When it is time to, and hears when it has to join again.
+    Heartbeats are sent in time, and say when to join again.
     """
     server.will(joined())
     server.will(synced(0))
@@ -175,9 +166,9 @@ def test_it_says_that_it_lives(server: Scripted, member: Member, time: Time) -> 
     assert [(one.member_id, one.generation_id) for one in asked(server, HeartbeatRequest)] == [("me", 3)] * 2
 
 
-def test_it_commits_as_a_member(server: Scripted, member: Member) -> None:
+def test_it_commits_as_a_member(server: ScriptedServer, member: Member) -> None:
     """
-    Nothing is not committed, and who has been expelled is told so.
+    An empty commit is not sent, and an expelled member learns that it is.
     """
     kind = OffsetCommitResponse.Topic
     for code in (ErrorCode.NONE, ErrorCode.ILLEGAL_GENERATION):
@@ -198,10 +189,7 @@ def test_it_commits_as_a_member(server: Scripted, member: Member) -> None:
     assert [request.member_id for request in asked(server, JoinGroupRequest)] == ["", ""]
 
 
-def test_it_leaves(server: Scripted, member: Member) -> None:
-    """
-    As who it is.
-    """
+def test_it_leaves_with_its_id(server: ScriptedServer, member: Member) -> None:
     server.will(joined())
     server.will(synced(0))
     server.will(LeaveGroupResponse(error_code=0))
@@ -209,3 +197,25 @@ def test_it_leaves(server: Scripted, member: Member) -> None:
     member.leave()
     [request] = asked(server, LeaveGroupRequest)
     assert [one.member_id for one in request.members] == ["me"]
+
+
+EACH = {
+    "fewer members": ({"a": ["t"], "b": ["t"]}, {"t": 5}, {"a": {"t": [0, 1, 2]}, "b": {"t": [3, 4]}}),
+    "more members": ({"b": ["t"], "a": ["t"], "c": ["t"]}, {"t": 2}, {"a": {"t": [0]}, "b": {"t": [1]}, "c": {}}),
+    "two topics": (
+        {"a": ["t", "u"], "b": ["u"]},
+        {"t": 2, "u": 3},
+        {"a": {"t": [0, 1], "u": [0, 1]}, "b": {"u": [2]}},
+    ),
+    "a topic that nobody reads": ({"a": []}, {"t": 2}, {"a": {}}),
+}
+
+
+@pytest.mark.parametrize(("subscriptions", "partitions", "shares"), EACH.values(), ids=EACH.keys())
+def test_each_topic_is_assigned_in_runs(
+    subscriptions: dict[str, list[str]], partitions: dict[str, int], shares: dict[str, dict[str, list[int]]]
+) -> None:
+    """
+    Runs follow the order of member ids; the first members get the remainder.
+    """
+    assert range_assignment(subscriptions, partitions) == shares

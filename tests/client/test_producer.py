@@ -1,32 +1,34 @@
 """
-Records on their way to a topic, before a server that says what a test has it say.
+Records on their way to a scripted server, and Kafka's partitioner.
 """
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.partitioner.default import murmur2 as kafka_python
 
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Unanswered
-from kgateway.client.outgoing import Outgoing
-from kgateway.client.partitioning import partition_of
-from kgateway.client.producer import ACKS, PACK_BYTES, Producer, Undelivered
+from kgateway.client.producer import ACKS, PACK_BYTES, Producer, Undelivered, murmur2, partition_of
+from kgateway.client.send_queue import OutgoingRecord
 from kgateway.messages.init_producer_id import InitProducerIdResponse
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.records.batch import read_batch
 from kgateway.records.record import records
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.client.scripted import Scripted, scripted
+from tests.client.scripted import ScriptedServer, scripted
 
 PARTITIONS = 3
 Part = ProduceResponse.Response.PartitionResponse
 
 
 @pytest.fixture
-def server() -> Iterator[Scripted]:
+def server() -> Iterator[ScriptedServer]:
     """
-    It leads topic `orders` of three partitions, and gives producers the id 7.
+    The leader of topic `orders` with three partitions; producers get the id 7.
     """
     with scripted(Metadata=(0, 13), Produce=(3, 13), InitProducerId=(0, 5)) as server:
         broker = MetadataResponse.Broker(node_id=1, host=server.address.host, port=server.address.port)
@@ -41,17 +43,16 @@ def server() -> Iterator[Scripted]:
 
 
 @pytest.fixture
-def cluster(server: Scripted) -> Iterator[Cluster]:
-    """
-    Which has no other server.
-    """
+def cluster(server: ScriptedServer) -> Iterator[Cluster]:
     with Cluster([server.address], 5.0) as cluster:
         yield cluster
 
 
-def told(*parts: tuple[int, ErrorCode], message: str | None = None, faults: tuple[int, ...] = ()) -> ProduceResponse:
+def produced(
+    *parts: tuple[int, ErrorCode], message: str | None = None, faults: tuple[int, ...] = ()
+) -> ProduceResponse:
     """
-    What becomes of partitions.
+    A Produce response about partitions.
     """
     errors = [Part.RecordError(batch_index=index, batch_index_error_message="it is too green") for index in faults]
     answers = [
@@ -61,16 +62,16 @@ def told(*parts: tuple[int, ErrorCode], message: str | None = None, faults: tupl
     return ProduceResponse(responses=[ProduceResponse.Response(name="orders", partition_responses=answers)])
 
 
-def record(value: bytes = b"v", key: bytes | None = None, partition: int | None = 0, line: int = 1) -> Outgoing:
+def record(value: bytes = b"v", key: bytes | None = None, partition: int | None = 0, line: int = 1) -> OutgoingRecord:
     """
-    One, from a line of stdin.
+    A record from a line of stdin.
     """
-    return Outgoing(key, value, 1_795_284_000_000, (), partition, ("stdin", line))
+    return OutgoingRecord(key, value, 1_795_284_000_000, (), partition, ("stdin", line))
 
 
-def sent(server: Scripted) -> list[tuple[int, int, list[bytes | None]]]:
+def sent(server: ScriptedServer) -> list[tuple[int, int, list[bytes | None]]]:
     """
-    Partition, first sequence and values of each batch that came.
+    Partition, first sequence and values of each batch sent.
     """
     found = []
     for request, _ in server.asked:
@@ -82,11 +83,11 @@ def sent(server: Scripted) -> list[tuple[int, int, list[bytes | None]]]:
     return found
 
 
-def test_what_is_sent_is_flushed_and_counted(server: Scripted, cluster: Cluster) -> None:
+def test_what_is_sent_is_flushed_and_counted(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    In one request, with all partitions, and sequence numbers that go on from batch to batch.
+    One request has all partitions, and sequence numbers continue from batch to batch.
     """
-    server.will(told((0, ErrorCode.NONE), (2, ErrorCode.NONE)), told((0, ErrorCode.NONE)))
+    server.will(produced((0, ErrorCode.NONE), (2, ErrorCode.NONE)), produced((0, ErrorCode.NONE)))
     producer = Producer(cluster, "orders")
     for value, partition in ((b"a", 0), (b"b", 2), (b"c", 0)):
         producer.send(record(value, partition=partition))
@@ -99,11 +100,11 @@ def test_what_is_sent_is_flushed_and_counted(server: Scripted, cluster: Cluster)
     assert (producer.records, producer.bytes) == (4, 4)
 
 
-def test_what_has_to_be_sent_again_has_the_same_sequence(server: Scripted, cluster: Cluster) -> None:
+def test_a_repeated_batch_has_the_same_sequence(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    So the server knows it when it is there already; the other partition is not sent again.
+    The server recognizes it by its sequence; other partitions are not sent again.
     """
-    server.will(told((0, ErrorCode.NOT_LEADER_OR_FOLLOWER), (1, ErrorCode.NONE)), told((0, ErrorCode.NONE)))
+    server.will(produced((0, ErrorCode.NOT_LEADER_OR_FOLLOWER), (1, ErrorCode.NONE)), produced((0, ErrorCode.NONE)))
     producer = Producer(cluster, "orders")
     producer.send(record(b"a"))
     producer.send(record(b"b", partition=1))
@@ -113,11 +114,11 @@ def test_what_has_to_be_sent_again_has_the_same_sequence(server: Scripted, clust
     assert producer.records == 2
 
 
-def test_an_answer_that_is_lost_makes_no_doubles(server: Scripted, cluster: Cluster) -> None:
+def test_a_lost_response_causes_no_duplicate(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    The connection is made anew, and that the batch is known there is as good as that it is stored.
+    After a reconnect, a duplicate sequence number means that the batch is stored.
     """
-    server.will(told((0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)))
+    server.will(produced((0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)))
     answers = [b""]
 
     def lose_one(frame: bytes) -> bytes:
@@ -132,9 +133,9 @@ def test_an_answer_that_is_lost_makes_no_doubles(server: Scripted, cluster: Clus
     assert producer.records == 1
 
 
-def test_without_acks_of_all_nothing_is_sent_twice_unasked(server: Scripted, cluster: Cluster) -> None:
+def test_without_acks_of_all_nothing_is_sent_twice(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    For it might be stored twice: the connection that breaks is an error.
+    A broken connection is an error: the batch might be stored twice.
     """
     frames: list[bytes] = []
 
@@ -152,14 +153,14 @@ def test_without_acks_of_all_nothing_is_sent_twice_unasked(server: Scripted, clu
     assert frames == [b"\0\0"]
 
 
-def test_a_batch_that_is_too_large_goes_in_halves(server: Scripted, cluster: Cluster) -> None:
+def test_a_batch_that_is_too_large_is_halved(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    In order, and as often as it takes.
+    A batch is split in order, as often as necessary.
     """
     server.will(
-        told((0, ErrorCode.MESSAGE_TOO_LARGE)),
-        told((0, ErrorCode.MESSAGE_TOO_LARGE)),
-        told((0, ErrorCode.NONE)),
+        produced((0, ErrorCode.MESSAGE_TOO_LARGE)),
+        produced((0, ErrorCode.MESSAGE_TOO_LARGE)),
+        produced((0, ErrorCode.NONE)),
     )
     producer = Producer(cluster, "orders")
     for value in (b"a", b"b", b"c", b"d"):
@@ -169,11 +170,11 @@ def test_a_batch_that_is_too_large_goes_in_halves(server: Scripted, cluster: Clu
     assert sent(server) == [(0, 0, whole), (0, 0, whole[:2]), (0, 0, [b"a"]), (0, 1, [b"b"]), (0, 2, whole[2:])]
 
 
-def test_a_record_that_is_too_large_is_named(server: Scripted, cluster: Cluster) -> None:
+def test_a_record_that_is_too_large_is_named(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    What stood before it is delivered.
+    The records before it are delivered.
     """
-    server.will(told((0, ErrorCode.NONE)), told((0, ErrorCode.MESSAGE_TOO_LARGE)))
+    server.will(produced((0, ErrorCode.NONE)), produced((0, ErrorCode.MESSAGE_TOO_LARGE)))
     producer = Producer(cluster, "orders")
     producer.send(record(line=6))
     producer.flush()
@@ -183,14 +184,14 @@ def test_a_record_that_is_too_large_is_named(server: Scripted, cluster: Cluster)
     assert producer.records == 1
 
 
-def test_records_that_are_refused_are_named(server: Scripted, cluster: Cluster) -> None:
+def test_refused_records_are_named(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    Those that the server names, with its reason; else from the first to the last of the batch.
+    The error names the records that the server names, otherwise the whole batch.
     """
     wrong = (0, ErrorCode.INVALID_RECORD)
     for answer, says in (
-        (told(wrong, faults=(1,)), "stdin, line 5: it is too green"),
-        (told(wrong, message="not so"), "from stdin, line 4 to stdin, line 6: INVALID_RECORD: not so"),
+        (produced(wrong, faults=(1,)), "stdin, line 5: it is too green"),
+        (produced(wrong, message="not so"), "from stdin, line 4 to stdin, line 6: INVALID_RECORD: not so"),
     ):
         server.answers.pop(0, None)
         server.will(answer)
@@ -202,19 +203,19 @@ def test_records_that_are_refused_are_named(server: Scripted, cluster: Cluster) 
         assert str(refused.value) == says
 
 
-def test_a_partition_that_is_not_there_is_an_error(cluster: Cluster) -> None:
+def test_a_missing_partition_is_an_error(cluster: Cluster) -> None:
     """
-    Before anything is sent.
+    Nothing is sent.
     """
     with pytest.raises(Undelivered, match="stdin, line 1: orders has no partition 3: it has 3"):
         Producer(cluster, "orders").send(record(partition=3))
 
 
-def test_keys_decide_the_partition(server: Scripted, cluster: Cluster) -> None:
+def test_keys_decide_the_partition(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    Where none is named.
+    A record without a partition gets its key's.
     """
-    server.will(told(*[(index, ErrorCode.NONE) for index in range(PARTITIONS)]))
+    server.will(produced(*[(index, ErrorCode.NONE) for index in range(PARTITIONS)]))
     producer = Producer(cluster, "orders")
     keys = [b"%d" % number for number in range(20)]
     for key in keys:
@@ -225,13 +226,13 @@ def test_keys_decide_the_partition(server: Scripted, cluster: Cluster) -> None:
 
 
 def test_records_without_a_key_share_a_partition(
-    server: Scripted, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    Until the next flush: a batch is as large as can be.
+    Records share a partition until the next flush, so that batches are large.
     """
     monkeypatch.setattr("kgateway.client.producer.randrange", lambda count: 1)
-    server.will(told((1, ErrorCode.NONE)), told((2, ErrorCode.NONE)))
+    server.will(produced((1, ErrorCode.NONE)), produced((2, ErrorCode.NONE)))
     producer = Producer(cluster, "orders")
     for value in (b"a", b"b"):
         producer.send(record(value, partition=None))
@@ -241,32 +242,29 @@ def test_records_without_a_key_share_a_partition(
     assert sent(server) == [(1, 0, [b"a", b"b"]), (2, 0, [b"c"])]
 
 
-def test_what_waits_is_bounded(server: Scripted, cluster: Cluster) -> None:
+def test_buffered_records_are_bounded(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    A batch that is full goes off.
+    A full batch is sent.
     """
-    server.will(told((0, ErrorCode.NONE)))
+    server.will(produced((0, ErrorCode.NONE)))
     producer = Producer(cluster, "orders")
     for _ in range(4):
         producer.send(record(bytes(PACK_BYTES // 3)))
     assert producer.records == 2
 
 
-def test_a_server_that_answers_for_others_is_not_asked_for_ever(server: Scripted, cluster: Cluster) -> None:
+def test_a_response_about_others_is_an_error(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    Which would be so if what it does not speak of were sent again.
+    Otherwise the batch would be sent again and again.
     """
-    server.will(told((1, ErrorCode.NONE)))
+    server.will(produced((1, ErrorCode.NONE)))
     producer = Producer(cluster, "orders", acks=ACKS["1"])
     producer.send(record())
     with pytest.raises(Unanswered, match="for other partitions than it was asked"):
         producer.flush()
 
 
-def test_without_acks_nothing_is_awaited(server: Scripted, cluster: Cluster) -> None:
-    """
-    There is no answer to wait for.
-    """
+def test_without_acks_nothing_is_awaited(server: ScriptedServer, cluster: Cluster) -> None:
     producer = Producer(cluster, "orders", acks=ACKS["0"])
     server.say = lambda frame: None if frame[:2] == b"\0\0" else server.answer(frame)
     producer.send(record())
@@ -274,9 +272,9 @@ def test_without_acks_nothing_is_awaited(server: Scripted, cluster: Cluster) -> 
     assert producer.records == 1
 
 
-def test_without_acks_a_connection_that_ends_is_an_error(server: Scripted, cluster: Cluster) -> None:
+def test_without_acks_a_connection_that_ends_is_an_error(server: ScriptedServer, cluster: Cluster) -> None:
     """
-    For it is how a server refuses; what it did not take is not counted.
+    Closing the connection is how a server refuses; refused records are not counted.
     """
     producer = Producer(cluster, "orders", acks=ACKS["0"])
     server.say = lambda frame: b"" if frame[:2] == b"\0\0" else server.answer(frame)
@@ -286,12 +284,41 @@ def test_without_acks_a_connection_that_ends_is_an_error(server: Scripted, clust
     assert producer.records == 0
 
 
-def test_a_topic_that_is_not_there_is_an_error(server: Scripted, cluster: Cluster) -> None:
-    """
-    At once.
-    """
+def test_a_missing_topic_is_an_error(server: ScriptedServer, cluster: Cluster) -> None:
     gone = MetadataResponse.Topic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name="orders", partitions=[])
     server.answers.pop(3)
     server.will(MetadataResponse(brokers=[], topics=[gone]))
     with pytest.raises(KafkaError, match="there is no topic orders"):
         Producer(cluster, "orders")
+
+
+# From Kafka's own tests of Utils.murmur2, which returns signed numbers.
+JAVA = {
+    b"21": -973932308,
+    b"foobar": -790332482,
+    b"a-little-bit-long-string": -985981536,
+    b"a-little-bit-longer-string": -1486304829,
+    b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
+    b"abc": 479470107,
+}
+
+
+@pytest.mark.parametrize(("key", "hashed"), JAVA.items())
+def test_the_hash_equals_javas(key: bytes, hashed: int) -> None:
+    assert murmur2(key) == hashed & 0xFFFFFFFF
+
+
+@given(st.binary(max_size=70))
+def test_the_hash_equals_kafka_pythons(key: bytes) -> None:
+    """
+    Keys have any length.
+    """
+    assert murmur2(key) == kafka_python(key) & 0xFFFFFFFF
+
+
+def test_a_key_of_a_negative_hash_has_a_partition() -> None:
+    """
+    The sign bit is cleared, as in Java's partitioner.
+    """
+    assert partition_of(b"21", 1000) == (-973932308 & 0x7FFFFFFF) % 1000
+    assert partition_of(b"abc", 1000) == 479470107 % 1000

@@ -1,5 +1,5 @@
 """
-aiokafka: what every client is asked, in its words.
+An adapter of aiokafka to the interface of all clients.
 """
 
 from asyncio import Runner, gather
@@ -30,7 +30,7 @@ def _record(found: Any) -> Record:
 
 class AioKafkaReader:
     """
-    A consumer of aiokafka, whose loop runs while it is asked something.
+    A consumer of aiokafka, whose loop runs only during a call.
     """
 
     def __init__(self, runner: Runner, consumer: AIOKafkaConsumer, topic: str) -> None:
@@ -84,10 +84,6 @@ class AioKafkaReader:
 
 
 class AioKafka:
-    """
-    aiokafka's producer, consumer and admin client.
-    """
-
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
 

@@ -1,5 +1,5 @@
 """
-A program of Java that is killed and started again, and so is the gateway that it works with.
+A Java program that is killed and restarted, as is its gateway.
 """
 
 import os
@@ -14,7 +14,7 @@ _OPTIONS = ("-XX:TieredStopAtLevel=1", "-Xmx400m", "-Dorg.slf4j.simpleLogger.def
 
 class Application:
     """
-    One process after the other, with the state that the last one has left.
+    A sequence of processes, each with the state that the last one has left.
     """
 
     def __init__(self, jars: str, folder: Path, program: str, *arguments: str) -> None:
@@ -30,16 +30,13 @@ class Application:
         self._process.kill()
         self._process.wait()
 
-    def told(self) -> str:
-        """
-        What it says of itself.
-        """
+    def output(self) -> str:
         return self._log.read_text(errors="replace")[-4_000:]
 
 
 def kill_some(chance: Random, kafka: Kafka, application: Application) -> str:
     """
-    Who was killed, and started again: one of them, or the gateway first and then the other.
+    Kill and restart one of the applications, or the gateway followed by one of them; returns what was killed.
     """
     turn = chance.random()
     if turn < 0.6:

@@ -1,7 +1,7 @@
 """
 What every client can do with a gateway: the tests that each of them passes.
 
-The tests of a client are a fixture `connect`, which says how it is made, and a class that inherits them all:
+The tests of a client are a fixture `connect`, which makes the client, and a class that inherits them all:
 
     @pytest.fixture(scope="module")
     def connect() -> Connect: ...
@@ -33,14 +33,14 @@ CODEC_NAME = attrgetter("name")
 
 def rows(count: int, size: int = 100) -> list[Record]:
     """
-    Records for an empty partition, each a second later than the one before.
+    Records for an empty partition, each a second later than the previous one.
     """
     return [Record(i, START_MS + 1000 * i, b"key %d" % i, b"%0*d" % (size, i)) for i in range(count)]
 
 
 def compacted(raw: Raw, topic: str, before: int) -> list[Record]:
     """
-    The records of a topic, once there are fewer by half, and no more go.
+    The records of a topic, once half of them are gone and no more disappear.
     """
     deadline, found = monotonic() + PATIENCE_S, raw.records(topic)
     while True:
@@ -53,7 +53,7 @@ def compacted(raw: Raw, topic: str, before: int) -> list[Record]:
 
 def read(client: Client, topic: str, count: int, start: int = BEGINNING) -> list[Record]:
     """
-    What a consumer of the first partition gets.
+    The records that a consumer of the first partition reads.
     """
     with client.reader(topic) as reader:
         reader.assign({0: start})
@@ -72,10 +72,10 @@ class Connected:
 
 class Producing(Connected):
     """
-    Batches arrive as the client was told to make them.
+    Batches arrive as the client was configured to make them.
     """
 
-    unknown_topic = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # what the client makes of it
+    unknown_topic = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # the batches that the client makes
 
     @pytest.mark.parametrize("codec", Codec, ids=CODEC_NAME)
     def test_codec_is_stored(self, client: Client, raw: Raw, topic: str, codec: Codec) -> None:
@@ -97,7 +97,7 @@ class Producing(Connected):
 
     def test_headers_are_kept(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        Headers keep their order; a key may come twice, be empty or be no ASCII, and a value may be any bytes.
+        Headers keep their order; a key may be repeated, empty or not ASCII, and a value may be any bytes.
         """
         headers = (Header("h", b"1"), Header("é", b"\xff\x00"), Header("h", b"2"), Header("", b""), Header("h", b"1"))
         sent = [Record(0, START_MS, b"key", b"value", headers)]
@@ -107,7 +107,7 @@ class Producing(Connected):
 
     def test_null_headers_are_kept(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        A header without a value is told from one with an empty value.
+        A header without a value differs from one with an empty value.
         """
         sent = [Record(0, START_MS, b"key", b"value", (Header("null", None), Header("empty", b"")))]
         client.send(topic, sent)
@@ -116,7 +116,7 @@ class Producing(Connected):
 
     def test_nulls_are_kept(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        No key and no value are told from empty ones.
+        A missing key or value differs from an empty one.
         """
         pairs = [(None, b"value"), (b"", b"value"), (b"key", None), (b"key", b""), (b"", b"")]
         sent = [Record(i, START_MS, key, value) for i, (key, value) in enumerate(pairs)]
@@ -126,7 +126,7 @@ class Producing(Connected):
 
     def test_timestamps_are_kept(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        The producer's timestamps are stored and read, also where they go back.
+        The producer's timestamps are stored and read, even if they decrease.
         """
         times = [START_MS, START_MS + HOUR_MS, START_MS - HOUR_MS, 1]
         sent = [Record(i, time, b"key", b"value") for i, time in enumerate(times)]
@@ -136,7 +136,7 @@ class Producing(Connected):
 
     def test_log_append_time_is_the_gateways(self, client: Client, raw: Raw, name: str) -> None:
         """
-        Where the topic wants it, records have the time at which they came, one for each batch.
+        If the topic is configured so, records have the time of their arrival, one per batch.
         """
         client.create_topic(name, 1, {"message.timestamp.type": "LogAppendTime"})
         client.send(name, rows(3))
@@ -148,7 +148,7 @@ class Producing(Connected):
 
     def test_idempotent_batches_are_numbered(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        An idempotent producer gets an id, and its batches carry it and follow one another by sequence.
+        An idempotent producer gets an id, and its batches carry it and consecutive sequence numbers.
         """
         client.send(topic, rows(10, 600), how=Sending(idempotent=True, batch_bytes=2_000))
         headers = [batch.header for batch in raw.batches(topic)]
@@ -159,7 +159,7 @@ class Producing(Connected):
 
     def test_idempotent_producers_are_told_apart(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        Two producers of one topic have ids of their own.
+        Two producers of one topic have different ids.
         """
         for _ in range(2):
             client.send(topic, rows(1), how=Sending(idempotent=True))
@@ -195,9 +195,9 @@ class Producing(Connected):
         assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
         assert raw.records(name) == rows(1, 1_000)
 
-    def test_a_large_record_that_may_be(self, client: Client, topic: str) -> None:
+    def test_a_record_near_the_limit_is_accepted(self, client: Client, topic: str) -> None:
         """
-        A record of nearly a megabyte goes through, and comes back.
+        A record of nearly a megabyte is stored and read.
         """
         sent = rows(1, 1_000_000)
         client.send(topic, sent)
@@ -205,7 +205,7 @@ class Producing(Connected):
 
     def test_topics_are_created_by_producing(self, client: Client, raw: Raw, name: str) -> None:
         """
-        A topic that is produced to is there, with as many partitions as the gateway gives.
+        Producing to a missing topic creates it, with the gateway's default number of partitions.
         """
         client.send(name, rows(1))
         assert client.topics()[name] == 4
@@ -213,7 +213,7 @@ class Producing(Connected):
 
     def test_an_unknown_topic_is_refused(self, connect: Connect, strict_kafka: Kafka, name: str) -> None:
         """
-        Where topics are not created unasked, producing to one that is not there gives the error that it should.
+        Without automatic creation, producing to a missing topic fails with the right error.
         """
         with pytest.raises(Refused) as refused:
             connect(strict_kafka.bootstrap).send(name, rows(1))
@@ -223,12 +223,13 @@ class Producing(Connected):
 
 class Consuming(Connected):
     """
-    Records are read from wherever the client wants to start.
+    A consumer reads from any position.
     """
 
     def test_many_records_over_partitions(self, client: Client, wide_topic: str) -> None:
         """
-        Of a thousand records, spread by the client over four partitions, none is lost, and each partition is in order.
+        Of a thousand records that the client spreads over four partitions none is lost, and each partition is in
+        order.
         """
         sent = [row._replace(key=b"key %d" % (i % 50)) for i, row in enumerate(rows(1_000))]
         client.send(wide_topic, sent, partition=None)
@@ -241,12 +242,12 @@ class Consuming(Connected):
             assert [record.offset for record in records] == list(range(len(records)))
             assert records == sorted(records, key=lambda record: record.value or b"")
         assert sorted(record.value or b"" for _, record in found) == [row.value for row in sent]
-        # A key has one partition.
+        # All records of a key are in one partition.
         assert len({(partition, record.key) for partition, record in found}) == 50
 
     def test_from_the_beginning(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        A consumer at the beginning reads all there is, over batches of every codec.
+        A consumer at the beginning reads everything, across batches of every codec.
         """
         for codec in Codec:
             raw.append(topic, rows(4), codec=codec)
@@ -255,7 +256,7 @@ class Consuming(Connected):
 
     def test_nulls_are_read(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        Neither key nor value, and a header without a value, are read as such, whoever wrote them.
+        A missing key or value and a header without a value are read as null, whoever wrote them.
         """
         bare = [Record(0, START_MS, None, None, (Header("null", None), Header("empty", b"")))]
         raw.append(topic, bare)
@@ -263,14 +264,14 @@ class Consuming(Connected):
 
     def test_from_an_offset(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        A consumer starts at an offset in the middle of a batch.
+        A consumer can start in the middle of a batch.
         """
         raw.append(topic, rows(10))
         assert read(client, topic, 3, start=7) == rows(10)[7:]
 
     def test_seek(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        A consumer goes back and forth.
+        A consumer can seek back and forth.
         """
         raw.append(topic, rows(10))
         with client.reader(topic) as reader:
@@ -287,7 +288,7 @@ class Consuming(Connected):
     @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD], ids=CODEC_NAME)
     def test_from_a_time(self, client: Client, raw: Raw, topic: str, codec: Codec) -> None:
         """
-        The offset for a time is that of the first record as late, also inside of a batch.
+        The offset for a time is that of the first record at or after it, even inside a batch.
         """
         raw.append(topic, rows(10), codec=codec)
         with client.reader(topic) as reader:
@@ -300,7 +301,7 @@ class Consuming(Connected):
 
     def test_from_the_end(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        A consumer at the end gets what is produced from then on, while it waits.
+        A consumer at the end waits, and reads what is produced from then on.
         """
         raw.append(topic, rows(10))
         with client.reader(topic) as reader:
@@ -309,17 +310,17 @@ class Consuming(Connected):
             found = [record for _, record in reader.take(2)]
         assert found == [row._replace(offset=10 + row.offset) for row in rows(2, 50)]
 
-    def test_an_offset_that_is_not_there(self, client: Client, raw: Raw, topic: str) -> None:
+    def test_an_offset_out_of_range(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        A consumer behind the end of the log starts where it was told to start in this case.
+        A consumer behind the end of the log starts at the configured reset position.
         """
         raw.append(topic, rows(3))
         assert read(client, topic, 3, start=1_000) == rows(3)
 
     @pytest.mark.skipif(FORM is not None, reason="SeaweedMQ keeps all records")
-    def test_what_compaction_leaves(self, client: Client, raw: Raw, name: str) -> None:
+    def test_a_compacted_topic(self, client: Client, raw: Raw, name: str) -> None:
         """
-        A compacted topic is read over whatever went: records out of batches, batches, and whole segments.
+        Consumers read across all gaps: records missing from batches, whole batches, and whole segments.
         """
         client.create_topic(name, 1, COMPACTED)
         raw.append(name, [Record(0, START_MS, b"first", b"stays"), Record(1, START_MS, b"old", b"goes")])
@@ -335,7 +336,7 @@ class Consuming(Connected):
 
     def test_watermarks(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        The first offset and the next one are told, of an empty partition and of one with records.
+        The first and the next offset are known for an empty partition and for one with records.
         """
         with client.reader(topic) as reader:
             assert reader.watermarks(0) == (0, 0)
@@ -345,7 +346,7 @@ class Consuming(Connected):
 
 class Administering(Connected):
     """
-    Topics are made, changed and removed.
+    Topics are created, changed and deleted.
     """
 
     def test_topics_are_listed(self, client: Client, raw: Raw, name: str) -> None:
@@ -359,14 +360,14 @@ class Administering(Connected):
 
     def test_topics_are_created(self, client: Client, name: str) -> None:
         """
-        A topic has the partitions and the configs that it was asked for.
+        A topic has the requested partitions and configs.
         """
         client.create_topic(name, 6, {"retention.ms": "86400000", "cleanup.policy": "compact"})
         assert client.topics()[name] == 6
         config = client.config(name)
         assert (config["retention.ms"], config["cleanup.policy"]) == ("86400000", "compact")
 
-    def test_a_topic_is_there_once(self, client: Client, topic: str) -> None:
+    def test_a_topic_is_not_created_twice(self, client: Client, topic: str) -> None:
         """
         Creating a topic again gives TOPIC_ALREADY_EXISTS.
         """
@@ -384,7 +385,7 @@ class Administering(Connected):
 
     def test_configs_are_checked(self, client: Client, name: str) -> None:
         """
-        A config that there is not gives INVALID_CONFIG, and no topic.
+        An unknown config gives INVALID_CONFIG, and no topic.
         """
         with pytest.raises(Refused) as refused:
             client.create_topic(name, 1, {"no.such.config": "1"})
@@ -393,7 +394,7 @@ class Administering(Connected):
 
     def test_topics_are_deleted(self, client: Client, topic: str) -> None:
         """
-        A topic that is deleted is not listed, and cannot be deleted again.
+        A deleted topic is not listed, and deleting it again fails.
         """
         client.delete_topic(topic)
         assert topic not in client.topics()
@@ -401,9 +402,9 @@ class Administering(Connected):
             client.delete_topic(topic)
         assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    def test_a_name_is_used_again(self, client: Client, raw: Raw, topic: str) -> None:
+    def test_a_name_is_reused(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        A topic that is made again after it was deleted is empty.
+        A topic that is recreated after its deletion is empty.
         """
         client.send(topic, rows(3))
         client.delete_topic(topic)
@@ -423,7 +424,7 @@ class Administering(Connected):
 
     def test_partitions_are_not_removed(self, client: Client, wide_topic: str) -> None:
         """
-        Fewer partitions than there are give INVALID_PARTITIONS.
+        Reducing the number of partitions gives INVALID_PARTITIONS.
         """
         with pytest.raises(Refused) as refused:
             client.add_partitions(wide_topic, 2)
@@ -432,5 +433,5 @@ class Administering(Connected):
 
 class Behaviour(Producing, Consuming, Administering):
     """
-    All of it.
+    All tests of a client.
     """

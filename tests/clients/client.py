@@ -1,5 +1,5 @@
 """
-What every client is asked, in one way: an adapter says it in the words of its library.
+The interface of all clients under test: an adapter translates it to each library.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,17 +11,17 @@ from kgateway.records.compression import Codec
 from kgateway.records.record import Record
 
 PATIENCE_S = 30
-REQUEST_BYTES_MAX = 10 << 20  # what clients let through; the gateway's bound is lower
+REQUEST_BYTES_MAX = 10 << 20  # the clients' own limit; the gateway's is lower
 
 BEGINNING = -2
 END = -1
 
-Topics = dict[str, int]  # the names, with the number of partitions
+Topics = dict[str, int]  # names and numbers of partitions
 
 
 class Refused(Exception):
     """
-    The gateway's answer, as the client told it, was this error of Kafka's.
+    The client reported that the gateway answered with this error of Kafka's.
     """
 
     def __init__(self, code: int, error: object) -> None:
@@ -32,13 +32,13 @@ class Refused(Exception):
 @dataclass(frozen=True)
 class Sending:
     """
-    How a producer is set up.
+    The settings of a producer.
     """
 
     codec: Codec = Codec.NONE
     acks: int = -1
     idempotent: bool = False
-    batch_bytes: int | None = None  # where not given, what the library thinks best
+    batch_bytes: int | None = None  # the library's own choice if not given
 
 
 PLAIN = Sending()
@@ -46,17 +46,17 @@ PLAIN = Sending()
 
 class Reader(Protocol):
     """
-    A consumer without a group, of one topic.
+    A consumer of one topic, without a group.
     """
 
     def assign(self, starts: Mapping[int, int]) -> None:
         """
-        Read these partitions from an offset, the BEGINNING or the END, and know by the return where the END was.
+        Read these partitions from an offset, the BEGINNING or the END; the position of the END is known on return.
         """
 
     def seek(self, partition: int, offset: int) -> None:
         """
-        Go on at another offset.
+        Continue at another offset.
         """
 
     def take(self, count: int) -> list[tuple[int, Record]]:
@@ -66,55 +66,46 @@ class Reader(Protocol):
 
     def offset_at(self, partition: int, timestamp: int) -> int | None:
         """
-        Where the records of that time or later begin.
+        The offset of the first record at or after that time.
         """
 
     def watermarks(self, partition: int) -> tuple[int, int]:
         """
-        The first offset, and the one that the next record gets.
+        The first offset, and that of the next record.
         """
 
 
 class Client(Protocol):
     """
-    A client library at work on one gateway. Refusals of the gateway are raised as `Refused`.
+    A client library connected to a gateway. It raises refusals of the gateway as `Refused`.
     """
 
     def send(self, topic: str, rows: Sequence[Record], partition: int | None = 0, how: Sending = PLAIN) -> list[int]:
         """
-        Produce, where no partition is given to one of the client's choice; the offsets that the client is told. With
-        acks=0 it is told none.
+        Produce, to partitions of the client's choice if none is given; returns the offsets that the client learns.
+        With acks=0 there are none.
         """
 
     def reader(self, topic: str) -> AbstractContextManager[Reader]:
         """
-        A consumer, which starts at the beginning where its offset is not in the log.
+        A consumer that starts at the beginning if its offset is not in the log.
         """
 
     def topics(self) -> Topics:
         """
-        What is there.
+        The existing topics.
         """
 
-    def create_topic(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
-        """
-        Make a topic.
-        """
+    def create_topic(self, topic: str, partitions: int, config: Mapping[str, str]) -> None: ...
 
-    def delete_topic(self, topic: str) -> None:
-        """
-        Remove a topic.
-        """
+    def delete_topic(self, topic: str) -> None: ...
 
     def add_partitions(self, topic: str, total: int) -> None:
         """
-        Let the topic have that many.
+        Increase the number of the topic's partitions to a total.
         """
 
-    def config(self, topic: str) -> dict[str, str | None]:
-        """
-        The topic's configs.
-        """
+    def config(self, topic: str) -> dict[str, str | None]: ...
 
 
-Connect = Callable[[str], Client]  # to a bootstrap address
+Connect = Callable[[str], Client]  # bootstrap address -> client

@@ -1,5 +1,5 @@
 """
-confluent-kafka, and so librdkafka: what every client is asked, in its words.
+An adapter of confluent-kafka, and so of librdkafka, to the interface of all clients.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-# Three of these are not exported as type checkers want it.
+# Type checkers do not see that three of these are exported.
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic  # type: ignore[attr-defined]
 
 from kgateway.records.record import Header, Record
@@ -18,7 +18,7 @@ from tests.clients.client import END, PATIENCE_S, PLAIN, REQUEST_BYTES_MAX, Refu
 
 
 def _refused(error: KafkaError) -> Exception:
-    # What librdkafka finds by itself has numbers below zero.
+    # librdkafka's own errors are negative.
     return Refused(error.code(), error) if error.code() > 0 else KafkaException(error)
 
 
@@ -29,16 +29,12 @@ def _record(message: Message) -> Record:
 
 
 class ConfluentReader:
-    """
-    A consumer of librdkafka.
-    """
-
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
-                "group.id": "none",  # which it must have, and does not ask for
+                "group.id": "none",  # a group id is required, though unused
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "check.crcs": True,
@@ -79,20 +75,16 @@ class ConfluentReader:
 
     def _poll(self, deadline: float) -> Message:
         """
-        The next record, or the news that there is none yet.
+        The next record, or None if none has arrived yet.
         """
         message = self._consumer.poll(max(0, deadline - monotonic()))
-        assert message is not None, "nothing comes"  # one without a value is false
+        assert message is not None, "nothing comes"  # false for an error without a value
         error = message.error()
         assert not error or error.code() == KafkaError._PARTITION_EOF, error
         return message
 
 
 class Confluent:
-    """
-    librdkafka's producer, consumer and admin client.
-    """
-
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -105,9 +97,9 @@ class Confluent:
                 "acks": how.acks,
                 "enable.idempotence": how.idempotent,
                 "batch.size": how.batch_bytes or 1_000_000,  # its default
-                "linger.ms": 1_000,  # until the flush: what is sent together is a batch, however slow the machine is
+                "linger.ms": 1_000,  # until the flush: however slow the machine is, what is sent together is a batch
                 "message.max.bytes": REQUEST_BYTES_MAX,
-                "topic.metadata.propagation.max.ms": 1_000,  # how long an unknown topic may be about to come
+                "topic.metadata.propagation.max.ms": 1_000,  # how long an unknown topic may still be about to appear
             }
         )
         place: dict[str, Any] = {} if partition is None else {"partition": partition}

@@ -1,7 +1,7 @@
 """
-A gateway that clients of all kinds talk to, and topics on it.
+A gateway that clients of all kinds use, and topics on it.
 
-The tests of a client need the client, so they run when they are named, as `tox -e NAME` does.
+Tests of a client need the client, so they run only when they are named, as in `tox -e NAME`.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ pytest.register_assert_rewrite("tests.clients.behaviour", "tests.clients.groups.
 @pytest.fixture(autouse=True)
 def no_traceback(request: pytest.FixtureRequest) -> Iterator[None]:
     """
-    Whatever a client does, the gateway meets with no accident.
+    No client causes a traceback in the gateway.
     """
     used = {"shared_kafka", "group_kafka"} & {*request.fixturenames}
     gateways = [request.getfixturevalue(name) for name in used]
@@ -36,7 +36,7 @@ def no_traceback(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def raw(shared_kafka: Kafka) -> Iterator[Raw]:
     """
-    A look at what is stored.
+    Access to the stored bytes.
     """
     with Raw(owner(shared_kafka.bootstrap), shared_kafka.bootstrap) as raw:
         yield raw
@@ -45,7 +45,7 @@ def raw(shared_kafka: Kafka) -> Iterator[Raw]:
 @pytest.fixture
 def name() -> str:
     """
-    A name that no topic has.
+    A new topic name.
     """
     return f"t-{uuid4()}"
 
@@ -89,7 +89,7 @@ def strict_kafka() -> Iterator[Kafka]:
 @pytest.fixture(scope="session")
 def group_kafka() -> Iterator[Kafka]:
     """
-    A gateway whose groups are quick.
+    A gateway whose groups rebalance quickly.
     """
     with gateway(*SERVER_OPTIONS) as kafka:
         yield kafka
@@ -98,7 +98,7 @@ def group_kafka() -> Iterator[Kafka]:
 @pytest.fixture
 def lasting_kafka(tmp_path: Path) -> Iterator[Kafka]:
     """
-    A gateway that is found at the same place, with what it has stored, after each kill.
+    A gateway that keeps its address and its data after each kill.
     """
     listen = f"tcp:{free_port()}:interface=127.0.0.1"
     kafka = Kafka("--listen", listen, "--broker", f"log:{tmp_path / 'data'}", "--log-level", "warn", folder=tmp_path)

@@ -1,6 +1,6 @@
 """
-Installs the Debian packages named, where the commands of the same name are missing: `python debian.py kcat`. Packages
-for Debian's own Python have none, and are known to Debian by their names.
+Installs the named Debian packages whose commands are missing: `python debian.py kcat`. Packages for Debian's own
+Python have no command, and are looked up in Debian's database.
 """
 
 import os
@@ -10,9 +10,6 @@ import sys
 
 
 def install(packages: list[str]) -> None:
-    """
-    Have apt-get do it.
-    """
     apt_get = shutil.which("apt-get")
     if not apt_get:
         sys.exit(f"{' and '.join(packages)} must be there, and only Debian's apt-get is known here to install it")
@@ -23,7 +20,7 @@ def install(packages: list[str]) -> None:
             sys.exit(f"apt-get cannot install {' and '.join(packages)}; its last words:\n{done.stderr[-1000:]}")
 
 
-def is_there(package: str) -> bool:
+def is_installed(package: str) -> bool:
     """
     Whether it need not be installed.
     """
@@ -35,6 +32,6 @@ def is_there(package: str) -> bool:
     return subprocess.run(query, capture_output=True, check=False).stdout == b"installed"
 
 
-missing = [name for name in sys.argv[1:] if not is_there(name)]
+missing = [name for name in sys.argv[1:] if not is_installed(name)]
 if missing:
     install(missing)

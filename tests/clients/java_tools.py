@@ -32,7 +32,7 @@ def run(
     name: str, *arguments: str, text: str = "", package: str = "org.apache.kafka.tools", fails: bool = False
 ) -> str:
     """
-    What one of Kafka's command line tools prints, when all goes well; or all that it says when it fails.
+    The output of one of Kafka's command line tools; all output if it fails.
     """
     command = java(f"{package}.{name}", *arguments)
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
@@ -42,6 +42,6 @@ def run(
 
 def tool(name: str, kafka: Kafka, *arguments: str, **options: Any) -> str:
     """
-    What it prints of a gateway.
+    The output of a tool run against a gateway.
     """
     return run(name, *arguments, "--bootstrap-server", kafka.bootstrap, **options)

@@ -1,5 +1,5 @@
 """
-kafka-python: what every client is asked, in its words.
+An adapter of kafka-python to the interface of all clients.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,10 +39,6 @@ def _record(found: Any) -> Record:
 
 
 class KafkaPythonReader:
-    """
-    A consumer of kafka-python.
-    """
-
     def __init__(self, topic: str, settings: Mapping[str, Any]) -> None:
         self._topic = topic
         self._consumer = KafkaConsumer(auto_offset_reset="earliest", check_crcs=True, **settings)
@@ -89,10 +85,6 @@ class KafkaPythonReader:
 
 
 class KafkaPython:
-    """
-    kafka-python's producer, consumer and admin client.
-    """
-
     def __init__(self, bootstrap: str, **settings: Any) -> None:
         self._settings = {"bootstrap_servers": bootstrap, **settings}
 

@@ -1,8 +1,8 @@
 """
-A capture file, as Wireshark's tools read it, of what the two sides of connections said.
+A capture file for Wireshark's tools with the bytes of both sides of connections.
 
-Capturing itself needs rights that tests may not have. So the packets are made: raw IPv4, with the port of a broker and
-one of a client for each connection, a packet for what was received at once, and no checksums, which are not looked at.
+Capturing needs rights that tests may not have, so the packets are made: raw IPv4, with the port of a broker and one of
+a client for each connection, a packet for what was received at once, and no checksums, which the tools ignore.
 """
 
 import socket
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 PIECE_BYTES_MAX = 60_000  # fits into an IPv4 packet
 
-_SERVER_PORT = 9092  # where Kafka is looked for
+_SERVER_PORT = 9092  # the port where tools expect Kafka
 _FIRST_CLIENT_PORT = 40_000
 _LINKTYPE_IPV4 = 228
 _TCP = 6
@@ -58,9 +58,6 @@ class _Connection:
 
 
 def capture(pieces: Iterable[Piece]) -> bytes:
-    """
-    The file.
-    """
     connections: dict[int, _Connection] = {}
     packets = [_file_header(0xA1B2C3D4, 2, 4, 0, 0, 0xFFFF, _LINKTYPE_IPV4)]
     for piece in pieces:

@@ -1,11 +1,11 @@
 """
-A client in another language: a program that does what it is told by a line of JSON, and answers with one.
+A client in another language: a program that carries out a task for each line of JSON, and answers with a line.
 
     {"do": "send", "bootstrap": "127.0.0.1:9092", "topic": "t", "rows": [...], "partition": 0, "codec": "lz4", ...}
     {"done": [0, 1, 2]}
 
-A task it fails in is answered with `{"refused": 3, "why": "..."}`, where the code is Kafka's, or with
-`{"failed": "..."}`. Bytes are in base64. A reader is opened, used and closed by tasks; there is one at a time.
+A task that fails is answered with `{"refused": 3, "why": "..."}`, where the code is Kafka's, or with `{"failed":
+"..."}`. Bytes are in base64. Tasks open, use and close a reader; only one is open at a time.
 """
 
 import json
@@ -24,7 +24,7 @@ from tests.clients.client import PATIENCE_S, PLAIN, REQUEST_BYTES_MAX, Connect, 
 
 class Program:
     """
-    Runs while it is entered.
+    The process of the program, for a `with` block.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -32,14 +32,11 @@ class Program:
 
     @property
     def connect(self) -> Connect:
-        """
-        Clients of this program.
-        """
         return partial(ProgramClient, self)
 
     def ask(self, task: str, **needed: Any) -> Any:
         """
-        What has come of a task.
+        The result of a task.
         """
         assert self._process.stdin
         self._process.stdin.write(json.dumps({"do": task, **needed}, default=_text).encode() + b"\n")
@@ -89,10 +86,6 @@ def _placed(row: Mapping[str, Any]) -> tuple[int, Record]:
 
 
 class ProgramReader:
-    """
-    The program's consumer.
-    """
-
     def __init__(self, program: Program) -> None:
         self._ask = program.ask
 
@@ -115,10 +108,6 @@ class ProgramReader:
 
 
 class ProgramClient:
-    """
-    The program's producer, consumer and admin client.
-    """
-
     def __init__(self, program: Program, bootstrap: str) -> None:
         self._program = program
         self._ask = partial(program.ask, bootstrap=bootstrap)

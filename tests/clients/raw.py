@@ -1,7 +1,7 @@
 """
-What a gateway has stored, byte by byte: requests through our own codec over a socket, past all clients.
+The stored bytes of a gateway, requested with our own codec over a socket, past all clients.
 
-Clients compress as they like, and may do without where a broker seems old to them. So what they sent is read here.
+Clients compress as they like, and may not compress if a broker seems old to them, so tests look at the stored batches.
 """
 
 import socket
@@ -32,7 +32,8 @@ M = TypeVar("M", bound=Message)
 
 class Raw:
     """
-    A connection to a gateway, while it is entered. Topics are made through another one where that is to know of them.
+    A connection to a gateway, for a `with` block. Topics are created through another server if that has to know of
+    them.
     """
 
     def __init__(self, bootstrap: str, made_at: str = "") -> None:
@@ -54,7 +55,7 @@ class Raw:
 
     def ask(self, request: Message, answer: type[M]) -> M:
         """
-        The answer to a request.
+        The response to a request.
         """
         version = _VERSIONS[type(request)]
         self._socket.sendall(b"".join(request_frame(request, version, 0, "raw")))
@@ -64,9 +65,6 @@ class Raw:
         return decode(answer, version, frame[start:])
 
     def batches(self, topic: str, partition: int = 0) -> list[Batch]:
-        """
-        All batches of a partition.
-        """
         found: list[Batch] = []
         while True:
             offset = found[-1].header.last_offset + 1 if found else 0
@@ -78,15 +76,9 @@ class Raw:
             found += batches(answer.records, cut_tail=True)
 
     def records(self, topic: str, partition: int = 0) -> list[Record]:
-        """
-        All records of a partition.
-        """
         return [record for batch in self.batches(topic, partition) for record in records(batch)]
 
     def create(self, topic: str, partitions: int = 1) -> None:
-        """
-        Make a topic.
-        """
         wanted = CreateTopicsRequest.Topic(
             name=topic, num_partitions=partitions, replication_factor=-1, assignments=[], configs=[]
         )
@@ -96,7 +88,7 @@ class Raw:
 
     def append(self, topic: str, rows: Sequence[Record], partition: int = 0, **options: Any) -> int:
         """
-        Produce a batch that our builder makes; the offset of its first record.
+        Produce a batch of our builder; returns the offset of its first record.
         """
         data = ProduceRequest.TopicData.PartitionData(index=partition, records=built(rows, **options))
         request = ProduceRequest(

@@ -1,5 +1,5 @@
 """
-Stands between clients and a gateway, and keeps what they say.
+A proxy between clients and a gateway that records all bytes.
 """
 
 import socket
@@ -14,8 +14,8 @@ from tests.clients.pcap import PIECE_BYTES_MAX, Piece
 
 class Recorder:
     """
-    Passes on, while it is entered, what comes to its address. The gateway has to advertise that address, so it can be
-    told only later where the gateway is.
+    Forwards what arrives at its address, for a `with` block. The gateway has to advertise that address, so the
+    recorder learns only later where the gateway is.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Recorder:
         self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._accepting.join()
         for one in self._sockets:
-            with suppress(OSError):  # it may be closed on the other side
+            with suppress(OSError):  # the other side may have closed it
                 one.shutdown(socket.SHUT_RDWR)
         for thread in self._passing:
             thread.join()
@@ -61,7 +61,7 @@ class Recorder:
     def _pass_on(self, connection: int, by_client: bool, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):  # one of them hung up
             while data := source.recv(PIECE_BYTES_MAX):
-                with self._lock:  # what is answered stands before the answer
+                with self._lock:  # a response is recorded before its receiver gets it
                     self.pieces.append(Piece(time(), connection, by_client, data))
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)

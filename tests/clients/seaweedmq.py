@@ -1,10 +1,11 @@
 """
-Gateways for the tests of clients: on the embedded log, or before a SeaweedMQ cluster where `CLIENTS_SEAWEEDMQ` names
-the form of its topics.
+Gateways for the tests of clients: on the embedded log, or in front of a SeaweedMQ cluster if `CLIENTS_SEAWEEDMQ` names
+the format of its topics.
 
     CLIENTS_SEAWEEDMQ=batch python -m pytest tests/clients/test_confluent.py
 
-With `CLIENTS_BESIDE=1` the clients know a gateway that waits while another one owns the topics, and learn of that.
+With `CLIENTS_BESIDE=1` the clients know the address of a standby gateway while another one leads, whose address they
+learn.
 """
 
 import os
@@ -17,16 +18,16 @@ from kgateway.testing.kafka import Kafka
 
 FORM = os.environ.get("CLIENTS_SEAWEEDMQ")
 _BESIDE = os.environ.get("CLIENTS_BESIDE")
-_owners: dict[str, str] = {}  # of the topics, by the addresses that clients have
+_owners: dict[str, str] = {}  # the leader of a standby, by the addresses that clients have
 _PATIENT = ("--retention-ms", str((1 << 63) - 1), "--compaction-backoff-ms", "200")
-ALWAYS_SET = () if FORM is None else (f"seaweedmq.format={FORM}",)  # of topics' configs, unasked
+ALWAYS_SET = () if FORM is None else (f"seaweedmq.format={FORM}",)  # default configs of topics
 
 
 @contextmanager
 def gateway(*options: str) -> Iterator[Kafka]:
     """
-    One that serves while it is entered, and keeps records from long ago. One at a time owns the topics of a cluster, so
-    each has a cluster of its own.
+    A gateway that serves in a `with` block, and keeps records from long ago. Only one gateway leads the topics of a
+    cluster, so each has a cluster of its own.
     """
     with broker(FORM) as where, Kafka(*where, *_PATIENT, *options) as kafka:
         if not _BESIDE:
@@ -39,7 +40,7 @@ def gateway(*options: str) -> Iterator[Kafka]:
 
 def owner(bootstrap: str) -> str:
     """
-    The address of the gateway that has the topics, for who knows this one.
+    The address of the gateway that leads, for clients that know this one.
     """
     return _owners.get(bootstrap, bootstrap)
 
@@ -47,12 +48,12 @@ def owner(bootstrap: str) -> str:
 @contextmanager
 def broker(form: str | None) -> Iterator[tuple[str, ...]]:
     """
-    What gateways must be told of their broker, which is there while it is entered.
+    The options of gateways for their broker, which exists in a `with` block.
     """
     if form is None:
         yield ()
         return
-    from kgateway.broker.seaweed.dev_cluster import DevCluster  # needs what only this broker needs
+    from kgateway.broker.seaweed.dev.dev_cluster import DevCluster  # an option of this broker only
 
     with tempfile.TemporaryDirectory(prefix="weed-") as folder:
         cluster = DevCluster(Path(folder))
@@ -60,4 +61,4 @@ def broker(form: str | None) -> Iterator[tuple[str, ...]]:
             masters = ",".join(cluster.start().masters)
             yield "--broker", f"seaweedmq:{masters}", "--seaweedmq-format", form
         finally:
-            cluster.kill()  # nothing of it is needed, and its end takes seconds
+            cluster.kill()  # the cluster is not needed any more, and an orderly end takes seconds

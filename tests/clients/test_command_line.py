@@ -1,5 +1,5 @@
 """
-`kgateway topics`, `configs`, `produce`, `consume` and `groups` before Apache Kafka.
+`kgateway topics`, `configs`, `produce`, `consume` and `groups` work with Apache Kafka.
 """
 
 import json
@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from bench.kafka.servers import Apache
-from kgateway.client.partitioning import partition_of
+from kgateway.client.producer import partition_of
 from tests.cli.tools import Ended, Tool
 from tests.clients.java_tools import run
 
 RECORDS = 20_000
-KEPT = ("--config", "retention.ms=-1")  # though some records here are of 1970
+KEPT = ("--config", "retention.ms=-1")  # though some records of these tests are of 1970
 
 
 @pytest.fixture(scope="module")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     """
-    It asks a Kafka of its own.
+    `kgateway` with a Kafka of its own.
     """
     kafka = Apache(tmp_path_factory.mktemp("apache") / "kafka")
     kafka.start()
@@ -33,31 +33,25 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
 
 @pytest.fixture
 def topic(tool: Tool, name: str) -> str:
-    """
-    Of three partitions.
-    """
     assert done(tool("topics", "create", name, "--partitions", 3, "--replicas", 1, *KEPT)).lines == [f"{name}: created"]
     return name
 
 
 def done(ended: Ended) -> Ended:
-    """
-    What has worked.
-    """
     assert ended.code == 0, ended
     return ended
 
 
 def java(tool: Tool, program: str, *arguments: str, text: str = "") -> list[str]:
     """
-    The lines of one of Kafka's own tools.
+    The lines that one of Kafka's own tools prints.
     """
     return run(program, *arguments, "--bootstrap-server", tool.bootstrap, text=text).splitlines()
 
 
 def test_topics(tool: Tool, topic: str) -> None:
     """
-    They are listed, described, widened and deleted; what Kafka refuses is told in its words.
+    Topics are listed, described, widened and deleted; Kafka's refusals are shown in its words.
     """
     done(tool("produce", topic, "--partition", 1, text="a\nb\n"))
     listed = {told["topic"]: told for told in done(tool("topics", "list", "--json")).json["topics"]}
@@ -76,7 +70,7 @@ def test_topics(tool: Tool, topic: str) -> None:
 
 def test_records_are_deleted(tool: Tool, topic: str) -> None:
     """
-    Up to an offset or a time, or all.
+    Records up to an offset or a time, or all records, are deleted.
     """
     lines = [json.dumps({"value": str(number), "timestamp": 1000 * number, "partition": 0}) for number in range(5)]
     done(tool("produce", topic, "--json", text="\n".join(lines)))
@@ -93,7 +87,7 @@ def test_records_are_deleted(tool: Tool, topic: str) -> None:
 
 def test_configs(tool: Tool, topic: str) -> None:
     """
-    Of topics, brokers and groups are set, and taken back.
+    Configs of topics, brokers and groups are set and unset.
     """
     assert "would be set" in done(tool("configs", "set", "topic", topic, "retention.ms=5000", "--dry-run")).lines[0]
     for kind, name, config, value in (
@@ -122,7 +116,7 @@ def test_configs(tool: Tool, topic: str) -> None:
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_kafka_reads_what_is_produced(tool: Tool, topic: str, compression: str) -> None:
     """
-    Each record once, in order, whatever the compression.
+    Kafka's consumer reads each record once, in order, whatever the compression.
     """
     text = "".join(f"{number}\n" for number in range(RECORDS))
     done(tool("produce", topic, "--partition", 2, "--compression", compression, text=text))
@@ -131,9 +125,9 @@ def test_kafka_reads_what_is_produced(tool: Tool, topic: str, compression: str) 
     assert done(tool("consume", topic)).out.decode() == text
 
 
-def test_keys_go_where_java_puts_them(tool: Tool, topic: str) -> None:
+def test_keys_have_javas_partitions(tool: Tool, topic: str) -> None:
     """
-    By Java's own partitioner, and by ours.
+    Java's own partitioner and ours agree.
     """
     keys = [f"key-{number}" for number in range(50)]
     lines = "".join(f"{key}:java\n" for key in keys)
@@ -148,7 +142,7 @@ def test_keys_go_where_java_puts_them(tool: Tool, topic: str) -> None:
 
 def test_consume_from_and_until(tool: Tool, topic: str) -> None:
     """
-    By offsets and times.
+    The limits are offsets or times.
     """
     lines = [json.dumps({"value": str(number), "timestamp": 1000 * number, "partition": 0}) for number in range(9)]
     done(tool("produce", topic, "--json", text="\n".join(lines)))
@@ -165,7 +159,7 @@ def test_consume_from_and_until(tool: Tool, topic: str) -> None:
 
 def test_a_group(tool: Tool, topic: str) -> None:
     """
-    It goes on where it was, shares with a second member, and its lag is that of Kafka's own tool.
+    A member resumes at the group's offsets and shares with a second member; its lag is that of Kafka's own tool.
     """
     group = f"of-{topic}"
     for index in range(3):
@@ -193,7 +187,7 @@ def test_a_group(tool: Tool, topic: str) -> None:
 
 def test_a_topic_of_small_batches(tool: Tool, topic: str, tmp_path: Path) -> None:
     """
-    It gets as small ones as it takes; a record that is too large is named.
+    Batches are as small as the topic demands; a record that is too large is named.
     """
     done(tool("configs", "set", "topic", topic, "max.message.bytes=2000"))
     file = tmp_path / "lines"

@@ -23,29 +23,20 @@ from tests.clients.raw import Raw
 
 @pytest.fixture(scope="module")
 def connect() -> Connect:
-    """
-    A client of this library.
-    """
     return Confluent
 
 
 class TestConfluent(Behaviour):
-    """
-    What every client does.
-    """
+    pass
 
 
 class TestConfluentGroups(StaticGrouping):
-    """
-    What members of every client do.
-    """
-
     kind = CONFLUENT
 
 
 class TestConfluentGroupConfigs:
     """
-    What its administrator sets for a group.
+    An administrator sets configs of a group.
     """
 
     name = "consumer.session.timeout.ms"
@@ -68,7 +59,7 @@ class TestConfluentGroupConfigs:
 
     def test_set_and_delete(self, admin: AdminClient, name: str) -> None:
         """
-        A config is set, described and deleted, and refused where it cannot be.
+        A config is set, described and deleted; invalid ones are refused.
         """
         before = self.described(admin, name)
         self.alter(admin, name, AlterConfigOpType.SET, "50000")
@@ -82,7 +73,7 @@ class TestConfluentGroupConfigs:
 
 class TestConfluentTopicConfigs:
     """
-    What its administrator sets for a topic.
+    An administrator sets configs of a topic.
     """
 
     @pytest.fixture
@@ -102,7 +93,7 @@ class TestConfluentTopicConfigs:
 
     def test_single_configs(self, admin: AdminClient, topic: str) -> None:
         """
-        Configs are set, added to, and deleted, and refused where they cannot be.
+        Configs are set, appended to, and deleted; invalid ones are refused.
         """
         before = self.described(admin, topic, "segment.ms")
         self.alter(
@@ -127,7 +118,7 @@ class TestConfluentTopicConfigs:
 
     def test_all_configs(self, admin: AdminClient, topic: str) -> None:
         """
-        All are set at once; what is not named has its default again.
+        All configs are set at once; the others return to their defaults.
         """
         before = self.described(admin, topic, "segment.ms")
         for configs in ({"segment.ms": "77"}, {"retention.ms": "88"}):
@@ -141,12 +132,12 @@ class TestConfluentTopicConfigs:
 
 class TestConfluentDeletions:
     """
-    What its administrator lets go.
+    An administrator deletes records.
     """
 
     def test_records(self, shared_kafka: Kafka, raw: Raw, topic: str) -> None:
         """
-        Records before an offset go, then all; who wants more to go than there is is refused.
+        Records before an offset are deleted, then all; an offset beyond the end is refused.
         """
         admin = AdminClient({"bootstrap.servers": shared_kafka.bootstrap})
         raw.append(topic, rows(5))

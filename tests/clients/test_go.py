@@ -16,21 +16,15 @@ from tests.clients.program import Program
 @pytest.fixture(scope="module")
 def connect() -> Iterator[Connect]:
     """
-    Clients of the program, which the environment has built.
+    A client of the program, which the environment has built.
     """
     with Program(["franz-go-client"]) as program:
         yield program.connect
 
 
 class TestGo(Behaviour):
-    """
-    What every client does.
-    """
+    pass
 
 
 class TestGoGroups(StaticGrouping):
-    """
-    What members of every client do.
-    """
-
     kind = GO

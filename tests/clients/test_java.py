@@ -22,34 +22,19 @@ from tests.clients.seaweedmq import ALWAYS_SET, owner
 
 @pytest.fixture(scope="module")
 def connect() -> Iterator[Connect]:
-    """
-    Clients of the program.
-    """
     with Program(java(str(SOURCES / "Client.java"))) as program:
         yield program.connect
 
 
 class TestJava(Behaviour):
-    """
-    What every client does.
-    """
-
-    unknown_topic = ErrorCode.REQUEST_TIMED_OUT  # it waits for the topic to come
+    unknown_topic = ErrorCode.REQUEST_TIMED_OUT  # it waits for the topic to appear
 
 
 class TestJavaGroups(StaticGrouping):
-    """
-    What members of every client do.
-    """
-
     kind = kinds.java()
 
 
 class TestTools:
-    """
-    Kafka's command line.
-    """
-
     def test_topics(self, shared_kafka: Kafka, name: str) -> None:
         """
         kafka-topics creates, describes, widens, lists and deletes a topic.
@@ -69,7 +54,7 @@ class TestTools:
 
     def test_configs(self, shared_kafka: Kafka, topic: str) -> None:
         """
-        kafka-configs sets configs of a topic, adds to lists, describes, and deletes; what cannot be is refused.
+        kafka-configs sets configs of a topic, appends to lists, describes, and deletes; invalid ones are refused.
         """
         named = ("--entity-type", "topics", "--entity-name", topic)
 
@@ -87,7 +72,7 @@ class TestTools:
 
     def test_api_versions(self, shared_kafka: Kafka) -> None:
         """
-        kafka-broker-api-versions finds a version of each API that both sides speak, and the newest of the main ones.
+        kafka-broker-api-versions finds a common version of each API, and the newest of the main ones.
         """
         told = tool("BrokerApiVersionsCommand", shared_kafka)
         assert "UNKNOWN" not in told
@@ -96,7 +81,7 @@ class TestTools:
 
     def test_producer_performance(self, shared_kafka: Kafka, raw: Raw, wide_topic: str) -> None:
         """
-        kafka-producer-perf-test has each of its records stored, by one idempotent producer.
+        All records of kafka-producer-perf-test are stored, by one idempotent producer.
         """
         told = tool(
             "ProducerPerformance",
@@ -112,7 +97,7 @@ class TestTools:
 
     def test_offsets(self, shared_kafka: Kafka, raw: Raw, wide_topic: str) -> None:
         """
-        kafka-get-offsets tells both ends of each partition, and where the largest timestamp is.
+        kafka-get-offsets shows both ends of each partition, and the offset of the largest timestamp.
         """
         raw.append(wide_topic, rows(7), 2)
         for time, offset in [("latest", 7), ("earliest", 0), ("max-timestamp", 6)]:
@@ -121,7 +106,7 @@ class TestTools:
 
     def test_console(self, shared_kafka: Kafka, topic: str) -> None:
         """
-        What kafka-console-producer is given, kafka-console-consumer shows.
+        kafka-console-consumer shows what kafka-console-producer sends.
         """
         tool(
             "ConsoleProducer",
@@ -139,7 +124,7 @@ class TestTools:
 
     def test_cluster(self, shared_kafka: Kafka) -> None:
         """
-        kafka-cluster tells where the gateway is, and which one owns the topics where that is another.
+        kafka-cluster shows the address of the gateway, and the one that leads the topics if that is another.
         """
         rows = [row.split()[:3] for row in tool("ClusterTool", shared_kafka, "list-endpoints").splitlines()[1:]]
         nodes = dict.fromkeys([owner(shared_kafka.bootstrap), shared_kafka.bootstrap])

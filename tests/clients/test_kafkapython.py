@@ -21,22 +21,19 @@ from tests.clients.raw import Raw
 
 @pytest.fixture(scope="module")
 def connect() -> Connect:
-    """
-    A client of this library.
-    """
     return KafkaPython
 
 
 class TestKafkaPython(Behaviour):
     """
-    What every client does, but for what the library leaves out.
+    The tests of every client pass, except for what the library lacks.
     """
 
-    unknown_topic = ErrorCode.REQUEST_TIMED_OUT  # it waits for the topic to come
+    unknown_topic = ErrorCode.REQUEST_TIMED_OUT  # it waits for the topic to appear
 
     def test_null_headers_are_kept(self, client: Client, raw: Raw, topic: str) -> None:
         """
-        The library refuses to send a header without a value; it reads one.
+        The library refuses to send a header without a value; it can read one.
         """
         with pytest.raises(TypeError):
             client.send(topic, [Record(0, START_MS, b"key", b"value", (Header("null", None),))])
@@ -44,16 +41,12 @@ class TestKafkaPython(Behaviour):
 
 
 class TestKafkaPythonGroups(StaticGrouping):
-    """
-    What members of every client do.
-    """
-
     kind = KAFKA_PYTHON
 
 
 class TestKafkaPythonConfigs:
     """
-    What its administrator sets for a topic.
+    An administrator sets configs of a topic.
     """
 
     def configs(self, admin: KafkaAdminClient, topic: str) -> dict[str, str]:
@@ -63,7 +56,7 @@ class TestKafkaPythonConfigs:
     @pytest.mark.parametrize("incremental", [True, False])
     def test_set_and_reset(self, incremental: bool, shared_kafka: Kafka, topic: str) -> None:
         """
-        Configs are set and go back to their defaults, one by one or all at once, and are refused where they cannot be.
+        Configs are set and reset to their defaults, one by one or all at once; invalid ones are refused.
         """
         with closing(KafkaAdminClient(bootstrap_servers=shared_kafka.bootstrap)) as admin:
             before = self.configs(admin, topic)
@@ -84,12 +77,12 @@ class TestKafkaPythonConfigs:
 
 class TestKafkaPythonDeletions:
     """
-    What its administrator lets go.
+    An administrator deletes records.
     """
 
     def test_records(self, shared_kafka: Kafka, raw: Raw, topic: str) -> None:
         """
-        Records before an offset go, then all.
+        Records before an offset are deleted, then all.
         """
         raw.append(topic, rows(5))
         place = TopicPartition(topic, 0)

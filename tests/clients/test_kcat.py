@@ -1,5 +1,5 @@
 """
-kcat, with the librdkafka that Debian has: an older one than that of confluent-kafka.
+kcat with Debian's librdkafka, which is older than that of confluent-kafka.
 """
 
 import json
@@ -22,7 +22,7 @@ PAIRS = [(b"key %d" % i, b"value %d" % i) for i in range(20)]
 
 def started(kafka: Kafka, *arguments: str) -> subprocess.Popen[str]:
     """
-    kcat at work on this gateway.
+    A process of kcat with this gateway.
     """
     pipe = subprocess.PIPE
     command = ["kcat", "-b", kafka.bootstrap, *arguments]
@@ -31,7 +31,7 @@ def started(kafka: Kafka, *arguments: str) -> subprocess.Popen[str]:
 
 def kcat(kafka: Kafka, *arguments: str, text: str = "") -> str:
     """
-    What it prints when it is given this text, and all goes well.
+    The output of a successful kcat with this input.
     """
     with started(kafka, *arguments) as process:
         printed, complaints = process.communicate(text, PATIENCE_S)
@@ -48,7 +48,7 @@ def produce(kafka: Kafka, topic: str, *options: str, text: str = LINES) -> None:
 
 def consume(kafka: Kafka, topic: str, *options: str) -> list[tuple[int, Record]]:
     """
-    The records, each with its partition, to the end of each partition unless options say otherwise.
+    The records with their partitions, to the end of each partition unless options say otherwise.
     """
     return _shown(kcat(kafka, "-C", "-t", topic, "-J", "-e", "-X", "check.crcs=true", *options))
 
@@ -71,15 +71,12 @@ def _headers(row: dict[str, list[str]]) -> tuple[Header, ...]:
 
 
 def pairs(records: Sequence[Record]) -> list[tuple[bytes | None, bytes | None]]:
-    """
-    Keys and values.
-    """
     return [(record.key, record.value) for record in records]
 
 
 def first(found: Sequence[tuple[int, Record]]) -> list[Record]:
     """
-    The records, all of the first partition.
+    The records of the first partition.
     """
     assert all(partition == 0 for partition, _ in found)
     return [record for _, record in found]
@@ -88,7 +85,7 @@ def first(found: Sequence[tuple[int, Record]]) -> list[Record]:
 @pytest.mark.parametrize("codec", Codec, ids=CODEC_NAME)
 def test_codec_is_stored(shared_kafka: Kafka, raw: Raw, topic: str, codec: Codec) -> None:
     """
-    Batches are stored compressed as kcat was asked to, and are read back.
+    Batches are stored in the codec that kcat was given, and can be read.
     """
     produce(shared_kafka, topic, "-z", codec.name.lower())
     assert {batch.header.codec for batch in raw.batches(topic)} == {codec}
@@ -98,7 +95,7 @@ def test_codec_is_stored(shared_kafka: Kafka, raw: Raw, topic: str, codec: Codec
 
 def test_headers_are_kept(shared_kafka: Kafka, raw: Raw, topic: str) -> None:
     """
-    Headers keep their order; one may come twice, be empty or have no value.
+    Headers keep their order; one may be repeated, be empty or have no value.
     """
     produce(shared_kafka, topic, "-H", "h=1", "-H", "e=", "-H", "h=2", "-H", "n", text="k:v\n")
     (record,) = raw.records(topic)
@@ -109,7 +106,7 @@ def test_headers_are_kept(shared_kafka: Kafka, raw: Raw, topic: str) -> None:
 @pytest.mark.parametrize(("options", "empty"), [((), b""), (("-Z",), None)], ids=["empty", "null"])
 def test_nulls_are_kept(shared_kafka: Kafka, raw: Raw, topic: str, options: Sequence[str], empty: bytes | None) -> None:
     """
-    Empty keys and values, and with `-Z` none, are told from one another.
+    Empty keys and values differ from the nulls that `-Z` sends.
     """
     produce(shared_kafka, topic, *options, text=":value\nkey:\n")
     assert pairs(raw.records(topic)) == [(empty, b"value"), (b"key", empty)]
@@ -118,7 +115,7 @@ def test_nulls_are_kept(shared_kafka: Kafka, raw: Raw, topic: str, options: Sequ
 
 def test_idempotent_batches_are_numbered(shared_kafka: Kafka, raw: Raw, topic: str) -> None:
     """
-    An idempotent producer gets an id, and its batches carry it and follow one another by sequence.
+    An idempotent producer gets an id, and its batches carry it and consecutive sequence numbers.
     """
     produce(shared_kafka, topic, "-X", "enable.idempotence=true", "-X", "batch.num.messages=5")
     headers = [batch.header for batch in raw.batches(topic)]
@@ -158,7 +155,7 @@ def test_many_records_over_partitions(shared_kafka: Kafka, wide_topic: str) -> N
 )
 def test_where_consuming_starts(shared_kafka: Kafka, raw: Raw, topic: str, start: str, count: int) -> None:
     """
-    kcat reads from the beginning, an offset, so many before the end, or a time, and keeps the timestamps.
+    kcat reads from the beginning, an offset, a number of records before the end, or a time, and keeps the timestamps.
     """
     raw.append(topic, rows(10), codec=Codec.LZ4)
     assert first(consume(shared_kafka, topic, "-p", "0", "-o", start)) == rows(10)[-count:]
@@ -166,7 +163,7 @@ def test_where_consuming_starts(shared_kafka: Kafka, raw: Raw, topic: str, start
 
 def test_from_the_end(shared_kafka: Kafka, raw: Raw, topic: str) -> None:
     """
-    kcat at the end gets what is produced from then on, while it waits.
+    kcat at the end waits, and reads what is produced from then on.
     """
     raw.append(topic, rows(10))
     with started(shared_kafka, "-C", "-t", topic, "-p", "0", "-o", "end", "-c", "2", "-J") as process:
@@ -181,7 +178,7 @@ def test_from_the_end(shared_kafka: Kafka, raw: Raw, topic: str) -> None:
 @pytest.mark.parametrize(("timestamp", "offset"), [(-2, 0), (-1, 10), (START_MS + 6_500, 7), (START_MS + HOUR_MS, -1)])
 def test_offsets_are_queried(shared_kafka: Kafka, raw: Raw, topic: str, timestamp: int, offset: int) -> None:
     """
-    Both watermarks and the offset for a time are told, and that there is none for a time after all.
+    Both watermarks, the offset for a time, and the lack of one behind all records are shown.
     """
     raw.append(topic, rows(10))
     assert kcat(shared_kafka, "-Q", "-t", f"{topic}:0:{timestamp}") == f"{topic} [0] offset {offset}\n"
@@ -200,7 +197,7 @@ def test_topics_are_listed(shared_kafka: Kafka, wide_topic: str) -> None:
 
 def test_topics_are_created_by_producing(shared_kafka: Kafka, raw: Raw, name: str) -> None:
     """
-    A topic that is produced to is there, with as many partitions as the gateway gives.
+    Producing to a missing topic creates it, with the gateway's default number of partitions.
     """
     produce(shared_kafka, name, "-p", "3")
     assert pairs(raw.records(name, 3)) == PAIRS
@@ -208,7 +205,7 @@ def test_topics_are_created_by_producing(shared_kafka: Kafka, raw: Raw, name: st
 
 def test_a_large_record_is_refused(start_kafka: StartKafka) -> None:
     """
-    A record above the gateway's bound gives an error, and is not stored.
+    A record above the gateway's limit is an error, and is not stored.
     """
     kafka = start_kafka("--message-max-bytes", "2000")
     with started(kafka, "-P", "-t", "small", "-p", "0") as process:
@@ -221,7 +218,7 @@ def test_a_large_record_is_refused(start_kafka: StartKafka) -> None:
 
 def test_an_unknown_topic_is_refused(strict_kafka: Kafka, name: str) -> None:
     """
-    Where topics are not created unasked, producing to one that is not there fails.
+    Without automatic creation, producing to a missing topic fails.
     """
     with started(strict_kafka, "-P", "-t", name, "-X", "topic.metadata.propagation.max.ms=1000") as process:
         _, complaints = process.communicate("value", PATIENCE_S)

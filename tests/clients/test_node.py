@@ -1,5 +1,5 @@
 """
-kafkajs, as member of a group.
+kafkajs as a group member.
 """
 
 from tests.clients.groups.behaviour import Grouping
@@ -7,8 +7,4 @@ from tests.clients.groups.kinds import NODE
 
 
 class TestNodeGroups(Grouping):
-    """
-    What members of every client do.
-    """
-
     kind = NODE

@@ -1,6 +1,6 @@
 """
-Clients that know no record batches, and today's beside them: kafka-python as Debian has it, as the client of brokers
-from 0.8.1 to 0.10.1, and Kafka's Java client of 0.10.2.
+Clients that do not know record batches, beside today's: Debian's kafka-python as a client of brokers from 0.8.1 to
+0.10.1, and Kafka's Java client of 0.10.2.
 """
 
 import os
@@ -24,16 +24,13 @@ SOURCES = f"{os.path.dirname(__file__)}/old"
 JAVA = "java-0.10.2"
 KINDS = ["0.8.1", "0.8.2", "0.9", "0.10.0", "0.10.1", JAVA]
 WITH_TIMESTAMPS = {"0.10.0", "0.10.1", JAVA}
-MUST_FIT = {"0.8.1", "0.8.2", "0.9", "0.10.0"}  # what they fetch, in what they ask for
+MUST_FIT = {"0.8.1", "0.8.2", "0.9", "0.10.0"}  # the bytes that they fetch per request
 OLD_CODECS = [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
 HEADERS = (Header("h", b"lost"),)
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
-    """
-    Which client of old.
-    """
     name: str = request.param
     return name
 
@@ -41,7 +38,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def program(kind: str) -> Iterator[Program]:
     """
-    It, in a process of its own.
+    The old client in a process of its own.
     """
     python = ["/usr/bin/python3", f"{SOURCES}/kafkapython.py", kind]
     java = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{os.environ.get('OLD_KAFKA_JARS')}/*"]
@@ -51,23 +48,17 @@ def program(kind: str) -> Iterator[Program]:
 
 @pytest.fixture
 def old(program: Program, shared_kafka: Kafka) -> Client:
-    """
-    The same, connected.
-    """
     return program.connect(shared_kafka.bootstrap)
 
 
 @pytest.fixture
 def new(shared_kafka: Kafka) -> Client:
-    """
-    A client of today.
-    """
     return Confluent(shared_kafka.bootstrap)
 
 
 def known(records: Sequence[Record], kind: str) -> list[Record]:
     """
-    What a client of old knows of records.
+    The part of a record that an old client knows.
     """
     times = kind in WITH_TIMESTAMPS
     return [record._replace(headers=(), timestamp=record.timestamp if times else -1) for record in records]
@@ -79,7 +70,7 @@ def codecs(kind: str) -> list[Codec]:
 
 def resumed(program: Program, kafka: Kafka, topic: str, group: str, count: int) -> list[int]:
     """
-    The offsets of what the next member of a group reads.
+    The offsets that the next member of a group reads.
     """
     found = program.ask("resume", bootstrap=kafka.bootstrap, topic=topic, group=group, count=count, patience=PATIENCE_S)
     return [row["offset"] for row in found]
@@ -87,13 +78,13 @@ def resumed(program: Program, kafka: Kafka, topic: str, group: str, count: int) 
 
 class TestProducing:
     """
-    What clients of old send is stored as batches.
+    Message sets of old clients are stored as batches.
     """
 
     @pytest.mark.parametrize("codec", OLD_CODECS, ids=CODEC_NAME)
     def test_codec_is_stored(self, codec: Codec, kind: str, old: Client, new: Client, raw: Raw, topic: str) -> None:
         """
-        Batches are stored in the codec of the message set, and read by both.
+        Batches are stored in the codec of the message set, and old and new clients read them.
         """
         if codec not in codecs(kind):
             return
@@ -105,7 +96,7 @@ class TestProducing:
 
     def test_nulls_are_kept(self, kind: str, old: Client, raw: Raw, topic: str) -> None:
         """
-        No key and no value are told from empty ones.
+        A missing key or value differs from an empty one.
         """
         pairs = [(None, b"value"), (b"", b"value"), (b"key", None), (b"key", b""), (b"", b"")]
         sent = [Record(i, START_MS, key, value) for i, (key, value) in enumerate(pairs)]
@@ -124,7 +115,7 @@ class TestProducing:
 
     def test_log_append_time(self, old: Client, new: Client, raw: Raw, name: str) -> None:
         """
-        Where the topic wants it, records have the time at which they came, for those who know times.
+        If the topic is configured so, clients that know timestamps see the time of arrival.
         """
         new.create_topic(name, 1, {"message.timestamp.type": "LogAppendTime"})
         old.send(name, rows(3))
@@ -133,7 +124,7 @@ class TestProducing:
 
     def test_a_large_record_is_refused(self, old: Client, new: Client, raw: Raw, name: str) -> None:
         """
-        A message above the topic's bound gives MESSAGE_TOO_LARGE, and is not stored.
+        A message above the topic's limit gives MESSAGE_TOO_LARGE, and is not stored.
         """
         new.create_topic(name, 1, {"max.message.bytes": "2000"})
         old.send(name, rows(1, 1_000))
@@ -145,7 +136,7 @@ class TestProducing:
     @pytest.mark.parametrize("wanted", Codec, ids=CODEC_NAME)
     def test_compression_type(self, wanted: Codec, kind: str, old: Client, new: Client, raw: Raw, name: str) -> None:
         """
-        A topic with a compression.type has it for what comes from clients of old, too.
+        The topic's compression.type applies to old clients, too.
         """
         new.create_topic(name, 1, {"compression.type": "uncompressed" if not wanted else wanted.name.lower()})
         old.send(name, rows(50), how=Sending(codec=Codec.GZIP))
@@ -155,13 +146,13 @@ class TestProducing:
 
 class TestConsuming:
     """
-    What clients of today send is read by clients of old.
+    Old clients read what new clients send.
     """
 
     @pytest.mark.parametrize("codec", OLD_CODECS, ids=CODEC_NAME)
     def test_headers_are_dropped(self, codec: Codec, kind: str, old: Client, new: Client, topic: str) -> None:
         """
-        All of a record is read but its headers.
+        Old clients get all of a record except its headers.
         """
         if codec not in codecs(kind):
             return
@@ -171,7 +162,7 @@ class TestConsuming:
 
     def test_mixed(self, kind: str, old: Client, new: Client, topic: str) -> None:
         """
-        What both write in turn, in all codecs, both read in order.
+        Old and new clients write in turn, in all codecs, and both read everything in order.
         """
         sent: list[Record] = []
         for codec in codecs(kind):
@@ -192,7 +183,7 @@ class TestConsuming:
 
     def test_many_records(self, kind: str, old: Client, raw: Raw, topic: str) -> None:
         """
-        Of thousands of records in batches larger than what is fetched at once, none is lost.
+        Of thousands of records in batches larger than one fetch none is lost.
         """
         for codec in (Codec.NONE, Codec.GZIP, Codec.SNAPPY):
             raw.append(topic, rows(6_000, 150), codec=codec)
@@ -202,16 +193,18 @@ class TestConsuming:
 
     def test_before_zstd(self, kind: str, old: Client, new: Client, topic: str) -> None:
         """
-        What stands before a batch in zstd is read; that itself is not.
+        Records before a batch in zstd are read; the batch itself is not.
         """
         new.send(topic, rows(5))
         new.send(topic, rows(5), how=Sending(codec=Codec.ZSTD))
         assert read(old, topic, 5) == known(rows(5), kind)
 
-    def test_what_does_not_fit(self, kind: str, program: Program, shared_kafka: Kafka, raw: Raw, topic: str) -> None:
+    def test_a_record_larger_than_a_fetch(
+        self, kind: str, program: Program, shared_kafka: Kafka, raw: Raw, topic: str
+    ) -> None:
         """
-        A record that is larger than what the consumer fetches is brought all the same from Fetch v3 on; before, it is
-        told that there is one.
+        From Fetch v3 on a record larger than the fetch is returned all the same; before, the consumer learns that
+        there is one.
         """
         raw.append(topic, rows(1, 50_000))
         program.ask("open", bootstrap=shared_kafka.bootstrap, topic=topic, fetch_bytes=10_000)
@@ -238,12 +231,12 @@ class TestConsuming:
 
 class TestGroups:
     """
-    Groups of clients of old, and their commits.
+    Old clients form groups and commit offsets.
     """
 
     def test_commits(self, program: Program, group_kafka: Kafka, name: str) -> None:
         """
-        A member goes on where the one before it stopped.
+        A member resumes where the previous one stopped.
         """
         with Raw(group_kafka.bootstrap) as raw:
             raw.create(name)
@@ -254,7 +247,7 @@ class TestGroups:
 
     def test_commits_of_today(self, program: Program, group_kafka: Kafka, name: str) -> None:
         """
-        What a member of old commits is what clients of today find, and it goes on where one of these has stopped.
+        New clients find what an old member has committed, and the old one resumes where a new one has stopped.
         """
         with Raw(group_kafka.bootstrap) as raw:
             raw.create(name)

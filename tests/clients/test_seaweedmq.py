@@ -1,6 +1,6 @@
 """
-What is different before a SeaweedMQ cluster: a topic has a form, and a gateway that is started again has nothing but
-what is in the cluster.
+What differs in front of a SeaweedMQ cluster: a topic has a format, and a restarted gateway has only what is in the
+cluster.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,12 +18,12 @@ from tests.clients.groups.behaviour import append, ends
 from tests.clients.groups.chaos import HEARTBEAT_INTERVAL_MS, SERVER_OPTIONS, SESSION_TIMEOUT_MS
 from tests.clients.groups.crew import Crew
 from tests.clients.groups.kinds import CONFLUENT
-from tests.clients.groups.members.telling import Wanted
+from tests.clients.groups.members.reports import Wanted
 from tests.clients.groups.observer import committed, described
 from tests.clients.raw import Raw
 from tests.clients.seaweedmq import broker
 from tests.faults.client import Client as Asker
-from tests.faults.killing import free_port
+from tests.faults.victim import free_port
 
 FORMS = ("batch", "record", "plain")
 PLAIN = {"seaweedmq.format": "plain"}
@@ -43,7 +43,7 @@ def shared_kafka() -> Iterator[Kafka]:
 @pytest.fixture
 def client(shared_kafka: Kafka) -> Client:
     """
-    One for what is the same for all.
+    A client for all that is the same with every client.
     """
     return Confluent(shared_kafka.bootstrap)
 
@@ -51,7 +51,7 @@ def client(shared_kafka: Kafka) -> Client:
 @pytest.fixture(params=["stop", "kill"])
 def restart(request: pytest.FixtureRequest, shared_kafka: Kafka) -> Callable[[], None]:
     """
-    Ends the gateway, in one of two ways, and starts it again.
+    Stops the gateway, in one of two ways, and starts it again.
     """
 
     def again() -> None:
@@ -63,13 +63,13 @@ def restart(request: pytest.FixtureRequest, shared_kafka: Kafka) -> Callable[[],
 
 class TestRestart:
     """
-    A gateway that is started again shows what was there before.
+    A restarted gateway shows what was there before.
     """
 
     def test_records(self, client: Client, shared_kafka: Kafka, name: str, restart: Callable[[], None]) -> None:
         """
-        Batches are what they were in the form `batch`, records in `record`, keys and values in `plain`; the next record
-        stands behind them.
+        Batches are unchanged in the format `batch`, records in `record`, keys and values in `plain`; the next record
+        follows them.
         """
         for form in FORMS:
             client.create_topic(f"{name}-{form}", 1, {"seaweedmq.format": form})
@@ -93,8 +93,7 @@ class TestRestart:
 
     def test_topics(self, client: Client, name: str, restart: Callable[[], None]) -> None:
         """
-        Topics have their partitions and configs, those that were given more have their records too, and who was deleted
-        stays so.
+        Topics have their partitions and configs, widened ones their records too, and deleted ones remain deleted.
         """
         client.create_topic(f"{name}-grown", 1, {"retention.ms": "86400000"})
         client.send(f"{name}-grown", rows(10))
@@ -113,9 +112,10 @@ class TestRestart:
             assert [reader.watermarks(index) for index in range(3)] == [(0, 15), (0, 0), (0, 1)]
             assert reader.offset_at(0, START_MS + 6_500) == 7
 
-    def test_a_group_at_work(self, shared_kafka: Kafka, name: str, restart: Callable[[], None]) -> None:
+    def test_a_working_group(self, shared_kafka: Kafka, name: str, restart: Callable[[], None]) -> None:
         """
-        A member stays in its group, which has what it had committed, and goes on behind that; so does who comes then.
+        A member remains in its group, which has its committed offsets, and continues behind them; so does a member
+        that joins then.
         """
         how = Wanted(shared_kafka.bootstrap, name, [name], "eager", SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS)
         with Raw(shared_kafka.bootstrap) as raw:
@@ -140,21 +140,18 @@ class TestRestart:
 
 class TestPlain:
     """
-    Topics of the form `plain`, which has a place for keys and values only.
+    Topics of the format `plain` have a place for keys and values only.
     """
 
     @pytest.fixture
     def topic(self, client: Client, name: str) -> str:
-        """
-        An empty one.
-        """
         client.create_topic(name, 1, PLAIN)
         return name
 
     @pytest.mark.parametrize("codec", Codec, ids=CODEC_NAME)
     def test_keys_and_values(self, client: Client, topic: str, codec: Codec) -> None:
         """
-        Whatever a client compresses them with, keys and values come back, also without a key and with an empty value.
+        Keys and values can be read whatever compression a client uses, also without a key and with an empty value.
         """
         sent = [*rows(20), Record(20, START_MS, None, b"value"), Record(21, START_MS, b"key", b"")]
         assert client.send(topic, sent, how=Sending(codec=codec)) == [*range(22)]
@@ -172,7 +169,7 @@ class TestPlain:
     )
     def test_no_place(self, client: Client, raw: Raw, topic: str, record: Record) -> None:
         """
-        What there is no place for is refused, and not stored.
+        Records with something that has no place are refused, and not stored.
         """
         with pytest.raises(Refused) as refused:
             client.send(topic, [record])
@@ -181,7 +178,7 @@ class TestPlain:
 
     def test_no_timestamps(self, client: Client, topic: str, name: str) -> None:
         """
-        Records have the time at which they came; a topic that is to keep producers' timestamps cannot be made.
+        Records have the time of their arrival; a topic that is to keep producers' timestamps cannot be created.
         """
         client.send(topic, rows(1))
         (record,) = read(client, topic, 1)
@@ -193,7 +190,4 @@ class TestPlain:
 
 
 def pairs(records: list[Record]) -> list[tuple[bytes | None, bytes | None]]:
-    """
-    The keys and values.
-    """
     return [(record.key, record.value) for record in records]

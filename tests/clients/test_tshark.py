@@ -1,7 +1,8 @@
 """
-What clients and a gateway say to each other, judged by Wireshark's dissector, which knows Kafka from elsewhere.
+The traffic of clients and a gateway, judged by Wireshark's dissector, an independent implementation of Kafka's
+protocol.
 
-It knows versions up to those of Kafka 2.5, so the clients here are old ones, or made to speak like one.
+The dissector knows versions up to those of Kafka 2.5, so the clients here are old ones, or are made to speak like one.
 """
 
 import re
@@ -27,13 +28,13 @@ PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
 CREATE_TOPICS, DELETE_TOPICS, INIT_PRODUCER_ID, DESCRIBE_CONFIGS, CREATE_PARTITIONS = 19, 20, 22, 32, 37
 BASIC = {PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS}
 ADVANCED = {CREATE_TOPICS, DELETE_TOPICS, INIT_PRODUCER_ID, DESCRIBE_CONFIGS, CREATE_PARTITIONS}
-# Said of the table in an ApiVersions answer, which is to have them.
+# Wireshark complains of the table in an ApiVersions response, which lists such versions.
 TOO_NEW = re.compile(r"Unsupported \w+ version\. Supports v[-\d]+\.|Unknown \d+ API key")
 
 
 class Packet(NamedTuple):
     """
-    What tshark tells of a packet with Kafka in it. Versions are told of requests alone.
+    tshark's fields of a packet with Kafka in it. Only requests have versions.
     """
 
     keys: list[int]
@@ -48,7 +49,7 @@ class Packet(NamedTuple):
 
 class Talk(NamedTuple):
     """
-    What was said, and which APIs should be in it.
+    Recorded traffic, and the APIs that should be in it.
     """
 
     pieces: list[Piece]
@@ -56,9 +57,6 @@ class Talk(NamedTuple):
 
 
 def library_talks(client: Client) -> None:
-    """
-    A bit of everything.
-    """
     client.create_topic("talk", 1, {"retention.ms": "86400000"})
     for codec in Codec:
         client.send("talk", rows(20), how=Sending(codec=codec))
@@ -78,7 +76,7 @@ def library_talks(client: Client) -> None:
 
 def kcat_talks(address: str) -> None:
     """
-    What kcat does of it.
+    The traffic of kcat with the same APIs, as far as it has them.
     """
     lines = "".join(f"key {i}:{i:0100}\n" for i in range(20))
     for codec in Codec:
@@ -95,7 +93,7 @@ def _kcat(address: str, *arguments: str, text: str = "") -> None:
 
 def recorded(talk: Callable[[str], None], apis: set[int]) -> Talk:
     """
-    The talk of a client with a gateway of its own.
+    The traffic of a client with a gateway of its own.
     """
     with Recorder() as recorder, Kafka("--advertise", recorder.address) as kafka:
         recorder.gateway_port = kafka.port
@@ -115,14 +113,14 @@ TALKS: dict[str, Callable[[], Talk]] = {
 @pytest.fixture(scope="module", params=TALKS)
 def talk(request: pytest.FixtureRequest) -> Talk:
     """
-    The talk of each client.
+    The traffic of each client.
     """
     return TALKS[request.param]()
 
 
 def tshark(folder: Path, pieces: Sequence[Piece], which: str, fields: Sequence[str]) -> list[list[str]]:
     """
-    These fields of the packets which the filter lets through.
+    These fields of the packets that match the filter.
     """
     (folder / "talk.pcap").write_bytes(capture(pieces))
     command = ["tshark", "-n", "-2", "-r", str(folder / "talk.pcap"), "-Y", which, "-T", "fields"]
@@ -148,7 +146,7 @@ def _numbers(shown: str) -> list[int]:
 
 def complaints(packets: Sequence[Packet]) -> list[str]:
     """
-    What the dissector has to say, but for versions that an ApiVersions answer only names.
+    The complaints of the dissector, except about versions that an ApiVersions response only lists.
     """
     return [
         f"{packet.keys} {packet.versions}: {complaint}"
@@ -160,14 +158,15 @@ def complaints(packets: Sequence[Packet]) -> list[str]:
 
 def test_nothing_is_malformed(talk: Talk, tmp_path: Path) -> None:
     """
-    The dissector finds no fault with any request or answer, knows each version, and finds the request of each answer.
+    The dissector finds no fault with any request or response, knows each version, and matches each response to its
+    request.
     """
     assert complaints(dissected(tmp_path, talk.pieces)) == []
 
 
 def test_everything_is_dissected(talk: Talk, tmp_path: Path) -> None:
     """
-    No bytes are left out, and both sides of each API were there.
+    No bytes are left out, and requests and responses of each API occur.
     """
     assert tshark(tmp_path, talk.pieces, "tcp.len > 0 && !kafka && !tcp.reassembled_in", ["frame.number"]) == []
     packets = dissected(tmp_path, talk.pieces)
@@ -177,7 +176,7 @@ def test_everything_is_dissected(talk: Talk, tmp_path: Path) -> None:
 
 def test_records_of_each_codec_are_dissected(talk: Talk, tmp_path: Path) -> None:
     """
-    Batches of every codec are seen on their way in and on their way out.
+    Batches of every codec are seen in requests and in responses.
     """
     packets = dissected(tmp_path, talk.pieces)
     produced = [packet for packet in packets if not packet.is_answer and PRODUCE in packet.keys]
@@ -186,9 +185,9 @@ def test_records_of_each_codec_are_dissected(talk: Talk, tmp_path: Path) -> None
         assert {codec for packet in some for codec in packet.codecs} == set(Codec)
 
 
-def test_a_short_answer_is_noticed(talk: Talk, tmp_path: Path) -> None:
+def test_a_short_response_is_noticed(talk: Talk, tmp_path: Path) -> None:
     """
-    The judge is awake: an answer that lacks its last byte is complained of.
+    The dissector complains about a response that lacks its last byte.
     """
     damaged = list(talk.pieces)
     index = next(i for i, piece in enumerate(damaged) if not piece.by_client)

@@ -17,13 +17,13 @@ from tests.serving import START_MS, Serving
 
 OWN = 1
 NEAR = Node(2, "rack-b", {"plaintext": Address("two.example", 9092)})
-FAR = Node(3, None, {"internal": Address("three.example", 9092)})  # not for clients of the listener plaintext
+FAR = Node(3, None, {"internal": Address("three.example", 9092)})  # an address for another listener than plaintext
 GONE = 9
 
 
 class Among(MemoryBroker):
     """
-    The broker in memory, among other nodes that own what it is told they own.
+    The broker in memory, beside other nodes that lead the topics that a test gives them.
     """
 
     def __init__(self, *others: Node) -> None:
@@ -52,7 +52,7 @@ def serving_among(*others: Node, **settings: Any) -> tuple[Serving, Among]:
 
 def refusal(act: Callable[..., object], *arguments: object) -> KafkaError:
     """
-    What the call is refused with.
+    The error with which the call is refused.
     """
     with pytest.raises(KafkaError) as caught:
         act(*arguments)
@@ -61,7 +61,7 @@ def refusal(act: Callable[..., object], *arguments: object) -> KafkaError:
 
 def hear_log(test: SynchronousTestCase) -> list[LogEvent]:
     """
-    What is logged from now on, until the test ends.
+    The log from now on, until the test ends.
     """
     events: list[LogEvent] = []
     hear = cast(ILogObserver, events.append)

@@ -1,5 +1,5 @@
 """
-The table of topic configs, and the settings that are made by it. What Kafka allows was asked of Kafka 4.3.1.
+The table of topic configs, and the settings made from it. Kafka 4.3.1 was asked which values it accepts.
 """
 
 import re
@@ -14,7 +14,7 @@ from kgateway.records.compression import Codec
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.cluster.clusters import refusal
 
-# config -> texts that Kafka takes, and what it makes of each
+# config -> texts that Kafka accepts, and their values
 _TAKEN = {
     "cleanup.policy": {"": "", "delete,delete": "delete", " compact , delete": "compact,delete", "compact": "compact"},
     "preallocate": {"TRUE": "true", " false ": "false"},
@@ -37,7 +37,7 @@ _TAKEN = {
     "message.timestamp.type": {"LogAppendTime": "LogAppendTime"},
     "remote.storage.enable": {"false": "false"},
 }
-# config -> texts that it refuses, and why; before a bar, how it shows the text
+# config -> texts that Kafka refuses, and why; before a bar, the text as Kafka shows it
 _NO_ITEM = "values must not be empty."
 _OF_POLICY = "String must be one of: compact, delete"
 _OF_REPLICAS = (
@@ -95,17 +95,17 @@ def _refused(**overrides: str) -> KafkaError:
 
 
 class TableTests(SynchronousTestCase):
-    def test_taken(self) -> None:
+    def test_values_that_kafka_accepts(self) -> None:
         """
-        What Kafka takes is taken, and means the same.
+        They are accepted, with the same meaning.
         """
         for name, texts in _TAKEN.items():
             for text, meant in texts.items():
                 assert meant == show(TOPIC_CONFIGS[name].read(text)), f"{name}={text!r}"
 
-    def test_refused(self) -> None:
+    def test_values_that_kafka_refuses(self) -> None:
         """
-        What Kafka refuses is refused, in its words.
+        They are refused, in its words.
         """
         for name, texts in _REFUSED.items():
             for text, why in texts.items():
@@ -118,14 +118,14 @@ class TableTests(SynchronousTestCase):
 
     def test_defaults_are_allowed(self) -> None:
         """
-        Each default is a value that its config may have, written as Kafka writes it.
+        Each default is a valid value of its config, written as Kafka writes it.
         """
         for name, row in TOPIC_CONFIGS.items():
             assert row.default.removesuffix(".0") == show(row.read(row.default)).removesuffix(".0"), name
 
-    def test_rows_are_told_of(self) -> None:
+    def test_rows_are_documented(self) -> None:
         """
-        Each row says in a sentence what it means, and one without effect says why.
+        Each row has a sentence with its meaning, and one without effect has the reason.
         """
         for name, row in TOPIC_CONFIGS.items():
             assert re.search(r"^[A-Z].*\.$", row.meaning), name
@@ -161,7 +161,7 @@ class TableTests(SynchronousTestCase):
 class CompressionTests(SynchronousTestCase):
     def test_codecs(self) -> None:
         """
-        The codec of the log is that of compression.type, at the level that is set for it; producer stands for none.
+        The codec of the log is that of compression.type, at its level; producer stands for none.
         """
         levels = {"compression.gzip.level": "2", "compression.lz4.level": "4", "compression.zstd.level": "-7"}
         found = {}
@@ -182,7 +182,7 @@ class CompressionTests(SynchronousTestCase):
 class TopicConfigTests(SynchronousTestCase):
     def test_nothing_set(self) -> None:
         """
-        With nothing set, Kafka's defaults hold.
+        Kafka's defaults apply.
         """
         assert TopicConfig() == TopicConfig.of({})
         assert TopicConfig().max_message_bytes == 1048588
@@ -190,7 +190,7 @@ class TopicConfigTests(SynchronousTestCase):
 
     def test_set(self) -> None:
         """
-        What is set holds, and is kept as it was set.
+        The value applies, and is stored as it was written.
         """
         config = TopicConfig.of(
             {
@@ -215,7 +215,7 @@ class TopicConfigTests(SynchronousTestCase):
 
     def test_broker_defaults(self) -> None:
         """
-        What the broker says holds where the topic says nothing, and is no override.
+        A broker's value applies if the topic has none, and is no override.
         """
         config = TopicConfig.of({}, {"max.message.bytes": "9"})
         assert config.max_message_bytes == 9
@@ -224,7 +224,7 @@ class TopicConfigTests(SynchronousTestCase):
 
     def test_unknown(self) -> None:
         """
-        A name that no config has is refused, and the nearest one is named.
+        An unknown name is refused, and the nearest name suggested.
         """
         error = _refused(max_mesage_bytes="5")
         assert error.code == ErrorCode.INVALID_CONFIG

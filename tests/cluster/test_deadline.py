@@ -21,7 +21,7 @@ class DeadlineTests(SynchronousTestCase):
 
     def test_done(self) -> None:
         """
-        What is done in time is given on, and no timer stays.
+        A result in time is returned, and no timer remains.
         """
         waiting = self.wait(1000)
         self.work.callback(5)
@@ -30,21 +30,18 @@ class DeadlineTests(SynchronousTestCase):
 
     def test_at_once(self) -> None:
         """
-        What is done already is in time however little there is.
+        A finished change is in time however little time there is.
         """
         for timeout_ms in (0, -1):
             assert self.successResultOf(self.wait(timeout_ms, succeed(5))) == 5, timeout_ms
 
-    def test_failed(self) -> None:
-        """
-        A failure is given on.
-        """
+    def test_a_failure_is_raised(self) -> None:
         waiting = self.wait(1000, fail(KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS)))
         assert self.failureResultOf(waiting, KafkaError).value.code == ErrorCode.TOPIC_ALREADY_EXISTS
 
     def test_late(self) -> None:
         """
-        What takes longer is a time-out of the request, and goes on all the same.
+        A change that takes longer times out for the request, and continues all the same.
         """
         waiting = self.wait(1000)
         self.clock.advance(0.999)
@@ -56,7 +53,7 @@ class DeadlineTests(SynchronousTestCase):
 
     def test_late_failure(self) -> None:
         """
-        A failure that nobody waits for any more is logged.
+        A failure after the deadline is logged.
         """
         waiting = self.wait(10)
         self.clock.advance(1)
@@ -66,7 +63,7 @@ class DeadlineTests(SynchronousTestCase):
 
     def test_late_refusal(self) -> None:
         """
-        A refusal that nobody waits for any more is told in a line, and is no defect of the gateway.
+        A refusal after the deadline is logged in one line, and is no defect of the gateway.
         """
         waiting = self.wait(10)
         self.clock.advance(1)
@@ -79,7 +76,7 @@ class DeadlineTests(SynchronousTestCase):
 
     def test_one_for_all(self) -> None:
         """
-        Time that went into one change is lost for the next.
+        The time that one change takes is lost for the next.
         """
         deadline = Deadline(self.clock, 1000)
         self.clock.advance(0.6)

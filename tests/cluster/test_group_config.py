@@ -1,5 +1,5 @@
 """
-The table of group configs, and what is made of it. What Kafka allows was asked of Kafka 4.3.1.
+The table of group configs, and the values made from it. Kafka 4.3.1 was asked which values it accepts.
 """
 
 import re
@@ -19,7 +19,7 @@ from kgateway.config.settings import Settings
 from kgateway.wire.errors import ErrorCode
 from tests.cluster.clusters import refusal
 
-# config -> what bounds it in Kafka, when nothing is set
+# config -> its range in Kafka when nothing is set
 _BOUNDS = {
     SESSION_TIMEOUT: (45_000, 60_000),
     HEARTBEAT_INTERVAL: (5_000, 15_000),
@@ -37,7 +37,7 @@ def _refused(settings: Settings | None = None, **overrides: str) -> str:
 class TableTests(SynchronousTestCase):
     def test_rows(self) -> None:
         """
-        They are those of Kafka, with its defaults, and each says in a sentence what it means.
+        Rows are Kafka's, with its defaults, and each has a sentence with its meaning.
         """
         assert {name: row.default for name, row in GROUP_CONFIGS.items()} == {
             SESSION_TIMEOUT: "45000",
@@ -52,7 +52,7 @@ class TableTests(SynchronousTestCase):
 class CheckTests(SynchronousTestCase):
     def test_bounds(self) -> None:
         """
-        What is set lies within the bounds of the gateway, these included; the answer says which one is in the way.
+        Values lie within the gateway's limits, inclusive; a refusal names the limit.
         """
         for name, (low, high) in _BOUNDS.items():
             for value in (low, high):
@@ -67,7 +67,7 @@ class CheckTests(SynchronousTestCase):
 
     def test_bounds_are_settings(self) -> None:
         """
-        Other settings, other bounds; the gateway's own values may be outside of them.
+        Other settings give other limits; the gateway's own values may be outside of them.
         """
         settings = Settings(group_consumer_session_timeout_ms=9, group_consumer_heartbeat_interval_ms=5)
         check_group_config({}, settings)
@@ -79,7 +79,7 @@ class CheckTests(SynchronousTestCase):
 
     def test_values(self) -> None:
         """
-        What is no number, or none that Kafka takes, is refused with what is allowed.
+        A value that is no number, or a number that Kafka refuses, is refused with the allowed ones.
         """
         for text in ("", "fast", "45000.0", "1e5", "0", "-1", "2147483648"):
             message = _refused(session_timeout=text)
@@ -88,9 +88,9 @@ class CheckTests(SynchronousTestCase):
         assert "must be at least 0" in _refused(assignment_interval="-1")
         check_group_config({SESSION_TIMEOUT: " +50000 "}, Settings())
 
-    def test_long_texts(self) -> None:
+    def test_long_texts_are_cut(self) -> None:
         """
-        The answer has room for what it tells of.
+        The response has room for the refused text.
         """
         for message in (_refused(session_timeout="9" * 32_767), _refused(None, **{"x" * 32_000: "1"})):
             assert len(message) < 500
@@ -107,7 +107,7 @@ class CheckTests(SynchronousTestCase):
 
     def test_unknown(self) -> None:
         """
-        A name that no group has is refused, with the one that may have been meant.
+        An unknown name is refused, and the nearest name suggested.
         """
         wrong = {"consumer.sesion.timeout.ms": "50000"}
         error = refusal(check_group_config, wrong, Settings())
@@ -117,7 +117,7 @@ class CheckTests(SynchronousTestCase):
 
     def test_not_served(self) -> None:
         """
-        Configs of share and streams groups are refused, for there are no such groups here.
+        Configs of share and streams groups are refused, because there are no such groups here.
         """
         for kind in ("share", "streams"):
             error = refusal(check_group_config, {f"{kind}.session.timeout.ms": "50000"}, Settings())
@@ -128,7 +128,7 @@ class CheckTests(SynchronousTestCase):
 class ValuesTests(SynchronousTestCase):
     def test_nothing_set(self) -> None:
         """
-        The settings hold, whatever the bounds are.
+        The settings apply, whatever the limits are.
         """
         settings = Settings(group_consumer_session_timeout_ms=7, group_consumer_assignment_interval_ms=20_000)
         assert group_values({}, settings) == {
@@ -139,7 +139,7 @@ class ValuesTests(SynchronousTestCase):
 
     def test_other_bounds(self) -> None:
         """
-        What was set within other bounds than those of today is brought within these.
+        A value set within former limits is brought within the current ones.
         """
         for name, (low, high) in _BOUNDS.items():
             for value, holds in ((high + 1, high), (max(low - 1, 0), low), (high, high)):
@@ -148,7 +148,7 @@ class ValuesTests(SynchronousTestCase):
 
     def test_read(self) -> None:
         """
-        What was set is read as it stands.
+        A stored value is read as written.
         """
         assert read_group_config({SESSION_TIMEOUT: "7", HEARTBEAT_INTERVAL: " 9"}) == {
             SESSION_TIMEOUT: 7,

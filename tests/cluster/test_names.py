@@ -19,7 +19,7 @@ class NameTests(SynchronousTestCase):
 
     def test_illegal_characters(self) -> None:
         """
-        Any other character is refused, wherever it stands, and the name is shown.
+        Any other character is refused at any position, and the name is shown.
         """
         for name in ("a b", "a/b", "é", "a\n", "a\0", "٣", "#a"):
             error = refusal(check_name, name)
@@ -35,16 +35,16 @@ class NameTests(SynchronousTestCase):
         error = refusal(check_name, "x" * 250)
         assert "is longer than the max allowed length 249" in str(error.message)
 
-    def test_folders(self) -> None:
+    def test_dots_are_no_names(self) -> None:
         """
-        What means this folder or the one above it is no name.
+        They mean this folder and the one above it.
         """
         for name in (".", ".."):
             refusal(check_name, name)
 
     def test_collision(self) -> None:
         """
-        Names that differ only in dots and underscores collide, and the one that is there is named.
+        Names that differ only in dots and underscores collide, and the existing one is named.
         """
         error = refusal(check_collision, "a.b", {"x": "x", "a_b": "a_b"})
         assert error.code == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -54,7 +54,7 @@ class NameTests(SynchronousTestCase):
 
     def test_internal(self) -> None:
         """
-        The three topics of coordinators are internal, and no other that begins like them.
+        The three topics of coordinators are internal, and no others with such a prefix.
         """
         for name in ("__consumer_offsets", "__transaction_state", "__share_group_state"):
             assert is_internal(name), name
@@ -62,7 +62,7 @@ class NameTests(SynchronousTestCase):
 
     def test_absent(self) -> None:
         """
-        Of a name without a topic it is told whether it could have one.
+        The error for a name without a topic says whether the name is legal.
         """
         assert no_such_topic("orders").code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert no_such_topic("or ders").code == ErrorCode.INVALID_TOPIC_EXCEPTION

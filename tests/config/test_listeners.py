@@ -28,13 +28,13 @@ PLAIN, INTERNAL = Listener("plaintext", "tcp:9092"), Listener("internal", "tcp:9
 )
 def test_a_listener_is_an_endpoint_with_or_without_a_name(text: str, listener: Listener) -> None:
     """
-    What stands before the first equals sign is a name unless it has a colon; `str` gives the text back.
+    Text before the first equals sign is a name unless it has a colon; `str` returns the text.
     """
     assert parse_listener(text) == listener
     assert str(listener) == text
 
 
-def test_the_name_of_unnamed_listeners_may_be_written() -> None:
+def test_the_default_name_may_be_written() -> None:
     """
     A listener without a name is called plaintext.
     """
@@ -54,7 +54,7 @@ def test_the_name_of_unnamed_listeners_may_be_written() -> None:
         ("a b=tcp:9092", "'a b' is no name"),
     ],
 )
-def test_what_is_no_listener_is_refused(text: str, reason: str) -> None:
+def test_invalid_listeners_are_refused(text: str, reason: str) -> None:
     """
     The refusal names the part that is wrong.
     """
@@ -73,7 +73,7 @@ def test_what_is_no_listener_is_refused(text: str, reason: str) -> None:
 )
 def test_an_advertised_address_is_host_and_port(text: str, advertised: Advertised) -> None:
     """
-    An IPv6 address has brackets in the text only; `str` gives the text back.
+    Only the text has brackets around an IPv6 address; `str` returns the text.
     """
     assert parse_advertised(text) == advertised
     assert str(advertised) == text
@@ -101,7 +101,7 @@ def test_an_advertised_address_is_host_and_port(text: str, advertised: Advertise
         ("2nd=host:1", "'2nd' is no name"),
     ],
 )
-def test_what_is_no_address_is_refused(text: str, reason: str) -> None:
+def test_invalid_addresses_are_refused(text: str, reason: str) -> None:
     """
     The refusal names the part that is wrong.
     """
@@ -111,16 +111,16 @@ def test_what_is_no_address_is_refused(text: str, reason: str) -> None:
 
 def test_listeners_have_different_names() -> None:
     """
-    Two of one name are refused, two unnamed ones among them.
+    Equal names are refused, and so are two unnamed listeners.
     """
     check_listeners([PLAIN, INTERNAL])
     with pytest.raises(ValueError, match=r"^two listeners are called plaintext; give each a name of its own"):
         check_listeners([PLAIN, INTERNAL, Listener("plaintext", "tcp:1")])
 
 
-def test_there_is_a_listener() -> None:
+def test_a_listener_is_required() -> None:
     """
-    Without one, nobody could connect.
+    Without one, no client could connect.
     """
     with pytest.raises(ValueError, match=r"^at least one listener is needed"):
         check_listeners([])
@@ -128,14 +128,14 @@ def test_there_is_a_listener() -> None:
 
 def test_an_unnamed_address_belongs_to_the_only_listener() -> None:
     """
-    Whatever that one is called.
+    The listener may have any name.
     """
     assert assign([Advertised("", "host", 1)], [INTERNAL]) == (Advertised("internal", "host", 1),)
 
 
 def test_each_address_belongs_to_the_listener_it_names() -> None:
     """
-    A listener may be without one.
+    A listener may have no address.
     """
     addresses = (Advertised("internal", "host", 1),)
     assert assign(addresses, [PLAIN, INTERNAL]) == addresses
@@ -153,7 +153,7 @@ def test_each_address_belongs_to_the_listener_it_names() -> None:
 )
 def test_an_address_without_its_listener_is_refused(names: list[str], listeners: list[Listener], reason: str) -> None:
     """
-    It must be clear which listener is meant, and each has one address at most.
+    The address must name an existing listener, and each listener has at most one.
     """
     with pytest.raises(ValueError, match=f"^{reason}"):
         assign([Advertised(name, "host", port) for port, name in enumerate(names, 1)], listeners)

@@ -1,5 +1,5 @@
 """
-The settings: where they come from, and what is refused.
+The settings: their sources, and refusals of wrong ones.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_without_anything_there_are_the_defaults() -> None:
+def test_defaults_suffice() -> None:
     """
     A gateway needs no setting to run.
     """
@@ -45,9 +45,9 @@ def test_without_anything_there_are_the_defaults() -> None:
 
 
 @ROWS
-def test_a_default_is_a_value_one_could_write(row: Option) -> None:
+def test_a_default_can_be_written(row: Option) -> None:
     """
-    The default as it is shown reads as the default that holds.
+    The default as shown is read as the default value.
     """
     texts = row.shown_default.split() if row.repeats else [row.shown_default] * (row.default is not None)
     values = [row.kind.parse(text) for text in texts]
@@ -75,7 +75,7 @@ def test_a_setting_has_the_same_name_everywhere(row: Option) -> None:
 )
 def test_the_nearest_source_decides(arguments: list[str], toml: str, environ: dict[str, str], expected: int) -> None:
     """
-    The command line comes before the environment, that before the file, and of an option given twice the last counts.
+    The command line precedes the environment, which precedes the file; of an option given twice the last counts.
     """
     assert read(*arguments, toml=toml, **environ).num_partitions == expected
 
@@ -99,14 +99,14 @@ def test_the_command_line_names_the_file() -> None:
 )
 def test_a_repeated_setting_has_all_its_values(arguments: list[str], toml: str | None, environ: dict[str, str]) -> None:
     """
-    Options one after the other, words of a variable, an array in TOML; sources are not mixed.
+    Options are repeated, a variable has words, TOML has an array; sources are not mixed.
     """
     assert read(*arguments, toml=toml, **environ).handlers == ("one", "two.three")
 
 
 def test_a_variable_can_empty_a_list() -> None:
     """
-    An empty variable takes the place of what the file has.
+    An empty variable replaces the list of the file.
     """
     assert read(toml='handlers = ["one"]', HANDLERS="").handlers == ()
 
@@ -146,9 +146,9 @@ def test_a_variable_can_empty_a_list() -> None:
         ("advertise", "host:1", (Advertised("plaintext", "host", 1),)),
     ],
 )
-def test_values_are_read(name: str, text: str, value: object) -> None:
+def test_values_are_converted(name: str, text: str, value: object) -> None:
     """
-    Numbers, sizes, durations, words and addresses become what the server works with.
+    Numbers, sizes, durations, words and addresses are converted to the server's types.
     """
     row = OPTIONS[name]
     assert getattr(read(row.flag, text), name) == value
@@ -188,7 +188,7 @@ def test_values_are_read(name: str, text: str, value: object) -> None:
 )
 def test_a_wrong_value_is_refused(name: str, text: str, allowed: str) -> None:
     """
-    The refusal says where the value stands, what it is and what is allowed.
+    The refusal has the value's place, the value, and what is allowed.
     """
     row = OPTIONS[name]
     assert refusal(f"{row.flag}={text}") == f"{row.flag} is {text!r}: it must be {allowed}"
@@ -206,7 +206,7 @@ def test_a_refusal_names_the_source(
     arguments: list[str], toml: str | None, environ: dict[str, str], place: str
 ) -> None:
     """
-    Option, variable, or key and file.
+    The source is an option, a variable, or a key and file.
     """
     assert refusal(*arguments, toml=toml, **environ).startswith(f"{place} is 'loud': ")
 
@@ -214,7 +214,7 @@ def test_a_refusal_names_the_source(
 @pytest.mark.parametrize("name", ["listen", "advertise"])
 def test_a_refusal_of_an_address_names_the_source(name: str) -> None:
     """
-    What the parsers of addresses have to say comes with its place as well.
+    The message of an address parser is completed by the source, too.
     """
     assert refusal(OPTIONS[name].flag, "2nd=a:1").startswith(f"--{name} is '2nd=a:1': '2nd' is no name")
 
@@ -229,11 +229,11 @@ def test_a_refusal_of_an_address_names_the_source(name: str) -> None:
         ([], "num-partitions = 3", {}, "gateway.toml has num-partitions, which is no setting", "num_partitions"),
     ],
 )
-def test_a_misspelt_name_says_which_was_meant(
+def test_a_misspelt_name_gets_a_suggestion(
     arguments: list[str], toml: str | None, environ: dict[str, str], unknown: str, meant: str
 ) -> None:
     """
-    In the spelling of the source that has it.
+    The suggestion has the spelling of its source.
     """
     assert refusal(*arguments, toml=toml, **environ) == f"{unknown}; did you mean {meant}?"
 
@@ -247,18 +247,18 @@ def test_a_misspelt_name_says_which_was_meant(
         ([], "[num]\npartitions = 3", {}, "gateway.toml has num, which is no setting"),
     ],
 )
-def test_a_name_like_no_other_says_where_they_are_listed(
+def test_an_unknown_name_gets_no_guess(
     arguments: list[str], toml: str | None, environ: dict[str, str], message: str
 ) -> None:
     """
-    Nothing is guessed at then; the common prefix of the variables is no likeness.
+    The refusal says where names are listed; the common prefix of the variables is no likeness.
     """
     said, _, advice = refusal(*arguments, toml=toml, **environ).partition("; ")
     assert said == message
     assert advice.startswith("`kgateway options` lists what there is")
 
 
-def test_an_option_of_twistd_is_sent_where_it_belongs() -> None:
+def test_an_option_of_twistd_is_explained() -> None:
     """
     `twistd kgateway -n` is a common slip.
     """
@@ -268,14 +268,14 @@ def test_an_option_of_twistd_is_sent_where_it_belongs() -> None:
 @pytest.mark.parametrize("arguments", [["--node-id"], ["--node-id", "--log-level", "info"]])
 def test_an_option_without_a_value_is_refused(arguments: Sequence[str]) -> None:
     """
-    The next option is not taken for the value.
+    The next option is not read as the value.
     """
     assert refusal(*arguments) == "--node-id needs a value: an integer from 0 to 2147483647"
 
 
-def test_records_may_be_kept_without_limit() -> None:
+def test_retention_may_be_unlimited() -> None:
     """
-    As with Kafka's log.retention.ms, for which -1 stands for it, and no other number below 0 for anything.
+    As in Kafka's log.retention.ms, -1 means no limit; all other negative numbers are refused.
     """
     assert read("--retention-ms", "-1").retention_ms == -1
     assert refusal("--retention-ms", "-2") == (
@@ -284,9 +284,9 @@ def test_records_may_be_kept_without_limit() -> None:
     )
 
 
-def test_a_word_that_belongs_to_no_option_is_refused() -> None:
+def test_a_positional_argument_is_refused() -> None:
     """
-    There are no positional arguments; a second value needs its option again.
+    A second value needs its option again.
     """
     message = "'two' belongs to no option: write --NAME VALUE, once for each value"
     assert refusal("--handlers", "one", "two") == message
@@ -294,7 +294,7 @@ def test_a_word_that_belongs_to_no_option_is_refused() -> None:
 
 def test_a_value_may_have_equals_signs() -> None:
     """
-    Only the first one separates it from its option.
+    Only the first equals sign separates the value from its option.
     """
     assert read("--listen=a=tcp:1:interface=::").listen == (Listener("a", "tcp:1:interface=::"),)
 
@@ -318,9 +318,9 @@ def test_variables_of_kubernetes_are_no_settings(environ: dict[str, str]) -> Non
     assert read(**environ) == Settings()
 
 
-def test_other_variables_are_not_looked_at() -> None:
+def test_other_variables_are_ignored() -> None:
     """
-    Only the prefix makes a setting of a variable.
+    Only variables with the prefix are settings.
     """
     assert read_settings([], {"NODE_ID": "7", "XKGATEWAY_NODE_ID": "7"}) == Settings()
 
@@ -341,7 +341,7 @@ def test_other_variables_are_not_looked_at() -> None:
 )
 def test_a_wrong_type_in_the_file_is_refused(toml: str, found: str, wanted: str) -> None:
     """
-    A file says what type a value has, so a number in quotes is no number.
+    A TOML value has a type, so a number in quotes is no number.
     """
     key, _, _ = toml.partition(" ")
     assert refusal(toml=toml) == f"{key} in gateway.toml is of type {found}: it must be of type {wanted}"
@@ -362,15 +362,12 @@ def test_a_wrong_type_in_the_file_is_refused(toml: str, found: str, wanted: str)
 )
 def test_the_file_has_types(toml: str, name: str, value: Any) -> None:
     """
-    Integers, strings, booleans and arrays are what TOML has for the kinds of values.
+    Integers, strings, booleans and arrays are the TOML types of settings.
     """
     assert getattr(read(toml=toml), name) == value
 
 
 def test_a_file_cannot_name_another() -> None:
-    """
-    There is one file.
-    """
     assert refusal(toml='config = "other.toml"').startswith("config in gateway.toml: only the command line and ")
 
 
@@ -383,9 +380,9 @@ def test_a_file_cannot_name_another() -> None:
         (b"# \xff", "which is not TOML", "in position 2"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_refused(content: bytes | None, reason: str, where: str) -> None:
+def test_an_unreadable_file_is_refused(content: bytes | None, reason: str, where: str) -> None:
     """
-    The refusal says who named the file, and where in it the mistake is.
+    The refusal says what named the file, and where in it the mistake is.
     """
     if content is not None:
         Path("gateway.toml").write_bytes(content)
@@ -397,7 +394,7 @@ def test_a_file_that_cannot_be_read_is_refused(content: bytes | None, reason: st
 
 def test_a_folder_is_no_file() -> None:
     """
-    Whatever the system has against reading is passed on.
+    The refusal has the system's reason.
     """
     Path("folder").mkdir()
     assert refusal("--config", "folder") == "--config is folder, which cannot be read: Is a directory"
@@ -412,23 +409,20 @@ def test_a_folder_is_no_file() -> None:
         (["--listen", "tls=tcp:1"], {"ADVERTISE": "plaintext=host:1"}, "KGATEWAY_ADVERTISE: there is no listener "),
     ],
 )
-def test_listeners_and_addresses_suit_each_other(arguments: list[str], environ: dict[str, str], message: str) -> None:
+def test_listeners_and_addresses_are_compared(arguments: list[str], environ: dict[str, str], message: str) -> None:
     """
-    Names are looked at when all sources are read, and the refusal names the source of what does not fit.
+    Names are checked after all sources are read, and the refusal has the source of the wrong one.
     """
     assert refusal(*arguments, **environ).startswith(message)
 
 
-def test_an_address_learns_the_name_of_its_listener() -> None:
-    """
-    In the settings each advertised address has one.
-    """
+def test_an_address_gets_the_name_of_its_listener() -> None:
     assert read("--listen", "tls=tcp:1", ADVERTISE="host:1").advertise == (Advertised("tls", "host", 1),)
 
 
-def test_the_memory_holds_a_request() -> None:
+def test_memory_has_room_for_a_request() -> None:
     """
-    A bound for all requests that is less than the bound for one is refused.
+    A limit for all requests below the limit for one is refused.
     """
     message = "--request-memory-bytes is 1000: it must be 0, or at least max_request_bytes, which is 1001"
     assert refusal("--request-memory-bytes", "1000", MAX_REQUEST_BYTES="1001") == message
@@ -436,9 +430,9 @@ def test_the_memory_holds_a_request() -> None:
 
 
 @pytest.mark.parametrize("what", ["session_timeout", "heartbeat_interval", "assignment_interval"])
-def test_bounds_leave_something_between_them(what: str) -> None:
+def test_minimums_are_below_maximums(what: str) -> None:
     """
-    A least that is above the most is refused, whichever of the two is written.
+    A minimum above its maximum is refused, whichever of the two is set.
     """
     least, most = f"group_consumer_min_{what}_ms", f"group_consumer_max_{what}_ms"
     high = OPTIONS[most].default
@@ -463,26 +457,23 @@ def test_bounds_leave_something_between_them(what: str) -> None:
         (Settings(request_memory_bytes=3 << 30), 2 << 30, 3 << 30),
     ],
 )
-def test_the_memory_for_requests_suits_the_machine(settings: Settings, machine_bytes: int, expected: int) -> None:
+def test_default_memory_follows_the_machine(settings: Settings, machine_bytes: int, expected: int) -> None:
     """
-    By default a quarter of the machine, 1 GiB at most, and room for the largest request in any case.
+    The default is a quarter of the machine, at most 1 GiB, and at least the largest request.
     """
     assert settings.request_budget_bytes(machine_bytes) == expected
 
 
-def test_the_machine_has_memory() -> None:
-    """
-    It is counted in bytes.
-    """
+def test_memory_of_the_machine_is_in_bytes() -> None:
     assert machine_memory_bytes() > 64 << 20
 
 
 @pytest.mark.parametrize(("written", "limited"), [(str(32 << 20), True), ("max", False), (None, False)])
-def test_the_memory_of_a_container_counts(
+def test_memory_of_a_container_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str | None, limited: bool
 ) -> None:
     """
-    Where a control group has a limit, what the machine has beyond it is not ours.
+    The limit of a control group precedes the memory of the machine.
     """
     limit = tmp_path / "memory.max"
     if written:

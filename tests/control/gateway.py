@@ -1,5 +1,5 @@
 """
-A process with nothing in it but a control socket, at the path that it is given.
+A process with only a control socket, at the given path.
 """
 
 import sys
@@ -14,7 +14,7 @@ from kgateway.control.server import ControlSocket
 
 def main(path: str, reactor: Any) -> None:
     """
-    Open the socket, say so or why not, and serve until a signal comes.
+    Open the socket, print the outcome, and serve until a signal arrives.
     """
     control = ControlSocket(path, {"echo": lambda given: given, "late": lambda given: Deferred()}, reactor)
     reactor.addSystemEventTrigger("before", "shutdown", control.close)

@@ -1,5 +1,5 @@
 """
-Asking a gateway. The tests are the gateway: they answer while the client waits.
+The client of the control socket. The tests act as the gateway and answer while the client waits.
 """
 
 import json
@@ -30,7 +30,7 @@ class Listener:
 
     def answering(self, *pieces: bytes) -> Callable[[float], None]:
         """
-        What answers the first question with these pieces, and hangs up, as soon as somebody waits.
+        A function for the client to wait with, which answers the first question in these pieces and hangs up.
         """
         left = [pieces]
 
@@ -49,16 +49,13 @@ class Listener:
 
     def close(self) -> None:
         """
-        As a process does that is killed: the file stays.
+        Close as a killed process does, leaving the file.
         """
         self._socket.close()
 
 
 @pytest.fixture
 def listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
-    """
-    A gateway at PATH.
-    """
     monkeypatch.chdir(tmp_path)
     gateway = Listener()
     yield gateway
@@ -67,25 +64,25 @@ def listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listen
 
 def refusal(**how: Any) -> str:
     """
-    Why there is no result.
+    The reason for a missing result.
     """
     with pytest.raises(ControlError) as failed:
         ask(PATH, "why", {}, **how)
     return str(failed.value)
 
 
-def test_the_result_of_a_command(listener: Listener) -> None:
+def test_a_result_is_returned(listener: Listener) -> None:
     """
-    The command and its arguments are asked, and the result is given back.
+    The command and its arguments are sent.
     """
     waiting = listener.answering(b'{"ok": true, "result": [1, 2]}\n')
     assert ask(PATH, "why", {"limit": 20}, waiting=waiting) == [1, 2]
     assert listener.asked == [{"command": "why", "limit": 20}]
 
 
-def test_an_answer_may_come_in_pieces(listener: Listener) -> None:
+def test_a_result_may_arrive_in_pieces(listener: Listener) -> None:
     """
-    However long it is.
+    It may be long.
     """
     text = "x" * 100_000
     waiting = listener.answering(b'{"ok": true, ', b'"result": "', text.encode(), b'"}', b"\n")
@@ -93,15 +90,12 @@ def test_an_answer_may_come_in_pieces(listener: Listener) -> None:
 
 
 def test_a_refusal_has_the_words_of_the_gateway(listener: Listener) -> None:
-    """
-    Its error is ours.
-    """
     assert refusal(waiting=listener.answering(b'{"ok": false, "error": "not today"}\n')) == "not today"
 
 
-def test_who_waits_is_told_how_long(listener: Listener) -> None:
+def test_waiting_is_reported(listener: Listener) -> None:
     """
-    The seconds are counted from the question, until the answer comes.
+    The seconds count from the question until the answer.
     """
     seen: list[float] = []
     answering = listener.answering(b'{"ok": true, "result": 1}\n')
@@ -116,9 +110,9 @@ def test_who_waits_is_told_how_long(listener: Listener) -> None:
     assert 0 <= seen[0] < seen[1] < seen[2]
 
 
-def test_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    The message says where was asked, and how to ask elsewhere.
+    The message names the path, and says how to name another.
     """
     monkeypatch.chdir(tmp_path)
     told = "no gateway answers at kgateway.sock: is it running in another folder? give --control-socket"
@@ -129,7 +123,7 @@ def test_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_file_of_a_killed_gateway(listener: Listener) -> None:
     """
-    Nobody answers there.
+    The message says that no process answers.
     """
     listener.close()
     assert refusal().startswith("no gateway answers at kgateway.sock")
@@ -137,30 +131,30 @@ def test_the_file_of_a_killed_gateway(listener: Listener) -> None:
 
 def test_no_answer_in_time(listener: Listener) -> None:
     """
-    Patience has an end, and the message says which.
+    The message has the limit.
     """
     assert refusal(patience_s=0) == "the gateway at kgateway.sock gave no answer within 0 s"
 
 
 def test_a_gateway_that_hangs_up(listener: Listener) -> None:
     """
-    Half an answer is none.
+    Half an answer is an error.
     """
     told = "the gateway at kgateway.sock hung up without an answer"
     assert refusal(waiting=listener.answering(b'{"ok": tr')) == told
 
 
 @pytest.mark.parametrize("line", [b"220 mail.example.org\n", b"[]\n", b"{}\n", b'{"ok": true}\n', b'{"ok": false}\n'])
-def test_something_else_answers(listener: Listener, line: bytes) -> None:
+def test_an_unknown_protocol(listener: Listener, line: bytes) -> None:
     """
-    What is no answer of ours is not shown as one.
+    The answer of another program is not shown.
     """
     assert refusal(waiting=listener.answering(line)) == "what answers at kgateway.sock is no gateway"
 
 
 def test_a_path_too_long_for_a_socket() -> None:
     """
-    The system's reason is passed on.
+    The message has the system's reason.
     """
     with pytest.raises(ControlError, match=r"cannot be asked: AF_UNIX path too long"):
         ask("x" * 150, "why", {})
@@ -168,18 +162,18 @@ def test_a_path_too_long_for_a_socket() -> None:
 
 def test_another_users_gateway(listener: Listener) -> None:
     """
-    Who may not open the socket is told whose it is.
+    Without permission to open the socket, the error names its owner.
     """
     Path(PATH).chmod(0)
-    as_nobody = "os.getuid() or os.setuid(65534)"  # root may open everything
+    as_nobody = "os.getuid() or os.setuid(65534)"  # root may open any file
     script = f"import os; from kgateway.control.client import ask; {as_nobody}; ask('{PATH}', 'why', {{}})"
     asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "the gateway at kgateway.sock is another user's: ask as that user" in asked.stderr
 
 
-def test_asking_needs_no_twisted() -> None:
+def test_the_client_imports_no_twisted() -> None:
     """
-    A command line that asks starts fast.
+    A command starts fast.
     """
     count = "import sys, kgateway.control.client; print(sum(name.startswith('twisted') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", count], capture_output=True, check=True).stdout == b"0\n"

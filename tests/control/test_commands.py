@@ -1,5 +1,5 @@
 """
-What an operator can ask of a running gateway.
+The commands of operators to a running gateway.
 """
 
 import json
@@ -16,10 +16,10 @@ from kgateway.control.connections import Connections
 from kgateway.control.protocol import CommandError
 from kgateway.observe.levels import LogLevels
 from kgateway.observe.profile import Profiler
-from kgateway.observe.reasons import Kind, Reasons
+from kgateway.observe.reasons import ReasonKind, Reasons
 from kgateway.wire.errors import ErrorCode
 
-PLUGIN = {"key": 3, "api": "Metadata", "versions": "0-13", "handler": "handlers.metadata.metadata"}
+PLUGIN = {"key": 3, "api": "Metadata", "versions": "0-13", "handler": "kgateway.handlers.metadata.metadata"}
 CLIENT = SimpleNamespace(listener="a", host="::1", principal="User:me", software="sarama", software_version="1.43")
 
 
@@ -33,38 +33,38 @@ class CommandTests(SynchronousTestCase):
 
     def begin(self, name: str, **arguments: Any) -> Deferred[Any]:
         """
-        The result of a command, when it comes.
+        The result of a command, once it is complete.
         """
         return maybeDeferred(self.commands[name], arguments)
 
     def do(self, name: str, **arguments: Any) -> Any:
         """
-        The result of a command that does not wait, as it comes out of JSON.
+        The immediate result of a command, decoded from JSON.
         """
         return json.loads(json.dumps(self.successResultOf(self.begin(name, **arguments))))
 
     def refusal(self, name: str, **arguments: Any) -> str:
         """
-        Why a command is refused.
+        The reason why a command is refused.
         """
         return str(self.failureResultOf(self.begin(name, **arguments), CommandError).value)
 
     def refuse(self, subject: str, **changes: Any) -> None:
         """
-        Let a client be refused.
+        Make the gateway refuse a client's request.
         """
         what: dict[str, Any] = {"client_id": "c", "api": "Fetch", "version": 4, "code": ErrorCode.OFFSET_OUT_OF_RANGE}
         self.reasons.remember(1000, CLIENT, "105 is past the end", **what | {"subject": subject} | changes)
 
     def subjects(self, **arguments: Any) -> list[str]:
         """
-        What the reasons asked for are about.
+        The subjects of the requested reasons.
         """
         return [reason["subject"] for reason in self.do("why", **arguments)["reasons"]]
 
-    def test_why_tells_all_that_is_known(self) -> None:
+    def test_why_has_all_details(self) -> None:
         """
-        A reason comes with the names of its kind and code, and the number of those that are remembered.
+        A reason has the names of its kind and code; the result has the number of reasons stored.
         """
         self.refuse("orders-3")
         reason = {"when_ms": 1000, "since_ms": 1000, "client_id": "c", "host": "::1", "listener": "a"}
@@ -77,13 +77,13 @@ class CommandTests(SynchronousTestCase):
         """
         The kind says what happened.
         """
-        self.refuse("", code=None, kind=Kind.MALFORMED)
+        self.refuse("", code=None, kind=ReasonKind.MALFORMED)
         (reason,) = self.do("why")["reasons"]
         assert (reason["code"], reason["kind"], reason["outcome"]) == (None, "malformed", "malformed")
 
-    def test_why_gives_the_latest_twenty(self) -> None:
+    def test_why_returns_the_latest_twenty(self) -> None:
         """
-        Or as many as are asked for, up to all.
+        An option changes the number, up to all.
         """
         for number in range(50):
             self.refuse(str(number))
@@ -91,14 +91,14 @@ class CommandTests(SynchronousTestCase):
         assert self.subjects(limit=2) == ["48", "49"]
         assert len(self.subjects(limit=50)) == 50
 
-    def test_why_of_some(self) -> None:
+    def test_why_filters(self) -> None:
         """
-        Client, API and code each choose.
+        Client, API and code each limit the result.
         """
         self.refuse("1", client_id="billing-1")
         self.refuse("2", api="Produce")
         self.refuse("3", code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        self.refuse("4", code=None, kind=Kind.CLOSED)
+        self.refuse("4", code=None, kind=ReasonKind.CLOSED)
         assert self.subjects(client="billing*") == ["1"]
         assert self.subjects(api="produce") == ["2"]
         assert self.subjects(code="not_leader_or_follower") == ["3"]
@@ -106,35 +106,35 @@ class CommandTests(SynchronousTestCase):
 
     def test_why_of_an_unknown_code(self) -> None:
         """
-        The nearest is named, for an empty list would be taken for an answer.
+        The nearest code is suggested, because an empty list would look like an answer.
         """
         told = self.refusal("why", code="OFFSET_OUT_OF_RANG")
         assert told == "there is no error code OFFSET_OUT_OF_RANG; the nearest is OFFSET_OUT_OF_RANGE"
         assert self.refusal("why", code="malform").endswith("the nearest is malformed")
 
-    def test_a_limit_is_a_number_in_bounds(self) -> None:
+    def test_a_limit_has_bounds(self) -> None:
         """
-        From one to what is remembered at most.
+        The least is one, the most is the capacity.
         """
         for limit in (0, 51, "20", True, None, float("nan")):
             assert self.refusal("why", limit=limit).startswith("limit is a number from 1 to 50, and not "), limit
 
     def test_a_pattern_is_a_text(self) -> None:
         """
-        Anything else is refused in words.
+        Other types are refused in words.
         """
         assert self.refusal("why", client=7) == "client is a text, and not 7"
 
-    def test_what_a_command_does_not_know_is_refused(self) -> None:
+    def test_unknown_arguments_are_refused(self) -> None:
         """
-        A newer client must not take an answer for what it asked.
+        Otherwise a newer client might take the result for what it asked for.
         """
         for name in self.commands:
             assert self.refusal(name, since="noon", until="one") == "the command takes no since, until"
 
-    def test_plugins_are_as_they_are_now(self) -> None:
+    def test_plugins_are_listed(self) -> None:
         """
-        The rows of the gateway.
+        The result has the gateway's current rows.
         """
         assert self.do("plugins") == {"plugins": [PLUGIN]}
 
@@ -147,22 +147,22 @@ class CommandTests(SynchronousTestCase):
 
     def test_the_level_is_set(self) -> None:
         """
-        In whatever case it is written; the answer has the one before.
+        Case does not matter; the result has the previous level.
         """
         assert self.do("loglevel", level="Debug") == {"level": "debug", "before": "info"}
         assert self.levels.level == "debug"
 
     def test_an_unknown_level_is_refused(self) -> None:
         """
-        The nearest is named, and the level stays.
+        The nearest level is suggested, and the level does not change.
         """
         told = self.refusal("loglevel", level="WARNING")
         assert told == "there is no log level WARNING; the nearest is warn"
         assert self.levels.level == "info"
 
-    def test_a_profile_comes_when_its_seconds_are_over(self) -> None:
+    def test_a_profile_is_complete_after_its_seconds(self) -> None:
         """
-        With how long it was, how long the reactor waited, and its rows.
+        It has its duration, the reactor's idle time, and its rows.
         """
         result = self.begin("profile", seconds=0.1)
         self.clock.advance(0)
@@ -172,9 +172,9 @@ class CommandTests(SynchronousTestCase):
         assert (profile["seconds"], profile["waiting_s"]) == (0.1, 0)
         assert profile["rows"][0].keys() == {"own_s", "total_s", "calls", "function"}
 
-    def test_a_profile_takes_ten_seconds_if_nothing_is_said(self) -> None:
+    def test_a_profile_takes_ten_seconds_by_default(self) -> None:
         """
-        Long enough to be typical, short enough to wait for.
+        That is long enough to be typical, and short enough to wait for.
         """
         result = self.begin("profile")
         self.clock.pump([0, 9.9])
@@ -184,14 +184,14 @@ class CommandTests(SynchronousTestCase):
 
     def test_the_seconds_of_a_profile_have_bounds(self) -> None:
         """
-        It slows the gateway down, so it ends within a minute.
+        A profile slows the gateway down, so it ends within a minute.
         """
         for seconds in (0, 0.09, 60.1, "1"):
             assert self.refusal("profile", seconds=seconds).startswith("seconds is a number from 0.1 to 60"), seconds
 
     def test_a_second_profile_is_refused(self) -> None:
         """
-        In words for the operator, and the first goes on.
+        The refusal is in words, and the first profile continues.
         """
         first = self.begin("profile")
         told = self.refusal("profile")

@@ -1,5 +1,5 @@
 """
-Who is connected, as operators ask it.
+The list of connections for operators.
 """
 
 from functools import partial
@@ -14,9 +14,6 @@ from kgateway.control.protocol import CommandError
 
 
 def client(client_id: str, **facts: Any) -> dict[str, Any]:
-    """
-    A row.
-    """
     told = {"client_id": client_id, "address": "10.0.0.1:5", "software": "sarama", "listener": "plaintext"}
     return {**told, "since_ms": 0, "idle_s": 0, "requests": 0, "bytes_in": 0, "bytes_out": 0, **facts}
 
@@ -34,7 +31,7 @@ class ConnectionsTests(SynchronousTestCase):
 
     def turn(self) -> None:
         """
-        One of the reactor's, in which what is asked for meanwhile is not yet done.
+        Run a turn of the reactor; calls made during it remain for the next.
         """
         call = self.clock.calls.pop(0)
         call.called = 1
@@ -51,15 +48,15 @@ class ConnectionsTests(SynchronousTestCase):
 
     def test_they_are_sorted(self) -> None:
         """
-        By id if nothing else is said; numbers from the largest on, the time since which they are there from the first.
+        The default order is by id; numbers are sorted from the largest, times of connection from the earliest.
         """
         assert self.ids() == ["a", "b"]
         assert self.ids(sort="since") == ["b", "a"]
         assert self.ids(sort="requests") == ["a", "b"]
 
-    def test_some_are_meant(self) -> None:
+    def test_connections_are_filtered(self) -> None:
         """
-        By patterns; how many fit is told, and how many there are.
+        Patterns select connections; the result has the number of matches and of all.
         """
         assert self.ids(software="lib*") == ["a"]
         assert self.ids(client="10.0.0.*") == ["a", "b"]
@@ -67,9 +64,9 @@ class ConnectionsTests(SynchronousTestCase):
         told = self.successResultOf(self.ask(limit=1))
         assert (told["connected"], told["fitting"], len(told["clients"])) == (2, 2, 1)
 
-    def test_others_are_served_meanwhile(self) -> None:
+    def test_other_work_continues(self) -> None:
         """
-        Of many connections only some are looked at in a turn of the reactor.
+        A turn of the reactor examines only some of many connections.
         """
         self.rows = [client(f"{number:05}") for number in range(2 * SLICE + 1)]
         asked = self.ask()
@@ -79,19 +76,16 @@ class ConnectionsTests(SynchronousTestCase):
             self.turn()
         assert len(self.successResultOf(asked)["clients"]) == 2 * SLICE + 1
 
-    def test_an_answer_is_bounded(self) -> None:
-        """
-        However many there are.
-        """
+    def test_a_result_is_bounded(self) -> None:
         self.rows = [client(f"{number:05}") for number in range(LIMIT_MAX + 1)]
         asked = self.ask()
         self.clock.pump([0] * (LIMIT_MAX // SLICE + 1))
         told = self.successResultOf(asked)
         assert (told["fitting"], len(told["clients"])) == (LIMIT_MAX + 1, LIMIT_MAX)
 
-    def test_what_is_refused(self) -> None:
+    def test_wrong_arguments_are_refused(self) -> None:
         """
-        In words for the operator.
+        The refusal is in words for the operator.
         """
         assert self.refusal(sort="request") == "clients are not sorted by request; the nearest is requests"
         assert self.refusal(limit=0) == "limit is a number from 1 to 1000, and not 0"

@@ -1,5 +1,5 @@
 """
-The control socket of real processes, one after the other and two at a time.
+The control sockets of real processes, one after the other and two at a time.
 """
 
 import os
@@ -21,7 +21,7 @@ PATH = "kgateway.sock"
 @contextmanager
 def gateway() -> Iterator[tuple["subprocess.Popen[str]", IO[str]]]:
     """
-    A process with a control socket in this folder, and what it says.
+    A process with a control socket in this folder, and its output.
     """
     command = [sys.executable, "-m", "tests.control.gateway", PATH]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -33,9 +33,9 @@ def gateway() -> Iterator[tuple["subprocess.Popen[str]", IO[str]]]:
             process.kill()
 
 
-def test_a_process_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sockets_are_replaced_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A killed gateway's file is replaced, a second gateway is refused, and the file goes with the first.
+    A killed gateway's file is replaced, a second gateway is refused, and the first removes the file when it ends.
     """
     monkeypatch.chdir(tmp_path)  # a relative path is short enough for a socket everywhere
     with gateway() as (process, said):

@@ -1,5 +1,5 @@
 """
-One operator: lines of JSON in and out.
+The protocol of one operator: lines of JSON in both directions.
 """
 
 import json
@@ -16,7 +16,7 @@ from kgateway.control.protocol import LINE_BYTES, CommandError, ControlProtocol
 
 class Commands:
     """
-    Some that answer, refuse, fail or take their time.
+    Commands that succeed, refuse, fail or take their time.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class ControlProtocolTests(SynchronousTestCase):
 
     def answers(self) -> list[dict[str, Any]]:
         """
-        What was said since the last time.
+        The responses since the last call.
         """
         lines = self.transport.value().splitlines()
         self.transport.clear()
@@ -59,92 +59,86 @@ class ControlProtocolTests(SynchronousTestCase):
 
     def say(self, line: bytes) -> list[dict[str, Any]]:
         """
-        A line, and the answers.
+        Send a line; returns the responses.
         """
         self.protocol.dataReceived(line + b"\n")
         return self.answers()
 
-    def assertRefused(self, answers: list[dict[str, Any]], words: str) -> None:  # as unittest has it
+    def assertRefused(self, answers: list[dict[str, Any]], words: str) -> None:  # named as in unittest
         (answer,) = answers
         assert not answer["ok"]
         assert words in answer["error"]
 
     def lose(self) -> None:
-        """
-        The operator goes.
-        """
         self.protocol.connectionLost(Failure(ConnectionDone()))
 
     def test_a_command_is_answered(self) -> None:
         """
-        It gets what stands beside its name, and its result is sent in one line.
+        The command gets the line's arguments, and its result is sent in one line.
         """
         answers = self.say(b'{"command": "echo", "limit": 20}')
         assert answers == [{"ok": True, "result": {"limit": 20}}]
 
-    def test_a_line_may_come_in_pieces(self) -> None:
+    def test_a_line_may_arrive_in_pieces(self) -> None:
         """
-        Nothing is done before its end.
+        Nothing runs before the end of the line.
         """
         for byte in b'{"command": "echo"}':
             self.protocol.dataReceived(bytes([byte]))
             assert self.transport.value() == b""
         assert self.say(b"") == [{"ok": True, "result": {}}]
 
-    def test_what_is_no_command_is_refused(self) -> None:
+    def test_an_invalid_line_is_refused(self) -> None:
         """
-        The error shows how a command looks, and the connection stays.
+        The error shows the form of a command, and the connection remains open.
         """
         for line in (b"", b"why", b"[]", b"{}", b'{"command": 1}', b"\xff", b"[" * 50_000):
             self.assertRefused(self.say(line), '{"command": "why", "limit": 20}')
         assert not self.transport.disconnecting
         assert self.say(b'{"command": "echo"}')[0]["ok"]
 
-    def test_an_unknown_command_names_the_nearest(self) -> None:
-        """
-        Whoever mistypes is told what may have been meant.
-        """
+    def test_an_unknown_command_gets_a_suggestion(self) -> None:
         self.assertRefused(self.say(b'{"command": "Ecko"}'), "there is no command 'Ecko'; the nearest is echo")
 
-    def test_a_command_that_refuses_says_why(self) -> None:
+    def test_a_refusal_is_the_error(self) -> None:
         """
-        Its words are the error.
+        The command's words are sent.
         """
         assert self.say(b'{"command": "refuse"}') == [{"ok": False, "error": "not today"}]
 
     def test_a_command_that_fails_is_logged(self) -> None:
         """
-        The operator is told that it failed, the log has the traceback, and the connection stays.
+        The operator gets the error, the log has the traceback, and the connection remains open.
         """
         self.assertRefused(self.say(b'{"command": "break"}'), "ZeroDivisionError")
         assert len(self.flushLoggedErrors(ZeroDivisionError)) == 1
         assert self.say(b'{"command": "echo"}')[0]["ok"]
 
-    def test_a_result_that_json_has_no_form_for_is_a_failure(self) -> None:
+    def test_a_result_that_is_no_json_is_a_failure(self) -> None:
         """
-        It is logged, and the operator told.
+        It is logged, and the operator gets an error.
         """
         self.assertRefused(self.say(b'{"command": "nonsense"}'), "TypeError")
         assert len(self.flushLoggedErrors(TypeError)) == 1
 
-    def test_a_late_answer_comes_late(self) -> None:
+    def test_a_late_result_delays_the_next_command(self) -> None:
         """
-        The next command is begun when the one before it is answered.
+        The next command begins after the result of the previous one.
         """
         assert self.say(b'{"command": "late"}\n{"command": "echo"}') == []
         self.commands.waiting[0].callback("at last")
         assert self.answers() == [{"ok": True, "result": "at last"}, {"ok": True, "result": {}}]
 
-    def test_who_goes_cancels_what_is_under_way(self) -> None:
+    def test_a_disconnect_cancels_the_running_command(self) -> None:
         """
-        The command is cancelled and nothing is logged.
+        Nothing is logged.
         """
         self.say(b'{"command": "late"}')
         self.lose()
         assert self.commands.cancelled == 1
         assert self.flushLoggedErrors() == []
 
-    def test_who_goes_leaves_the_rest_undone(self) -> None:
+    def test_a_disconnect_drops_waiting_commands(self) -> None:
         """
         Commands that wait behind the cancelled one are not begun.
         """
@@ -152,17 +146,17 @@ class ControlProtocolTests(SynchronousTestCase):
         self.lose()
         assert len(self.commands.waiting) == 1
 
-    def test_a_command_that_is_cancelled_ends_the_connection(self) -> None:
+    def test_a_cancelled_command_ends_the_connection(self) -> None:
         """
-        The operator does not wait for an answer that will not come.
+        The operator does not wait for a result that will never be sent.
         """
         self.say(b'{"command": "late"}')
         self.commands.waiting[0].errback(CancelledError())
         assert self.transport.disconnecting
 
-    def test_a_line_without_end_is_refused(self) -> None:
+    def test_an_endless_line_is_refused(self) -> None:
         """
-        Past the bound nothing more is held, and the connection ends.
+        Nothing beyond the limit is stored, and the connection ends.
         """
         self.protocol.dataReceived(b" " * LINE_BYTES)
         assert not self.transport.disconnecting
@@ -170,43 +164,43 @@ class ControlProtocolTests(SynchronousTestCase):
         self.assertRefused(self.answers(), "65536 bytes")
         assert self.transport.disconnecting
 
-    def test_a_long_line_is_refused_although_it_ends(self) -> None:
+    def test_a_long_line_is_refused(self) -> None:
         """
-        The bound holds for a line that comes at once.
+        The limit applies even to a complete line.
         """
         self.assertRefused(self.say(b" " * (LINE_BYTES + 1)), "65536 bytes")
         assert self.transport.disconnecting
 
-    def test_what_waits_is_bounded(self) -> None:
+    def test_waiting_input_is_bounded(self) -> None:
         """
-        Behind a command under way no more than the bound is held.
+        Nothing beyond the limit is stored behind a running command.
         """
         self.say(b'{"command": "late"}')
         self.assertRefused(self.say(b'{"command": "late"}\n' * 5_000), "65536 bytes")
         self.commands.waiting[0].callback("too late for the others")
         assert len(self.commands.waiting) == 1
 
-    def test_who_does_not_read_gets_no_more(self) -> None:
+    def test_a_slow_reader_delays_commands(self) -> None:
         """
-        While the transport is full, commands wait.
+        Commands wait while the transport is full.
         """
         self.protocol.pauseProducing()
         assert self.say(b'{"command": "echo"}') == []
         self.protocol.resumeProducing()
         assert self.answers() == [{"ok": True, "result": {}}]
 
-    def test_the_transport_tells_when_it_is_full(self) -> None:
+    def test_the_transport_reports_when_it_is_full(self) -> None:
         """
-        The protocol is its push producer, until it hangs up.
+        The protocol is its push producer until it disconnects.
         """
         assert self.protocol is self.transport.producer
         assert self.transport.streaming
         self.protocol.hang_up()
         assert self.transport.producer is None
 
-    def test_who_is_connected_is_known(self) -> None:
+    def test_operators_are_counted(self) -> None:
         """
-        From the first moment to the last.
+        An operator counts from its connection to its disconnection.
         """
         assert {self.protocol} == self.connected
         self.lose()

@@ -1,5 +1,5 @@
 """
-The file of the control socket: made, replaced, refused and removed.
+The file of the control socket is created, replaced, refused and removed.
 """
 
 import os
@@ -22,7 +22,7 @@ from kgateway.control.server import ControlSocket, ControlSocketError
 
 class UnixReactor(MemoryReactorClock):
     """
-    Makes real sockets, and is never run.
+    Makes real sockets, and never runs.
     """
 
     factory: IProtocolFactory
@@ -43,7 +43,7 @@ class UnixReactor(MemoryReactorClock):
 
 class UnableReactor(MemoryReactorClock):
     """
-    Fails as the system does. (Twisted's own port leaves the socket to the garbage collector, which then warns.)
+    Fails like the system. (Twisted's own port leaves the socket to the garbage collector, which then warns.)
     """
 
     def listenUNIX(
@@ -65,12 +65,12 @@ class UnableReactor(MemoryReactorClock):
 class ControlSocketTests(SynchronousTestCase):
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.chdir(tmp_path)  # paths of sockets are short
+        monkeypatch.chdir(tmp_path)  # paths of sockets have a short limit
         self.folder = tmp_path
 
     def opened(self) -> tuple[ControlSocket, UnixReactor]:
         """
-        One that is open, and is closed after the test.
+        An open socket, which is closed after the test.
         """
         reactor = UnixReactor()
         control = ControlSocket("kgateway.sock", {}, reactor)
@@ -80,7 +80,7 @@ class ControlSocketTests(SynchronousTestCase):
 
     def close(self, control: ControlSocket, reactor: UnixReactor) -> None:
         """
-        Close it, as far as the reactor's next turn.
+        Close the socket, which takes a turn of the reactor.
         """
         closed = control.close()
         reactor.advance(0)
@@ -88,31 +88,28 @@ class ControlSocketTests(SynchronousTestCase):
 
     def refusal(self, path: str = "kgateway.sock") -> str:
         """
-        Why it cannot be opened.
+        The reason why the socket cannot be opened.
         """
         control = ControlSocket(path, {}, UnableReactor())
         return str(self.failureResultOf(control.open(), ControlSocketError).value)
 
     def connected(self, reactor: UnixReactor) -> tuple[ControlProtocol | None, StringTransport]:
-        """
-        An operator.
-        """
         protocol, transport = reactor.factory.buildProtocol(UNIXAddress(None)), StringTransport()
         assert protocol is None or isinstance(protocol, ControlProtocol)
         if protocol:
             protocol.makeConnection(transport)
         return protocol, transport
 
-    def test_nothing_is_opened_before_it_is_told(self) -> None:
+    def test_nothing_is_opened_by_the_constructor(self) -> None:
         """
-        Making one leaves no file: twistd may fork first.
+        twistd may fork before the service starts.
         """
         ControlSocket("kgateway.sock", {}, UnixReactor())
         assert os.listdir() == []
 
     def test_only_its_own_user_may_connect(self) -> None:
         """
-        The file has mode 0600, whatever the process leaves to others.
+        The file has mode 0600, whatever the process's umask is.
         """
         mask = os.umask(0)
         self.addCleanup(os.umask, mask)
@@ -123,25 +120,22 @@ class ControlSocketTests(SynchronousTestCase):
 
     def test_close_removes_the_file(self) -> None:
         """
-        And a second close, or one of what was never open, does nothing.
+        Closing again, or without opening, does nothing.
         """
         control, reactor = self.opened()
         self.close(control, reactor)
         assert os.listdir() == []
         self.close(control, reactor)
 
-    def test_close_lets_go_of_operators(self) -> None:
-        """
-        Connections end with the socket.
-        """
+    def test_close_disconnects_operators(self) -> None:
         control, reactor = self.opened()
         _, transport = self.connected(reactor)
         self.close(control, reactor)
         assert transport.disconnecting
 
-    def test_close_does_without_the_file(self) -> None:
+    def test_close_succeeds_without_the_file(self) -> None:
         """
-        Where somebody has removed it nothing fails, and nothing listens.
+        If the file is gone nothing fails, and nothing listens.
         """
         control, reactor = self.opened()
         os.unlink("kgateway.sock")
@@ -150,7 +144,7 @@ class ControlSocketTests(SynchronousTestCase):
 
     def test_close_leaves_the_file_of_another(self) -> None:
         """
-        What stands at the path by then is not removed.
+        Another file at the path is not removed.
         """
         control, reactor = self.opened()
         os.rename("kgateway.sock", "moved")
@@ -160,7 +154,7 @@ class ControlSocketTests(SynchronousTestCase):
 
     def test_a_stale_file_is_replaced(self) -> None:
         """
-        Where nobody answers any more, the file is what a killed gateway left.
+        A file that nobody answers is a killed gateway's.
         """
         with socket.socket(socket.AF_UNIX) as killed:
             killed.bind("kgateway.sock")
@@ -171,7 +165,7 @@ class ControlSocketTests(SynchronousTestCase):
 
     def test_a_live_gateway_is_left_alone(self) -> None:
         """
-        The message says at which path it answers and what to do, and the file stays.
+        The message has its path and what to do, and the file is kept.
         """
         with socket.socket(socket.AF_UNIX) as other:
             other.bind("kgateway.sock")
@@ -181,9 +175,9 @@ class ControlSocketTests(SynchronousTestCase):
             )
             assert os.listdir() == ["kgateway.sock"]
 
-    def test_a_gateway_too_busy_to_answer_is_alive(self) -> None:
+    def test_a_busy_gateway_is_alive(self) -> None:
         """
-        Even with all of its places taken.
+        It counts as alive even if its backlog is full.
         """
         with socket.socket(socket.AF_UNIX) as other, socket.socket(socket.AF_UNIX) as first:
             other.bind("kgateway.sock")
@@ -191,9 +185,9 @@ class ControlSocketTests(SynchronousTestCase):
             first.connect("kgateway.sock")
             assert "another gateway answers" in self.refusal()
 
-    def test_what_is_no_socket_is_left_alone(self) -> None:
+    def test_other_files_are_left_alone(self) -> None:
         """
-        A file, a folder or a link at the path is somebody's.
+        A file, a folder or a link at the path belongs to someone else.
         """
         Path("file").write_text("precious")
         Path("folder").mkdir()
@@ -202,29 +196,26 @@ class ControlSocketTests(SynchronousTestCase):
             assert f"{path} is there already and is no socket: name another place" in self.refusal(path)
         assert Path("file").read_text() == "precious"
 
-    def test_a_folder_that_is_missing(self) -> None:
-        """
-        The message says so.
-        """
+    def test_a_missing_folder_is_named(self) -> None:
         assert "there is no folder for the control socket run/kgateway.sock" in self.refusal("run/kgateway.sock")
 
-    def test_a_folder_that_cannot_be_written(self) -> None:
+    def test_an_unwritable_folder(self) -> None:
         """
         The message has the system's reason, and what to do.
         """
-        told = self.refusal("/proc/kgateway.sock")  # not even root may write there
+        told = self.refusal("/proc/kgateway.sock")  # not even root can write there
         assert re.match(r"no control socket can be made at /proc/kgateway\.sock: [A-Z].*: name another place", told)
 
     def test_a_path_that_is_too_long(self) -> None:
         """
-        The message has its length: the system's structure for addresses is short.
+        The message has the path's length: the system's structure for addresses is short.
         """
         path = "x" * 150
         assert "its name has 150 bytes, too many for a socket: name another place" in self.refusal(path)
 
-    def test_operators_are_bounded(self) -> None:
+    def test_operators_are_limited(self) -> None:
         """
-        The fifty-first is turned away until one of them goes.
+        The fifty-first is disconnected until another one leaves.
         """
         _, reactor = self.opened()
         protocols = [self.connected(reactor)[0] for _ in range(51)]

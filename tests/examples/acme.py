@@ -1,6 +1,5 @@
 """
-What a gateway with acme-kgateway does, seen from outside. It is asked of one that finds the example in a folder, and of
-one where it is installed.
+A gateway with acme-kgateway, seen from outside. The tests run with the example in a folder, and with it installed.
 """
 
 from collections.abc import Iterator
@@ -27,17 +26,13 @@ NONE, REFUSED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 class CountRecordsRequest(schema.Message, key=20_000, versions="0-1", flexible="0+"):
     """
-    The table of the example, as a client has it that does not know the plugin.
+    The example's table, as written in a client that does not know the plugin.
     """
 
     topics: list[str]
 
 
 class CountRecordsResponse(schema.Message, key=20_000, versions="0-1", flexible="0+"):
-    """
-    The same.
-    """
-
     class Topic(Struct):
         name: str
         error_code: i16
@@ -50,7 +45,7 @@ class CountRecordsResponse(schema.Message, key=20_000, versions="0-1", flexible=
 
 def produce(*topics: str | Uuid, acks: int = -1) -> ProduceRequest:
     """
-    One record for the first partition of each topic, by name or by id.
+    A record for the first partition of each topic, by name or by id.
     """
     builder = BatchBuilder()
     builder.append(None, b"value", timestamp=1_700_000_000_000)
@@ -65,15 +60,12 @@ def produce(*topics: str | Uuid, acks: int = -1) -> ProduceRequest:
 
 
 def codes(response: ProduceResponse) -> dict[str | Uuid, int]:
-    """
-    How each topic fared.
-    """
     return {topic.name or topic.topic_id: topic.partition_responses[0].error_code for topic in response.responses}
 
 
 class Acme:
     """
-    The tests. They need a fixture `acme`, a gateway with those LISTENERS.
+    The tests, which need a fixture `acme`: a gateway with those LISTENERS.
     """
 
     @pytest.fixture
@@ -86,7 +78,7 @@ class Acme:
         with Client(acme.addresses[INTERNAL]) as client:
             yield client
 
-    def test_the_added_api_is_told_of(self, client: Client) -> None:
+    def test_the_added_api_is_announced(self, client: Client) -> None:
         """
         ApiVersions has its key and versions.
         """
@@ -95,7 +87,7 @@ class Acme:
 
     def test_the_added_api_answers(self, client: Client) -> None:
         """
-        In both of its versions: the number of records, and why it has none.
+        Both versions return the number of records, and the reason if there is none.
         """
         client.create("counted.topic")
         client.ask(produce("counted.topic"), ProduceResponse, 12)
@@ -108,7 +100,7 @@ class Acme:
 
     def test_the_replaced_versions_are_the_plugins(self, client: Client) -> None:
         """
-        An old client is refused, and the topic is still there.
+        An old client is refused, and the topic still exists.
         """
         client.create("kept.topic")
         for version in (1, 4):
@@ -119,7 +111,7 @@ class Acme:
 
     def test_the_other_versions_are_the_built_in_ones(self, client: Client) -> None:
         """
-        A newer client deletes.
+        A newer client can delete topics.
         """
         client.create("deleted.topic")
         topic = DeleteTopicsRequest.Topic(name="deleted.topic", topic_id=ZERO)
@@ -129,7 +121,7 @@ class Acme:
 
     def test_the_filter_refuses_its_topics_alone(self, client: Client) -> None:
         """
-        What else is in the request is written; the client is told to wait.
+        The rest of the request is written; the client gets a throttle time.
         """
         client.create("audit-filtered.topic", "orders.topic")
         response = client.ask(produce("orders.topic", "audit-filtered.topic"), ProduceResponse, 12)
@@ -141,7 +133,7 @@ class Acme:
 
     def test_the_filter_knows_topics_by_id(self, client: Client) -> None:
         """
-        As newer producers name them.
+        Newer producers send ids.
         """
         client.create("audit-by.id", "orders-by.id")
         audit, orders = client.id_of("audit-by.id"), client.id_of("orders-by.id")
@@ -151,16 +143,16 @@ class Acme:
 
     def test_the_filter_leaves_others_alone(self, client: Client, insider: Client) -> None:
         """
-        Other topics, and those who come through the right listener.
+        Other topics, and clients of the right listener, are not affected.
         """
         client.create("audit-open.topic", "other.topic")
         for asked, topic in ((client, "other.topic"), (insider, "audit-open.topic")):
             response = asked.ask(produce(topic), ProduceResponse, 12)
             assert (codes(response), response.throttle_time_ms) == ({topic: NONE}, 0)
 
-    def test_who_wants_no_answer_is_sent_away(self, client: Client) -> None:
+    def test_a_producer_without_acks_is_disconnected(self, client: Client) -> None:
         """
-        A producer with acks=0 learns of a refusal by the end of its connection.
+        With acks=0 the end of the connection reports the refusal.
         """
         client.create("audit-unanswered.topic")
         client.tell(produce("audit-unanswered.topic", acks=0), 12)
@@ -168,7 +160,7 @@ class Acme:
 
     def test_a_real_producer_is_refused(self, acme: Kafka, client: Client) -> None:
         """
-        librdkafka tells its user, and goes on with other topics.
+        librdkafka reports the error, and continues with other topics.
         """
         client.create("audit-real.topic", "real.topic")
         outcomes: dict[str, int | None] = {}

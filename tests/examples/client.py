@@ -1,5 +1,5 @@
 """
-A client on one connection that asks with whatever tables a test has.
+A client with one connection that can send the messages of any tables.
 """
 
 import socket
@@ -21,7 +21,7 @@ PATIENCE_S = 20
 
 class Client:
     """
-    Asks, and waits for the answer.
+    Sends requests, and waits for responses.
     """
 
     def __init__(self, address: str) -> None:
@@ -31,7 +31,7 @@ class Client:
 
     def ask(self, request: Message, response: type[M], version: int) -> M:
         """
-        The answer to a request.
+        The response to a request.
         """
         self.tell(request, version)
         size = int.from_bytes(self._read(4), "big")
@@ -42,20 +42,20 @@ class Client:
 
     def tell(self, request: Message, version: int) -> None:
         """
-        Send a request and wait for nothing.
+        Send a request without waiting.
         """
         self._asked += 1
         self._socket.sendall(b"".join(request_frame(request, version, self._asked, CLIENT_ID)))
 
     def is_sent_away(self) -> bool:
         """
-        Whether the server closes the connection, having said nothing more.
+        Whether the server closes the connection without sending more.
         """
         return self._socket.recv(1) == b""
 
     def create(self, *names: str) -> list[int]:
         """
-        Make topics with one partition; the error codes.
+        Create topics with one partition; returns the error codes.
         """
         topics = [
             CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
@@ -66,7 +66,7 @@ class Client:
 
     def id_of(self, name: str) -> Uuid | None:
         """
-        The id of a topic, if there is one.
+        The id of a topic, or None.
         """
         request = MetadataRequest(topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=False)
         [topic] = self.ask(request, MetadataResponse, 12).topics

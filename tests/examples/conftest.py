@@ -1,5 +1,5 @@
 """
-Where the examples are.
+The place of the examples.
 """
 
 from pathlib import Path
@@ -11,7 +11,4 @@ pytest.register_assert_rewrite("tests.examples.acme", "tests.examples.client")
 
 @pytest.fixture(scope="session")
 def examples() -> Path:
-    """
-    The folder of the examples.
-    """
     return Path(__file__).parents[2] / "examples"

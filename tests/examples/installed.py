@@ -1,7 +1,7 @@
 """
-The example as its users have it: built, installed into a fresh environment beside kgateway, and removed again.
+The example as users have it: built, installed into a fresh environment beside kgateway, and removed again.
 
-Not among the default tests, for pip fetches what the two need: `tox -e plugin` runs it.
+These tests are not among the default ones, because pip downloads the requirements: `tox -e plugin` runs them.
 """
 
 import json
@@ -25,29 +25,25 @@ from tests.examples.acme import LISTENERS, PUBLIC, Acme
 from tests.examples.client import Client
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("kgateway", "handlers", "twisted")
+PACKAGES = ("kgateway", "twisted")
 FILES = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 LEFT_BY_OTHERS = shutil.ignore_patterns("__pycache__", "dropin.cache", "*.egg-info", "build")
 
 
 class Environment:
-    """
-    A virtual environment.
-    """
-
     def __init__(self, folder: Path) -> None:
         venv.create(folder, with_pip=True)
         self.python = folder / "bin" / "python"
 
     def pip(self, *arguments: str | Path) -> None:
         """
-        Run pip, which is to succeed.
+        Run pip, and expect success.
         """
         self.run("-m", "pip", "--disable-pip-version-check", *arguments)
 
     def run(self, *arguments: str | Path) -> str:
         """
-        What a run of Python prints, out of sight of this checkout.
+        The output of Python in a folder without this checkout.
         """
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         command = [self.python, *arguments]
@@ -70,7 +66,7 @@ class Environment:
 
     def plugins(self, kafka: Kafka) -> list[dict[str, Any]]:
         """
-        What its `kgateway plugins` lists of a gateway.
+        The output of `kgateway plugins` for a gateway.
         """
         answer = self.run("-m", "kgateway", "plugins", "--json", "--control-socket", kafka.control_socket)
         rows: list[dict[str, Any]] = json.loads(answer)["plugins"]
@@ -80,7 +76,7 @@ class Environment:
 @pytest.fixture(scope="session")
 def sources(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
-    Copies of both, for what builds them leaves files beside the sources.
+    Copies of both sources, because builds leave files in them.
     """
     folder = tmp_path_factory.mktemp("sources")
     for name in PACKAGES:
@@ -94,7 +90,7 @@ def sources(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def environment(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """
-    A fresh one, with kgateway as a wheel.
+    A fresh environment with kgateway as a wheel.
     """
     environment = Environment(tmp_path_factory.mktemp("environment"))
     environment.pip(
@@ -107,7 +103,7 @@ def environment(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Envi
 @pytest.fixture(scope="class")
 def acme(environment: Environment, sources: Path) -> Iterator[Kafka]:
     """
-    A gateway beside which the example is installed.
+    A gateway with the example installed.
     """
     environment.pip("install", *(sources / "dist").glob("acme_kgateway-*.whl"))
     with environment.kafka(*LISTENERS) as kafka:
@@ -117,12 +113,13 @@ def acme(environment: Environment, sources: Path) -> Iterator[Kafka]:
 
 class TestInstalled(Acme):
     """
-    acme-kgateway is active because it is installed.
+    Installing acme-kgateway activates it.
     """
 
-    def test_they_are_listed_with_their_distribution(self, acme: Kafka, environment: Environment) -> None:
+    def test_plugins_are_listed_with_their_distribution(self, acme: Kafka, environment: Environment) -> None:
         """
-        Each handler with whose it is and its priority, the built-in ones too; the filter with what it stands around.
+        Each handler has its distribution and priority, the built-in ones too; the filter has the handlers around which
+        it is put.
         """
         rows = environment.plugins(acme)
         assert [(row["versions"], row["from"], row["priority"]) for row in rows if row["key"] in (20, 20_000)] == [
@@ -134,9 +131,9 @@ class TestInstalled(Acme):
         seal = ("acme_kgateway.audit.seal_audit", "acme-kgateway 1.0", 5)
         assert (around["filter"], around["from"], around["priority"]) == seal
 
-    def test_the_list_is_that_of_the_page(self, acme: Kafka, environment: Environment) -> None:
+    def test_the_list_matches_the_page(self, acme: Kafka, environment: Environment) -> None:
         """
-        What docs/plugins.md shows of `kgateway plugins` is there, but for the width of columns.
+        The list has what docs/plugins.md shows of `kgateway plugins`, except for the width of columns.
         """
         shown = (ROOT / "docs" / "plugins.md").read_text().partition("$ kgateway plugins\n")[2].partition("```")[0]
         said = environment.run("-m", "kgateway", "plugins", "--control-socket", acme.control_socket)
@@ -144,9 +141,22 @@ class TestInstalled(Acme):
         assert [line for line in shown.splitlines() if line != "..." and line.split() not in lines] == []
 
 
-def test_what_is_removed_is_gone(environment: Environment) -> None:
+def test_only_our_own_names_are_installed(environment: Environment) -> None:
     """
-    After the next start the gateway is as it was: nobody else's handler, no filter, and old clients delete topics.
+    The distribution installs only its two packages and its plugin, so that a user's own `handlers` never collides with
+    ours.
+    """
+    script = "from importlib.metadata import files; print(*files('kgateway'), sep='\\n')"
+    sources = [file for file in environment.run("-c", script).split() if file.endswith(".py")]
+    assert {file for file in sources if not file.startswith(("kgateway/", "pyspark_kgateway/"))} == {
+        "twisted/plugins/kgateway_plugin.py"
+    }
+    assert "kgateway/handlers/produce.py" in sources
+
+
+def test_a_removed_plugin_is_gone(environment: Environment) -> None:
+    """
+    After a restart the gateway has only its own handlers and no filter, and old clients can delete topics.
     """
     with environment.kafka() as kafka, Client(kafka.addresses[PUBLIC]) as client:
         rows = environment.plugins(kafka)
@@ -160,7 +170,7 @@ def test_what_is_removed_is_gone(environment: Environment) -> None:
 
 def test_an_editable_install_is_active(environment: Environment, sources: Path) -> None:
     """
-    Who writes a plugin sees it at the next start, by its module: the distribution has only a note where that is.
+    A plugin in an editable install is found at the next start, with its module.
     """
     environment.pip("install", "--no-deps", "--editable", sources / "acme-kgateway")
     with environment.kafka() as kafka:

@@ -1,6 +1,6 @@
 """
-The two examples of plugins, each in a folder on PYTHONPATH: a distribution that is not installed, a package that is
-named.
+The two plugin examples, each in a folder on PYTHONPATH: an uninstalled distribution, and a package that an option
+names.
 """
 
 import json
@@ -23,9 +23,9 @@ from tests.examples.client import Client
 @pytest.fixture(scope="module")
 def acme(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     """
-    A gateway with both of them.
+    A gateway with both examples.
     """
-    copies = tmp_path_factory.mktemp("examples")  # Twisted and Python leave files beside what they import
+    copies = tmp_path_factory.mktemp("examples")  # Twisted and Python write files beside imported modules
     folders = [shutil.copytree(examples / name, copies / name) for name in ("acme-kgateway", "house-rules")]
     path = os.pathsep.join([*map(str, folders), str(examples.parent)])
     with pytest.MonkeyPatch.context() as patch:
@@ -42,9 +42,6 @@ class TestAcme(Acme):
 
 @pytest.fixture
 def plugins(acme: Kafka, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    """
-    What `kgateway plugins` lists.
-    """
     main(["plugins", "--json", "--control-socket", acme.control_socket])
     rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["plugins"]
     return rows
@@ -52,19 +49,19 @@ def plugins(acme: Kafka, capsys: pytest.CaptureFixture[str]) -> list[dict[str, A
 
 def test_handlers_are_listed(plugins: list[dict[str, Any]]) -> None:
     """
-    The added one and the one that replaces, with the versions that are left to the built-in one.
+    The list has the added handler and the replacing one, and the versions left to the built-in one.
     """
     rows = [(row["versions"], row["handler"], row["priority"]) for row in plugins if row["key"] in (20, 20_000)]
     assert rows == [
         ("1-4", "acme_kgateway.delete_topics.delete_topics", 10),
-        ("5-6", "handlers.delete_topics.delete_topics", 0),
+        ("5-6", "kgateway.handlers.delete_topics.delete_topics", 0),
         ("0-1", "acme_kgateway.count_records.count_records", 0),
     ]
 
 
-def test_where_they_are_from_is_listed(plugins: list[dict[str, Any]]) -> None:
+def test_origins_are_listed(plugins: list[dict[str, Any]]) -> None:
     """
-    A module, for no distribution brought it.
+    The origin is a module, because no distribution brought it.
     """
     [count] = [row for row in plugins if row["api"] == "CountRecords"]
     assert (count["from"], count["module"]) == ("twisted.plugins.acme_kgateway", "twisted.plugins.acme_kgateway")
@@ -72,25 +69,25 @@ def test_where_they_are_from_is_listed(plugins: list[dict[str, Any]]) -> None:
 
 def test_filters_are_listed(plugins: list[dict[str, Any]]) -> None:
     """
-    With the handlers that they stand around.
+    A filter is listed with the handlers around which it is put.
     """
-    around = {row["api"]: [told(one) for one in row["filters"]] for row in plugins if row["filters"]}
+    around = {row["api"]: [filter_row(one) for one in row["filters"]] for row in plugins if row["filters"]}
     assert around == {
         "Produce": [("acme_kgateway.audit.seal_audit", "twisted.plugins.acme_kgateway", 5, ["audit-*"])],
         "CreateTopics": [("house_rules.topic_names.check_names", "house_rules.topic_names", 0, [])],
     }
 
 
-def told(row: dict[str, Any]) -> tuple[Any, ...]:
+def filter_row(row: dict[str, Any]) -> tuple[Any, ...]:
     """
-    What is said of a filter.
+    The row of a filter.
     """
     return row["filter"], row["from"], row["priority"], row["topics"]
 
 
 def test_house_rules_refuse_a_request(acme: Kafka) -> None:
     """
-    As a whole, with the reason.
+    The whole request is refused, with the reason.
     """
     topics = [
         CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
@@ -104,9 +101,9 @@ def test_house_rules_refuse_a_request(acme: Kafka) -> None:
         assert client.create("billing.invoices") == [ErrorCode.NONE]
 
 
-def test_why_is_known(acme: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
+def test_why_shows_plugin_refusals(acme: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
     """
-    `kgateway why` has what a plugin refused, in its own words.
+    `kgateway why` has the plugin's own words.
     """
     with Client(acme.addresses[PUBLIC]) as client:
         client.create("nameless")
@@ -114,9 +111,9 @@ def test_why_is_known(acme: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nameless is not called TEAM.SUBJECT" in capsys.readouterr().out
 
 
-def test_without_them_there_is_none_of_it(shared_kafka: Kafka) -> None:
+def test_without_the_examples_nothing_changes(shared_kafka: Kafka) -> None:
     """
-    A gateway that does not find the examples is as it was.
+    A gateway that does not find the examples has only its own handlers.
     """
     with Client(shared_kafka.bootstrap) as client:
         assert client.create("invoices") == [ErrorCode.NONE]

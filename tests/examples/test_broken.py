@@ -1,5 +1,5 @@
 """
-Plugins that do not work: the gateway says so in plain words, and does not start.
+Broken plugins stop the start of a gateway, with a reason in plain words.
 """
 
 import os
@@ -18,7 +18,7 @@ CALM = """
     from kgateway.api import api, around
     from kgateway.interfaces import IApiHandler
     from kgateway.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-    from kgateway.messages.add_raft_voter import AddRaftVoterRequest
+    from kgateway.messages.unserved.raft_voters import AddRaftVoterRequest
     from kgateway.security.permissions import Free
     from zope.interface import implementer
 """
@@ -26,7 +26,7 @@ CALM = """
 
 class Broken(NamedTuple):
     """
-    A file, and what is said of it: which, what is wrong, and what to do.
+    A file, and the expected message: which plugin, what is wrong, and what to do.
     """
 
     name: str
@@ -66,7 +66,7 @@ PLUGINS = [
     """,
         (
             "twisted.plugins.acme.handle (twisted.plugins.acme)",
-            "handlers.delete_topics.delete_topics (handlers.delete_topics)",
+            "kgateway.handlers.delete_topics.delete_topics (kgateway.handlers.delete_topics)",
             "both serve DeleteTopics v4",
             "replaces=True and a priority above 0",
         ),
@@ -97,7 +97,7 @@ PLUGINS = [
 @pytest.mark.parametrize("broken", PLUGINS, ids=lambda broken: broken.name)
 def test_a_broken_plugin_stops_the_start(tmp_path: Path, broken: Broken) -> None:
     """
-    Which it is, what is wrong and what to do are said; the exit code is not 0, and nothing is left behind.
+    The message has the plugin, the fault and what to do; the exit code is not 0, and nothing is left behind.
     """
     file = tmp_path / broken.file
     file.parent.mkdir(parents=True)

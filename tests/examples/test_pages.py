@@ -1,5 +1,5 @@
 """
-The pages about plugins and embedding say what the examples do.
+The pages about plugins and embedding match the examples.
 """
 
 import os
@@ -31,17 +31,14 @@ def run(folder: Path, *arguments: str | Path) -> "subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize("page", [PLUGINS, EMBEDDING], ids=lambda page: page.name)
-def test_what_a_page_shows_is_the_example(page: Path) -> None:
-    """
-    Letter by letter.
-    """
+def test_pages_show_the_examples_verbatim(page: Path) -> None:
     for path, text in shown(page).items():
         assert text == (ROOT / path).read_text(), path
 
 
 def test_every_plugin_is_shown() -> None:
     """
-    The modules of the examples, what drops them in and what installs them.
+    The pages have the modules of the examples, and the files that drop in or install them.
     """
     modules = [path for path in (ROOT / "examples").glob("*/**/*.py") if path.name != "__init__.py"]
     files = [*modules, *(ROOT / "examples").glob("*/pyproject.toml")]
@@ -51,15 +48,15 @@ def test_every_plugin_is_shown() -> None:
 
 def test_the_embedded_example_runs(examples: Path, tmp_path: Path) -> None:
     """
-    It checks what it reads, and ends.
+    The example checks what it reads, and ends.
     """
     ended = run(tmp_path, examples / "embedded.py")
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
+def test_tests_of_the_page_pass(tmp_path: Path) -> None:
     """
-    As pytest runs them where kgateway is installed.
+    pytest runs them where kgateway is installed.
     """
     [text] = [
         text for text in re.findall(r"```python\n(.*?)```", EMBEDDING.read_text(), re.DOTALL) if "def test_" in text

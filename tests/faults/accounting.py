@@ -1,25 +1,25 @@
 """
-Accounts for every record that was promised: what is in a partition against what the ledger says.
+Accounts for every promised record by comparing what is in a partition with the ledger.
 
-Pure: it is given what was read, and says what is wrong with it, in words. Of a partition it demands
+It is pure: it receives what was read, and describes what is wrong. It demands of a partition
 
-    offsets         0, 1, 2, ... without a hole, in records and in the heads of batches
+    offsets         0, 1, 2, ... without a hole, in records and in the batch headers
     records         as they were sent
-    order           0, 1, 2, ... of each producer; who sends without idempotence may repeat his last batch, for he
-                    sends one at a time, and when the connection ends he does not know what became of it
-    promises        each record at the offset it was acknowledged with, where it may be the last of repeats only
-    producer ids    each given once
+    order           0, 1, 2, ... of each producer; one without idempotence may repeat its last batch, because it
+                    sends one at a time, and does not know its outcome when the connection ends
+    promises        each record at its acknowledged offset, which may be that of the last repeat only
+    producer ids    each assigned once
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from tests.faults.ledger import Ledger, NotSent, Place, Sent, Stream, read
+from tests.faults.ledger import Ledger, NotSent, PartitionName, Sent, Stream, read
 
 
 class Read(NamedTuple):
     """
-    A record as a consumer got it.
+    A record as a consumer received it.
     """
 
     offset: int
@@ -28,7 +28,7 @@ class Read(NamedTuple):
 
 class Head(NamedTuple):
     """
-    What the head of a batch says.
+    Fields of a batch header.
     """
 
     base_offset: int
@@ -36,21 +36,21 @@ class Head(NamedTuple):
     producer_id: int
 
 
-class Row:
+class AccountRow:
     """
-    What was found of one producer in a partition.
+    The records of one producer in a partition.
     """
 
     def __init__(self, may_repeat: bool) -> None:
-        self.offsets: list[int] = []  # the last one of each sequence number
+        self.offsets: list[int] = []  # by sequence number; a repeated one counts where it is last
         self.repeats = 0
         self._may_repeat = may_repeat
         self._next = 0
-        self._batch: tuple[int, int] = (-1, 0)  # the last batch: its base offset and its first sequence number
+        self._batch: tuple[int, int] = (-1, 0)  # base offset and first sequence number of the last batch
 
     def add(self, sequence: int, offset: int, base_offset: int) -> str | None:
         """
-        A record comes behind the others; what is wrong with that.
+        Add the next record and return what is wrong with it.
         """
         last_base_offset, first_of_last = self._batch
         begins = base_offset != last_base_offset
@@ -70,23 +70,19 @@ class Row:
 
 
 class Accounts:
-    """
-    Of all partitions.
-    """
-
     def __init__(self, ledger: Ledger) -> None:
         self.records = 0
         self.repeats = 0
         self._ledger = ledger
         self._owners: dict[int, tuple[int, int]] = {}
 
-    def faults(self, place: Place, heads: Iterable[Head], records: Iterable[Read]) -> Iterator[str]:
+    def faults(self, place: PartitionName, heads: Iterable[Head], records: Iterable[Read]) -> Iterator[str]:
         """
-        What is wrong with a partition.
+        Report what is wrong with a partition.
         """
         heads = list(heads)
         yield from _holes(place, heads)
-        rows: dict[int, Row] = {}
+        rows: dict[int, AccountRow] = {}
         following, batches = 0, iter(heads)
         head: Head | None = None
         for offset, value in records:
@@ -104,7 +100,7 @@ class Accounts:
             except NotSent as error:
                 yield f"{place}: the record at offset {offset} was changed: {error}"
                 continue
-            row = rows.setdefault(sent.producer, Row(sent.producer in self._ledger.repeating))
+            row = rows.setdefault(sent.producer, AccountRow(sent.producer in self._ledger.repeating))
             fault = row.add(sent.sequence, offset, head.base_offset)
             if fault:
                 yield f"{place}: {sent} {fault}, at offset {offset}"
@@ -115,14 +111,14 @@ class Accounts:
         self.repeats += sum(row.repeats for row in rows.values())
         yield from self._broken_promises(place, rows)
 
-    def _wrong_id(self, place: Place, sent: Sent, head: Head) -> Iterator[str]:
+    def _wrong_id(self, place: PartitionName, sent: Sent, head: Head) -> Iterator[str]:
         if sent.producer in self._ledger.repeating:
             return
         owner = self._owners.setdefault(head.producer_id, (sent.producer, sent.life))
         if owner != (sent.producer, sent.life):
             yield f"{place}: {sent} has producer id {head.producer_id}, which is that of producer and life {owner}"
 
-    def _broken_promises(self, place: Place, rows: Mapping[int, Row]) -> Iterator[str]:
+    def _broken_promises(self, place: PartitionName, rows: Mapping[int, AccountRow]) -> Iterator[str]:
         for stream, promised in self._ledger.acknowledged.items():
             if stream.place != place:
                 continue
@@ -135,7 +131,7 @@ class Accounts:
                     yield f"{Stream(*stream)}: record {sequence} was acknowledged{at}, and is {where}"
 
 
-def _holes(place: Place, heads: Iterable[Head]) -> Iterator[str]:
+def _holes(place: PartitionName, heads: Iterable[Head]) -> Iterator[str]:
     following = 0
     for head in heads:
         if head.base_offset != following or head.last_offset < head.base_offset:

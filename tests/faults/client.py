@@ -1,5 +1,5 @@
 """
-A client that blocks, and says on the wire exactly what a test has it say.
+A blocking client that sends exactly what a test wants on the wire.
 """
 
 import socket
@@ -17,18 +17,14 @@ from kgateway.wire.headers import ResponseHeader, request_frame, response_header
 from kgateway.wire.schema import Message
 from kgateway.wire.types import Buffer
 
-PATIENCE_S = 20  # after it a test fails instead of waiting on
+PATIENCE_S = 20  # a test fails rather than wait longer
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
-_RESET = struct.pack("ii", 1, 0)  # linger for no time: the connection ends with a reset
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER of zero: the connection ends with a reset
 _RESPONSES = {api.request: api.response for api in apis().values()}
 
 
 class Client:
-    """
-    One connection.
-    """
-
     def __init__(
         self, port: int, *, host: str = "127.0.0.1", patience_s: float = PATIENCE_S, client_id: str | None = "test"
     ) -> None:
@@ -38,7 +34,7 @@ class Client:
 
     def send(self, request: Message, version: int) -> int:
         """
-        Send a request; its correlation id.
+        Send a request and return its correlation id.
         """
         self._correlation_id += 1
         self.socket.sendall(frame_of(request, version, self._correlation_id, self._client_id))
@@ -46,7 +42,7 @@ class Client:
 
     def receive(self) -> bytes | None:
         """
-        The next answer without its size; nothing where the server has closed the connection.
+        Return the next response without its size, or None once the server has closed the connection.
         """
         head = self._read(4)
         if not head:
@@ -58,7 +54,7 @@ class Client:
 
     def answer(self, request: type[Message], version: int, correlation_id: int) -> Any:
         """
-        The next answer, which must be to this request.
+        Return the next response, which must answer this request.
         """
         frame = self.receive()
         assert frame is not None, f"the connection was closed instead of an answer to {request.__name__} v{version}"
@@ -69,13 +65,13 @@ class Client:
 
     def ask(self, request: Message, version: int) -> Any:
         """
-        The answer to a request.
+        Send a request and return its response.
         """
         return self.answer(type(request), version, self.send(request, version))
 
     def reset(self) -> None:
         """
-        End the connection as a crash of the client's machine does.
+        Reset the connection, as after a crash of the client's machine.
         """
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.socket.close()
@@ -90,7 +86,7 @@ class Client:
 
     def _read(self, size: int) -> bytes:
         """
-        So many bytes, or fewer where the connection ends.
+        Read `size` bytes, or fewer if the connection ends.
         """
         pieces = []
         while size:
@@ -107,16 +103,16 @@ class Client:
 
 def frame_of(request: Message, version: int, correlation_id: int = 1, client_id: str | None = "test") -> bytes:
     """
-    A request as it travels.
+    A request as bytes on the wire.
     """
     return b"".join(request_frame(request, version, correlation_id, client_id))
 
 
 def batch_of(*values: bytes) -> bytes:
     """
-    The values as a record batch.
+    A record batch with these values.
     """
-    builder, now_ms = BatchBuilder(), int(time() * 1_000)  # what is old may go while a test runs
+    builder, now_ms = BatchBuilder(), int(time() * 1_000)  # retention may delete old records while a test runs
     for value in values:
         builder.append(None, value, timestamp=now_ms)
     return builder.build()
@@ -124,7 +120,7 @@ def batch_of(*values: bytes) -> bytes:
 
 def produce_request(topic: str, records: Buffer, *, acks: int = -1, partition: int = 0) -> ProduceRequest:
     """
-    A record batch for a partition.
+    A Produce request with one batch for one partition.
     """
     data = ProduceRequest.TopicData.PartitionData(index=partition, records=records)
     topic_data = ProduceRequest.TopicData(name=topic, partition_data=[data])
@@ -133,7 +129,7 @@ def produce_request(topic: str, records: Buffer, *, acks: int = -1, partition: i
 
 def produced(response: ProduceResponse) -> ProduceResponse.Response.PartitionResponse:
     """
-    What is said of the one partition of an answer.
+    The response for the one partition.
     """
     [topic] = response.responses
     [partition] = topic.partition_responses
@@ -144,7 +140,7 @@ def fetch_request(
     topic: str, *, offset: int = 0, max_wait_ms: int = 0, partition: int = 0, max_bytes: int = 1 << 20
 ) -> FetchRequest:
     """
-    A fetch from one partition, without a session.
+    A Fetch request for one partition, without a session.
     """
     wanted = FetchRequest.Topic.Partition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     topics = [FetchRequest.Topic(topic=topic, partitions=[wanted])]

@@ -1,5 +1,5 @@
 """
-Clients of a server that is killed again and again, and the check that they got what they were promised.
+Clients of a server that is repeatedly killed, and the check that every promise to them was kept.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -7,35 +7,21 @@ from typing import Protocol
 from zlib import crc32
 
 from tests.faults.accounting import Accounts, Read
-from tests.faults.following import Ends, Follower, heads, records
-from tests.faults.ledger import Ledger, Place
-from tests.faults.producing import PATIENCE_S, Writer, all_acknowledged
-from tests.faults.repeating import Repeater
+from tests.faults.follower import EndWatcher, Follower, heads, records
+from tests.faults.idempotent_producer import Repeater
+from tests.faults.ledger import Ledger, PartitionName
+from tests.faults.producers import PATIENCE_S, Writer, all_acknowledged
 
 
 class Server(Protocol):
-    """
-    What they talk to.
-    """
+    @property
+    def port(self) -> int: ...
 
     @property
-    def port(self) -> int:
-        """
-        Of its listener.
-        """
-
-    @property
-    def bootstrap(self) -> str:
-        """
-        Where clients begin.
-        """
+    def bootstrap(self) -> str: ...
 
 
 class Actor(Protocol):
-    """
-    Who does something in a thread.
-    """
-
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
@@ -43,7 +29,7 @@ class Actor(Protocol):
 
 class Watcher(Actor, Protocol):
     """
-    Who tells what is wrong, too.
+    A worker that also reports faults.
     """
 
     faults: list[str]
@@ -51,7 +37,8 @@ class Watcher(Actor, Protocol):
 
 class Clients:
     """
-    Producers of these places, of which one repeats what was acknowledged in some of them; consumers; and others.
+    Producers of these partitions, one that repeats acknowledged batches in some of them, consumers, and other
+    clients.
     """
 
     def __init__(
@@ -59,44 +46,35 @@ class Clients:
         server: Server,
         ledger: Ledger,
         writers: Sequence[Writer],
-        places: Sequence[Place],
-        repeated: Collection[Place],
+        places: Sequence[PartitionName],
+        repeated: Collection[PartitionName],
         others: Sequence[Watcher] = (),
     ) -> None:
         self.ledger = ledger
         self.places = places
         self.repeater = Repeater(len(writers), server.port, ledger, repeated)
         self.follower = Follower(server.bootstrap, places)
-        self.ends = Ends(server.port, places)
+        self.ends = EndWatcher(server.port, places)
         self._server = server
         self._writers = writers
         self._watchers: Sequence[Watcher] = (self.follower, self.ends, *others)
         self._actors: Sequence[Actor] = (*writers, *self._watchers)
 
     def begin(self) -> None:
-        """
-        Let them work.
-        """
         self.server_started()
         for actor in self._actors:
             actor.start()
 
     def server_started(self) -> None:
-        """
-        The server runs again.
-        """
         self._repeated = self.repeater.started()
 
     def go_on(self) -> None:
-        """
-        Let producers send again.
-        """
         for writer in self._writers:
             writer.go_on()
 
     def check(self) -> Accounts:
         """
-        Let nothing more be sent, read everything back and account for it. What is wrong is among the faults.
+        Pause all producers, read everything back and account for it; errors are added to the faults.
         """
         if not self._repeated.wait(PATIENCE_S):
             self.ledger.faults.append("the producer that repeats is not answered")
@@ -108,7 +86,7 @@ class Clients:
                 self.ledger.faults += self._faults_in(place, accounts)
         return accounts
 
-    def _faults_in(self, place: Place, accounts: Accounts) -> Iterator[str]:
+    def _faults_in(self, place: PartitionName, accounts: Accounts) -> Iterator[str]:
         batches = heads(self._server.port, place)
         end = batches[-1].last_offset + 1 if batches else 0
         seen = self.follower.seen[place]
@@ -126,16 +104,13 @@ class Clients:
         yield from changed
 
     def stop(self) -> None:
-        """
-        Let all of them end.
-        """
         for actor in self._actors:
             actor.stop()
         self.repeater.stop()
 
     def faults(self) -> list[str]:
         """
-        What is known to be wrong by now.
+        The faults known so far.
         """
         found = [*self.ledger.faults, *self.repeater.faults]
         found += [fault for watcher in self._watchers for fault in watcher.faults]

@@ -1,5 +1,5 @@
 """
-What Kafka's own tool makes of a data folder: `DumpLogSegments` reads each segment, index and snapshot in it.
+What Kafka's own tool finds in a data folder: `DumpLogSegments` reads each segment, index and snapshot in it.
 
 The environment variable KAFKA_JARS names the folder of Kafka's jars; tox has Maven fetch them.
 """
@@ -12,17 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.faults.ledger import Place
+from tests.faults.ledger import PartitionName
 
 _TOOL = "org.apache.kafka.tools.DumpLogSegments"
 _SUFFIXES = (".log", ".index", ".timeindex", ".snapshot")
 _PATIENCE_S = 300
 _FILE = re.compile(r"Dumping (?P<name>.+/(?P<base>\d+)\.(?P<suffix>\w+))$")
-_PARTITION = re.compile(r".+-\d+")  # not one that is being deleted
+_PARTITION = re.compile(r".+-\d+")  # segments that are being deleted have another suffix
 _BATCH = re.compile(r"baseOffset: (\d+) lastOffset: (\d+) .* isvalid: (\w+)$")
 _RECORD = re.compile(r"\| offset: (\d+) ")
 _UNFINISHED = re.compile(r"Found (\d+) invalid bytes at the end of")
-_HARMLESS = re.compile(r"Non-consecutive offsets in |  -1 is followed by \d+$|WARNING|SLF4J")  # not from 0: so it says
+_HARMLESS = re.compile(
+    r"Non-consecutive offsets in |  -1 is followed by \d+$|WARNING|SLF4J"
+)  # a log that does not start at 0 says so
 
 
 class _State(NamedTuple):
@@ -33,33 +35,32 @@ class _State(NamedTuple):
 
 class Segment(NamedTuple):
     """
-    What stands in a file of batches.
+    A file of batches.
     """
 
     base_offset: int
-    following: int  # the offset behind the last
-    is_whole: bool  # nothing but batches
+    following: int  # one past the last offset
+    is_whole: bool  # the file has nothing but batches
 
 
 class Dump:
     """
-    Has the tool read a data folder that no server has open. Files that it has read before are read again where they,
-    or others of their segment, were changed.
+    Runs the tool on a data folder that no server has open, and reads a file again only after a change in its segment.
     """
 
     def __init__(self, data: Path) -> None:
         self.faults: list[str] = []
         self.files = 0
         self._data = data
-        self._segments: dict[str, Segment] = {}  # by the name of their file
+        self._segments: dict[str, Segment] = {}  # by file name
         self._read_before: dict[str, set[_State]] = {}
 
     @property
-    def segments(self) -> dict[Place, list[Segment]]:
+    def segments(self) -> dict[PartitionName, list[Segment]]:
         """
-        Those of each partition, in order.
+        The segments of each partition, in order.
         """
-        found: dict[Place, list[Segment]] = {}
+        found: dict[PartitionName, list[Segment]] = {}
         for name in sorted(self._segments):
             topic, _, partition = name.partition("/")[0].rpartition("-")
             found.setdefault((topic, int(partition)), []).append(self._segments[name])
@@ -67,7 +68,7 @@ class Dump:
 
     def read(self) -> None:
         """
-        Read what is new; what is wrong with it, or with all together, is among the faults.
+        Read changed files, and add what is wrong in them or between them to the faults.
         """
         states = defaultdict[str, set[_State]](set)
         for path in self._data.glob("*-*/*"):
@@ -126,7 +127,7 @@ class Dump:
         return Segment(base_offset, following, not unfinished)
 
 
-def _holes(place: Place, segments: list[Segment]) -> Iterator[str]:
+def _holes(place: PartitionName, segments: list[Segment]) -> Iterator[str]:
     following = 0
     for segment in segments:
         if segment.base_offset != following:

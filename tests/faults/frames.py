@@ -1,8 +1,8 @@
 """
-What hostile and broken clients send: of the same seed always the same.
+What hostile and broken clients send, always the same for a seed.
 
 The bodies are made of names, ids and batches that mean something to the gateway, so that damage does not stop at the
-first look-up. Each whole frame has its number for a client id: a failure in the server's log names the frame.
+first look-up. Each whole frame has its number as client id, so that a failure in the server's log names the frame.
 """
 
 import struct
@@ -16,7 +16,7 @@ from kgateway.messages.delete_topics import DeleteTopicsRequest
 from kgateway.wire.codec import encode
 from kgateway.wire.headers import RequestHeader, request_header_version
 from kgateway.wire.schema import Field, Message, Struct
-from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType, Zigzag
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, StructOf, Text, UuidType, WireType, Zigzag
 from kgateway.wire.uuids import SIZE, ZERO, Uuid
 from tests.faults.client import batch_of
 from tests.fuzz.anatomy import lists
@@ -24,9 +24,9 @@ from tests.fuzz.attacks import bloated
 from tests.fuzz.mutations import mutation
 from tests.fuzz.seeds import Seed
 
-BODIES_EACH = 6  # plausible bodies of each request in each version
+BODIES_EACH = 6  # plausible bodies for each version of each request
 BLOATED_BYTES = 4 << 10
-LASTING = "lasting"  # a topic that hostile clients write to and do not delete
+LASTING = "lasting"  # the topic that hostile clients write to and do not delete
 _PASSING = [f"passing-{i}" for i in range(8)]
 _CONFIGS = ["cleanup.policy", "compact", "retention.ms", "1", "-1"]
 _TEXTS = [*_PASSING, *_CONFIGS, "", "group", "User:a", "*", "é🙂", "x" * 250]
@@ -41,18 +41,18 @@ Served = Mapping[int, range]
 @dataclass(frozen=True, slots=True)
 class Hostile:
     """
-    Bytes on their way to a server.
+    A frame to be sent to a server.
     """
 
     what: str
     data: bytes
-    correlation_id: int | None = None  # that the answer must have, if any comes
-    is_whole: bool = True  # as the server sees it: it will answer, or close, or has a reason to wait
+    correlation_id: int | None = None  # of the response, if there is one
+    is_whole: bool = True  # the server will answer, close, or has a reason to wait
 
 
 class Frames:
     """
-    All frames of one seed.
+    The frames of one seed.
     """
 
     def __init__(self, seed: str, served: Served, lasting_id: Uuid) -> None:
@@ -70,7 +70,7 @@ class Frames:
 
     def sound(self, random: Random, number: int) -> Hostile:
         """
-        A request that is in order, though it may ask for nonsense.
+        A well-formed request, which may ask for nonsense.
         """
         seed = self._make(random, *random.choice(self._apis))
         return Hostile(f"{seed.message.__name__} v{seed.version}", _frame(_header(seed, number) + seed.data), number)
@@ -99,7 +99,7 @@ class Frames:
 
     def wrong_size(self, random: Random, number: int) -> Hostile:
         """
-        A size that the frame does not have, or that none may have.
+        A size that differs from the frame's, or one that is never allowed.
         """
         sound = self.sound(random, number).data
         size = len(sound) - 4
@@ -108,15 +108,12 @@ class Frames:
 
     def half(self, random: Random, number: int) -> Hostile:
         """
-        The beginning of a frame, and nothing more.
+        The first part of a frame.
         """
         sound = self.sound(random, number).data
         return Hostile("a part of a frame", sound[: random.randrange(len(sound))], is_whole=False)
 
     def garbage(self, random: Random, number: int) -> Hostile:
-        """
-        No Kafka at all.
-        """
         noise = random.randbytes(random.randint(1, 300))
         data = random.choice([noise, _frame(noise), *_OTHER_PROTOCOLS])
         return Hostile("garbage", data, is_whole=len(data) >= 4 + int.from_bytes(data[:4], "big"))
@@ -142,7 +139,7 @@ class Frames:
 
     def _kept(self, random: Random) -> Seed:
         """
-        One of few requests: before it is damaged its lengths have to be found, which takes a while.
+        One of few cached requests: finding the lengths to damage takes a while.
         """
         place = (*random.choice(self._apis), random.randrange(BODIES_EACH))
         if place not in self._bodies:
@@ -178,7 +175,7 @@ def _header(seed: Seed, number: int) -> bytes:
 
 class _Plausible:
     """
-    Makes values that a client could have meant.
+    Makes values that a client could send on purpose.
     """
 
     def __init__(self, random: Random, message: type[Message], version: int, lasting_id: Uuid) -> None:
@@ -211,7 +208,7 @@ class _Plausible:
                 return random.choice([b"", random.randbytes(20)])
             case Referenced():
                 return random.choice([batch_of(random.randbytes(20))] * 4 + [b"", batch_of(b"", b"x" * 100)])
-            case Sixteen():
+            case UuidType():
                 return random.choice(self._ids)
             case ListOf(item):
                 return [self._value(item) for _ in range(random.choice((0, 1, 1, 2, 3)))]

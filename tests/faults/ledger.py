@@ -1,14 +1,13 @@
 """
-What producers were promised, so that it can be asked for after a crash.
+What producers were promised, to be checked after a crash.
 
-Each record tells who sent it and as which number in its partition, and ends with a checksum of that, of its place and
-of all its bytes:
+Each record names its sender and its sequence number in its partition, and ends with a checksum:
 
-    producer    4    who
-    life        4    which of its clients: a producer goes on with a new one now and then
+    producer    4    number of the producer
+    life        4    number of its client: a producer changes clients now and then
     sequence    4    0, 1, 2, ... of this producer in this partition
-    filling          some bytes that follow from the numbers
-    checksum    4    CRC-32 of topic, partition and what is before it
+    filling          bytes that follow from these numbers
+    checksum    4    CRC-32 of topic, partition and all bytes before it
 """
 
 import struct
@@ -17,24 +16,24 @@ from random import Random
 from typing import NamedTuple
 from zlib import crc32
 
-Place = tuple[str, int]  # topic, partition
+PartitionName = tuple[str, int]  # topic and index; the clients have a TopicPartition of their own
 
 _head = struct.Struct(">III")
 _checksum = struct.Struct(">I")
 LEAST_BYTES = _head.size + _checksum.size
 _WORDS = Random(1).choices([b"order ", b"payment ", b"\0\0\0\0", bytes(range(16)), b"%d " % (1 << 40)], k=4_000)
-_FILLING = b"".join(_WORDS) + Random(2).randbytes(40_000)  # some of it can be compressed, some cannot
+_FILLING = b"".join(_WORDS) + Random(2).randbytes(40_000)  # some of it compresses, some does not
 
 
 class NotSent(Exception):
     """
-    Nobody sent these bytes to this partition.
+    These bytes were never sent to this partition.
     """
 
 
 class Sent(NamedTuple):
     """
-    Whose record, and its number.
+    The sender and number of a record.
     """
 
     producer: int
@@ -47,11 +46,11 @@ class Stream(NamedTuple):
     The records of a producer in a partition.
     """
 
-    place: Place
+    place: PartitionName
     producer: int
 
 
-def written(place: Place, sent: Sent, size: int) -> bytes:
+def written(place: PartitionName, sent: Sent, size: int) -> bytes:
     """
     The value of a record.
     """
@@ -61,9 +60,9 @@ def written(place: Place, sent: Sent, size: int) -> bytes:
     return data + _checksum.pack(_sum(place, data))
 
 
-def read(place: Place, value: bytes) -> Sent:
+def read(place: PartitionName, value: bytes) -> Sent:
     """
-    Who sent this value; NotSent where it is not as it was sent to this partition.
+    The sender of this value; NotSent if it is not as it was sent to this partition.
     """
     data, checksum = value[: -_checksum.size], value[-_checksum.size :]
     if len(value) < LEAST_BYTES or checksum != _checksum.pack(_sum(place, data)):
@@ -71,23 +70,23 @@ def read(place: Place, value: bytes) -> Sent:
     return Sent(*_head.unpack_from(data))
 
 
-def _sum(place: Place, data: bytes) -> int:
+def _sum(place: PartitionName, data: bytes) -> int:
     topic, partition = place
     return crc32(data, crc32(b"%s %d" % (topic.encode(), partition)))
 
 
 class Ledger:
     """
-    What was sent and what was acknowledged. Each stream has one producer, in one thread.
+    What was sent and what was acknowledged. Each stream has one producer in one thread.
     """
 
     def __init__(self) -> None:
-        self.sent: defaultdict[Stream, int] = defaultdict(int)  # how many
+        self.sent: defaultdict[Stream, int] = defaultdict(int)  # number of records sent
         self.acknowledged: defaultdict[Stream, dict[int, int | None]] = defaultdict(dict)  # offset by sequence number
-        self.repeating: set[int] = set()  # producers without idempotence, whose retries are written again
-        self.faults: list[str] = []  # what producers were told and should not have been
+        self.repeating: set[int] = set()  # non-idempotent producers, whose retries are appended twice
+        self.faults: list[str] = []  # what producers were told wrongly
 
-    def next(self, place: Place, producer: int, life: int) -> Sent:
+    def next(self, place: PartitionName, producer: int, life: int) -> Sent:
         """
         The next record of a producer.
         """
@@ -96,29 +95,26 @@ class Ledger:
         self.sent[stream] += 1
         return Sent(producer, life, sequence)
 
-    def promise(self, place: Place, sent: Sent, offset: int | None) -> None:
+    def promise(self, place: PartitionName, sent: Sent, offset: int | None) -> None:
         """
-        The server has acknowledged a record, at this offset; `None` where it has acknowledged a later one of an
-        idempotent producer, which then is told nothing but that the record is there.
+        Note that a record was acknowledged at this offset; `None` if a later record of an idempotent producer was,
+        which implies only that this one is stored.
         """
         self.acknowledged[Stream(place, sent.producer)][sent.sequence] = offset
 
-    def refuse(self, place: Place, sent: Sent, reason: object) -> None:
+    def refuse(self, place: PartitionName, sent: Sent, reason: object) -> None:
         """
-        The server, or the client, will not write a record.
+        Note that the server or the client will not write a record.
         """
         self.faults.append(f"{sent} for {place} was refused: {reason}")
 
     @property
     def promises(self) -> int:
-        """
-        How many there are.
-        """
         return sum(map(len, list(self.acknowledged.values())))
 
     def missing(self) -> list[str]:
         """
-        Which producers still wait for an answer.
+        The producers that still wait for a response.
         """
         return [
             f"{stream}: {sent} records were sent, {len(self.acknowledged[stream])} acknowledged"

@@ -1,5 +1,5 @@
 """
-File systems that only the processes of one test see: a mount namespace of its own, which ends with it.
+File systems that only the processes of one test see, in a mount namespace that ends with the test.
 """
 
 import os
@@ -11,13 +11,13 @@ from typing import Self
 
 import pytest
 
-_WAIT = "echo entered; exec cat"  # until its input is closed
+_WAIT = "echo entered; exec cat"  # runs until its input is closed
 _WAYS = (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"])
 
 
 class PrivateMounts:
     """
-    The namespace, from when it is entered; a test is skipped where the machine gives none.
+    The mount namespace while it is entered; a test is skipped where the machine allows none.
     """
 
     def __init__(self) -> None:
@@ -38,20 +38,17 @@ class PrivateMounts:
     @property
     def prefix(self) -> list[str]:
         """
-        What stands before a command that is to run there. The process is that of the command.
+        The command prefix that runs a command in the namespace, in the same process.
         """
         user = ["--user", "--preserve-credentials"] if self._is_user else []
         return ["nsenter", "--mount", *user, f"--target={self._holder.pid}", f"--wd={os.getcwd()}"]
 
     def run(self, *command: str | Path) -> None:
-        """
-        A command there.
-        """
         subprocess.run([*self.prefix, *map(str, command)], check=True)
 
     def path(self, path: Path) -> Path:
         """
-        Where a file of the namespace is for others.
+        The path of a namespace's file for processes outside it.
         """
         return Path(f"/proc/{self._holder.pid}/root{path}")
 

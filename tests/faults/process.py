@@ -1,45 +1,42 @@
 """
-What the system says of a process.
+What the system knows of a process.
 """
 
 import os
 from pathlib import Path
 
 MIB = 1 << 20
-_TICKS = os.sysconf("SC_CLK_TCK")  # a second
+_TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks per second
 
 
 def resident_bytes(pid: int) -> int:
     """
-    The memory it has now.
+    Its memory now.
     """
     return _status_kib(pid, "VmRSS") * 1024
 
 
 def peak_resident_bytes(pid: int) -> int:
-    """
-    The most memory it ever had.
-    """
     return _status_kib(pid, "VmHWM") * 1024
 
 
 def started_at(pid: int) -> str:
     """
-    When it started: tells it from another that got its number.
+    Its start time, which distinguishes it from another process with the same number.
     """
     return _stat(pid)[19]
 
 
 def cpu_seconds(pid: int) -> float:
     """
-    How long it has been computing, in itself and in the system for it.
+    Its CPU time, in user and system mode.
     """
     return (int(_stat(pid)[11]) + int(_stat(pid)[12])) / _TICKS
 
 
 def _stat(pid: int) -> list[str]:
     """
-    What stands behind its name, which may contain anything.
+    The fields behind its name, which may contain anything.
     """
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 

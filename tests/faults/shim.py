@@ -1,6 +1,6 @@
 """
-A machine that misbehaves for one process: its syncs fail, or its clock is wrong. A library that is loaded before the C
-library answers instead; it is compiled when a test first needs it.
+Faults for one process: its syncs fail, or its clock is wrong. A library loaded before the C library intercepts the
+calls; it is compiled when a test first needs it.
 """
 
 import os
@@ -63,7 +63,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 
 class Shim:
     """
-    Stands in front of what is started while it is in the environment.
+    Intercepts the calls of processes started while it is in the environment.
     """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,25 +76,22 @@ class Shim:
 
     def fail_syncs_in(self, folder: Path) -> None:
         """
-        From then on, of processes that are started later, once `break_syncs` is called.
+        Make processes started later fail their syncs in the folder, once `break_syncs` is called.
         """
         self._monkeypatch.setenv("SHIM_FOLDER", str(folder))
 
     def break_syncs(self) -> None:
         """
-        Every sync in the folder fails.
+        Make every sync in the folder fail.
         """
         self._trigger.touch()
 
     def mend_syncs(self) -> None:
-        """
-        The disk works again.
-        """
         self._trigger.unlink()
 
     def set_clock(self, ahead_s: int) -> None:
         """
-        The time of day is this much later than it is.
+        Set the clock ahead.
         """
         beside = self._clock.with_suffix(".new")
         beside.write_text(str(ahead_s))
@@ -103,7 +100,7 @@ class Shim:
 
 def compiled(folder: Path) -> Path:
     """
-    The library; the test is skipped where nobody can compile it.
+    The compiled library; the test is skipped where there is no compiler.
     """
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not Path("/proc/self/fd").exists():

@@ -1,5 +1,5 @@
 """
-Many connections that send frames at the same time, from one thread, none of which waits long for anything.
+Many connections that send frames at the same time, from one thread that waits long for none of them.
 """
 
 import selectors
@@ -14,14 +14,14 @@ from time import monotonic
 from tests.faults.frames import Hostile
 
 CONNECTIONS = 64
-PATIENCE_S = 1.0  # for an answer; a fetch may wait longer, and acks=0 gets none
+PATIENCE_S = 1.0  # for a response; a fetch may wait longer, and acks=0 has none
 _PAUSE_S = 0.02  # how long half a frame is left with the server
 _RESET = struct.pack("ii", 1, 0)
 
 
 class Swarm:
     """
-    Sends each frame through whichever connection is free, and judges what comes back.
+    Sends each frame through a free connection, and judges the response.
     """
 
     def __init__(self, port: int, frames: Iterator[Hostile], random: Random) -> None:
@@ -35,7 +35,7 @@ class Swarm:
 
     def run(self) -> None:
         """
-        Until all frames are sent, and answered or given up.
+        Run until all frames are sent, and answered or given up.
         """
         with self._selector:
             for _ in range(CONNECTIONS):
@@ -54,7 +54,7 @@ class Swarm:
 
     def _begin(self, connection: socket.socket | None) -> None:
         """
-        Send the next frame, if there is one: on this connection, or on a new one.
+        Send the next frame, if any, on this connection or a new one.
         """
         hostile = next(self._frames, None)
         if hostile is None:
@@ -89,7 +89,7 @@ class Swarm:
 
     def _end(self, attack: "Attack", outcome: str) -> None:
         """
-        What this frame came to; after a sound answer the connection goes on.
+        Note the outcome of a frame; after a valid response the connection is used again.
         """
         self.outcomes[outcome] += 1
         attack.is_over = True
@@ -105,7 +105,7 @@ class Swarm:
 
 class Attack:
     """
-    One frame on its way.
+    A frame being sent.
     """
 
     def __init__(self, connection: socket.socket, hostile: Hostile, pieces: list[bytes]) -> None:
@@ -121,7 +121,7 @@ class Attack:
 
     def faults(self) -> Iterator[str]:
         """
-        What is wrong with the answer.
+        Report what is wrong with the response.
         """
         size, correlation_id = struct.unpack(">ii", self.received[:8])
         expected = self.hostile.correlation_id
@@ -131,7 +131,7 @@ class Attack:
 
 def _pieces(data: bytes, random: Random) -> list[bytes]:
     """
-    The frame as it is sent: mostly at once.
+    Split a frame as it is sent: mostly not at all.
     """
     cut = random.randrange(len(data) + 1) if random.random() < 0.2 else len(data)
     return [piece for piece in (data[:cut], data[cut:]) if piece]

@@ -1,5 +1,5 @@
 """
-Whoever accounts for the records after crashes finds what was lost, doubled, changed or moved.
+The accounting after crashes finds lost, duplicated, changed and moved records.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from itertools import accumulate
 import pytest
 
 from tests.faults.accounting import Accounts, Head, Read
-from tests.faults.ledger import Ledger, NotSent, Place, Sent, read, written
+from tests.faults.ledger import Ledger, NotSent, PartitionName, Sent, read, written
 
 PLACE = "orders", 1
 IDEMPOTENT, PLAIN = 0, 1
@@ -17,7 +17,7 @@ SIZE = 60
 
 def batches(*rows: Sequence[Sent]) -> tuple[list[Head], list[Read]]:
     """
-    A partition with these batches; the producer id is that of the first record.
+    A partition with these batches; their producer id is that of the first record.
     """
     ends = list(accumulate(map(len, rows)))
     heads = [
@@ -28,15 +28,12 @@ def batches(*rows: Sequence[Sent]) -> tuple[list[Head], list[Read]]:
 
 
 def sent(producer: int, sequences: Iterable[int], life: int = 0) -> list[Sent]:
-    """
-    A batch of a producer.
-    """
     return [Sent(producer, life, sequence) for sequence in sequences]
 
 
 def ledger(*promises: tuple[int, int, int | None]) -> Ledger:
     """
-    One with acknowledged records: producer, sequence, offset.
+    A ledger with acknowledged records: producer, sequence, offset.
     """
     made = Ledger()
     made.repeating.add(PLAIN)
@@ -45,16 +42,13 @@ def ledger(*promises: tuple[int, int, int | None]) -> Ledger:
     return made
 
 
-def faults(ledger: Ledger, found: tuple[list[Head], list[Read]], place: Place = PLACE) -> list[str]:
-    """
-    What is wrong with a partition.
-    """
+def faults(ledger: Ledger, found: tuple[list[Head], list[Read]], place: PartitionName = PLACE) -> list[str]:
     return list(Accounts(ledger).faults(place, *found))
 
 
-def test_promises_without_an_offset() -> None:
+def test_a_promise_without_an_offset() -> None:
     """
-    The record stands somewhere, or it is lost.
+    The record is at any offset, or it is lost.
     """
     promised = ledger((0, 0, None), (0, 1, 1))
     assert not faults(promised, batches(sent(0, [0, 1])))
@@ -62,19 +56,16 @@ def test_promises_without_an_offset() -> None:
     assert fault == "Stream(place=('orders', 1), producer=0): record 0 was acknowledged, and is lost"
 
 
-def test_all_is_well() -> None:
+def test_a_sound_partition_has_no_faults() -> None:
     """
-    Nothing is wrong where each record is where it was acknowledged; unacknowledged ones may be there or not.
+    Each acknowledged record is at its offset; unacknowledged ones may be present or absent.
     """
     promised = ledger((0, 0, 0), (0, 1, 1), (1, 0, 2), (0, 2, 3))
     assert not faults(promised, batches(sent(0, [0, 1]), sent(1, [0]), sent(0, [2, 3])))
     assert not promised.faults
 
 
-def test_a_record_is_what_it_was() -> None:
-    """
-    A record tells who sent it, in the partition that it was sent to.
-    """
+def test_records_name_their_sender_and_partition() -> None:
     value = written(PLACE, Sent(7, 8, 9), 100)
     assert len(value) == 100
     assert read(PLACE, value) == (7, 8, 9)
@@ -90,9 +81,9 @@ def test_a_record_is_what_it_was() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_lost_at_the_end(count: int) -> None:
+def test_acknowledged_records_lost_at_the_end_are_faults(count: int) -> None:
     """
-    Acknowledged records that are not there are lost, each of them.
+    Each lost record is named.
     """
     promised = ledger(*((0, sequence, sequence) for sequence in range(3)))
     found = batches(sent(0, range(count))) if count else batches()
@@ -102,18 +93,18 @@ def test_lost_at_the_end(count: int) -> None:
     ]
 
 
-def test_lost_in_the_middle() -> None:
+def test_a_record_lost_in_the_middle_is_a_fault() -> None:
     """
-    A record that is missing among others is found, although nobody was told that it was written.
+    It is found although nobody was told that it was written.
     """
     assert faults(ledger(), batches(sent(0, [0, 2]))) == [
         "('orders', 1): Sent(producer=0, life=0, sequence=2) follows 0, at offset 1"
     ]
 
 
-def test_a_hole_among_offsets() -> None:
+def test_holes_between_offsets_are_faults() -> None:
     """
-    Offsets that no batch has, or that a consumer does not get, are holes.
+    A hole is an offset that no batch has or that a consumer does not receive.
     """
     heads, records = batches(sent(0, [0, 1]), sent(0, [2]))
     moved = [Head(0, 0, 0), Head(2, 2, 0)]
@@ -123,9 +114,9 @@ def test_a_hole_among_offsets() -> None:
     assert "no batch has offset 2" in faults(ledger(), (heads[:1], records))[0]
 
 
-def test_doubled() -> None:
+def test_a_duplicate_of_an_idempotent_producer_is_a_fault() -> None:
     """
-    An idempotent producer's record stands once, whether it was acknowledged or not, and at whichever of the offsets.
+    Acknowledgement and offsets do not matter.
     """
     found = batches(sent(0, [0]), sent(0, [1, 2]), sent(0, [1, 2]), sent(0, [3]))
     again = [f"Sent(producer=0, life=0, sequence={n}) is there again, at offset {n + 2}" for n in (1, 2)]
@@ -134,9 +125,9 @@ def test_doubled() -> None:
     assert len(faults(ledger((0, 1, 3)), found)) == 2
 
 
-def test_a_repeat_of_what_was_not_acknowledged() -> None:
+def test_an_unacknowledged_batch_may_be_repeated() -> None:
     """
-    A producer without idempotence may repeat its last batch, with more records or with fewer, and go on behind it.
+    A producer without idempotence may repeat its last batch, with more or fewer records, and continue behind it.
     """
     for rows in (
         [[0], [1, 2], [1, 2], [1, 2], [3]],
@@ -149,17 +140,17 @@ def test_a_repeat_of_what_was_not_acknowledged() -> None:
         assert faults(ledger((1, 2, 2)), found), rows
 
 
-def test_a_repeat_of_more_than_the_last_batch() -> None:
+def test_a_repeat_of_more_than_the_last_batch_is_a_fault() -> None:
     """
-    No retry begins anywhere but where the last batch did.
+    A retry begins where the last batch did.
     """
     for rows in ([[0], [1, 2], [0]], [[0], [1, 2], [2]], [[0, 1, 1]], [[0], [1], [1], [0]]):
         assert faults(ledger(), batches(*(sent(1, row) for row in rows))), rows
 
 
-def test_a_repeat_of_what_was_acknowledged() -> None:
+def test_a_repeat_of_an_acknowledged_batch_is_a_fault() -> None:
     """
-    Who was told that a record is written does not send it again: it has been written twice by somebody else.
+    The client does not resend an acknowledged record, so somebody else wrote it twice.
     """
     found = batches(sent(1, [0]), sent(1, [0]))
     assert not faults(ledger((1, 0, 1)), found)
@@ -167,18 +158,15 @@ def test_a_repeat_of_what_was_acknowledged() -> None:
 
 
 @pytest.mark.parametrize("producer", [IDEMPOTENT, PLAIN])
-def test_reordered(producer: int) -> None:
+def test_reordered_records_are_a_fault(producer: int) -> None:
     """
-    Records that changed places are found, with batches and within one.
+    Records may change places with their batches or within one.
     """
     assert faults(ledger(), batches(sent(producer, [0]), sent(producer, [2]), sent(producer, [1])))
     assert faults(ledger(), batches(sent(producer, [0, 2, 1, 3])))
 
 
-def test_changed() -> None:
-    """
-    A record with other bytes is not the one that was sent.
-    """
+def test_changed_bytes_are_a_fault() -> None:
     heads, records = batches(sent(0, [0, 1]))
     records[1] = Read(1, records[1].value[:20] + b"!" + records[1].value[21:])
     found = faults(ledger((0, 0, 0), (0, 1, 1)), (heads, records))
@@ -186,27 +174,18 @@ def test_changed() -> None:
     assert "is lost" in found[1]
 
 
-def test_in_another_partition() -> None:
-    """
-    A record counts only where it was sent to.
-    """
+def test_a_record_in_another_partition_is_a_fault() -> None:
     assert "was changed" in faults(ledger(), batches(sent(0, [0])), ("orders", 2))[0]
 
 
-def test_a_producer_id_given_twice() -> None:
-    """
-    Two idempotent producers have not the same id.
-    """
+def test_a_producer_id_assigned_twice_is_a_fault() -> None:
     heads, records = batches(sent(0, [0]), sent(0, [1], life=1))
     assert not faults(ledger(), (heads, records))
     same = [head._replace(producer_id=5) for head in heads]
     assert "which is that of producer and life (0, 0)" in faults(ledger(), (same, records))[0]
 
 
-def test_who_waits() -> None:
-    """
-    The ledger knows who was not answered.
-    """
+def test_missing_acknowledgements_are_named() -> None:
     waiting = Ledger()
     first = waiting.next(PLACE, 0, 0)
     second = waiting.next(PLACE, 0, 0)

@@ -1,5 +1,5 @@
 """
-Disks that are full or fail, and clocks that are set back, under a gateway that runs.
+Full disks, failing disks and clocks that are set back, under a running gateway.
 """
 
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ from tests.faults.worlds import DATA, TOPIC, World, checked, only, refused, wait
 VALUE = bytes(200_000)
 _DISK_BYTES = 6 << 20
 _INIT_VERSION, _LIST_VERSION = 4, 7
-_LARGEST = -3  # the time that stands for the largest there is
+_LARGEST = -3  # the timestamp that stands for the largest one
 _DAY_S = 86_400
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[PrivateMounts]:
     """
-    A disk of a few megabytes, where the data is to be.
+    A disk of a few megabytes for the data.
     """
     (tmp_path / DATA).mkdir()
     with PrivateMounts() as mounts:
@@ -38,14 +38,14 @@ def small(tmp_path: Path) -> Iterator[PrivateMounts]:
 
 def on(folder: Path, mounts: PrivateMounts) -> World:
     """
-    A gateway that sees those mounts.
+    A gateway that sees these mounts.
     """
     return World(folder, "--broker", f"log:{folder / DATA}", prefix=mounts.prefix)
 
 
 def fill(world: World) -> list[bytes]:
     """
-    Produce until the disk is full; what was acknowledged.
+    Produce until the disk is full, and return what was acknowledged.
     """
     acknowledged: list[bytes] = []
     while True:
@@ -60,17 +60,17 @@ def fill(world: World) -> list[bytes]:
 
 def write_until_full(path: Path) -> None:
     """
-    Take all that is left.
+    Write until no space is left.
     """
     with suppress(OSError), path.open("wb", buffering=0) as file:
         while True:
             file.write(bytes(4096))
 
 
-def test_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
+def test_a_full_disk_refuses_produce_until_there_is_space(tmp_path: Path, small: PrivateMounts) -> None:
     """
-    Producers are told KAFKA_STORAGE_ERROR and the operator once; reading goes on; when there is room again, so does
-    producing, without a restart; what was acknowledged is there, also after a restart.
+    Producers get KAFKA_STORAGE_ERROR and the operator one log line; reading works. With space again producing works
+    without a restart, and acknowledged records are there, also after a restart.
     """
     ballast = small.path(tmp_path / DATA) / "ballast"
     with on(tmp_path, small) as world:
@@ -93,10 +93,7 @@ def test_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
         assert list(world.read().values.values()) == acknowledged
 
 
-def test_retention_on_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
-    """
-    A disk that is full of old records is free again when these go, without anybody's help.
-    """
+def test_retention_frees_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
     with World(
         tmp_path, "--broker", f"log:{tmp_path / DATA}", "--retention-check-interval-ms", "2s", prefix=small.prefix
     ) as world:
@@ -106,9 +103,9 @@ def test_retention_on_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
         assert world.fetch(0).error == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_a_real_producer_on_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
+def test_a_real_producer_survives_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
     """
-    librdkafka tries again by itself, and gets all acknowledged once there is room.
+    librdkafka retries by itself, and everything is acknowledged once there is space.
     """
     ballast = small.path(tmp_path / DATA) / "ballast"
     with on(tmp_path, small) as world:
@@ -127,9 +124,9 @@ def test_a_real_producer_on_a_full_disk(tmp_path: Path, small: PrivateMounts) ->
         assert [value.partition(b"\0")[0] for value in read.values()] == [b"%d" % number for number in range(15)]
 
 
-def test_topics_and_producer_ids_on_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
+def test_a_full_disk_refuses_topics_and_producer_ids(tmp_path: Path, small: PrivateMounts) -> None:
     """
-    What cannot be kept is not given out: no topic and no producer id; both can be had when there is room again.
+    What cannot be stored is not given out; both are available once there is space.
     """
     ballast = small.path(tmp_path / DATA) / "ballast"
     with on(tmp_path, small) as world, Client(world.port) as client:
@@ -138,7 +135,10 @@ def test_topics_and_producer_ids_on_a_full_disk(tmp_path: Path, small: PrivateMo
         asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
         assert client.ask(asked, _INIT_VERSION).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         told = {f"topic-{number}": world.create(f"topic-{number}") for number in range(40)}
-        assert set(told.values()) == {ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR}  # some fit where a file ends
+        assert set(told.values()) == {
+            ErrorCode.NONE,
+            ErrorCode.KAFKA_STORAGE_ERROR,
+        }  # some still fit at the end of a file
         refused_topics = {name for name, error in told.items() if error}
         assert not refused_topics & world.topics()
         ballast.unlink()
@@ -150,9 +150,9 @@ def test_topics_and_producer_ids_on_a_full_disk(tmp_path: Path, small: PrivateMo
     assert "Traceback" not in world.log
 
 
-def test_a_start_on_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
+def test_a_full_disk_refuses_the_start(tmp_path: Path, small: PrivateMounts) -> None:
     """
-    A gateway that has no room to begin says so, and what to do; with room it starts, and nothing is lost.
+    The gateway says so, and what to do; with space it starts, and nothing is lost.
     """
     ballast = small.path(tmp_path / DATA) / "ballast"
     with on(tmp_path, small) as world:
@@ -173,15 +173,15 @@ def test_a_start_on_a_full_disk(tmp_path: Path, small: PrivateMounts) -> None:
 @pytest.fixture
 def shim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shim:
     """
-    In front of all that is started.
+    Intercepts the calls of everything started.
     """
     return Shim(tmp_path, monkeypatch)
 
 
-def test_a_failing_sync(tmp_path: Path, shim: Shim) -> None:
+def test_a_failing_sync_takes_the_partition_offline(tmp_path: Path, shim: Shim) -> None:
     """
-    Where a sync fails its records are refused and the partition is offline until a restart, the operator is told, and
-    others go on; after the restart all that was acknowledged is there.
+    Its records are refused until a restart, the operator is told, and other partitions work; after the restart every
+    acknowledged record is there.
     """
     shim.fail_syncs_in(tmp_path / DATA / f"{TOPIC}-0")
     with World(tmp_path, "--acks-fsync", "yes") as world:
@@ -195,7 +195,7 @@ def test_a_failing_sync(tmp_path: Path, shim: Shim) -> None:
         assert world.produce(b"refused")[0] == ErrorCode.KAFKA_STORAGE_ERROR
         assert world.fetch().error == ErrorCode.KAFKA_STORAGE_ERROR
         assert world.log.count("Input/output error") == 1
-        assert f"{TOPIC}-0 is offline, for it could not be synced: Input/output error; restart" in world.log
+        assert f"{TOPIC}-0 is offline, because it could not be synced: Input/output error; restart" in world.log
         assert {reason["outcome"] for reason in world.ask("why")["reasons"]} == {"KAFKA_STORAGE_ERROR"}
         assert world.produce(b"goes on", topic="other") == (ErrorCode.NONE, 0)
         world.stop()
@@ -204,9 +204,9 @@ def test_a_failing_sync(tmp_path: Path, shim: Shim) -> None:
         assert world.produce(b"three")[0] == ErrorCode.NONE
 
 
-def test_a_failing_sync_with_a_real_client(tmp_path: Path, shim: Shim) -> None:
+def test_a_failing_sync_is_reported_to_a_real_client(tmp_path: Path, shim: Shim) -> None:
     """
-    librdkafka's records are reported as failed, not as delivered.
+    librdkafka reports the records as failed, not as delivered.
     """
     shim.fail_syncs_in(tmp_path / DATA / f"{TOPIC}-0")
     with World(tmp_path, "--acks-fsync", "yes") as world:
@@ -220,10 +220,10 @@ def test_a_failing_sync_with_a_real_client(tmp_path: Path, shim: Shim) -> None:
         assert told[0] is not None
 
 
-def test_a_clock_that_is_set_back(tmp_path: Path, shim: Shim) -> None:
+def test_a_clock_set_back_does_no_harm(tmp_path: Path, shim: Shim) -> None:
     """
-    Beneath a gateway that runs, and at a restart: records keep their order, segments go on being filled, and a search
-    by time finds the first record that is late enough.
+    The clock changes under a running gateway and at a restart: records keep their order, segments are filled further,
+    and a search by time finds the first record that is late enough.
     """
     shim.set_clock(30 * _DAY_S)
     with World(tmp_path) as world:
@@ -246,21 +246,21 @@ def test_a_clock_that_is_set_back(tmp_path: Path, shim: Shim) -> None:
 
 def stamped(world: World, number: int) -> int:
     """
-    Produce a record that gets this offset; its time.
+    Produce a record that must get this offset, and return its timestamp.
     """
     with Client(world.port) as client:
         while True:
             told = produced(client.ask(produce_request(TOPIC, batch_of(b"%d" % number + VALUE)), PRODUCE_VERSION))
-            if told.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:  # the log is looked through
+            if told.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:  # the partition is being recovered
                 break
         assert (told.error_code, told.base_offset) == (ErrorCode.NONE, number)
-        sleep(0.002)  # the next has another time
+        sleep(0.002)  # the next record has another timestamp
         return int(told.log_append_time_ms)
 
 
 def at_time(world: World, timestamp: int) -> int:
     """
-    The offset that ListOffsets gives for a time.
+    The offset that ListOffsets returns for a timestamp.
     """
     wanted = ListOffsetsRequest.Topic.Partition(partition_index=0, timestamp=timestamp)
     with Client(world.port) as client:

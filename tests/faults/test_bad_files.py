@@ -1,6 +1,6 @@
 """
-Files of a data folder that were damaged, by a disk or by a hand: the gateway starts, serves what is good, gives nothing
-else out as good, and says what is wrong.
+Files of a data folder that a disk or a person damaged: the gateway starts, serves what is intact and nothing else,
+and reports the damage.
 """
 
 import shutil
@@ -13,15 +13,15 @@ from kgateway.wire.errors import ErrorCode
 from tests.faults.worlds import DATA, TOPIC, Got, World, checked, filled, flip
 
 PARTITION = Path(DATA) / f"{TOPIC}-0"
-SEALED, ACTIVE = f"{0:020d}.log", f"{10:020d}.log"  # of 13 records, five a segment
-_PLACES = [(SEALED, 5, 2), (ACTIVE, 3, 11)]  # of a segment, how many records it has, and the one that is damaged
+SEALED, ACTIVE = f"{0:020d}.log", f"{10:020d}.log"  # of 13 records, five in a segment
+_PLACES = [(SEALED, 5, 2), (ACTIVE, 3, 11)]  # a segment, its number of records, and the damaged one
 _IDS = ["sealed", "active"]
 
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
     """
-    A folder that was closed, and the values in it.
+    A cleanly closed folder and the values in it.
     """
     folder = tmp_path_factory.mktemp("left")
     return folder, filled(folder)
@@ -30,7 +30,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
 @pytest.fixture
 def values(tmp_path: Path, left: tuple[Path, list[bytes]]) -> list[bytes]:
     """
-    What is in a copy of it.
+    The values in a copy of the folder.
     """
     folder, values = left
     shutil.copytree(folder / DATA, tmp_path / DATA)
@@ -39,7 +39,7 @@ def values(tmp_path: Path, left: tuple[Path, list[bytes]]) -> list[bytes]:
 
 def damaged(folder: Path, name: str, count: int) -> int:
     """
-    Flip a byte in the middle of the segment; where its batch begins.
+    Flip a byte in the middle of the segment, and return where its batch begins.
     """
     path = folder / PARTITION / name
     size = path.stat().st_size // count
@@ -49,7 +49,7 @@ def damaged(folder: Path, name: str, count: int) -> int:
 
 def produce_from(world: World, start: int) -> list[bytes]:
     """
-    Go on up to the last record; what these are.
+    Produce the remaining records and return their values.
     """
     values = [b"%06d" % number + bytes(200_000) for number in range(start, 13)]
     for offset, value in enumerate(values, start):
@@ -59,7 +59,7 @@ def produce_from(world: World, start: int) -> list[bytes]:
 
 def check_all_but(world: World, values: list[bytes], bad: int) -> None:
     """
-    A consumer gets all records but this one, for which it is told CORRUPT_MESSAGE.
+    Check that a consumer gets all records but this one, and CORRUPT_MESSAGE for it.
     """
     before = world.read()
     assert before.error == ErrorCode.CORRUPT_MESSAGE
@@ -72,7 +72,7 @@ def check_all_but(world: World, values: list[bytes], bad: int) -> None:
 
 def check_told(folder: Path, name: str, position: int, bad: int) -> None:
     """
-    `kgateway log check` names the place.
+    Check that `kgateway log check` names the position.
     """
     code, lines = checked(folder / DATA)
     assert code == 1
@@ -82,28 +82,29 @@ def check_told(folder: Path, name: str, position: int, bad: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "count", "bad"), _PLACES, ids=_IDS)
-def test_a_byte_that_changes_while_the_gateway_is_stopped(
+def test_a_byte_changed_while_the_gateway_is_stopped(
     tmp_path: Path, values: list[bytes], name: str, count: int, bad: int
 ) -> None:
     """
-    The batch is not given out, all others are; the log, `kgateway why` and `kgateway log check` name it.
+    The damaged batch is not served, all others are; the log, `kgateway why` and `kgateway log check` name it.
     """
     position = damaged(tmp_path, name, count)
     check_told(tmp_path, name, position, bad)
     with World(tmp_path) as world:
         check_all_but(world, values, bad)
         world.wait_for(f"{name} cannot be read for offset {bad}: at byte {position}: the CRC of the batch is not that")
-        [reason] = world.ask("why")["reasons"]
-        assert reason["outcome"] == "CORRUPT_MESSAGE"
-        assert f"at byte {position}" in reason["message"]
+        # On a busy machine the first request may arrive while the partition is being recovered.
+        reasons = [one for one in world.ask("why")["reasons"] if one["outcome"] != "NOT_LEADER_OR_FOLLOWER"]
+        assert [one["outcome"] for one in reasons] == ["CORRUPT_MESSAGE"]
+        assert f"at byte {position}" in reasons[0]["message"]
 
 
 @pytest.mark.parametrize(("name", "count", "bad"), _PLACES, ids=_IDS)
-def test_a_byte_that_changes_beneath_a_running_gateway(
+def test_a_byte_changed_under_a_running_gateway(
     tmp_path: Path, values: list[bytes], name: str, count: int, bad: int
 ) -> None:
     """
-    The same, for records of an earlier process.
+    The records of an earlier process are treated likewise.
     """
     with World(tmp_path) as world:
         position = damaged(tmp_path, name, count)
@@ -112,9 +113,9 @@ def test_a_byte_that_changes_beneath_a_running_gateway(
 
 
 @pytest.mark.parametrize(("name", "count", "bad"), _PLACES, ids=_IDS)
-def test_a_byte_that_changes_after_a_crash(tmp_path: Path, name: str, count: int, bad: int) -> None:
+def test_a_byte_changed_after_a_crash(tmp_path: Path, name: str, count: int, bad: int) -> None:
     """
-    What follows a damaged batch is not cut off: it may have been acknowledged.
+    The records behind a damaged batch are not truncated: they may have been acknowledged.
     """
     values = filled(tmp_path, count=1)
     with World(tmp_path) as world:
@@ -130,15 +131,12 @@ def test_a_byte_that_changes_after_a_crash(tmp_path: Path, name: str, count: int
 
 def truncate(path: Path) -> None:
     """
-    Half of it is gone, with a part of an entry left.
+    Cut off half of the file, within an entry.
     """
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 + 1])
 
 
 def garble(path: Path) -> None:
-    """
-    It has other bytes.
-    """
     path.write_bytes(bytes(range(256)) * 3)
 
 
@@ -154,9 +152,11 @@ def garble(path: Path) -> None:
         pytest.param(ACTIVE, Path.unlink, id="active-missing"),
     ],
 )
-def test_a_bad_index(tmp_path: Path, values: list[bytes], name: str, suffix: str, harm: Callable[[Path], None]) -> None:
+def test_a_bad_index_is_rebuilt(
+    tmp_path: Path, values: list[bytes], name: str, suffix: str, harm: Callable[[Path], None]
+) -> None:
     """
-    Without an index all records are there, and appending goes on; the next stop leaves a good one.
+    All records are there, appends succeed, and the next stop writes a valid index.
     """
     harm((tmp_path / PARTITION / name).with_suffix(suffix))
     code, lines = checked(tmp_path / DATA)
@@ -170,15 +170,15 @@ def test_a_bad_index(tmp_path: Path, values: list[bytes], name: str, suffix: str
 
 def change_inside(path: Path) -> None:
     """
-    One byte of the last entry is another.
+    Change one byte of the last entry.
     """
     flip(path, path.stat().st_size - 30)
 
 
 @pytest.mark.parametrize("harm", [truncate, change_inside, Path.unlink], ids=["truncated", "changed", "missing"])
-def test_a_bad_snapshot(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+def test_duplicates_are_recognized_despite_a_bad_snapshot(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     """
-    Without the snapshots of producers a repeated batch is still recognised.
+    The producer state is rebuilt from the log.
     """
     with World(tmp_path) as world:
         world.create()
@@ -194,9 +194,9 @@ def test_a_bad_snapshot(tmp_path: Path, harm: Callable[[Path], None]) -> None:
 
 
 @pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "kgateway.settled", "leader-epoch-checkpoint"])
-def test_a_garbage_checkpoint(tmp_path: Path, values: list[bytes], name: str) -> None:
+def test_a_garbage_checkpoint_is_replaced(tmp_path: Path, values: list[bytes], name: str) -> None:
     """
-    What only saves time is made up: all records are there, and appending goes on.
+    A checkpoint only saves time: all records are there, and appends succeed.
     """
     [path] = (tmp_path / DATA).rglob(name)
     garble(path)
@@ -209,9 +209,9 @@ def test_a_garbage_checkpoint(tmp_path: Path, values: list[bytes], name: str) ->
     assert checked(tmp_path / DATA)[0] == 0
 
 
-def test_a_segment_that_is_missing(tmp_path: Path, values: list[bytes]) -> None:
+def test_a_missing_segment_is_a_gap(tmp_path: Path, values: list[bytes]) -> None:
     """
-    Who comes to the gap goes on behind it, the operator is told of it, and appending goes on.
+    A reader continues behind the gap, the operator is warned, and appends succeed.
     """
     for path in (tmp_path / PARTITION).glob(f"{5:020d}.*"):
         path.unlink()

@@ -1,5 +1,5 @@
 """
-Data folders that cannot be used: each is refused in plain words, with what to do, and left as it is.
+Unusable data folders: each is refused in plain words, with what to do, and left unchanged.
 """
 
 import sys
@@ -18,23 +18,17 @@ _TWISTD = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()"
 
 def make_a_file(data: Path) -> None:
     """
-    A file where the folder should be.
+    Create a file where the folder should be.
     """
     data.write_text("not a folder")
 
 
 def make_alien(data: Path) -> None:
-    """
-    Somebody's files.
-    """
     data.mkdir()
     (data / "holiday.jpg").write_bytes(b"sun")
 
 
 def make_kafka(data: Path) -> None:
-    """
-    What Apache Kafka leaves.
-    """
     data.mkdir()
     (data / "meta.properties").write_text(_META)
     (data / "orders-0").mkdir()
@@ -42,7 +36,7 @@ def make_kafka(data: Path) -> None:
 
 def make_newer(data: Path) -> None:
     """
-    What a kgateway of the future leaves.
+    Create what a future kgateway would leave.
     """
     data.mkdir()
     (data / "meta.properties").write_text(f"kgateway.format=2\n{_META}")
@@ -59,9 +53,9 @@ WORLDS: list[tuple[Make, str]] = [
 ]
 
 
-def test_a_missing_folder_is_made(tmp_path: Path) -> None:
+def test_a_missing_folder_is_created(tmp_path: Path) -> None:
     """
-    With those around it, and is whole from then on.
+    Its parents are created too, and it is complete at once.
     """
     with World(tmp_path, "--broker", "log:some/where/data") as world:
         assert world.create() == ErrorCode.NONE
@@ -70,7 +64,7 @@ def test_a_missing_folder_is_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("make", "reason"), WORLDS, ids=[make.__name__ for make, _ in WORLDS])
-def test_what_is_not_ours_is_refused(tmp_path: Path, make: Make, reason: str) -> None:
+def test_a_foreign_folder_is_refused(tmp_path: Path, make: Make, reason: str) -> None:
     """
     One line on stderr says what it is and what to do, the exit code is 1, and nothing is touched.
     """
@@ -83,9 +77,9 @@ def test_what_is_not_ours_is_refused(tmp_path: Path, make: Make, reason: str) ->
 
 
 @pytest.mark.parametrize(("make", "reason"), WORLDS[:2], ids=["a file", "alien"])
-def test_a_daemon_is_refused_what_is_not_ours(tmp_path: Path, make: Make, reason: str) -> None:
+def test_a_daemon_refuses_a_foreign_folder(tmp_path: Path, make: Make, reason: str) -> None:
     """
-    The terminal it was started from is told as much as twistd passes on, and its log has the whole.
+    The terminal shows as much as twistd passes on, and the daemon's log has the whole message.
     """
     make(tmp_path / DATA)
     before = contents(tmp_path)
@@ -101,7 +95,7 @@ def test_a_daemon_is_refused_what_is_not_ours(tmp_path: Path, make: Make, reason
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     """
-    The process that holds it is named, and goes on undisturbed.
+    The process that holds it is named and is not disturbed.
     """
     with World(tmp_path) as world:
         world.create()
@@ -114,10 +108,9 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
         assert world.produce(b"value") == (ErrorCode.NONE, 0)
 
 
-def test_a_taken_port_leaves_the_folder_closed(tmp_path: Path) -> None:
+def test_a_taken_port_closes_the_folder(tmp_path: Path) -> None:
     """
-    A gateway that opens its folder and then cannot listen has changed nothing that counts: the folder is as good as
-    after a stop.
+    A gateway that opens its folder and then cannot listen leaves it as a clean stop would.
     """
     filled(tmp_path, count=2)
     with World(tmp_path, "--broker", "memory:") as other:
@@ -137,7 +130,7 @@ def test_a_taken_port_leaves_the_folder_closed(tmp_path: Path) -> None:
 @pytest.fixture
 def mounts() -> Iterator[PrivateMounts]:
     """
-    Mounts that nobody else sees.
+    Mounts that only this test sees.
     """
     with PrivateMounts() as mounts:
         yield mounts
@@ -145,7 +138,7 @@ def mounts() -> Iterator[PrivateMounts]:
 
 def test_a_read_only_folder_is_refused(tmp_path: Path, mounts: PrivateMounts) -> None:
     """
-    Whoever may not write is told so, and what to do.
+    The error names the missing permission and says what to do.
     """
     filled(tmp_path, count=2)
     before = contents(tmp_path / DATA)
@@ -159,9 +152,9 @@ def test_a_read_only_folder_is_refused(tmp_path: Path, mounts: PrivateMounts) ->
     assert contents(tmp_path / DATA) == before
 
 
-def test_a_read_only_place_for_a_new_folder_is_refused(tmp_path: Path, mounts: PrivateMounts) -> None:
+def test_a_read_only_parent_is_refused(tmp_path: Path, mounts: PrivateMounts) -> None:
     """
-    Where no folder can be made, as little is made as said.
+    The error is as clear where the folder cannot be created.
     """
     (tmp_path / "place").mkdir()
     mounts.run("mount", "-t", "tmpfs", "-o", "ro", "tmpfs", tmp_path / "place")
@@ -171,9 +164,6 @@ def test_a_read_only_place_for_a_new_folder_is_refused(tmp_path: Path, mounts: P
 
 
 def test_a_read_only_folder_can_be_checked(tmp_path: Path, mounts: PrivateMounts) -> None:
-    """
-    A check needs no right to write.
-    """
     filled(tmp_path, count=2)
     mounts.run("mount", "--bind", tmp_path / DATA, tmp_path / DATA)
     mounts.run("mount", "-o", "remount,bind,ro", tmp_path / DATA)

@@ -1,5 +1,5 @@
 """
-The configs of a topic change again and again, under a gateway that takes records for it and gives them out.
+Configs of a topic change continually under a gateway that serves its records.
 """
 
 import time
@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 
-from kgateway.cluster.config_resource import ConfigKind
+from kgateway.cluster.config_resource import ResourceType
 from kgateway.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kgateway.records.batch import batches
 from kgateway.records.builder import BatchBuilder
@@ -20,7 +20,7 @@ from tests.faults.worlds import KEPT_MS, PATIENCE_S, TOPIC, World, checked
 
 _KEYS = 20
 _VALUE = bytes(20_000)
-_PAUSE_S = 0.3  # a process that compacts takes as long to start
+_PAUSE_S = 0.3  # a compaction process takes as long to start
 _ROUNDS = 2
 _ALTER_VERSION = 1
 _CHANGES = [
@@ -39,7 +39,7 @@ _CHANGES = [
 
 class Producing(Thread):
     """
-    Sends one record after the other, each with a key and its number.
+    Produces one record after the other, each with a key and its number.
     """
 
     def __init__(self, port: int) -> None:
@@ -67,7 +67,7 @@ class Producing(Thread):
 
 class Consuming(Thread):
     """
-    Follows the end, or reads the first records again and again until they are gone.
+    Follows the end, or reads the first records again and again until they are deleted.
     """
 
     def __init__(self, port: int, until: Event, *, again: bool) -> None:
@@ -100,18 +100,18 @@ class Consuming(Thread):
 
 def alter(client: Client, configs: dict[str, str]) -> int:
     """
-    Set them; the error code.
+    Alter the configs and return the error code.
     """
     resource = IncrementalAlterConfigsRequest.Resource
     rows = [resource.Config(name=name, config_operation=0, value=value) for name, value in configs.items()]
-    asked = resource(resource_type=ConfigKind.TOPIC, resource_name=TOPIC, configs=rows)
+    asked = resource(resource_type=ResourceType.TOPIC, resource_name=TOPIC, configs=rows)
     answer = client.ask(IncrementalAlterConfigsRequest(resources=[asked], validate_only=False), _ALTER_VERSION)
     return int(answer.responses[0].error_code)
 
 
 def until(met: Callable[[], bool], otherwise: str) -> None:
     """
-    Wait for what must come.
+    Wait until the condition is met.
     """
     deadline = time.monotonic() + PATIENCE_S
     while not met():
@@ -121,7 +121,7 @@ def until(met: Callable[[], bool], otherwise: str) -> None:
 
 def test_configs_change_under_load(tmp_path: Path) -> None:
     """
-    Producers are told of no error, readers of none but that records went, and no record is anywhere but at its offset.
+    Producers get no error, readers only that records were deleted, and each record is at its offset.
     """
     options = ("--retention-check-interval-ms", "50", "--compaction-backoff-ms", "50")
     with World(tmp_path, *options) as world, Client(world.port) as client:

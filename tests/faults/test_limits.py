@@ -1,5 +1,5 @@
 """
-The limits of memory and patience that keep some clients from taking the gateway away from the others.
+Limits of memory and time that keep some clients from blocking the gateway for others.
 """
 
 import selectors
@@ -35,8 +35,8 @@ from tests.faults.client import (
 from tests.faults.process import MIB, peak_resident_bytes
 
 MEMORY_BYTES = 256 * MIB
-LARGEST_BYTES = 100 * MIB  # of a request, by default
-# By default the system keeps 50 connections for who does not accept them fast enough, and has others try again later.
+LARGEST_BYTES = 100 * MIB  # the default of a request
+# By default the system queues 50 connections that are not accepted fast enough, and has others try again later.
 _FOR_CROWDS = "tcp:0:interface=127.0.0.1:backlog=2000"
 
 
@@ -51,7 +51,7 @@ def kafka() -> Iterator[Kafka]:
 
 def check_served(client: Client, topic: str) -> None:
     """
-    The client gets back the record it produces.
+    Check that the client gets back the record it produces.
     """
     answer = produced(client.ask(produce_request(topic, batch_of(b"value")), PRODUCE_VERSION))
     assert answer.error_code == ErrorCode.NONE
@@ -61,15 +61,15 @@ def check_served(client: Client, topic: str) -> None:
 
 def create(client: Client, topic: str) -> None:
     """
-    Have the topic made as a producer does.
+    Create the topic as a producer does.
     """
     answer = client.ask(MetadataRequest(topics=[MetadataRequest.Topic(name=topic)]), 9)
     assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE]
 
 
-def test_a_client_that_sends_byte_by_byte(kafka: Kafka) -> None:
+def test_a_client_that_sends_byte_by_byte_delays_nobody(kafka: Kafka) -> None:
     """
-    Between any two bytes of a slow client another one is served, and the slow one in the end.
+    Another client is served between any two bytes, and the slow one at the end.
     """
     with Client(kafka.port) as slow, Client(kafka.port) as other:
         create(other, "slow")
@@ -80,10 +80,10 @@ def test_a_client_that_sends_byte_by_byte(kafka: Kafka) -> None:
 
 
 @pytest.mark.parametrize(("size", "count"), [(LARGEST_BYTES, 10), (64 << 10, 500)], ids=["large", "small"])
-def test_sizes_that_are_only_declared(kafka: Kafka, size: int, count: int) -> None:
+def test_declared_sizes_block_no_small_requests(kafka: Kafka, size: int, count: int) -> None:
     """
-    More memory than there is for requests is declared, in large frames or in small ones, and never sent: clients whose
-    requests come at once do not notice.
+    Frames that declare more memory than requests may have, and are never sent, do not affect clients whose requests
+    arrive whole.
     """
     with declared(kafka, size, count), Client(kafka.port) as other:
         create(other, "declared")
@@ -93,7 +93,7 @@ def test_sizes_that_are_only_declared(kafka: Kafka, size: int, count: int) -> No
 
 def test_small_requests_have_memory_of_their_own(kafka: Kafka) -> None:
     """
-    Nor do, where large frames are declared, those whose small requests come in parts.
+    Small requests that arrive in parts are not affected by declared large frames either.
     """
     with declared(kafka, LARGEST_BYTES, 10), Client(kafka.port) as other, Client(kafka.port) as slow:
         create(other, "declared")
@@ -107,7 +107,7 @@ def test_small_requests_have_memory_of_their_own(kafka: Kafka) -> None:
 @contextmanager
 def declared(kafka: Kafka, size: int, count: int) -> Iterator[None]:
     """
-    Connections that have begun a frame of this size, and say nothing more.
+    Connections that have begun a frame of this size and send no more.
     """
     with ExitStack() as open_ones:
         for _ in range(count):
@@ -116,12 +116,12 @@ def declared(kafka: Kafka, size: int, count: int) -> Iterator[None]:
         yield
 
 
-def test_large_requests_at_once() -> None:
+def test_large_requests_at_once_are_answered() -> None:
     """
     Ten clients send 100 MB each at the same time: all are answered, and memory stays within bounds.
 
-    The bound: what an idle gateway has; the memory for requests; and of the one frame that is just complete a copy, for
-    its pieces are joined. It holds although the requests are four times that much together.
+    The bound is the memory of an idle gateway, the memory for requests, and a copy of the frame that was just
+    completed, because its pieces are joined. It holds although the requests are four times as large together.
     """
     # Ten batches, each too large for its topic.
     part = batch_of(bytes(10 * MIB - 1_000))
@@ -151,9 +151,9 @@ def test_large_requests_at_once() -> None:
     assert grown < MEMORY_BYTES + LARGEST_BYTES + 16 * MIB, f"{grown / MIB:.0f} MiB"
 
 
-def test_a_batch_as_large_as_a_request(kafka: Kafka) -> None:
+def test_a_batch_as_large_as_a_request_is_refused(kafka: Kafka) -> None:
     """
-    A batch above the limit of its topic is refused by its name, and the connection goes on.
+    It exceeds the limit of its topic, and the connection is kept.
     """
     with Client(kafka.port) as client:
         create(client, "batch")
@@ -180,9 +180,9 @@ time.sleep(60)
 """
 
 
-def test_a_client_that_is_killed_half_way(tight: Kafka) -> None:
+def test_a_killed_client_frees_its_memory(tight: Kafka) -> None:
     """
-    What a request reserved that never became whole is free for others as soon as its client is gone.
+    The memory reserved for its incomplete request is available at once.
     """
     command = [sys.executable, "-c", _DIES_HALF_WAY, str(tight.port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as dying:
@@ -192,10 +192,7 @@ def test_a_client_that_is_killed_half_way(tight: Kafka) -> None:
             dying.send_signal(signal.SIGKILL)
 
 
-def test_a_connection_that_is_reset_half_way(tight: Kafka) -> None:
-    """
-    The same where the connection is reset.
-    """
+def test_a_reset_connection_frees_its_memory(tight: Kafka) -> None:
     with Client(tight.port) as broken:
         broken.socket.sendall((8 * MIB).to_bytes(4, "big") + bytes(4 * MIB))
         with waiting_for_memory(tight.port):
@@ -205,11 +202,11 @@ def test_a_connection_that_is_reset_half_way(tight: Kafka) -> None:
 @contextmanager
 def waiting_for_memory(port: int) -> Iterator[None]:
     """
-    A client that meanwhile sends a large request, and must be answered.
+    A client that sends a large request meanwhile, and must be answered.
     """
     codes: list[int] = []
     with Client(port) as client:
-        create(client, "half")  # the server has seen by now what was sent before
+        create(client, "half")  # by now the server has read what was sent before
 
         def ask() -> None:
             codes.append(produced(client.ask(produce_request("half", bytes(7 * MIB)), PRODUCE_VERSION)).error_code)
@@ -221,9 +218,9 @@ def waiting_for_memory(port: int) -> Iterator[None]:
     assert codes == [ErrorCode.INVALID_RECORD]
 
 
-def test_a_client_that_does_not_read(kafka: Kafka) -> None:
+def test_a_client_that_does_not_read_is_not_read(kafka: Kafka) -> None:
     """
-    Who asks for more and more and reads nothing is not read from any more, so memory stays bounded; others are served.
+    Memory is bounded, and others are served.
     """
     with Client(kafka.port) as deaf, Client(kafka.port) as other:
         create(other, "deaf")
@@ -249,10 +246,7 @@ def test_a_client_that_does_not_read(kafka: Kafka) -> None:
         assert len(answer.responses[0].partitions[0].records) > MIB, "of which a log gives two at once"
 
 
-def test_a_crowd(kafka: Kafka) -> None:
-    """
-    Two thousand clients that connect at the same moment are all served.
-    """
+def test_two_thousand_simultaneous_connections_are_served(kafka: Kafka) -> None:
     with ExitStack() as open_ones:
         waiting = open_ones.enter_context(selectors.DefaultSelector())
         for _ in range(2_000):

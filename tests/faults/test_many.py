@@ -1,9 +1,8 @@
 """
-Many partitions: each is written and read, they take few descriptors and little memory, and after a crash the server is
-back at once.
+Many partitions need few descriptors and little memory, and after a crash the server is back at once.
 
-MANY_TOPICS says how many topics of four partitions there are: a hundred where nothing is said. With MANY_MIB there is
-a crash with so much in the active segments of a few partitions, too.
+MANY_TOPICS is the number of topics with four partitions, a hundred by default. With MANY_MIB there is also a crash
+with that much in the active segments of a few partitions.
 """
 
 import os
@@ -22,17 +21,17 @@ from kgateway.records.record import records
 from kgateway.testing.kafka import Kafka
 from kgateway.wire.errors import ErrorCode
 from tests.faults.client import FETCH_VERSION, PRODUCE_VERSION, Client, batch_of, produce_request, produced
-from tests.faults.ledger import Place
+from tests.faults.ledger import PartitionName
 from tests.faults.process import MIB, resident_bytes
 
 TOPICS = int(os.environ.get("MANY_TOPICS", "100"))
 LARGE_MIB = int(os.environ.get("MANY_MIB", "0"))
 PARTITIONS = 4
-DESCRIPTORS = 512  # that the server may have, fewer than there are files
-OTHER_DESCRIPTORS = 40  # the reactor's, the listener's, connections, threads that write topics
+DESCRIPTORS = 512  # the server's limit, below the number of files
+OTHER_DESCRIPTORS = 40  # reactor, listener, connections, threads that write topics
 BASE_MIB = 100
-KIB_EACH = 30  # of memory, for a partition that was used
-READY_S = 10  # on a machine that is busy with other things; what it took is printed
+KIB_EACH = 30  # memory of a used partition
+READY_S = 10  # on a busy machine; the measured time is printed
 LARGE = "large"
 _AT_ONCE = 50  # topics in a request
 _CREATE_VERSION = 7
@@ -43,7 +42,7 @@ _PATIENCE_S = 120
 
 class FewDescriptors(Kafka):
     """
-    A server that cannot keep a file open for each partition.
+    A server with fewer descriptors than partitions.
     """
 
     def _command(self) -> Sequence[str]:
@@ -52,7 +51,7 @@ class FewDescriptors(Kafka):
 
 def timed_start(kafka: Kafka) -> float:
     """
-    Start; the seconds from the start of the process until it says that it is ready.
+    Start, and return the seconds until the process reported ready.
     """
     began = monotonic()
     kafka.start()
@@ -61,14 +60,14 @@ def timed_start(kafka: Kafka) -> float:
 
 def groups(topics: Sequence[str]) -> Iterator[Sequence[str]]:
     """
-    As many as go into a request.
+    Topics by request.
     """
     return (topics[first : first + _AT_ONCE] for first in range(0, len(topics), _AT_ONCE))
 
 
 def create(port: int, topics: Sequence[str], partitions: int = PARTITIONS) -> None:
     """
-    Make the topics. Their records are of 2023, and stay.
+    Create the topics. Their records are of 2023, and are kept.
     """
     forever = [CreateTopicsRequest.Topic.Config(name="retention.ms", value="-1")]
     with Client(port, patience_s=_PATIENCE_S) as client:
@@ -83,9 +82,9 @@ def create(port: int, topics: Sequence[str], partitions: int = PARTITIONS) -> No
             assert not any(topic.error_code for topic in told)
 
 
-def value_of(place: Place, turn: int) -> bytes:
+def value_of(place: PartitionName, turn: int) -> bytes:
     """
-    What is written to a partition.
+    The value written to a partition.
     """
     topic, partition = place
     return f"{topic} {partition} {turn}".encode()
@@ -93,7 +92,7 @@ def value_of(place: Place, turn: int) -> bytes:
 
 def write(port: int, topics: Sequence[str], turn: int) -> None:
     """
-    A record for each partition, acknowledged.
+    Write an acknowledged record to each partition.
     """
     with Client(port, patience_s=_PATIENCE_S) as client:
         for group in groups(topics):
@@ -106,9 +105,9 @@ def write(port: int, topics: Sequence[str], turn: int) -> None:
                 places = [(name, row.index) for name, row in told if row.error_code]
 
 
-def request_of(places: Sequence[Place], turn: int) -> ProduceRequest:
+def request_of(places: Sequence[PartitionName], turn: int) -> ProduceRequest:
     """
-    A record for each of these partitions.
+    A request with a record for each of these partitions.
     """
     row_of, topic_of = ProduceRequest.TopicData.PartitionData, ProduceRequest.TopicData
     topics: dict[str, ProduceRequest.TopicData] = {}
@@ -118,19 +117,16 @@ def request_of(places: Sequence[Place], turn: int) -> ProduceRequest:
     return ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=list(topics.values()))
 
 
-def fetched(client: Client, request: FetchRequest) -> dict[Place, Any]:
+def fetched(client: Client, request: FetchRequest) -> dict[PartitionName, Any]:
     """
-    What is answered of each partition.
+    The response for each partition.
     """
     topics = client.ask(request, FETCH_VERSION).responses
     return {(told.topic, row.partition_index): row for told in topics for row in told.partitions}
 
 
-def written(port: int, topics: Sequence[str]) -> dict[Place, list[bytes | None]]:
-    """
-    All records of all partitions.
-    """
-    found: dict[Place, list[bytes | None]] = {}
+def written(port: int, topics: Sequence[str]) -> dict[PartitionName, list[bytes | None]]:
+    found: dict[PartitionName, list[bytes | None]] = {}
     part_of, topic_of = FetchRequest.Topic.Partition, FetchRequest.Topic
     with Client(port, patience_s=_PATIENCE_S) as client:
         for group in groups(topics):
@@ -154,7 +150,7 @@ def written(port: int, topics: Sequence[str]) -> dict[Place, list[bytes | None]]
 
 def holds(kafka: Kafka, topics: Sequence[str]) -> str:
     """
-    How many descriptors and how much memory the server has, within their bounds.
+    Check the bounds of descriptors and memory, and return both as text.
     """
     count, resident = len(os.listdir(f"/proc/{kafka.pid}/fd")), resident_bytes(kafka.pid)
     assert count < DESCRIPTORS // 4 + OTHER_DESCRIPTORS
@@ -162,10 +158,10 @@ def holds(kafka: Kafka, topics: Sequence[str]) -> str:
     return f"{count} descriptors, {resident / MIB:.0f} MiB"
 
 
-def test_many_partitions(tmp_path: Path) -> None:
+def test_many_partitions_need_few_descriptors(tmp_path: Path) -> None:
     """
-    All partitions are written and read with few descriptors and bounded memory; killed, the server is back soon, and
-    has all records.
+    All partitions are written and read with few descriptors and bounded memory; after a kill the server is back soon,
+    and has all records.
     """
     topics = [f"topic-{number}" for number in range(TOPICS)]
     places = [(name, index) for name in topics for index in range(PARTITIONS)]
@@ -196,7 +192,7 @@ def test_many_partitions(tmp_path: Path) -> None:
 
 def fill(port: int, batch: bytes, count: int) -> None:
     """
-    Write so many batches to each partition of the large topic.
+    Write `count` batches to each partition of the large topic.
     """
     with Client(port, patience_s=_PATIENCE_S) as client:
         for _ in range(count):
@@ -208,7 +204,7 @@ def fill(port: int, batch: bytes, count: int) -> None:
 
 def acknowledged_after(port: int, batch: bytes, partition: int, began: float) -> tuple[float, int]:
     """
-    When a batch for a partition of the large topic is acknowledged, in seconds, and its offset.
+    The seconds until a batch for a partition of the large topic is acknowledged, and its offset.
     """
     while True:
         with Client(port, patience_s=_PATIENCE_S) as client:
@@ -221,9 +217,9 @@ def acknowledged_after(port: int, batch: bytes, partition: int, began: float) ->
 
 @pytest.mark.skipif(not LARGE_MIB, reason="MANY_MIB says how much is written")
 @pytest.mark.parametrize("forgotten", [False, True], ids=["as it is", "without checkpoints"])
-def test_much_in_active_segments(tmp_path: Path, forgotten: bool) -> None:
+def test_recovery_of_large_active_segments(tmp_path: Path, forgotten: bool) -> None:
     """
-    However much is to be looked through after a crash, clients can connect at once, and soon write to any partition.
+    However much there is to recover after a crash, clients can connect at once and soon write to any partition.
     """
     topics = [f"topic-{number}" for number in range(TOPICS // PARTITIONS)]
     batch = batch_of(*([os.urandom(1_000)] * 64))

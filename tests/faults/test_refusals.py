@@ -1,6 +1,5 @@
 """
-How the gateway parts from clients that ask for what it does not have, over TCP: as Kafka does, so that each client
-knows what to do next.
+How the gateway refuses unsupported requests over TCP: as Kafka does, so that each client knows what to do next.
 """
 
 import struct
@@ -39,16 +38,13 @@ def kafka() -> Iterator[Kafka]:
 
 @pytest.fixture
 def client(kafka: Kafka) -> Iterator[Client]:
-    """
-    A fresh connection.
-    """
     with Client(kafka.port) as client:
         yield client
 
 
 def create(client: Client, topic: str) -> None:
     """
-    Have the topic made as a producer does.
+    Create the topic as a producer does.
     """
     answer = client.ask(MetadataRequest(topics=[MetadataRequest.Topic(name=topic)]), 9)
     assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE]
@@ -56,15 +52,15 @@ def create(client: Client, topic: str) -> None:
 
 def framed(data: bytes) -> bytes:
     """
-    The data behind its size.
+    The data with its size in front.
     """
     return struct.pack(">i", len(data)) + data
 
 
-def test_api_versions_of_the_future(client: Client) -> None:
+def test_future_api_versions_get_the_supported_ones(client: Client) -> None:
     """
-    ApiVersions in a version that is not served, whatever its body, is answered in the form of v0 with the versions that
-    are; the connection goes on.
+    An unsupported version of ApiVersions, whatever its body, is answered in v0 with the supported versions, and the
+    connection is kept.
     """
     client.socket.sendall(framed(struct.pack(">hhihB", 18, 99, 7, -1, 0) + b"what this means is not known yet"))
     frame = client.receive()
@@ -90,9 +86,9 @@ def test_api_versions_of_the_future(client: Client) -> None:
     ],
     ids=["unknown key", "version too new", "negative version", "half a header", "three bytes", "empty"],
 )
-def test_what_cannot_be_answered(client: Client, request_bytes: bytes) -> None:
+def test_unanswerable_requests_close_the_connection(client: Client, request_bytes: bytes) -> None:
     """
-    What came before is answered, then the connection is closed.
+    Earlier requests are answered first.
     """
     client.socket.sendall(frame_of(ApiVersionsRequest(), 0) + framed(request_bytes))
     assert client.answer(ApiVersionsRequest, 0, 1).error_code == ErrorCode.NONE
@@ -100,18 +96,18 @@ def test_what_cannot_be_answered(client: Client, request_bytes: bytes) -> None:
 
 
 @pytest.mark.parametrize("size", [_MAX_BYTES + 1, (1 << 31) - 1, -1], ids=["one too many", "largest", "negative"])
-def test_sizes_that_may_not_be(client: Client, size: int) -> None:
+def test_invalid_sizes_close_the_connection(client: Client, size: int) -> None:
     """
-    A size that no request may have closes the connection before anything of it comes.
+    It is closed before anything of the request arrives.
     """
     client.socket.sendall(frame_of(ApiVersionsRequest(), 0) + struct.pack(">i", size))
     assert client.answer(ApiVersionsRequest, 0, 1).error_code == ErrorCode.NONE
     assert client.receive() is None
 
 
-def test_no_acks(client: Client) -> None:
+def test_acks_0_has_no_response(client: Client) -> None:
     """
-    A produce with acks=0 has no answer: the next one is that to the next request, which sees the records.
+    The next response answers the next request, which sees the records.
     """
     create(client, "no-acks")
     for number in range(10):
@@ -121,9 +117,9 @@ def test_no_acks(client: Client) -> None:
     assert read.high_watermark == 10
 
 
-def test_no_acks_refused(client: Client) -> None:
+def test_a_refused_produce_with_acks_0_closes_the_connection(client: Client) -> None:
     """
-    A produce with acks=0 that is refused ends the connection: the producer hears of it in no other way.
+    The producer can learn of it in no other way.
     """
     create(client, "no-acks")
     client.send(produce_request("no-acks", batch_of(b"value"), acks=0, partition=10_000), PRODUCE_VERSION)
@@ -131,9 +127,9 @@ def test_no_acks_refused(client: Client) -> None:
     assert client.receive() is None
 
 
-def test_other_acks(client: Client) -> None:
+def test_invalid_acks_are_refused(client: Client) -> None:
     """
-    Acks of neither all, one nor none are refused for each partition, and the connection goes on.
+    The error is in each partition, and the connection is kept.
     """
     create(client, "no-acks")
     answer = client.ask(produce_request("no-acks", batch_of(b"value"), acks=2), PRODUCE_VERSION)
@@ -141,9 +137,9 @@ def test_other_acks(client: Client) -> None:
     assert client.ask(ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
 
 
-def test_answers_are_in_order(client: Client) -> None:
+def test_responses_have_the_order_of_requests(client: Client) -> None:
     """
-    Of many requests sent at once the answers come in the order of the requests, though one has to wait.
+    This holds for requests sent at once of which one has to wait.
     """
     create(client, "order")
     asked = [
@@ -158,9 +154,9 @@ def test_answers_are_in_order(client: Client) -> None:
     assert offsets == list(range(50))
 
 
-def test_what_clients_choose_in_the_log() -> None:
+def test_client_names_forge_no_log_lines() -> None:
     """
-    A name with signs that begin a line, or move a terminal's cursor, forges no entry of the log.
+    A client id may contain characters that begin a line or move a terminal's cursor.
     """
     signs = ["\r", "\n", "\x1b[2J", "\x85", "\u2028"]
     with Kafka() as kafka:

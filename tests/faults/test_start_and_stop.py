@@ -1,5 +1,5 @@
 """
-The gateway as a process: how it starts, refuses to, and ends.
+The gateway as a process: how it starts, refuses to start, and stops.
 """
 
 import os
@@ -35,9 +35,9 @@ from tests.faults.client import (
     produced,
 )
 
-AT_ONCE_S = 5  # on a busy machine; nothing here has anything to wait for
+AT_ONCE_S = 5  # on a busy machine; nothing here waits for long
 PATIENCE_S = 30
-# twistd passes on the signal that it was ended by, once all is closed; a gateway that says so in numbers says 0.
+# twistd re-raises the signal that ended it, after everything is closed; a gateway whose exit code is its own returns 0.
 ENDED_AS_ASKED = {0, -signal.SIGTERM}
 _CLOSED = "Main loop terminated."
 _TWISTD = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()"]
@@ -46,20 +46,20 @@ _LOOPBACK = ["--listen", "tcp:0:interface=127.0.0.1"]
 
 def metadata(port: int, topic: str) -> Any:
     """
-    What a client learns of a topic, which is made if need be.
+    A topic's metadata; the topic is created if missing.
     """
     with Client(port) as client:
         return client.ask(MetadataRequest(topics=[MetadataRequest.Topic(name=topic)]), 9)
 
 
-def test_stopping_answers_who_waits() -> None:
+def test_a_stop_answers_waiting_fetches() -> None:
     """
-    A fetch that waits for records is answered when the gateway stops, long before its time is up, and the process ends.
+    A fetch that waits for records is answered long before its time is up, and the process ends.
     """
     with Kafka() as kafka, Client(kafka.port) as waiting:
         metadata(kafka.port, "empty")
         asked = waiting.send(fetch_request("empty", max_wait_ms=300_000), FETCH_VERSION)
-        metadata(kafka.port, "empty")  # by then the fetch waits
+        metadata(kafka.port, "empty")  # the fetch waits by now
         began = monotonic()
         stopping = Thread(target=lambda: codes.append(kafka.stop()))
         codes: list[int] = []
@@ -73,9 +73,9 @@ def test_stopping_answers_who_waits() -> None:
         assert _CLOSED in kafka.log
 
 
-def test_stopping_amid_requests() -> None:
+def test_a_stop_amid_requests_answers_whole_requests() -> None:
     """
-    A producer that sends on and on while the gateway stops gets whole answers, in order, and then the end.
+    A producer that keeps sending gets complete responses, in order, and then the end of the connection.
     """
     with Kafka() as kafka, Client(kafka.port) as producer:
         metadata(kafka.port, "orders")
@@ -95,7 +95,7 @@ def test_stopping_amid_requests() -> None:
 
 def send_until_closed(client: Client, frames: list[bytes]) -> None:
     """
-    Send as many as the other side takes.
+    Send as much as the other side reads.
     """
     try:
         for frame in frames:
@@ -104,10 +104,7 @@ def send_until_closed(client: Client, frames: list[bytes]) -> None:
         pass
 
 
-def test_stopping_removes_what_it_made(tmp_path: Path) -> None:
-    """
-    The port file and the control socket go with the gateway.
-    """
+def test_a_stop_removes_port_file_and_control_socket(tmp_path: Path) -> None:
     with Kafka(folder=tmp_path) as kafka:
         metadata(kafka.port, "orders")
         assert {"port", "control.sock"} <= set(os.listdir(tmp_path))
@@ -115,9 +112,9 @@ def test_stopping_removes_what_it_made(tmp_path: Path) -> None:
         assert not {"port", "control.sock"} & set(os.listdir(tmp_path))
 
 
-def test_stopping_at_once() -> None:
+def test_a_stop_right_after_the_start_is_clean() -> None:
     """
-    Who says that it is ready can be stopped properly, there is no moment in which a signal kills it.
+    At no moment after "ready" does a signal kill the gateway.
     """
     for _ in range(3):
         with Kafka() as kafka:
@@ -125,9 +122,9 @@ def test_stopping_at_once() -> None:
         assert _CLOSED in kafka.log
 
 
-def test_a_taken_port(tmp_path: Path) -> None:
+def test_a_taken_port_is_refused(tmp_path: Path) -> None:
     """
-    A second gateway on a port says so in one plain line, and ends with a code that is not 0.
+    A second gateway on a port says so in one plain line, and its exit code is not 0.
     """
     with Kafka() as kafka:
         taken = f"tcp:{kafka.port}:interface=127.0.0.1"
@@ -142,7 +139,7 @@ def test_a_taken_port(tmp_path: Path) -> None:
 
 def run(command: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
     """
-    A command that ends by itself, and all that it said.
+    Run a command to its end and return its output.
     """
     return subprocess.run(
         command,
@@ -178,12 +175,12 @@ class Daemon:
 
     def stop(self) -> None:
         """
-        End it, and wait until it is gone.
+        Stop it and wait for its end.
         """
         process = os.pidfd_open(self.pid)
         try:
             signal.pidfd_send_signal(process, signal.SIGTERM)
-            waiting = select.poll()  # which knows of any number of files
+            waiting = select.poll()  # select.select would refuse descriptors from 1024 on
             waiting.register(process, select.POLLIN)
             ended = waiting.poll(PATIENCE_S * 1000)
             assert ended, "the daemon did not end"
@@ -191,9 +188,6 @@ class Daemon:
             os.close(process)
 
     def kill(self) -> None:
-        """
-        Leave nothing behind.
-        """
         if (self.folder / "pid").exists():
             os.kill(self.pid, signal.SIGKILL)
 
@@ -201,7 +195,7 @@ class Daemon:
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """
-    A folder that every user can reach; the control socket's path has to be short, too.
+    A folder that every user can reach, with a path short enough for the control socket.
     """
     with tempfile.TemporaryDirectory(prefix="kgateway-") as name:
         yield Path(name)
@@ -209,9 +203,6 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def daemon(folder: Path) -> Iterator[Daemon]:
-    """
-    One that runs.
-    """
     daemon = Daemon(folder)
     try:
         assert daemon.start.returncode == 0, daemon.start.stdout
@@ -220,17 +211,17 @@ def daemon(folder: Path) -> Iterator[Daemon]:
         daemon.kill()
 
 
-def test_a_daemon_is_ready(daemon: Daemon) -> None:
+def test_a_daemon_is_ready_when_twistd_returns(daemon: Daemon) -> None:
     """
-    When twistd returns to the shell clients are served, without waiting, and the log tells where.
+    Clients are served at once, and the log says where.
     """
     assert metadata(daemon.port, "orders").topics[0].error_code == ErrorCode.NONE
     assert "is ready: plaintext on 127.0.0.1:" in (daemon.folder / "log").read_text()
 
 
-def test_a_daemon_stops(daemon: Daemon) -> None:
+def test_a_daemon_stops_on_a_signal(daemon: Daemon) -> None:
     """
-    A daemon ends when it is told to, and removes its pid file, its port file and its control socket.
+    It removes its pid file, its port file and its control socket.
     """
     metadata(daemon.port, "orders")
     daemon.stop()
@@ -238,9 +229,9 @@ def test_a_daemon_stops(daemon: Daemon) -> None:
     assert "Traceback" not in (daemon.folder / "log").read_text()
 
 
-def test_a_daemon_on_a_taken_port(folder: Path) -> None:
+def test_a_daemon_on_a_taken_port_is_refused(folder: Path) -> None:
     """
-    A daemon that cannot start says why where it was started, ends with a code that is not 0, and leaves no pid file.
+    It says why on the terminal, its exit code is not 0, and there is no pid file.
     """
     with Kafka() as kafka:
         taken = f"tcp:{kafka.port}:interface=127.0.0.1"
@@ -253,9 +244,9 @@ def test_a_daemon_on_a_taken_port(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_another_user(folder: Path) -> None:
+def test_a_gateway_drops_root(folder: Path) -> None:
     """
-    A gateway that root starts as somebody else runs, writes its files as that user, and serves.
+    Started by root for another user, it runs as that user, writes its files as that user, and serves.
     """
     user = pwd.getpwnam("nobody")
     os.chown(folder, user.pw_uid, user.pw_gid)
@@ -274,7 +265,7 @@ def test_another_user(folder: Path) -> None:
 
 def check_round_trip(bootstrap: str) -> None:
     """
-    A client gets back the record it produces.
+    Check that a client gets back the record it produces.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4"})
     producer.produce("trip", b"value", partition=0)
@@ -289,10 +280,10 @@ def check_round_trip(bootstrap: str) -> None:
         consumer.close()
 
 
-def test_listeners_and_what_they_advertise() -> None:
+def test_listeners_and_their_advertised_addresses() -> None:
     """
-    Each of two listeners gets a free port of its own; through the one clients are told where they connected, through
-    the other what is advertised for it.
+    Each of two listeners gets a free port; one advertises the address that clients connected to, the other the
+    configured one.
     """
     listen = ["--listen", "inside=tcp:0:interface=127.0.0.1", "--listen", "outside=tcp:0:interface=127.0.0.1"]
     with Kafka(*listen, "--advertise", "outside=kafka.example.org:443") as kafka:

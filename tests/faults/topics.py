@@ -1,8 +1,8 @@
 """
-Topics that come and go beside crashes: what was answered before one holds after it.
+Topics created and deleted during crashes: an acknowledged change survives them.
 
-A change whose answer was not seen may have been made or not, but wholly; which it was shows when the server is back,
-and stays so.
+A change whose response was not seen may have been made or not, but not in part; the restarted server shows which, and
+keeps to it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from kgateway.records.batch import batches
 from kgateway.records.record import records
 from kgateway.wire.errors import ErrorCode
 from kgateway.wire.uuids import ZERO, Uuid
-from tests.faults.aside import Asking
+from tests.faults.background import ServerPoller
 from tests.faults.client import (
     FETCH_VERSION,
     PRODUCE_VERSION,
@@ -38,7 +38,7 @@ _ABSENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 class Shape(NamedTuple):
     """
-    A topic as it was asked for.
+    A topic as requested.
     """
 
     partitions: int
@@ -46,9 +46,9 @@ class Shape(NamedTuple):
     id: Uuid = ZERO  # where it is known
 
 
-class Topics(Asking):
+class Topics(ServerPoller):
     """
-    Creates and deletes topics, and checks them all whenever the server is back.
+    Creates and deletes topics, and checks all of them whenever the server is back.
     """
 
     def __init__(self, port: int, random: Random) -> None:
@@ -57,9 +57,9 @@ class Topics(Asking):
         super().__init__(port, _PAUSE_S)
         self._random = random
         self._known: dict[str, Shape | None] = dict.fromkeys(_NAMES)
-        self._unsure: tuple[str, Shape | None] | None = None  # what was asked for and not answered
-        self._values: dict[str, list[bytes]] = {}  # in partition 0; the last may not have been answered
-        self._answered: dict[str, int] = {}  # how many of them were
+        self._unsure: tuple[str, Shape | None] | None = None  # the request without a response
+        self._values: dict[str, list[bytes]] = {}  # in partition 0; the last may be unacknowledged
+        self._answered: dict[str, int] = {}  # the number of acknowledged ones
 
     def _greet(self, client: Client) -> None:
         self.check(client)
@@ -69,7 +69,7 @@ class Topics(Asking):
 
     def check(self, client: Client) -> None:
         """
-        All topics are as they were answered.
+        Check that all topics are as acknowledged.
         """
         found = self._found(client)
         if self._unsure:
@@ -105,7 +105,7 @@ class Topics(Asking):
 
     def _wrong_records(self, client: Client, name: str) -> Iterator[str]:
         """
-        A topic that was deleted and created has none of its old records; one that was not has all of its own.
+        Report records that should be deleted with a topic, and missing ones of a topic that was not deleted.
         """
         answer = self._ready(lambda: _read(client, name))
         found = [record.value for batch in batches(answer.records or b"") for record in records(batch)]

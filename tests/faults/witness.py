@@ -1,5 +1,6 @@
 """
-A well-behaved client beside hostile ones: it produces and reads, on one connection, and remembers what it was promised.
+A well-behaved client beside hostile ones: it produces and reads on one connection and remembers what was
+acknowledged.
 """
 
 from threading import Event, Thread
@@ -20,14 +21,14 @@ from tests.faults.client import (
     produced,
 )
 
-WAIT_S = 5.0  # for any answer, on a machine that is busy with other things too
+WAIT_S = 5.0  # for any response, on a busy machine
 _PAUSE_S = 0.005
 _READ_EVERY = 50
 
 
 class Witness:
     """
-    Runs in a thread of its own while it is entered.
+    Runs in a thread of its own while entered.
     """
 
     def __init__(self, port: int, topic: str) -> None:
@@ -41,7 +42,7 @@ class Witness:
 
     def read_back(self) -> list[bytes]:
         """
-        All that is in the topic, as another client sees it.
+        The values in the topic as another client reads them.
         """
         consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{self._port}", "group.id": "unused"})
         try:

@@ -1,5 +1,5 @@
 """
-Data folders in all conditions: what a gateway says to one, and what a client of it gets.
+Data folders in all conditions: what a gateway says about one, and what its clients get.
 """
 
 import subprocess
@@ -33,7 +33,7 @@ from tests.faults.client import (
 DATA = "kgateway-data"
 TOPIC = "orders"
 PATIENCE_S = 30
-KEPT_MS = str((1 << 63) - 1)  # the records of tests are from long ago
+KEPT_MS = str((1 << 63) - 1)  # the records of the tests are old
 _CREATE_VERSION, _INIT_VERSION, _METADATA_VERSION = 7, 4, 9
 _PAUSE_S = 0.05
 _TIME_MS = 1_700_000_000_000
@@ -42,7 +42,7 @@ _LOOPBACK = ["--listen", "tcp:0:interface=127.0.0.1"]
 
 class Got(NamedTuple):
     """
-    The answer to a fetch.
+    The response to a fetch.
     """
 
     error: ErrorCode
@@ -51,8 +51,8 @@ class Got(NamedTuple):
 
 class World(Kafka):
     """
-    A gateway with its data in DATA, topics of one partition, and segments as small as can be, of which none goes with
-    age. A prefix stands before its command.
+    A gateway with its data in DATA, topics of one partition, and the smallest segments, which do not expire. A prefix
+    stands in front of its command.
     """
 
     def __init__(self, folder: Path, *options: str, prefix: Sequence[str] = ()) -> None:
@@ -65,7 +65,7 @@ class World(Kafka):
 
     def create(self, topic: str = TOPIC, **configs: str) -> ErrorCode:
         """
-        Have the topic made, with configs whose names have `_` for `.` here.
+        Create the topic, with configs whose names have `_` for `.` here.
         """
         config = CreateTopicsRequest.Topic.Config
         rows = [config(name=name.replace("_", "."), value=value) for name, value in configs.items()]
@@ -80,7 +80,7 @@ class World(Kafka):
         self, value: bytes, *, topic: str = TOPIC, producer: tuple[int, int, int] | None = None
     ) -> tuple[ErrorCode, int]:
         """
-        A record, perhaps with a producer's id, epoch and sequence, and its answer: the error and the offset.
+        Produce a record, perhaps with producer id, epoch and sequence; return the error and the offset.
         """
         producer_id, epoch, sequence = producer or (-1, -1, -1)
         builder = BatchBuilder(producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
@@ -91,16 +91,13 @@ class World(Kafka):
             return ErrorCode(told.error_code), told.base_offset
 
     def producer_id(self) -> int:
-        """
-        A fresh one.
-        """
         with Client(self.port) as client:
             asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
             return int(client.ask(asked, _INIT_VERSION).producer_id)
 
     def fetch(self, offset: int = 0, topic: str = TOPIC) -> Got:
         """
-        One answer, with records from the offset on.
+        Fetch once from the offset on.
         """
         with Client(self.port) as client:
             request = fetch_request(topic, offset=offset)
@@ -111,7 +108,7 @@ class World(Kafka):
 
     def read(self, offset: int = 0, topic: str = TOPIC) -> Got:
         """
-        All records from the offset on, up to the end or an error.
+        Read all records from the offset up to the end or an error.
         """
         values: dict[int, bytes] = {}
         while True:
@@ -123,27 +120,27 @@ class World(Kafka):
 
     def topics(self) -> set[str]:
         """
-        The names of those that clients see.
+        The names of the topics that clients see.
         """
         with Client(self.port) as client:
             return {topic.name for topic in client.ask(MetadataRequest(topics=None), _METADATA_VERSION).topics}
 
     def ask(self, command: str) -> Any:
         """
-        What the operator is told.
+        The log that the operator sees.
         """
         return ask(self.control_socket, command, {})
 
     def wait_for(self, text: str) -> None:
         """
-        Wait until the log has it.
+        Wait until the log contains the text.
         """
         wait_for(lambda: text in self.log)
 
 
 def _when_ready(ask_again: Callable[[], Any]) -> Any:
     """
-    The answer, when the partition is looked through.
+    The response once the partition is recovered.
     """
     ends = monotonic() + PATIENCE_S
     while True:
@@ -155,7 +152,7 @@ def _when_ready(ask_again: Callable[[], Any]) -> Any:
 
 def refused(folder: Path, broker: str, *options: str, prefix: Sequence[str] = ()) -> "subprocess.CompletedProcess[str]":
     """
-    A start that is to fail, and what it said.
+    The output of a start that is to fail.
     """
     files = ["--control-socket", str(folder / "refused.sock")]
     listen = () if "--listen" in options else _LOOPBACK
@@ -165,14 +162,14 @@ def refused(folder: Path, broker: str, *options: str, prefix: Sequence[str] = ()
 
 def ran(command: Sequence[str], folder: Path) -> "subprocess.CompletedProcess[str]":
     """
-    A command that ends by itself.
+    Run a command to its end.
     """
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def wait_for(happened: Callable[[], bool]) -> None:
     """
-    Wait until something has come about.
+    Wait until something has happened.
     """
     ends = monotonic() + PATIENCE_S
     while not happened():
@@ -191,7 +188,7 @@ def only(text: str) -> str:
 
 def contents(folder: Path) -> dict[str, bytes | None]:
     """
-    All files, and the folders, with what is in them.
+    All files with their content, and all folders.
     """
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
@@ -210,9 +207,6 @@ def checked(folder: Path) -> tuple[int, list[str]]:
 
 
 def flip(path: Path, position: int) -> None:
-    """
-    One byte becomes another.
-    """
     with path.open("r+b") as file:
         file.seek(position)
         [byte] = file.read(1)
@@ -222,7 +216,7 @@ def flip(path: Path, position: int) -> None:
 
 def filled(folder: Path, *options: str, count: int = 13, size: int = 200_000) -> list[bytes]:
     """
-    Have a gateway write so many records, one a batch and five a segment, and stop; their values.
+    Have a gateway write `count` records, one in a batch and five in a segment, and stop; return their values.
     """
     values = [b"%06d" % number + bytes(size) for number in range(count)]
     with World(folder, *options) as world:

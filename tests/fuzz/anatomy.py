@@ -1,8 +1,8 @@
 """
-Where in an encoded message the lengths, the counts and the sizes stand.
+The positions of lengths, counts and sizes in an encoded message.
 
-A walk along the table that knows nothing of the generated decoders, so that what aims at these places cannot miss the
-ones they miss. It trusts the bytes, which must be a message.
+The walk follows the table and not the generated decoders, so that fuzzing which aims at these positions cannot miss
+what the decoders miss. It trusts the bytes, which must be a message.
 """
 
 import struct
@@ -12,14 +12,14 @@ from enum import Enum
 from functools import lru_cache
 
 from kgateway.wire.schema import Field, Message, Struct
-from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType, Zigzag
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, StructOf, Text, UuidType, WireType, Zigzag
 from kgateway.wire.varints import read_uvarint, read_varint, write_uvarint
 from tests.fuzz.seeds import Seed
 
 
 class Form(Enum):
     """
-    How a length is written.
+    The encoding of a length.
     """
 
     INT16 = "h"
@@ -30,7 +30,7 @@ class Form(Enum):
 
     def written(self, number: int) -> bytes:
         """
-        The bytes of a number, which need not be one that this form can hold.
+        The bytes of a number, which this form may be unable to hold.
         """
         if self in (Form.INT16, Form.INT32):
             return struct.pack(">" + self.value, number)
@@ -40,10 +40,6 @@ class Form(Enum):
 
 
 class Role(Enum):
-    """
-    What a length counts.
-    """
-
     ITEMS = "items of a list, or bytes of a string"
     TAGS = "tags of a section"
     TAG_BYTES = "bytes of a tag"
@@ -51,10 +47,6 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """
-    Bytes that replace others.
-    """
-
     start: int
     end: int
     data: bytes
@@ -67,7 +59,7 @@ class Edit:
 @dataclass(slots=True)
 class Mark:
     """
-    A length in a message: its bytes, what it says, and where that which it counts ends.
+    A length in a message: its bytes, its value, and the end of what it counts.
     """
 
     role: Role
@@ -81,14 +73,14 @@ class Mark:
 
     def saying(self, number: int) -> Edit:
         """
-        Another number in its place.
+        An edit that writes another number at the mark.
         """
         return Edit(self.start, self.end, self.form.written(number))
 
 
 def edited(seed: Seed, mark: Mark, *edits: Edit) -> bytes:
     """
-    The seed with edits at a mark, and with correct sizes of the tags that the mark is inside of.
+    The seed with edits at a mark, and with corrected sizes of the tags around the mark.
     """
     every, growth = list(edits), sum(edit.growth for edit in edits)
     for outer in reversed(marks(seed)):
@@ -104,7 +96,7 @@ def edited(seed: Seed, mark: Mark, *edits: Edit) -> bytes:
 @lru_cache(10_000)
 def marks(seed: Seed) -> list[Mark]:
     """
-    The lengths of a seed, in their order.
+    The lengths of a seed, in order.
     """
     walk = _Walk(seed)
     walk.fields(seed.message, "")
@@ -123,7 +115,7 @@ def paths(message: type[Message]) -> set[str]:
 
 def tagged(message: type[Message], version: int) -> list[str]:
     """
-    The fields that travel as tags.
+    The fields that are tagged.
     """
     return [path for path, field in table(message, version) if field.tag is not None]
 
@@ -137,7 +129,7 @@ def lists(message: type[Message], version: int) -> list[str]:
 
 def table(kind: type[Struct], version: int, prefix: str = "") -> Iterator[tuple[str, Field]]:
     """
-    The fields of a version with their paths, those of structs within too.
+    The fields of a version with their paths, including those of structs.
     """
     for field in kind.__fields__:
         if version in field.versions:
@@ -151,7 +143,7 @@ def table(kind: type[Struct], version: int, prefix: str = "") -> Iterator[tuple[
 
 class _Walk:
     """
-    Goes through the bytes of a message and leaves marks.
+    Follows the bytes of a message and records marks.
     """
 
     def __init__(self, seed: Seed) -> None:
@@ -199,7 +191,7 @@ class _Walk:
         match kind:
             case Fixed():
                 self.pos += kind.size
-            case Sixteen():
+            case UuidType():
                 self.pos += 16
             case Zigzag():
                 while self._data[self.pos] > 127:
@@ -218,7 +210,7 @@ class _Walk:
 
     def _is_there(self, field: Field | None) -> bool:
         """
-        Whether the byte before a struct that may be null says that it is not.
+        Whether the byte before a nullable struct announces one.
         """
         byte = int.from_bytes(self._data[self.pos - 1 : self.pos], "big", signed=True)
         return byte > 0 if field and field.tag is not None else byte >= 0

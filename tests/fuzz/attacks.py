@@ -1,21 +1,21 @@
 """
-Frames made to cost their reader as much as they can: of one list with as many of the smallest items as fit.
+Frames that cost their reader as much as possible: one list with as many of the smallest items as fit.
 """
 
 from typing import Any
 
 from kgateway.wire.codec import encode
 from kgateway.wire.schema import Message, Struct
-from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType, Zigzag
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, StructOf, Text, UuidType, WireType, Zigzag
 from kgateway.wire.uuids import ZERO
 
-# Small on the wire and not among the numbers that Python keeps ready.
+# Small on the wire, and not among the numbers that Python caches.
 _NUMBERS: dict[str, Any] = {"?": False, "b": -100, "h": -1000, "i": -1000, "q": -1000, "H": 1000, "I": 1000, "d": 1.5}
 
 
 def bloated(message: type[Message], version: int, path: str, size: int) -> bytes:
     """
-    A message of about so many bytes, nearly all of them in the list at this path.
+    A message of about this many bytes, nearly all of them in the list at this path.
     """
     one, two = (len(_filled(message, version, path, count)) for count in (1, 2))
     return _filled(message, version, path, max(1, (size - one) // (two - one)))
@@ -27,7 +27,7 @@ def _filled(message: type[Message], version: int, path: str, count: int) -> byte
 
 def _struct(kind: type[Struct], version: int, path: list[str], count: int) -> Any:
     """
-    A struct with small values, but for `count` items in the list to which the path leads.
+    A struct with small values, except `count` items in the list to which the path leads.
     """
     ahead = path[0] if path else None
     return kind(
@@ -49,7 +49,7 @@ def _value(kind: WireType, version: int, path: list[str], count: int, on_the_way
             return ""
         case Binary() | Referenced():
             return b""
-        case Sixteen():
+        case UuidType():
             return ZERO
         case ListOf(item):
             items = 0 if not on_the_way else 1 if path else count

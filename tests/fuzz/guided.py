@@ -20,8 +20,8 @@ import atheris
 with atheris.instrument_imports(include=["kgateway"]):
     from kgateway.wire import source
 
-    # Generated functions too: the module's own name comes before the built-in one. Not later, for some are made when
-    # their modules are imported.
+    # Generated functions too: the module's own name precedes the built-in one. It must be set now, because some of them
+    # are made when their modules are imported.
     vars(source)["compile"] = lambda *code: atheris.patch_code(compile(*code), trace_dataflow=True, nested=True)
 
     from kgateway.messages.catalogue import apis
@@ -30,15 +30,17 @@ with atheris.instrument_imports(include=["kgateway"]):
     from kgateway.records.compression import Codec
     from kgateway.records.record import records
     from kgateway.wire.codec import decode, decoder, encode
-    from kgateway.wire.errors import KafkaError
+    from kgateway.wire.errors import KafkaError, Malformed
     from kgateway.wire.headers import RequestHeader, peek, request_header_version
-    from kgateway.wire.malformed import Malformed
     from tests.fuzz.mutations import mutation
     from tests.fuzz.properties import check
     from tests.fuzz.seeds import MESSAGES, Seed, seeds
 
 _RECORDS_BYTES_MAX = 1 << 20
-_OPTIONS = ["-timeout=10", "-mutate_depth=1"]  # unless the arguments say otherwise; our mutations may be several
+_OPTIONS = [
+    "-timeout=10",
+    "-mutate_depth=1",
+]  # unless the arguments say otherwise; each of our mutations may be several
 _APIS = apis()
 
 
@@ -77,9 +79,6 @@ _NAMES = list(_TARGETS)
 
 
 def fuzz(data: bytes) -> None:
-    """
-    What libFuzzer calls.
-    """
     name = _NAMES[_target(data)]
     try:
         _TARGETS[name](data[2:])
@@ -90,8 +89,8 @@ def fuzz(data: bytes) -> None:
 
 def mutate(data: bytes, size_max: int, number: int) -> bytes:
     """
-    What libFuzzer calls for the next input. Its own mutations know nothing of lengths and tags, so every other one of a
-    message is ours; a message that is damaged already gives way to a seed.
+    Make the next input for libFuzzer. Its own mutations know nothing of lengths and tags, so ours make every other one
+    of a message; a message that is damaged already is replaced by a seed.
     """
     target, random = _target(data) - len(_OTHERS), Random(number)
     if target < 0 or random.random() < 0.5:
@@ -135,11 +134,11 @@ def _input(name: str, data: bytes) -> bytes:
 
 def main(arguments: list[str]) -> int:
     """
-    The status to exit with.
+    Run libFuzzer; returns the exit code.
     """
     if any(not argument.startswith("-") for argument in arguments):
         atheris.Setup([sys.argv[0], *_OPTIONS, *arguments], fuzz, custom_mutator=mutate)
-        atheris.Fuzz()  # and libFuzzer ends the process
+        atheris.Fuzz()  # libFuzzer ends the process
     with TemporaryDirectory() as corpus:
         for number, data in enumerate(_inputs()):
             Path(corpus, str(number)).write_bytes(data)

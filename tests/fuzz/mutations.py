@@ -1,8 +1,8 @@
 """
-Damage to valid messages: of the same message always the same.
+Reproducible damage to valid messages.
 
-Some of it is blind; some is aimed at the lengths and tagged sections, which blind damage seldom hits in a way that the
-decoder goes on.
+Some of it is blind; some is aimed at lengths and tagged sections, which blind damage seldom changes in a way that lets
+the decoder continue.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ def _perhaps_more(random: Random, data: bytes) -> bytes:
 
 def with_tag(seed: Seed, section: Mark, content: bytes, number: int = UNKNOWN_TAG) -> bytes:
     """
-    The seed with a tag more in this section, one that no table has if no other is named.
+    The seed with another tag in this section; unless given, the tag is in no table.
     """
     tag = Form.UNSIGNED.written(number) + Form.UNSIGNED.written(len(content)) + content
     return edited(seed, section, section.saying(section.number + 1), Edit(section.stop, section.stop, tag))
@@ -100,7 +100,7 @@ def _blindly(mutate: Callable[[Random, bytes], bytes]) -> Callable[[Random, Seed
 
 def _aimed_at(*roles: Role) -> Callable[[Callable[[Random, Seed, Mark], bytes]], Callable[[Random, Seed], bytes]]:
     """
-    Makes a mutator of a function that changes a mark of these roles; where there is none, it flips a bit.
+    Turn a function that changes a mark of these roles into a mutator; without such a mark it flips a bit.
     """
 
     def decorate(mutate: Callable[[Random, Seed, Mark], bytes]) -> Callable[[Random, Seed], bytes]:

@@ -1,5 +1,5 @@
 """
-What holds of any bytes, whichever message they are taken for.
+Properties of any bytes, whichever message they are decoded as.
 """
 
 from functools import cache
@@ -7,7 +7,7 @@ from math import isnan
 from time import process_time
 
 from kgateway.wire.codec import decode, decoder, encode
-from kgateway.wire.malformed import Malformed
+from kgateway.wire.errors import Malformed
 from kgateway.wire.schema import Message, Struct
 from tests.fuzz.anatomy import paths
 
@@ -16,19 +16,19 @@ _paths = cache(paths)
 
 def allowed_seconds(size: int) -> float:
     """
-    The processor time that decoding so many bytes may take: some twenty times what the slowest message was seen to take
-    for a megabyte, and half a second for whatever else the interpreter has to do meanwhile.
+    The processor time allowed for decoding this many bytes: some twenty times the slowest message's measured time per
+    megabyte, and half a second for other work of the interpreter.
     """
     return 0.5 + size * 20e-6
 
 
 def check(message: type[Message], version: int, data: bytes) -> bool:
     """
-    The bytes are a message, which encodes and decodes to itself, or Malformed says where they are not; either way soon.
-    Tells whether they are one.
+    The bytes are a message, which encodes and decodes to itself, or Malformed names where they are wrong; either way
+    soon. Returns whether they are a message.
     """
     try:
-        decoder(message, version)  # writing the function is not part of the time
+        decoder(message, version)  # writing the function does not count
         started = process_time()
         value = _decoded(message, version, data)
         taken = process_time() - started
@@ -45,7 +45,7 @@ def check(message: type[Message], version: int, data: bytes) -> bool:
 
 def refusal(message: type[Message], version: int, data: bytes) -> Malformed:
     """
-    The failure that these bytes are; they must not be a message.
+    The failure to decode these bytes, which must not be a message.
     """
     try:
         decode(message, version, data)
@@ -69,17 +69,17 @@ def _decoded(message: type[Message], version: int, data: bytes) -> Message | Non
 
 
 def _check_refusal(malformed: Malformed, message: type[Message], version: int, data: bytes) -> None:
-    place = malformed.place
+    field = malformed.field
     assert type(malformed) is Malformed
-    assert (place.message, place.version) == (message.__name__, version), str(malformed)
-    assert place.field in _paths(message), str(malformed)
+    assert (field.message, field.version) == (message.__name__, version), str(malformed)
+    assert field.path in _paths(message), str(malformed)
     assert 0 <= malformed.position <= len(data), str(malformed)
     assert malformed.reason
 
 
 def _same(one: object, other: object) -> bool:
     """
-    Equality, by which not-a-number is the same as itself.
+    Equality in which NaN equals itself.
     """
     match one, other:
         case float(), float():

@@ -1,8 +1,8 @@
 """
-Two valid encodings of every message in every version, always the same: one full, one spare.
+Two valid encodings of every message in every version, always the same: a full and a sparse one.
 
-A full one has all fields of its version, also those that travel as tags, and one or two items in every list. A spare
-one has null wherever it may stand. Between them every branch of a decoder is taken.
+A full one has all fields of its version, including tagged ones, and one or two items in every list. A sparse one has
+null wherever possible. Together they take every branch of a decoder.
 """
 
 import struct
@@ -14,11 +14,11 @@ from typing import Any
 from kgateway.records.record import RecordBody
 from kgateway.wire.codec import encode
 from kgateway.wire.schema import Field, Message, Struct
-from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType, Zigzag
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, StructOf, Text, UuidType, WireType, Zigzag
 from kgateway.wire.uuids import SIZE, Uuid
 from tests.wire.cases import EVERY_MESSAGE
 
-MESSAGES: list[type[Message]] = [*EVERY_MESSAGE, RecordBody]  # the last for its lengths, which are zigzagged
+MESSAGES: list[type[Message]] = [*EVERY_MESSAGE, RecordBody]  # the last one for its lengths, which are zigzag-encoded
 _LETTERS = "ab/.-_ \0äßж語🙂"
 _LONG = 130  # a compact length of two bytes
 
@@ -26,7 +26,7 @@ _LONG = 130  # a compact length of two bytes
 @dataclass(frozen=True, slots=True)
 class Seed:
     """
-    A message in a version, and bytes that it can be.
+    A version of a message, and bytes that encode one.
     """
 
     message: type[Message]
@@ -48,7 +48,7 @@ def seeds(message: type[Message]) -> list[Seed]:
 
 class _Maker:
     """
-    Makes values of one message in one version.
+    Makes values of a message in one version.
     """
 
     def __init__(self, message: type[Message], version: int, spare: bool) -> None:
@@ -73,7 +73,7 @@ class _Maker:
                 return "".join(self._random.choices(_LETTERS, k=self._size()))
             case Binary() | Referenced():
                 return self._random.randbytes(self._size())
-            case Sixteen():
+            case UuidType():
                 return Uuid(self._random.randbytes(SIZE))
             case ListOf(item):
                 return [self._value(item) for _ in range(1 if self._spare else self._random.randint(1, 2))]

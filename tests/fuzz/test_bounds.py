@@ -1,5 +1,5 @@
 """
-What decoding may cost: memory, time and depth, whatever the bytes say.
+The limits of memory, time and depth in decoding, whatever the bytes are.
 
 Memory is what tracemalloc sees at most while a frame is decoded, the frame itself not counted. Of frames that are one
 list with as many of the smallest items as fit, the worst costs 67 times its bytes: partitions of a ProduceRequest from
@@ -19,7 +19,6 @@ from types import FrameType
 
 import pytest
 
-from kgateway.messages.alter_client_quotas import AlterClientQuotasRequest
 from kgateway.messages.create_partitions import CreatePartitionsRequest
 from kgateway.messages.describe_configs import DescribeConfigsRequest
 from kgateway.messages.describe_groups import DescribeGroupsRequest
@@ -27,22 +26,23 @@ from kgateway.messages.fetch import FetchRequest, FetchResponse
 from kgateway.messages.list_config_resources import ListConfigResourcesRequest
 from kgateway.messages.metadata import MetadataRequest
 from kgateway.messages.produce import ProduceRequest
-from kgateway.messages.stored.streams_group import StreamsGroupTopologyValue
 from kgateway.messages.txn_offset_commit import TxnOffsetCommitResponse
+from kgateway.messages.unserved.quotas import AlterClientQuotasRequest
+from kgateway.messages.unserved.streams_group_records import StreamsGroupTopologyValue
 from kgateway.wire.codec import decode, encode
+from kgateway.wire.codec_writer import STRING_BYTES_MAX
 from kgateway.wire.decoding import ITEMS_MAX, NUMBERS_AN_ITEM, REQUEST_ITEMS, items_max
+from kgateway.wire.errors import Malformed
 from kgateway.wire.headers import ResponseHeader
-from kgateway.wire.layout import STRING_BYTES_MAX
-from kgateway.wire.malformed import Malformed
 from kgateway.wire.schema import Message
 from tests.fuzz.anatomy import Form, lists
 from tests.fuzz.attacks import bloated
 from tests.fuzz.properties import allowed_seconds, refusal
 from tests.fuzz.seeds import MESSAGES, seeds
 
-AMPLIFICATION = 75  # bytes of memory for a byte of a frame
-ANYWAY = 16 << 10  # bytes of memory that an empty frame needs too, and other threads meanwhile
-DEPTH = 6  # _try, decode, the function around the generated one, that one, and two for a variable-length number
+AMPLIFICATION = 75  # bytes of memory for each byte of a frame
+ANYWAY = 16 << 10  # memory that an empty frame needs too, or other threads meanwhile
+DEPTH = 6  # _try, decode, the function around the generated one, that one, and two for a varint
 
 every_message = pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
 
@@ -54,7 +54,7 @@ def _cases(*cases: tuple[type[Message], int, str]) -> pytest.MarkDecorator:
 
 def peak_bytes(message: type[Message], version: int, frame: bytes) -> int:
     """
-    The most memory there is at a time while a frame is decoded, or refused.
+    The peak of memory while a frame is decoded, or refused.
     """
     tracemalloc.start()
     try:
@@ -72,12 +72,12 @@ def _try(message: type[Message], version: int, frame: bytes) -> None:
 @every_message
 def test_memory(message: type[Message]) -> None:
     """
-    Whichever list is filled with the smallest items, memory stays within a multiple of the frame.
+    Whichever list has as many of the smallest items as possible, memory remains below a multiple of the frame.
     """
     for version in message.__spec__.versions:
         for path in lists(message, version):
             frame = bloated(message, version, path, 2 << 10)
-            decode(message, version, frame)  # whatever is made once
+            decode(message, version, frame)  # for what is made only once
             peak = peak_bytes(message, version, frame)
             assert peak < AMPLIFICATION * len(frame) + ANYWAY, f"v{version} {path}: {peak} for {len(frame)}"
 
@@ -105,7 +105,7 @@ def test_memory_of_large_frames(message: type[Message], version: int, path: str)
 )
 def test_time(message: type[Message], version: int, path: str) -> None:
     """
-    A megabyte of the smallest items takes time in proportion to its size, or less where that is too many of them.
+    A megabyte of the smallest items takes time in proportion to its size, or less if there are too many items.
     """
     frame = bloated(message, version, path, 1 << 20)
     started = process_time()
@@ -113,9 +113,9 @@ def test_time(message: type[Message], version: int, path: str) -> None:
     assert process_time() - started < allowed_seconds(len(frame))
 
 
-def test_tags_without_end() -> None:
+def test_many_tags() -> None:
     """
-    A megabyte of empty tags that no table has takes time in proportion, and no memory.
+    A megabyte of empty unknown tags takes time in proportion, and no memory.
     """
     count = 1 << 19
     frame = bytes(4) + Form.UNSIGNED.written(count) + b"\x7f\0" * count
@@ -135,8 +135,7 @@ def test_tags_without_end() -> None:
 )
 def test_items_are_counted(path: str, version: int, of: Callable[[int], Message], together: int) -> None:
     """
-    A request has at most so many items as its size lets it, though the bytes for more are there; for those beyond,
-    nothing is allocated.
+    The size of a request limits its items, even if it has the bytes for more; nothing is allocated for the rest.
     """
 
     def is_too_many(count: int) -> bool:
@@ -147,28 +146,28 @@ def test_items_are_counted(path: str, version: int, of: Callable[[int], Message]
     assert len(getattr(most, path)) == too_many - 1
     frame = encode(of(too_many), version)
     malformed = refusal(message, version, frame)
-    assert malformed.place.field == path
+    assert malformed.field.path == path
     assert f"more than {items_max(len(frame))} items" in malformed.reason
     assert peak_bytes(message, version, frame) < ANYWAY
 
 
 def test_items_of_all_lists_are_counted() -> None:
     """
-    Many lists cannot have more items than one.
+    Many lists may have no more items together than one list.
     """
     resource = DescribeConfigsRequest.Resource(resource_type=2, resource_name="", configuration_keys=[""] * 4000)
     frame = encode(DescribeConfigsRequest(resources=[resource] * 500), 4)
     malformed = refusal(DescribeConfigsRequest, 4, frame)
-    assert malformed.place.field == "resources.configuration_keys"
+    assert malformed.field.path == "resources.configuration_keys"
     assert f"more than {items_max(len(frame))} items" in malformed.reason
-    # What was read until then is a slot of a list an item, and an eighth more where lists grow.
+    # Until then, each item takes a slot of a list, and an eighth more where lists grow.
     assert peak_bytes(DescribeConfigsRequest, 4, frame) < 10 * items_max(len(frame))
 
 
 @pytest.mark.parametrize("version", [5, 12])
 def test_a_mirror_of_a_hundred_thousand_partitions_is_served(version: int) -> None:
     """
-    What real clients ask for has room, be it of many topics or of one.
+    Requests of real clients, with many topics or with one, are within the limit.
     """
 
     def wanted(index: int) -> FetchRequest.Topic.Partition:
@@ -183,30 +182,30 @@ def test_a_mirror_of_a_hundred_thousand_partitions_is_served(version: int) -> No
 
 def test_a_hundred_megabytes_have_no_more_items_than_a_response() -> None:
     """
-    What grows with the size has a bound all the same.
+    The limit, which grows with the size, has a maximum.
     """
     assert items_max(100 << 20) == ITEMS_MAX
 
 
 def test_strings_are_short() -> None:
     """
-    A string is no longer than Kafka's longest, in the compact form too, though the bytes for it are there.
+    A string is no longer than Kafka's longest, in the compact form too, even if the bytes for it are there.
     """
     longest = encode(DescribeGroupsRequest(groups=["x" * STRING_BYTES_MAX]), 5)
     decode(DescribeGroupsRequest, 5, longest)
     head = Form.COMPACT.written(1) + Form.COMPACT.written(STRING_BYTES_MAX)
     assert longest.startswith(head)
     longer = Form.COMPACT.written(1) + Form.COMPACT.written(STRING_BYTES_MAX + 1) + b"x" + longest[len(head) :]
-    assert refusal(DescribeGroupsRequest, 5, longer).place.field == "groups"
+    assert refusal(DescribeGroupsRequest, 5, longer).field.path == "groups"
 
 
 @every_message
 def test_depth(message: type[Message]) -> None:
     """
-    However deep a table is nested, decoding it, or failing to, takes no more calls within calls than for a flat one.
+    However deep a table is nested, decoding it, or failing to, takes no deeper calls than for a flat one.
     """
     for seed in seeds(message):
-        decode(message, seed.version, seed.data)  # which writes the function, and that does follow the table
+        decode(message, seed.version, seed.data)  # which writes the function, whose depth does follow the table
         for data in (seed.data, seed.data[: len(seed.data) // 2]):
             assert _deepest(partial(_try, message, seed.version, data)) <= DEPTH
 

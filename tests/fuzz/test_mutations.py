@@ -1,5 +1,6 @@
 """
-The decoders against damage: every message in every version, cut at every byte, and in more than 100,000 mutations.
+The decoders against damage: every message in every version, truncated at every byte, and with more than 100,000
+mutations.
 """
 
 from collections.abc import Iterator
@@ -7,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from kgateway.wire.codec import decode, decoder
+from kgateway.wire.errors import Malformed
 from kgateway.wire.headers import RequestHeader, peek
-from kgateway.wire.malformed import Malformed
 from kgateway.wire.schema import Message
 from tests.fuzz.anatomy import Edit, Form, Mark, Role, edited, marks, tagged
 from tests.fuzz.mutations import EXTREMES, mutations, with_tag
@@ -24,17 +25,14 @@ def _marked(message: type[Message], *roles: Role) -> Iterator[tuple[Seed, Mark]]
 
 
 @every_message
-def test_seeds_are_messages(message: type[Message]) -> None:
-    """
-    What the other tests damage is sound.
-    """
+def test_seeds_are_valid(message: type[Message]) -> None:
     assert all(check(seed.message, seed.version, seed.data) for seed in seeds(message))
 
 
 @every_message
 def test_seeds_have_every_tag(message: type[Message]) -> None:
     """
-    Each tagged field of a version is sent in its full seed.
+    Each tagged field of a version is in its full seed.
     """
     for seed in seeds(message)[::2]:
         sent = {mark.path for mark in marks(seed) if mark.role is Role.TAG_BYTES}
@@ -44,8 +42,8 @@ def test_seeds_have_every_tag(message: type[Message]) -> None:
 @every_message
 def test_truncated(message: type[Message]) -> None:
     """
-    No beginning of a message is a message: what a decoder reads next depends only on what it has read, and it has read
-    all there is of a whole one. It says so at a place within what is left.
+    No proper prefix of a message is a message: what a decoder reads next depends only on what it has read, and it
+    reads all of a message. The failure has a position within the prefix.
     """
     for seed in seeds(message):
         for size in range(len(seed.data)):
@@ -53,19 +51,19 @@ def test_truncated(message: type[Message]) -> None:
 
 
 @every_message
-def test_left_over(message: type[Message]) -> None:
+def test_trailing_bytes(message: type[Message]) -> None:
     """
-    A message with a byte behind it is refused where it ends.
+    A message with a byte behind it is refused at its end.
     """
     for seed in seeds(message):
         malformed = refusal(message, seed.version, seed.data + b"\0")
-        assert (malformed.place.field, malformed.position) == ("the end", len(seed.data))
+        assert (malformed.field.path, malformed.position) == ("the end", len(seed.data))
 
 
 @every_message
 def test_in_a_frame(message: type[Message]) -> None:
     """
-    A message decodes from any position, and positions count from where the frame starts.
+    A message decodes from any position, and positions count from the start of the frame.
     """
     for seed in seeds(message):
         frame = b"\xff" * 9 + seed.data
@@ -82,7 +80,7 @@ def test_in_a_frame(message: type[Message]) -> None:
 @every_message
 def test_mutated(message: type[Message]) -> None:
     """
-    Damaged bytes are another message, or Malformed, and never anything else.
+    Damaged bytes are another message or raise Malformed, and nothing else.
     """
     done = 0
     for seed in seeds(message):
@@ -94,7 +92,7 @@ def test_mutated(message: type[Message]) -> None:
 
 def test_mutations_are_many() -> None:
     """
-    All messages together have at least 100,000 mutations.
+    There are at least 100,000 mutations of all messages.
     """
     assert sum(MUTATIONS * len(seeds(message)) for message in MESSAGES) >= 100_000
 
@@ -102,21 +100,21 @@ def test_mutations_are_many() -> None:
 @every_message
 def test_lengths_beyond_the_end(message: type[Message]) -> None:
     """
-    A length that the rest of the bytes cannot hold is refused as such, at its own field, before anything is read.
+    A length beyond the end of the bytes is refused at its own field, before anything is read.
     """
     for seed, mark in _marked(message, Role.ITEMS, Role.TAG_BYTES):
         place = mark.path if mark.role is Role.ITEMS else f"{mark.path.rpartition('.')[0]}.tags".strip(".")
         for number in EXTREMES[mark.form]:
             if number > len(seed.data):
                 malformed = refusal(message, seed.version, edited(seed, mark, mark.saying(number)))
-                assert malformed.place.field == place, str(malformed)
+                assert malformed.field.path == place, str(malformed)
                 assert "declared" in malformed.reason or "32 bits" in malformed.reason, str(malformed)
 
 
 @every_message
 def test_lengths_in_too_many_bytes(message: type[Message]) -> None:
     """
-    A variable-length number takes up to five bytes, more than it needs too, and not a sixth.
+    A varint may have up to five bytes, even more than it needs, but not six.
     """
     for seed, mark in _marked(message, *Role):
         if mark.form not in (Form.INT16, Form.INT32):
@@ -127,29 +125,29 @@ def test_lengths_in_too_many_bytes(message: type[Message]) -> None:
 
 def _padded(mark: Mark, size: int) -> Edit:
     """
-    The number of a mark in more bytes than it needs.
+    The number of a mark in more bytes than needed.
     """
     needed = bytes(byte | 0x80 for byte in mark.form.written(mark.number))
     return Edit(mark.start, mark.end, needed.ljust(size - 1, b"\x80") + b"\0")
 
 
 @every_message
-def test_null_where_none_may_be(message: type[Message]) -> None:
+def test_null_in_fields_that_are_not_nullable(message: type[Message]) -> None:
     """
-    A length of null, which any below zero is, is refused at its field, unless the field admits null.
+    A negative length means null, and is refused at its field unless that is nullable.
     """
     for seed, mark in _marked(message, Role.ITEMS):
         if not mark.nullable:
             for number in (-1, *(n for n in EXTREMES[mark.form] if n < 0)):
                 malformed = refusal(message, seed.version, edited(seed, mark, mark.saying(number)))
-                assert malformed.place.field == mark.path, str(malformed)
+                assert malformed.field.path == mark.path, str(malformed)
                 assert malformed.reason == "null is not allowed here"
 
 
 @every_message
 def test_unknown_tags(message: type[Message]) -> None:
     """
-    A tag that is not in the table changes nothing, in whatever tagged section it comes and whatever it contains.
+    An unknown tag changes nothing, in any tagged section and with any content.
     """
     for seed, mark in _marked(message, Role.TAGS):
         plain = decode(message, seed.version, seed.data)
@@ -170,20 +168,20 @@ def test_too_many_tags(message: type[Message]) -> None:
 @every_message
 def test_tags_of_another_size(message: type[Message]) -> None:
     """
-    A known tag whose content does not end where its size says is refused at its field.
+    A known tag whose content does not end at its size is refused at its field.
     """
     for seed, mark in _marked(message, Role.TAG_BYTES):
         shorter = edited(seed, mark, mark.saying(mark.number - 1))
         longer = edited(seed, mark, mark.saying(mark.number + 1), Edit(mark.stop, mark.stop, b"\0"))
         for data in (shorter, longer):
             malformed = refusal(message, seed.version, data)
-            assert malformed.place.field == mark.path, str(malformed)
+            assert malformed.field.path == mark.path, str(malformed)
             assert "should end" in malformed.reason
 
 
 def test_peek() -> None:
     """
-    The first eight bytes of a frame are enough to peek at it, and are needed.
+    Peeking takes the first eight bytes of a frame, and no fewer.
     """
     for seed in seeds(RequestHeader):
         header = decode(RequestHeader, seed.version, seed.data)

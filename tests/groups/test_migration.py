@@ -1,5 +1,5 @@
 """
-Groups that change their protocol while they have members, and members of both in one group.
+Conversion of groups between the protocols, and groups with members of both.
 """
 
 from collections.abc import Sequence
@@ -10,15 +10,20 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from kgateway.cluster.view import NewTopic, Topic
-from kgateway.groups.classic.exchange import Join, Joined, Leave, MemberIdRequired, Sync
 from kgateway.groups.classic.group import ClassicGroup
-from kgateway.groups.classic.protocols import Protocols
-from kgateway.groups.consumer.classic_bytes import assignment_bytes, assignment_from
-from kgateway.groups.consumer.classic_members import ClassicMembers
+from kgateway.groups.classic.requests import (
+    JoinRequest,
+    JoinResult,
+    LeavingMember,
+    MemberIdRequired,
+    Protocols,
+    SyncRequest,
+)
+from kgateway.groups.consumer.classic_members import ClassicMembers, assignment_bytes, assignment_from
 from kgateway.groups.consumer.group import Answer, Client, ConsumerGroup
 from kgateway.groups.group import Group
 from kgateway.groups.migration import Migration
-from kgateway.groups.rows import Row
+from kgateway.groups.records import Row
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.messages.consumer_protocol import ConsumerProtocolSubscription
 from kgateway.messages.stored.group_metadata import GroupMetadataKey
@@ -27,7 +32,7 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.groups.consumer.model import Log
 from tests.serving import Serving
 
-OWNED = ConsumerProtocolSubscription.OwnedPartition
+OWNED = ConsumerProtocolSubscription.PartitionBase
 FAILED = KafkaError(ErrorCode.NOT_COORDINATOR, "the log is elsewhere")
 
 
@@ -54,7 +59,7 @@ class MigrationTestCase(SynchronousTestCase):
         self.group = group
         self.became.append(group)
 
-    def asked(self, member_id: str = "", owned: dict[str, list[int]] | None = None, **more: Any) -> Join:
+    def asked(self, member_id: str = "", owned: dict[str, list[int]] | None = None, **more: Any) -> JoinRequest:
         values: dict[str, Any] = {
             "member_id": member_id,
             "client_id": "classic",
@@ -66,7 +71,7 @@ class MigrationTestCase(SynchronousTestCase):
             "takes_member_id": False,
             "can_skip_assignment": True,
         }
-        return Join(**{**values, **more})
+        return JoinRequest(**{**values, **more})
 
     def classic(self) -> ClassicGroup | ClassicMembers:
         if isinstance(self.group, ConsumerGroup):
@@ -74,27 +79,24 @@ class MigrationTestCase(SynchronousTestCase):
         assert isinstance(self.group, ClassicGroup)
         return self.group
 
-    def join(self, asked: Join) -> Joined:
+    def join(self, asked: JoinRequest) -> JoinResult:
         joined = self.classic().join(asked)
         if isinstance(joined, Deferred):
             self.serving.clock.advance(0)
             joined = self.successResultOf(joined)
         return joined
 
-    def sync(self, joined: Joined, **more: Any) -> dict[str, list[int]]:
-        """
-        What the member is to read.
-        """
-        synced = self.classic().sync(Sync(member_id=joined.member_id, generation=joined.generation, **more))
+    def sync(self, joined: JoinResult, **more: Any) -> dict[str, list[int]]:
+        synced = self.classic().sync(SyncRequest(member_id=joined.member_id, generation=joined.generation, **more))
         if isinstance(synced, Deferred):
             synced = self.successResultOf(synced)
         view = self.serving.broker.view()
         read = assignment_from(synced.assignment, view)
         return {view.topics_by_id[topic_id].name: sorted(found) for topic_id, found in read.items()}
 
-    def classic_member(self, **more: Any) -> Joined:
+    def classic_member(self, **more: Any) -> JoinResult:
         """
-        The one member of a stable classic group, which reads all.
+        The one member of a stable classic group, which reads all partitions.
         """
         joined = self.join(self.asked(**more))
         view = self.serving.broker.view()
@@ -125,9 +127,9 @@ class MigrationTestCase(SynchronousTestCase):
             ask(*arguments)
         assert raised.value.code is code
 
-    def mixed(self, **more: Any) -> Joined:
+    def mixed(self, **more: Any) -> JoinResult:
         """
-        A classic member and m2, of the consumer protocol, which share the topic; the classic one in its generation.
+        A classic member, in its generation, that shares the topic with m2 of the consumer protocol.
         """
         member = self.classic_member(**more)
         self.beat("m2", 0)
@@ -138,10 +140,9 @@ class MigrationTestCase(SynchronousTestCase):
 
 
 class UpgradeTests(MigrationTestCase):
-    def test_first_consumer_joins(self) -> None:
+    def test_the_first_consumer_converts_the_group(self) -> None:
         """
-        As its first member of the consumer protocol joins, a classic group becomes one, in one batch with the join; its
-        members keep what they read until they have let it go.
+        One batch has the conversion and the join; classic members keep their partitions until they have revoked them.
         """
         member = self.classic_member()
         written = len(self.log.rows)
@@ -164,15 +165,15 @@ class UpgradeTests(MigrationTestCase):
             ("m2", 1),
         ]
 
-    def test_partitions_move(self) -> None:
+    def test_partitions_move_to_the_consumer(self) -> None:
         """
-        The classic member is told to join again, lets go by that, and the other gets what it let go.
+        The classic member is told to rejoin, which revokes its partitions.
         """
         member = self.classic_member()
         self.beat("m2", 0)
         beat = self.classic().heartbeat
         self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, beat, member.member_id, None, member.generation)
-        again = self.join(self.asked(member.member_id, {"t": [0, 1, 2, 3]}))  # it is cooperative: it owns them still
+        again = self.join(self.asked(member.member_id, {"t": [0, 1, 2, 3]}))  # a cooperative member still owns them
         assert self.sync(again) == {"t": [0, 1]}
         assert self.partitions(self.beat("m2", 2)) is None
         self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, beat, member.member_id, None, again.generation)
@@ -182,18 +183,18 @@ class UpgradeTests(MigrationTestCase):
         assert self.partitions(self.beat("m2", 2)) == [2, 3]
         assert self.group.state == "Stable"
 
-    def test_eager_member(self) -> None:
+    def test_an_eager_member_rejoins_once(self) -> None:
         """
-        A member that has let go all before it joins again needs to join once.
+        It revokes everything before it rejoins.
         """
         member = self.classic_member()
         self.beat("m2", 0)
         again = self.join(self.asked(member.member_id))
         assert (again.generation, self.sync(again)) == (2, {"t": [0, 1]})
 
-    def test_who_waits_is_told(self) -> None:
+    def test_waiting_members_are_told_to_rejoin(self) -> None:
         """
-        Members that wait for a rebalance of the classic group are told to join again.
+        They wait for a rebalance of the classic group.
         """
         member = self.classic_member()
         waiting = self.classic().join(self.asked("", instance_id=None, takes_member_id=False))
@@ -203,10 +204,7 @@ class UpgradeTests(MigrationTestCase):
         assert isinstance(self.group, ConsumerGroup)
         assert member.member_id in {one.member_id for one in self.group.describe().members}
 
-    def test_refused_join_changes_nothing(self) -> None:
-        """
-        Where the first member cannot join, the group stays classic.
-        """
+    def test_a_refused_join_converts_nothing(self) -> None:
         member = self.classic_member()
         self.assert_refused(
             ErrorCode.INVALID_REGULAR_EXPRESSION, lambda: self.beat("m2", 0, subscribed_topic_regex="a(")
@@ -216,10 +214,7 @@ class UpgradeTests(MigrationTestCase):
         assert self.became == []
         self.classic().heartbeat(member.member_id, None, member.generation)
 
-    def test_write_fails_later(self) -> None:
-        """
-        Where the change turns out not to be safe, the group is classic as before.
-        """
+    def test_a_conversion_that_is_not_committed_is_undone(self) -> None:
         member = self.classic_member()
         self.log.slow = True
         upgraded = self.migration.upgraded(self.group, self.log.write)  # type: ignore[arg-type]
@@ -235,9 +230,9 @@ class UpgradeTests(MigrationTestCase):
         assert isinstance(self.group, ClassicGroup)
         self.classic().heartbeat(member.member_id, None, member.generation)
 
-    def test_session_goes_on(self) -> None:
+    def test_session_timeouts_are_kept(self) -> None:
         """
-        A classic member has the session timeout that it asked for, in either kind of group.
+        A classic member keeps its own in either kind of group.
         """
         self.classic_member(session_timeout_ms=10_000)
         self.beat("m2", 0)
@@ -245,22 +240,22 @@ class UpgradeTests(MigrationTestCase):
         assert isinstance(self.group, ConsumerGroup)
         assert [one.member_id for one in self.group.describe().members] == ["m2"]
 
-    def test_other_kinds_of_members(self) -> None:
+    def test_other_members_are_not_converted(self) -> None:
         """
-        A group whose members are no consumers stays as it is; so does one whose bytes say what would be lost.
+        They are no consumers, or their metadata would be lost.
         """
         self.join(self.asked(protocol_type="connect"))
         self.assert_refused(ErrorCode.GROUP_ID_NOT_FOUND, self.beat, "m2", 0)
         assert self.became == []
 
-    def test_assignor_of_their_own(self) -> None:
+    def test_groups_with_assignor_data_are_not_converted(self) -> None:
         """
-        A group whose assignments carry data of the members' own assignor cannot be assigned by the server.
+        The server could not make the data of the members' own assignor.
         """
         joined = self.join(self.asked())
         with_data = assignment_bytes({}, self.serving.broker.view(), 1)[:-4] + b"\0\0\0\1x"
         self.classic().sync(
-            Sync(
+            SyncRequest(
                 member_id=joined.member_id,
                 generation=joined.generation,
                 assignments=[(joined.member_id, with_data)],
@@ -268,10 +263,7 @@ class UpgradeTests(MigrationTestCase):
         )
         self.assert_refused(ErrorCode.GROUP_ID_NOT_FOUND, self.beat, "m2", 0)
 
-    def test_loaded(self) -> None:
-        """
-        A group with members of both protocols goes on after a restart.
-        """
+    def test_mixed_groups_continue_after_a_restart(self) -> None:
         member = self.mixed()
         assert isinstance(self.group, ConsumerGroup)
         before = sorted(map(repr, self.group.rows()))
@@ -281,9 +273,6 @@ class UpgradeTests(MigrationTestCase):
         assert self.beat("m2", 2).member_epoch == 2
 
     def reload(self) -> None:
-        """
-        The server stops and starts.
-        """
         self.group.stop()
         again = self.migration.consumer_group("g", self.log.write)
         for row in self.log.compacted():
@@ -291,9 +280,9 @@ class UpgradeTests(MigrationTestCase):
         again.loaded()
         self.group = again
 
-    def test_next_epoch_with_the_same_partitions(self) -> None:
+    def test_a_restored_classic_member_is_in_its_epoch(self) -> None:
         """
-        A classic member is loaded in the epoch it has heard of: told to join again until it has, in the next one then.
+        It is told to rejoin, and is then in the next one.
         """
         member = self.mixed().member_id
         self.serving.clock.advance(1)
@@ -304,9 +293,9 @@ class UpgradeTests(MigrationTestCase):
         self.reload()
         self.classic().heartbeat(member, None, 3)
 
-    def test_goes_back_to_the_classic_protocol(self) -> None:
+    def test_a_member_that_returns_to_the_classic_protocol(self) -> None:
         """
-        A member that joins by the classic protocol in the epoch which it has come to by the other is loaded in that.
+        It is restored in the epoch that it reached by the other one.
         """
         self.mixed()
         self.serving.clock.advance(1)
@@ -320,9 +309,9 @@ class UpgradeTests(MigrationTestCase):
 class ForbiddenUpgradeTests(MigrationTestCase):
     settings = {"group_consumer_migration_policy": "downgrade"}
 
-    def test_policy(self) -> None:
+    def test_the_policy_may_forbid_upgrades(self) -> None:
         """
-        Where the policy has no upgrades, a classic group with members stays classic.
+        The group with members stays classic.
         """
         self.classic_member()
         with pytest.raises(KafkaError, match="policy is downgrade") as raised:
@@ -333,17 +322,14 @@ class ForbiddenUpgradeTests(MigrationTestCase):
 class FullUpgradeTests(MigrationTestCase):
     settings = {"group_consumer_max_size": 1}
 
-    def test_room(self) -> None:
-        """
-        A classic group that fills a consumer group has no room for the first member of that protocol.
-        """
+    def test_a_full_group_takes_no_consumer(self) -> None:
         self.classic_member()
         self.assert_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, self.beat, "m2", 0)
         assert self.became == []
 
-    def test_too_many(self) -> None:
+    def test_an_oversized_group_is_not_converted(self) -> None:
         """
-        A classic group that is larger than a consumer group may be stays classic, also where one of its members asks.
+        This holds even if one of its members asks.
         """
         member = self.classic_member()
         self.classic().join(self.asked())
@@ -353,9 +339,9 @@ class FullUpgradeTests(MigrationTestCase):
 
 
 class DowngradeTests(MigrationTestCase):
-    def test_last_consumer_leaves(self) -> None:
+    def test_the_last_consumer_that_leaves_converts_the_group(self) -> None:
         """
-        As the last member of the consumer protocol leaves, the others are a classic group again, which has them join.
+        The classic group rebalances.
         """
         member = self.mixed()
         answer = self.beat("m2", -1)
@@ -368,10 +354,9 @@ class DowngradeTests(MigrationTestCase):
         self.serving.clock.advance(100)
         assert [type(row.key) for row in self.log.compacted()] == [GroupMetadataKey]
 
-    def test_restart_before_they_have_joined(self) -> None:
+    def test_a_converted_group_rebalances_after_a_restart(self) -> None:
         """
-        So they do also where the gateway is started anew before they have: else nobody would read what the last
-        consumer did.
+        Otherwise nobody would read the partitions of the last consumer.
         """
         member = self.mixed()
         self.beat("m2", -1)
@@ -386,10 +371,7 @@ class DowngradeTests(MigrationTestCase):
         joined = self.join(self.asked(member.member_id))
         assert (joined.generation, joined.leader) == (3, member.member_id)
 
-    def test_last_consumer_expires(self) -> None:
-        """
-        So they are when it is not heard of any more.
-        """
+    def test_the_last_consumer_that_expires_converts_the_group(self) -> None:
         member = self.mixed()
         for _ in range(9):
             self.serving.clock.advance(5)
@@ -397,22 +379,22 @@ class DowngradeTests(MigrationTestCase):
                 self.classic().heartbeat(member.member_id, None, member.generation)
         assert isinstance(self.group, ClassicGroup)
 
-    def test_others_stay(self) -> None:
+    def test_groups_with_a_consumer_are_not_converted(self) -> None:
         """
-        As long as a member of the consumer protocol is there the group stays; so does one without any members.
+        Neither are groups without any members.
         """
         member = self.mixed()
         self.beat("m3", 0)
         self.beat("m3", -1)
         assert isinstance(self.group, ConsumerGroup)
-        assert self.classic().leave([Leave(member.member_id)]) == [ErrorCode.NONE]
+        assert self.classic().leave([LeavingMember(member.member_id)]) == [ErrorCode.NONE]
         self.beat("m2", -1)
         assert isinstance(self.group, ConsumerGroup)
         assert self.group.is_empty
 
-    def test_write_fails(self) -> None:
+    def test_an_unwritable_conversion_changes_nothing(self) -> None:
         """
-        Where the change cannot be written, now or later, the group is as it was.
+        The write may fail now or later.
         """
         member = self.mixed()
         self.log.refusal = FAILED
@@ -427,10 +409,7 @@ class DowngradeTests(MigrationTestCase):
         assert self.beat("m2", 2).member_epoch == 2
         self.classic().heartbeat(member.member_id, None, 2)
 
-    def test_place_of_a_static_consumer(self) -> None:
-        """
-        A classic client that takes the place of the last member of the consumer protocol makes the group classic.
-        """
+    def test_a_classic_successor_of_the_last_consumer_converts_the_group(self) -> None:
         self.mixed()
         self.beat("m2", -1)
         self.group = self.migration.consumer_group("g", self.log.write)
@@ -439,9 +418,9 @@ class DowngradeTests(MigrationTestCase):
         self.join(self.asked(instance_id="i1"))
         assert isinstance(self.group, ClassicGroup)
 
-    def test_all_protocols_are_known(self) -> None:
+    def test_a_converted_group_knows_all_protocols(self) -> None:
         """
-        The classic group knows all that its members speak, not only what they have in common.
+        It knows those that are not common, too.
         """
         self.mixed()
         self.beat("m2", -1)
@@ -453,9 +432,9 @@ class DowngradeTests(MigrationTestCase):
 class ForbiddenDowngradeTests(MigrationTestCase):
     settings = {"group_consumer_migration_policy": "upgrade"}
 
-    def test_policy(self) -> None:
+    def test_the_policy_may_forbid_downgrades(self) -> None:
         """
-        Where the policy has no downgrades, the classic members stay in the consumer group.
+        The classic members stay in the consumer group.
         """
         member = self.mixed()
         self.beat("m2", -1)
@@ -470,10 +449,7 @@ class ForbiddenDowngradeTests(MigrationTestCase):
 class DisabledTests(MigrationTestCase):
     settings = {"group_consumer_migration_policy": "disabled"}
 
-    def test_policy(self) -> None:
-        """
-        Where there is no migration, nobody joins by the other protocol.
-        """
+    def test_disabled_migration_refuses_the_other_protocol(self) -> None:
         self.group = self.migration.consumer_group("g", self.log.write)
         self.beat("m1", 0)
         self.assert_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, self.join, self.asked())
@@ -485,9 +461,9 @@ class ClassicMembersTests(MigrationTestCase):
         self.group = self.migration.consumer_group("g", self.log.write)
         self.beat("m2", 0)
 
-    def test_joins_a_consumer_group(self) -> None:
+    def test_a_classic_client_joins_a_consumer_group(self) -> None:
         """
-        A classic client joins, is told its id first if it takes that, and waits for nobody.
+        It is given its id first if it supports that, and waits for nobody.
         """
         with pytest.raises(MemberIdRequired) as raised:
             self.join(self.asked(takes_member_id=True))
@@ -495,10 +471,7 @@ class ClassicMembersTests(MigrationTestCase):
         assert (joined.member_id, joined.generation, joined.protocol) == (raised.value.member_id, 2, "range")
         assert (joined.leader, list(joined.members)) == ("", [])
 
-    def test_refused_joins(self) -> None:
-        """
-        A join is refused as a classic group refuses it.
-        """
+    def test_joins_are_refused_as_in_a_classic_group(self) -> None:
         self.join(self.asked("m1"))
         for code, asked in (
             (ErrorCode.INVALID_SESSION_TIMEOUT, self.asked(session_timeout_ms=1)),
@@ -511,9 +484,9 @@ class ClassicMembersTests(MigrationTestCase):
         ):
             self.assert_refused(code, self.join, asked)
 
-    def test_refused_in_other_ways(self) -> None:
+    def test_requests_are_fenced(self) -> None:
         """
-        A member must be one of the classic protocol, in its generation, and speak what it said.
+        Only a classic member is served, in its generation, with its own protocol.
         """
         classic, joined = self.classic(), self.join(self.asked("m1"))
         generation = joined.generation
@@ -521,21 +494,24 @@ class ClassicMembersTests(MigrationTestCase):
             (ErrorCode.UNKNOWN_MEMBER_ID, lambda: classic.heartbeat("m9", None, generation)),
             (ErrorCode.UNKNOWN_MEMBER_ID, lambda: classic.heartbeat("m2", None, generation)),
             (ErrorCode.ILLEGAL_GENERATION, lambda: classic.heartbeat("m1", None, generation + 1)),
-            (ErrorCode.ILLEGAL_GENERATION, lambda: classic.sync(Sync(member_id="m1", generation=generation + 1))),
             (
-                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-                lambda: classic.sync(Sync(member_id="m1", generation=generation, protocol="other")),
+                ErrorCode.ILLEGAL_GENERATION,
+                lambda: classic.sync(SyncRequest(member_id="m1", generation=generation + 1)),
             ),
             (
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-                lambda: classic.sync(Sync(member_id="m1", generation=generation, protocol_type="connect")),
+                lambda: classic.sync(SyncRequest(member_id="m1", generation=generation, protocol="other")),
+            ),
+            (
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                lambda: classic.sync(SyncRequest(member_id="m1", generation=generation, protocol_type="connect")),
             ),
         ):
             self.assert_refused(code, ask)
 
-    def test_waits_for_partitions(self) -> None:
+    def test_a_member_is_told_when_its_partitions_are_free(self) -> None:
         """
-        A member that waits for others is told to join again when what it waits for is free.
+        It has to rejoin then.
         """
         self.serving.clock.advance(1)
         joined = self.join(self.asked("m1"))
@@ -548,10 +524,9 @@ class ClassicMembersTests(MigrationTestCase):
         self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, self.classic().heartbeat, "m1", None, 3)
         assert self.sync(self.join(self.asked("m1"))) == {"t": [2, 3]}
 
-    def test_does_not_join_again(self) -> None:
+    def test_a_member_that_does_not_rejoin_is_removed(self) -> None:
         """
-        A member that is told to join again and does not is forgotten after its rebalance timeout, though it sends
-        heartbeats.
+        Heartbeats do not help after its rebalance timeout.
         """
         self.serving.clock.advance(1)
         joined = self.join(self.asked("m1", rebalance_timeout_ms=15_000))
@@ -563,10 +538,7 @@ class ClassicMembersTests(MigrationTestCase):
             self.serving.clock.advance(1)
         self.assert_refused(ErrorCode.UNKNOWN_MEMBER_ID, self.classic().heartbeat, "m1", None, 3)
 
-    def test_does_not_sync(self) -> None:
-        """
-        So is one that never asks for its assignment; one that did stays.
-        """
+    def test_a_member_that_does_not_sync_is_removed(self) -> None:
         for member_id in ("m1", "m4"):
             joined = self.join(self.asked(member_id, rebalance_timeout_ms=10_000))
         self.sync(joined)
@@ -579,9 +551,9 @@ class ClassicMembersTests(MigrationTestCase):
         assert isinstance(self.group, ConsumerGroup)
         assert {one.member_id for one in self.group.describe().members} == {"m2", "m4"}
 
-    def test_syncs_too_late(self) -> None:
+    def test_a_late_sync_is_told_to_rejoin(self) -> None:
         """
-        A member whose group has gone on since it joined is to join again.
+        The group has begun another epoch since.
         """
         self.serving.clock.advance(1)
         joined = self.join(self.asked("m1"))
@@ -589,9 +561,9 @@ class ClassicMembersTests(MigrationTestCase):
         self.beat("m3", 0)
         self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, self.sync, joined)
 
-    def test_may_not_match_for_others(self) -> None:
+    def test_expressions_are_matched_for_their_own_member(self) -> None:
         """
-        What another member's expression matches is found out when that member asks, by what it may know.
+        The permissions of the member count, so a match waits for its request.
         """
         self.serving.broker.create_topic(NewTopic("p-1", 1))
         self.serving.clock.advance(1)
@@ -604,10 +576,7 @@ class ClassicMembersTests(MigrationTestCase):
         self.beat("m3", answer.member_epoch)
         assert self.group.reads("p-2")
 
-    def test_commits_in_its_generation(self) -> None:
-        """
-        To a classic member a stale epoch is an illegal generation.
-        """
+    def test_a_stale_epoch_is_an_illegal_generation(self) -> None:
         self.join(self.asked("m1"))
         for epoch in (9, 1):
             self.assert_refused(ErrorCode.ILLEGAL_GENERATION, self.commit, epoch)
@@ -618,13 +587,15 @@ class ClassicMembersTests(MigrationTestCase):
         if check:
             check(self.topic.id, 0)
 
-    def test_leaves(self) -> None:
+    def test_several_members_leave_in_one_request(self) -> None:
         """
-        Several leave at once, each with an outcome of its own; an administrator names static ones by instance id.
+        Each has its own outcome; an administrator names static ones by instance id.
         """
         self.join(self.asked("m1"))
         static = self.join(self.asked(instance_id="i1"))
-        outcomes = self.classic().leave([Leave("m1"), Leave("m9"), Leave("", "i1"), Leave("m8", "i9")])
+        outcomes = self.classic().leave(
+            [LeavingMember("m1"), LeavingMember("m9"), LeavingMember("", "i1"), LeavingMember("m8", "i9")]
+        )
         assert outcomes == [
             ErrorCode.NONE,
             ErrorCode.UNKNOWN_MEMBER_ID,
@@ -634,9 +605,9 @@ class ClassicMembersTests(MigrationTestCase):
         assert isinstance(self.group, ConsumerGroup)
         assert static.member_id not in {one.member_id for one in self.group.describe().members}
 
-    def test_static_member_rejoins(self) -> None:
+    def test_a_static_member_rejoins(self) -> None:
         """
-        A static classic member that comes without a member id takes its own place; the one before is fenced.
+        Without a member id it gets its own place, and its predecessor is fenced.
         """
         first = self.join(self.asked(instance_id="i1"))
         second = self.join(self.asked(instance_id="i1"))

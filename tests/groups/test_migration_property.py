@@ -1,5 +1,5 @@
 """
-What holds of a group that members of both protocols come to and leave, in any order.
+Invariants of a group that members of both protocols join and leave, in any order.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,11 +11,9 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
 
 from kgateway.cluster.view import NewTopic
-from kgateway.groups.classic.exchange import Join, Joined, Leave, Sync, Synced
 from kgateway.groups.classic.group import ClassicGroup
-from kgateway.groups.classic.protocols import Protocols
-from kgateway.groups.consumer.classic_bytes import assignment_bytes, assignment_from
-from kgateway.groups.consumer.classic_members import ClassicMembers
+from kgateway.groups.classic.requests import JoinRequest, JoinResult, LeavingMember, Protocols, SyncRequest, SyncResult
+from kgateway.groups.consumer.classic_members import ClassicMembers, assignment_bytes, assignment_from
 from kgateway.groups.consumer.group import Answer, Client, ConsumerGroup
 from kgateway.groups.group import Group
 from kgateway.groups.migration import Migration
@@ -35,7 +33,7 @@ Face = ClassicGroup | ClassicMembers
 
 class Coordinator(Cluster):
     """
-    One group of either kind, loaded anew from its rows, whichever kind they say.
+    One group of either kind, which can be reloaded from its rows.
     """
 
     def __init__(self) -> None:
@@ -69,7 +67,7 @@ class Coordinator(Cluster):
         group = self.current
         if isinstance(group, ClassicGroup):
             if request.member_epoch:
-                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)  # GROUP_ID_NOT_FOUND: to clients it is the same
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)  # clients treat GROUP_ID_NOT_FOUND likewise
             if group.is_empty:
                 self.log.write([row._replace(value=None) for row in group.rows()])
                 group.stop()
@@ -95,7 +93,7 @@ class Coordinator(Cluster):
 
 class Classic:
     """
-    A client of the classic protocol: it lets go all before it joins again.
+    A client of the classic protocol that revokes everything before it rejoins.
     """
 
     def __init__(self, coordinator: Coordinator) -> None:
@@ -119,7 +117,7 @@ class Classic:
     def join(self) -> None:
         self.owned.clear()
         self.waits = True
-        asked = Join(
+        asked = JoinRequest(
             member_id=self.member_id,
             client_id="classic",
             client_host="/127.0.0.1",
@@ -133,22 +131,22 @@ class Classic:
         joining: Deferred[Any] = maybeDeferred(self.ask_to_join, asked)
         joining.addCallback(self.joined).addErrback(self.failed)
 
-    def joined(self, joined: Joined) -> Deferred[None]:
+    def joined(self, joined: JoinResult) -> Deferred[None]:
         self.member_id, self.generation = joined.member_id, joined.generation
         assignments = self.assign([member.member_id for member in joined.members])
-        asked = Sync(member_id=self.member_id, generation=joined.generation, assignments=assignments)
+        asked = SyncRequest(member_id=self.member_id, generation=joined.generation, assignments=assignments)
         syncing: Deferred[Any] = maybeDeferred(self.ask_to_sync, asked)
         return syncing.addCallback(self.synced)
 
-    def ask_to_join(self, asked: Join) -> Any:
+    def ask_to_join(self, asked: JoinRequest) -> Any:
         return self.coordinator.face(joins=True).join(asked)
 
-    def ask_to_sync(self, asked: Sync) -> Any:
+    def ask_to_sync(self, asked: SyncRequest) -> Any:
         return self.coordinator.face().sync(asked)
 
     def assign(self, member_ids: Sequence[str]) -> list[tuple[str, bytes]]:
         """
-        As a leader: every so-many-th partition to each.
+        As a leader, assign the partitions in turn.
         """
         [topic] = self.coordinator.view.topics.values()
         number = len(member_ids)
@@ -164,7 +162,7 @@ class Classic:
             for rank, member_id in enumerate(member_ids)
         ]
 
-    def synced(self, synced: Synced) -> None:
+    def synced(self, synced: SyncResult) -> None:
         self.waits = False
         read = assignment_from(synced.assignment, self.coordinator.view)
         self.owned = {(topic_id, index) for topic_id, found in read.items() for index in found}
@@ -193,7 +191,7 @@ class Classic:
     def leave(self) -> None:
         if self.member_id:
             try:
-                self.coordinator.face().leave([Leave(self.member_id)])
+                self.coordinator.face().leave([LeavingMember(self.member_id)])
             except KafkaError as error:
                 if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
                     raise
@@ -201,7 +199,7 @@ class Classic:
 
 class Mixed(RuleBasedStateMachine):
     """
-    Clients of both protocols, one group.
+    Clients of both protocols in one group.
     """
 
     def __init__(self) -> None:
@@ -273,7 +271,7 @@ class Mixed(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """
-        After the last change all partitions are read, and the group is of the kind that its members are.
+        After the last change all partitions are read, and the group has the kind of its members.
         """
         for _ in range(20):
             self.all_step(5)

@@ -1,5 +1,5 @@
 """
-Whatever is committed, deleted, expired and loaded again, groups are where a dict says they are.
+Offsets equal those of a dict through commits, deletions, expiry and reloads.
 """
 
 from typing import Any
@@ -7,15 +7,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.coordinating import state_shard
-from kgateway.groups.offsets import Place
+from kgateway.coordination import shard as coordinator_shard
+from kgateway.topic_partition import TopicPartition
 from tests.broker.behaviour import result
-from tests.groups.coordinating import Coordinating
+from tests.groups.group_world import GroupWorld
 
 GROUPS = st.sampled_from(["g", "h", "i"])
 TOPICS = st.sampled_from(["t", "u"])
 PARTITIONS = st.integers(0, 2)
-PLACES = st.builds(Place, TOPICS, PARTITIONS)
+PLACES = st.builds(TopicPartition, TOPICS, PARTITIONS)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("commit"), GROUPS, PLACES, st.integers(0, 1 << 60)),
@@ -30,22 +30,22 @@ STEPS = st.lists(
 CHECK_S, RETENTION_S = 1, 60
 
 
-class Model(Coordinating):
+class Model(GroupWorld):
     """
-    A coordinator, and what it should know: of each group the offsets, and when they were committed.
+    A coordinator and its expected state: the offsets of each group, with their commit times.
     """
 
     def __init__(self) -> None:
-        self.expected: dict[str, dict[Place, tuple[int, float]]] = {}
+        self.expected: dict[str, dict[TopicPartition, tuple[int, float]]] = {}
         super().__init__(offsets_retention_check_interval_ms=CHECK_S * 1000, offsets_retention_minutes=1)
         for name in ("t", "u"):
             self.topic(name)
 
-    def do_commit(self, group_id: str, place: Place, offset: int) -> None:
-        self.commit(group_id, offset, place.topic, place.partition)
+    def do_commit(self, group_id: str, place: TopicPartition, offset: int) -> None:
+        self.commit(group_id, offset, place.topic, place.index)
         self.expected.setdefault(group_id, {})[place] = offset, self.clock.seconds()
 
-    def do_forget(self, group_id: str, places: list[Place]) -> None:
+    def do_forget(self, group_id: str, places: list[TopicPartition]) -> None:
         if group_id in self.expected:
             result(self.groups.offsets(group_id).forget(places))
             for place in places:
@@ -87,11 +87,11 @@ class Model(Coordinating):
 
 
 @given(STEPS, st.integers(1, 10))
-def test_groups_are_where_the_model_is(steps: list[Any], between_snapshots: int) -> None:
+def test_the_coordinator_equals_the_model(steps: list[Any], between_snapshots: int) -> None:
     """
-    After each step the coordinator knows what the model does; whenever it takes snapshots.
+    This holds after each step, whenever it takes snapshots.
     """
-    before, state_shard.SNAPSHOT_RECORDS = state_shard.SNAPSHOT_RECORDS, between_snapshots
+    before, coordinator_shard.SNAPSHOT_RECORDS = coordinator_shard.SNAPSHOT_RECORDS, between_snapshots
     try:
         model = Model()
         for name, *arguments in steps:
@@ -100,4 +100,4 @@ def test_groups_are_where_the_model_is(steps: list[Any], between_snapshots: int)
         model.do_again()
         model.check()
     finally:
-        state_shard.SNAPSHOT_RECORDS = before
+        coordinator_shard.SNAPSHOT_RECORDS = before

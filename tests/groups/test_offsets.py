@@ -1,5 +1,5 @@
 """
-The offsets of one group.
+The committed offsets of one group.
 """
 
 from collections.abc import Sequence
@@ -7,42 +7,43 @@ from collections.abc import Sequence
 import pytest
 from twisted.internet.defer import Deferred
 
-from kgateway.groups.offsets import GroupOffsets, Place
-from kgateway.groups.rows import Row
+from kgateway.groups.offsets import GroupOffsets
+from kgateway.groups.records import Row
 from kgateway.messages.stored.offset_commit import OffsetCommitKey
+from kgateway.topic_partition import TopicPartition
 from kgateway.wire.uuids import ONE, ZERO, Uuid
 from tests.broker.behaviour import result
-from tests.groups.coordinating import value
+from tests.groups.group_world import value
 
-A0, A1, B0 = Place("a", 0), Place("a", 1), Place("b", 0)
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 OTHER = Uuid(b"another topic's.")
 
 
-class Written(GroupOffsets):
+class RecordedOffsets(GroupOffsets):
     """
-    Offsets that keep what they wrote.
+    Offsets that record what they write.
     """
 
     def __init__(self) -> None:
         self.rows: list[Sequence[Row]] = []
-        self.safe: Deferred[None] | None = None
+        self.committed: Deferred[None] | None = None
         super().__init__("g", self._noted)
 
     def _noted(self, rows: Sequence[Row]) -> Deferred[None] | None:
         self.rows.append(rows)
-        return self.safe
+        return self.committed
 
 
-def row(place: Place, offset: int | None) -> Row:
-    key = OffsetCommitKey(group="g", topic=place.topic, partition=place.partition)
+def row(place: TopicPartition, offset: int | None) -> Row:
+    key = OffsetCommitKey(group="g", topic=place.topic, partition=place.index)
     return Row(key, None if offset is None else value(offset))
 
 
-def test_commit() -> None:
+def test_one_commit_is_one_write() -> None:
     """
-    What is committed together is written together, and the last value of a partition counts.
+    The last value of a partition counts.
     """
-    offsets = Written()
+    offsets = RecordedOffsets()
     assert offsets.commit([(A0, value(1)), (B0, value(2)), (A0, value(3))]) is None
     assert offsets.rows == [[row(A0, 1), row(B0, 2), row(A0, 3)]]
     assert dict(offsets) == {A0: value(3), B0: value(2)}
@@ -50,35 +51,35 @@ def test_commit() -> None:
     assert offsets.at("a", 1) is offsets.at("c", 0) is None
 
 
-def test_commit_that_is_safe_later() -> None:
+def test_a_commit_waits_until_it_is_stored() -> None:
     """
-    Who commits waits; who reads does not.
+    Reads do not wait.
     """
-    offsets = Written()
-    offsets.safe = Deferred()
-    safe = offsets.commit([(A0, value(1))])
-    assert safe
-    assert not safe.called
+    offsets = RecordedOffsets()
+    offsets.committed = Deferred()
+    committed = offsets.commit([(A0, value(1))])
+    assert committed
+    assert not committed.called
     assert offsets.at("a", 0) == value(1)
-    offsets.safe.callback(None)
-    result(safe)
+    offsets.committed.callback(None)
+    result(committed)
 
 
-def test_topics_of_one_name() -> None:
+def test_offsets_belong_to_a_topic_id() -> None:
     """
-    An offset of an earlier topic of the name is none of this one; where an id is not known the name is enough.
+    An offset of an earlier topic of the name does not count; if an id is unknown the name suffices.
     """
-    offsets = Written()
+    offsets = RecordedOffsets()
     offsets.commit([(A0, value(1, topic_id=ONE)), (A1, value(2))])
     assert [offsets.at("a", 0, topic_id) is None for topic_id in (ONE, ZERO, OTHER)] == [False, False, True]
     assert offsets.at("a", 1, OTHER) == value(2)
 
 
-def test_forget() -> None:
+def test_existing_offsets_can_be_deleted() -> None:
     """
-    Only what is there is forgotten; then nothing is left of it.
+    Nothing is left of them.
     """
-    offsets = Written()
+    offsets = RecordedOffsets()
     offsets.commit([(A0, value(1)), (A1, value(2))])
     offsets.forget([A0, B0, A0])
     assert offsets.rows[1:] == [[row(A0, None)]]
@@ -88,11 +89,11 @@ def test_forget() -> None:
     assert offsets.by_topic == {}
 
 
-def test_transactions() -> None:
+def test_pending_offsets_make_a_partition_unstable() -> None:
     """
-    Where a transaction is about to commit is unstable, counts as an offset, and is forgotten with the others.
+    They count as offsets, and are deleted with the others.
     """
-    offsets = Written()
+    offsets = RecordedOffsets()
     offsets.commit([(A0, value(1))])
     for place in (A0, B0):
         offsets.replay_pending(7, row(place, 5))
@@ -105,11 +106,11 @@ def test_transactions() -> None:
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_ends_of_transactions(commits: bool) -> None:
+def test_a_commit_makes_pending_offsets_count(commits: bool) -> None:
     """
-    What was pending counts with a commit, unless it was overtaken; what others have pending stays so.
+    Newer offsets win, and offsets of other producers stay pending.
     """
-    offsets = Written()
+    offsets = RecordedOffsets()
     for producer, place, number in ((7, A0, 1), (7, A1, 2), (7, B0, 3), (8, B0, 4)):
         offsets.replay_pending(producer, row(place, number))
     offsets.commit([(A1, value(9))])

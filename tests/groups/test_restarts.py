@@ -1,5 +1,5 @@
 """
-Groups over the log on disk: what was committed is there after a restart, however the process ended.
+Groups over the log on disk: committed offsets survive a restart, however the process ended.
 """
 
 from collections.abc import Callable
@@ -9,33 +9,33 @@ from random import Random
 import pytest
 from twisted.internet.task import Clock
 
-from kgateway.broker.log.disk import Disk
-from kgateway.broker.log.folder import DataFolder
-from kgateway.coordinating import state_shard
+from kgateway.broker.log.data_folder.session import FolderSession
+from kgateway.broker.log.files.disk import Disk
+from kgateway.coordination import shard as coordinator_shard
 from kgateway.groups.consumer.group import Answer, Client
-from kgateway.groups.offsets import Place
 from kgateway.interfaces import IBroker, KeyValue
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.security.permissions import Resource
+from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import KafkaError
 from tests.broker.behaviour import result
+from tests.broker.log.log_brokers import log_broker
 from tests.broker.log.log_world import LogWorld, NoLock
 from tests.broker.log.lossy_disk import LossyDisk, PowerLoss
-from tests.broker.log.making import log_broker
 from tests.groups.consumer.model import Consumer
-from tests.groups.coordinating import Coordinating, State
+from tests.groups.group_world import GroupWorld, State
 
 pytestmark = pytest.mark.usefixtures("power_goes")
 
 EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
 DATA = Path("/data")
-PLACE = Place("t", 0)
+PLACE = TopicPartition("t", 0)
 GROUP = Resource.GROUP, "g"
 
 
-class OnDisk(Coordinating):
+class OnDisk(GroupWorld):
     """
-    A coordinator over a broker with a folder.
+    A coordinator over a broker with a data folder.
     """
 
     def __init__(self, path: Path, partitions: int = 8) -> None:
@@ -44,7 +44,7 @@ class OnDisk(Coordinating):
 
     def restart(self, again: Callable[[LogWorld], None]) -> None:
         """
-        The process ends, and another one begins.
+        End the process and start another one.
         """
         if again is LogWorld.restart:
             self.parts.stop()
@@ -57,13 +57,13 @@ class OnDisk(Coordinating):
 
 @EITHER
 @pytest.mark.parametrize("between_snapshots", [3, 1_000_000])
-def test_offsets_outlive_the_process(
+def test_offsets_survive_a_restart(
     again: Callable[[LogWorld], None], between_snapshots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    All groups are where they were, from snapshots, the log, or both; what was deleted stays away.
+    They are restored from snapshots, the log, or both; deleted ones stay deleted.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", between_snapshots)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", between_snapshots)
     world = OnDisk(tmp_path)
     world.topic("t", 8)
     for number in range(200):
@@ -84,7 +84,7 @@ def test_snapshots_bound_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """
     After many commits to few partitions a start reads few records.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 50)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", 50)
     world = OnDisk(tmp_path, partitions=1)
     world.topic("t")
     for number in range(1_020):
@@ -98,7 +98,7 @@ def test_snapshots_bound_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 class Members(OnDisk):
     """
-    A consumer group over it, as its members see it.
+    A consumer group and its members.
     """
 
     def ask(self, request: ConsumerGroupHeartbeatRequest) -> Answer:
@@ -107,7 +107,7 @@ class Members(OnDisk):
 
     def member(self, member_id: str, topic: str) -> Consumer:
         """
-        One that has joined.
+        A member that has joined.
         """
         member = Consumer(self, member_id, [topic])  # type: ignore[arg-type]  # it asks nothing else of a cluster
         member.beat()
@@ -115,7 +115,7 @@ class Members(OnDisk):
 
     def shown(self) -> tuple[str, dict[str, int]]:
         """
-        The group, and the epoch of each member.
+        The group's state, and the epoch of each member.
         """
         described = self.groups.consumer("g", create=False).describe()
         return described.group_state, {member.member_id: member.member_epoch for member in described.members}
@@ -123,14 +123,14 @@ class Members(OnDisk):
 
 @EITHER
 @pytest.mark.parametrize("between_snapshots", [3, 1_000_000])
-def test_members_outlive_the_process(
+def test_members_survive_a_restart(
     again: Callable[[LogWorld], None], between_snapshots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    Members of a consumer group go on in the epoch they were in, though nothing was written of the steps of those that
-    had their target; one that was not told yet is, and who is older than what was written is fenced.
+    They continue in their epochs, although steps of members at their target were not written; one that missed its
+    step is answered, and one in an epoch before the written one is fenced.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", between_snapshots)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", between_snapshots)
     world = Members(tmp_path)
     world.topic("t")
     world.topic("u", 1)
@@ -158,10 +158,7 @@ def test_members_outlive_the_process(
         world.ask(ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=told - 1))
 
 
-def test_as_many_partitions_as_configured(tmp_path: Path) -> None:
-    """
-    The internal topic is made with as many partitions as the broker is told.
-    """
+def test_the_internal_topic_has_the_configured_partitions(tmp_path: Path) -> None:
     broker = log_broker(tmp_path / "data", offsets_partitions=3)
     result(broker.start())
     broker.coordinator(*GROUP)
@@ -170,7 +167,7 @@ def test_as_many_partitions_as_configured(tmp_path: Path) -> None:
 
 class Lossy:
     """
-    A coordinator over a disk that may lose what is not synced, or stop in the middle of anything.
+    A coordinator over a disk that may lose unsynced data, or stop in the middle of anything.
     """
 
     def __init__(self, seed: int) -> None:
@@ -179,20 +176,20 @@ class Lossy:
         self.acknowledged: State = {}
         self.doubtful: State = {}
 
-    def run(self, use: Callable[[Coordinating], None]) -> None:
+    def run(self, use: Callable[[GroupWorld], None]) -> None:
         """
-        A process, until it is done or dead.
+        Run a process until it ends or is killed.
         """
         try:
-            world = Coordinating(self._make)
+            world = GroupWorld(self._make)
             world.load()
             use(world)
         except (PowerLoss, KafkaError):
             assert self.disk.off
 
-    def commit(self, world: Coordinating, group_id: str, offset: int) -> None:
+    def commit(self, world: GroupWorld, group_id: str, offset: int) -> None:
         """
-        What is doubtful may be there or not afterwards, until it is acknowledged.
+        Commit an offset, which may survive even if it is not acknowledged.
         """
         self.doubtful = {group_id: {PLACE: offset}}
         world.commit(group_id, offset)
@@ -200,20 +197,20 @@ class Lossy:
         self.doubtful = {}
 
     def _make(self, now_ms: Callable[[], int]) -> IBroker:
-        def open_folder(path: Path, disk: Disk, node_id: int) -> DataFolder:
-            return DataFolder.open(path, disk, node_id, boot_id=lambda: self.boot, lock=NoLock)
+        def open_session(path: Path, disk: Disk, node_id: int) -> FolderSession:
+            return FolderSession.open(path, disk, node_id, boot_id=lambda: self.boot, lock=NoLock)
 
-        broker = log_broker(DATA, now_ms=now_ms, disk=self.disk, open_folder=open_folder, offsets_partitions=2)
+        broker = log_broker(DATA, now_ms=now_ms, disk=self.disk, open_session=open_session, offsets_partitions=2)
         result(broker.start())
         if "t" not in broker.view().topics:
-            world = Coordinating(lambda _: broker)
+            world = GroupWorld(lambda _: broker)
             world.topic("t")
             world.parts.stop()
         return broker
 
 
-def commits(lossy: Lossy) -> Callable[[Coordinating], None]:
-    def use(world: Coordinating) -> None:
+def commits(lossy: Lossy) -> Callable[[GroupWorld], None]:
+    def use(world: GroupWorld) -> None:
         for number in range(30):
             lossy.commit(world, f"g{number % 3}", number)
 
@@ -222,7 +219,7 @@ def commits(lossy: Lossy) -> Callable[[Coordinating], None]:
 
 def found(lossy: Lossy) -> State:
     """
-    What the next process knows.
+    The state that the next process loads.
     """
     states: list[State] = []
     lossy.run(lambda world: states.append(world.state()))
@@ -231,12 +228,11 @@ def found(lossy: Lossy) -> State:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_killed_at_any_moment(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_at_any_moment_loses_no_acknowledged_offset(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Wherever the process dies, in the middle of a snapshot or of what comes after it, all that was acknowledged is
-    there, and of the rest what was in the log.
+    This includes moments in and after a snapshot; unacknowledged offsets are restored if they were in the log.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 2)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", 2)
     for operations in range(1, 400, 7):
         lossy = Lossy(seed)
         lossy.run(lambda world: world.commit("first", 1))
@@ -248,12 +244,12 @@ def test_killed_at_any_moment(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_power_lost_at_any_moment(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_power_loss_at_any_moment_invents_no_offset(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Where the machine loses its power, what was not synced may be gone; a snapshot is never of what the log has lost,
-    and so nobody is further than somebody was told, nor anywhere nobody ever was.
+    Unsynced offsets may be lost; a snapshot has nothing that the log has lost, so no offset is newer than the
+    acknowledged one or was never committed.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 2)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", 2)
     for operations in range(1, 400, 7):
         lossy = Lossy(seed)
         lossy.run(lambda world: world.commit("first", 1))

@@ -1,5 +1,5 @@
 """
-The groups of one state log: how they are loaded, written and kept.
+The groups of one state log: how they are loaded, written and deleted.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,30 +12,29 @@ from zope.interface import implementer
 
 from kgateway.cluster.partition import Appended
 from kgateway.config.settings import Settings
-from kgateway.coordinating import state_shard
-from kgateway.coordinating.state_shard import StateShard
+from kgateway.coordination import shard as coordinator_shard
+from kgateway.coordination.shard import CoordinatorShard
 from kgateway.groups import shard
 from kgateway.groups.classic.group import ClassicGroup
-from kgateway.groups.coding import encoded
 from kgateway.groups.group import Group, GroupType
-from kgateway.groups.offsets import Place
-from kgateway.groups.rows import Row, Write
-from kgateway.groups.shard import Shard
+from kgateway.groups.records import Row, Write, encoded
+from kgateway.groups.shard import GroupShard
 from kgateway.interfaces import Cancel, IReplay, IStateLog, KeyValue, ProducerEpoch
 from kgateway.messages.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
 from kgateway.messages.stored.offset_commit import OffsetCommitKey
+from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import START_MS, refusal, result
-from tests.groups.coordinating import value
-from tests.groups.replayed import replayed
+from tests.groups.fake_replay import replayed
+from tests.groups.group_world import value
 
-T0 = Place("t", 0)
+T0 = TopicPartition("t", 0)
 
 
 @implementer(IStateLog)
 class Scripted:
     """
-    A state log that does what a test says.
+    A scripted state log.
     """
 
     def __init__(self, *pieces: list[KeyValue]) -> None:
@@ -43,9 +42,9 @@ class Scripted:
         self.pieces: Iterable[list[KeyValue]] = list(pieces)
         self.appended: list[Sequence[KeyValue]] = []
         self.snapshots: list[list[KeyValue]] = []
-        self.undecided: list[int | None] = []  # where, by snapshot
+        self.undecided: list[int | None] = []  # the start of undecided records, by snapshot
         self.snapshot_ends: Callable[[], Deferred[None]] = lambda: succeed(None)
-        self.safe: Callable[[], Deferred[None]] | None = None
+        self.committed: Callable[[], Deferred[None]] | None = None
         self.error: KafkaError | None = None
         self.lose: Callable[[], None] = lambda: None
         self.heard = False
@@ -57,8 +56,10 @@ class Scripted:
         if self.error:
             raise self.error
         self.appended.append(records)
-        stored = self.safe and self.safe()
-        return Appended(len(self.appended) - 1, -1, 0, stored=stored, safe=self.safe() if self.safe else None)
+        stored = self.committed and self.committed()
+        return Appended(
+            len(self.appended) - 1, -1, 0, stored=stored, committed=self.committed() if self.committed else None
+        )
 
     def snapshot(self, state: Iterable[KeyValue], undecided_from: int | None = None) -> Deferred[None]:
         self.snapshots.append(list(state))
@@ -83,8 +84,8 @@ class World:
     def __init__(self, *pieces: list[KeyValue]) -> None:
         self.clock = Clock()
         self.log = Scripted(*pieces)
-        self.ended: list[StateShard] = []
-        self.shard = Shard(self.log, self.make, self.clock, self.ended.append)
+        self.ended: list[CoordinatorShard] = []
+        self.shard = GroupShard(self.log, self.make, self.clock, self.ended.append)
         self.stopped: list[str] = []
 
     def make(self, kind: GroupType, group_id: str, write: Write) -> Group:
@@ -106,7 +107,7 @@ class World:
 
     def turn(self) -> None:
         """
-        One turn of the reactor.
+        Run one turn of the reactor.
         """
         call = self.clock.calls.pop(0)
         call.called = 1
@@ -134,13 +135,13 @@ def classic(group_id: str, generation: int = 3) -> KeyValue:
     return encoded(Row(GroupMetadataKey(group=group_id), written))
 
 
-def offsets(shard: Shard) -> dict[str, dict[Place, int]]:
-    return {name: {place: one.offset for place, one in held.offsets} for name, held in shard.groups.items()}
+def offsets(shard: GroupShard) -> dict[str, dict[TopicPartition, int]]:
+    return {name: {place: one.offset for place, one in entry.offsets} for name, entry in shard.groups.items()}
 
 
-def test_loading_by_turns() -> None:
+def test_a_load_reads_one_piece_in_a_turn() -> None:
     """
-    A piece of the log is read a turn; meanwhile groups cannot be asked for.
+    Requests are refused meanwhile.
     """
     world = World([committed("g", 1)], [committed("g", 2)], [committed("h", 3)]).started()
     loaded = world.shard.when_loaded()
@@ -154,11 +155,11 @@ def test_loading_by_turns() -> None:
     assert offsets(world.shard) == {"g": {T0: 2}, "h": {T0: 3}}
 
 
-def test_groups_are_made_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_are_restored_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    So many groups a turn are made of what was read, and told that they are whole.
+    They are then told that they are loaded.
     """
-    for module in (shard, state_shard):
+    for module in (shard, coordinator_shard):
         monkeypatch.setattr(module, "PIECE", 2)
     world = World([committed(f"g{number}", number) for number in range(5)]).started()
     turns = 0
@@ -169,16 +170,13 @@ def test_groups_are_made_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(world.shard.groups) == 5
 
 
-def test_nothing_is_loaded_in_a_turn() -> None:
-    """
-    A log without records is there at once.
-    """
+def test_an_empty_log_is_loaded_at_once() -> None:
     assert World().started().shard.is_serving
 
 
-def test_last_word_counts() -> None:
+def test_the_last_value_of_a_key_counts() -> None:
     """
-    Of a key the last value is loaded, and a tombstone leaves nothing: no offset, and no group.
+    A tombstone leaves no offset, and no group.
     """
     records = [committed("g", 1), committed("gone", 1), classic("gone"), committed("g", 2), committed("gone", None)]
     world = World([*records, (classic("gone")[0], None)]).started()
@@ -186,18 +184,15 @@ def test_last_word_counts() -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_groups_and_offsets_in_any_order(order: int) -> None:
-    """
-    Whether offsets come before the group or behind it, both are there.
-    """
+def test_offsets_may_precede_their_group(order: int) -> None:
     world = World([committed("g", 1), classic("g")][::order]).started()
     assert offsets(world.shard) == {"g": {T0: 1}}
     assert world.shard.groups["g"].group.protocol_type == "consumer"
 
 
-def test_what_is_not_understood_is_kept() -> None:
+def test_unknown_records_are_kept() -> None:
     """
-    Records of unknown kinds and damaged ones are passed over, are in the next snapshot, and harm no group.
+    Unknown and damaged records are skipped, are in the next snapshot, and harm no group.
     """
     strange = [(b"\0\x63 strange", b"value"), (b"\0\x01 damaged", b"value"), classic("raises", -1), committed("g", 1)]
     with capturedLogs() as logged:
@@ -208,21 +203,21 @@ def test_what_is_not_understood_is_kept() -> None:
     assert world.log.snapshots == [strange]
 
 
-def test_write() -> None:
+def test_rows_are_written_in_one_batch() -> None:
     """
-    Rows are one batch; where they are safe at once nobody waits.
+    Nobody waits if they are committed at once.
     """
     world = World().started()
-    held = world.shard.add("g", GroupType.CLASSIC)
-    assert held.offsets.commit([(Place("t", n), value(n)) for n in range(3)]) is None
+    entry = world.shard.add("g", GroupType.CLASSIC)
+    assert entry.offsets.commit([(TopicPartition("t", n), value(n)) for n in range(3)]) is None
     assert world.log.appended == [[committed("g", n, n) for n in range(3)]]
     assert world.shard.write([]) is None
     assert len(world.log.appended) == 1
 
 
-def test_write_that_takes_time() -> None:
+def test_a_later_commit_fires_a_deferred() -> None:
     """
-    Where rows are safe later, who writes gets to know when; what is not waited for is not missed.
+    Its failure may be ignored.
     """
     world = World().started()
     waiting: list[Deferred[None]] = []
@@ -231,16 +226,16 @@ def test_write_that_takes_time() -> None:
         waiting.append(Deferred())
         return waiting[-1]
 
-    world.log.safe = later
-    held = world.shard.add("g", GroupType.CLASSIC)
-    safe = held.offsets.commit([(T0, value(1))])
-    assert safe
+    world.log.committed = later
+    entry = world.shard.add("g", GroupType.CLASSIC)
+    committed = entry.offsets.commit([(T0, value(1))])
+    assert committed
     stored, really = waiting
     stored.errback(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no"))
     assert stored.result is None
-    assert not safe.called
+    assert not committed.called
     really.errback(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full"))
-    assert str(refusal(lambda: safe)) == "NOT_COORDINATOR: the disk is full"
+    assert str(refusal(lambda: committed)) == "NOT_COORDINATOR: the disk is full"
 
 
 @pytest.mark.parametrize(
@@ -252,17 +247,17 @@ def test_write_that_takes_time() -> None:
         (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR),
     ],
 )
-def test_write_that_fails(code: ErrorCode, told: ErrorCode) -> None:
+def test_a_failed_write_changes_nothing(code: ErrorCode, told: ErrorCode) -> None:
     """
-    What cannot be written changes nothing, and is told in the words of coordinators.
+    It fails with a coordinator's error code.
     """
     world = World([committed("g", 1)]).started()
     world.log.error = KafkaError(code, "so it is")
-    held = world.shard.groups["g"]
+    entry = world.shard.groups["g"]
     for write in (
-        lambda: held.offsets.commit([(T0, value(2))]),
-        lambda: held.offsets.forget([T0]),
-        lambda: world.shard.delete(held),
+        lambda: entry.offsets.commit([(T0, value(2))]),
+        lambda: entry.offsets.forget([T0]),
+        lambda: world.shard.delete(entry),
     ):
         error = refusal(write)
         assert (error.code, error.message) == (told, "so it is")
@@ -270,73 +265,73 @@ def test_write_that_fails(code: ErrorCode, told: ErrorCode) -> None:
     assert world.shard._image == dict([committed("g", 1)])
 
 
-def test_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshots_are_taken_after_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    After so many records there is a snapshot of all that is true by then; not two at a time.
+    There is one at a time, of the whole state.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 3)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", 3)
     world = World().started()
     under_way: Deferred[None] = Deferred()
     world.log.snapshot_ends = lambda: under_way
-    held = world.shard.add("g", GroupType.CLASSIC)
-    held.offsets.commit([(T0, value(1))])
-    held.offsets.commit([(T0, value(2))])
+    entry = world.shard.add("g", GroupType.CLASSIC)
+    entry.offsets.commit([(T0, value(1))])
+    entry.offsets.commit([(T0, value(2))])
     assert world.log.snapshots == []
-    held.offsets.commit([(Place("t", 1), value(3))])
+    entry.offsets.commit([(TopicPartition("t", 1), value(3))])
     assert world.log.snapshots == [[committed("g", 2), committed("g", 3, 1)]]
-    held.offsets.forget([T0])
+    entry.offsets.forget([T0])
     for number in range(4):
-        held.offsets.commit([(T0, value(number))])
+        entry.offsets.commit([(T0, value(number))])
     assert len(world.log.snapshots) == 1
     under_way.callback(None)
-    held.offsets.commit([(T0, value(9))])
+    entry.offsets.commit([(T0, value(9))])
     assert world.log.snapshots[1:] == [[committed("g", 3, 1), committed("g", 9)]]
 
 
-def test_large_states_are_written_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_states_have_fewer_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A state is written again after as many records as it has, at least.
+    Between two there are at least as many records as the state has.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 1)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", 1)
     world = World([committed("g", n, n) for n in range(5)]).started()
-    held = world.shard.groups["g"]
+    entry = world.shard.groups["g"]
     for count in range(1, 12):
-        held.offsets.commit([(T0, value(count))])
+        entry.offsets.commit([(T0, value(count))])
         assert len(world.log.snapshots) == count // 5
 
 
-def test_snapshots_of_what_does_not_count_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshots_between_ends_of_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Of several transactions that end at once one is counted after the other: a snapshot in between says where those
-    begin of which it has nothing.
+    Of several transactions that end at once one is counted after the other: a snapshot in between has the offset
+    where the first open one begins.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 1)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", 1)
     world = World([]).started()
-    held = world.shard.add("g", GroupType.CLASSIC)
+    entry = world.shard.add("g", GroupType.CLASSIC)
     for producer_id in (7, 8):
-        world.shard.commit_in_transaction(held, (producer_id, 0), [(T0, value(producer_id))])
+        world.shard.commit_in_transaction(entry, (producer_id, 0), [(T0, value(producer_id))])
     world.shard.end_transaction(7, True)
     world.shard.end_transaction(8, True)
-    held.offsets.commit([(T0, value(9))])
+    entry.offsets.commit([(T0, value(9))])
     assert world.log.undecided == [0, 1, None]
     assert world.log.snapshots == [[committed("g", offset)] for offset in (7, 8, 9)]
 
 
-def test_snapshot_after_a_long_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replayed_records_count_for_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    What was replayed and overwritten counts: a gateway that is started often takes snapshots, too.
+    So a gateway that restarts often takes snapshots, too.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 3)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", 3)
     world = World([committed("g", n) for n in range(5)]).started()
     world.shard.groups["g"].offsets.commit([(T0, value(5))])
     assert world.log.snapshots == [[committed("g", 5)]]
 
 
-def test_snapshot_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_snapshot_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A snapshot that cannot be kept is told in the log, and tried again later.
+    The failure is logged.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 1)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", 1)
     world = World().started()
     ends: list[Deferred[None]] = []
 
@@ -345,20 +340,20 @@ def test_snapshot_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
         return ends[-1]
 
     world.log.snapshot_ends = end
-    held = world.shard.add("g", GroupType.CLASSIC)
-    held.offsets.commit([(T0, value(1))])
+    entry = world.shard.add("g", GroupType.CLASSIC)
+    entry.offsets.commit([(T0, value(1))])
     with capturedLogs() as logged:
         ends[0].errback(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "full"))
     assert len(logged) == 1
-    held.offsets.commit([(T0, value(1))])
+    entry.offsets.commit([(T0, value(1))])
     assert len(ends) == 2
 
 
-def test_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_log_stops_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Who has lost the log stops all groups, lets a snapshot go, and says so once.
+    A snapshot is cancelled, and the end is reported once.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 2)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", 2)
     world = World([committed("g", 1), committed("h", 1)]).started()
     cancelled: list[Deferred[None]] = []
     world.log.snapshot_ends = lambda: Deferred(cancelled.append)
@@ -372,9 +367,9 @@ def test_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal(lambda: world.shard.write([])).code is ErrorCode.NOT_COORDINATOR
 
 
-def test_lost_while_loading() -> None:
+def test_a_lost_log_ends_the_load() -> None:
     """
-    A load ends with the loss, and who waits for it hears of that.
+    Those that wait for it are told.
     """
     world = World([committed("g", 1)], [committed("h", 1)]).started()
     loaded = world.shard.when_loaded()
@@ -385,9 +380,9 @@ def test_lost_while_loading() -> None:
     assert not world.shard.is_serving
 
 
-def test_replace() -> None:
+def test_a_group_of_another_kind_replaces_the_old_one() -> None:
     """
-    A group of another kind takes the place of the one of its id, which stops; offsets stay.
+    The old one stops, and the offsets are kept.
     """
     world = World([classic("g"), committed("g", 1)]).started()
     before = world.shard.groups["g"]
@@ -397,15 +392,15 @@ def test_replace() -> None:
     assert offsets(world.shard) == {"g": {T0: 1}}
 
 
-def test_delete(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_is_deleted_in_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A group is deleted with its offsets in one batch, what it wrote last first.
+    Its offsets are deleted with it, in reverse order.
     """
     world = World([classic("g"), committed("g", 1), committed("g", 2, 1)]).started()
-    held = world.shard.groups["g"]
+    entry = world.shard.groups["g"]
     first, last = Row(GroupMetadataKey(group="first"), None), Row(GroupMetadataKey(group="last"), None)
-    monkeypatch.setattr(held.group, "rows", lambda: iter([first, last]))
-    world.shard.delete(held)
+    monkeypatch.setattr(entry.group, "rows", lambda: iter([first, last]))
+    world.shard.delete(entry)
     gone = [committed("g", None), committed("g", None, 1), encoded(last), encoded(first)]
     assert world.log.appended == [gone]
     assert (offsets(world.shard), world.stopped) == ({}, ["g"])

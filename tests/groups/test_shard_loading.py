@@ -1,5 +1,5 @@
 """
-In which order the groups of a state log are kept and loaded, and how a load ends before its time.
+The order in which the groups of a state log are stored and loaded, and loads that end early.
 """
 
 from collections.abc import Iterator
@@ -7,31 +7,31 @@ from collections.abc import Iterator
 import pytest
 from twisted.logger import capturedLogs
 
-from kgateway.coordinating import state_shard
-from kgateway.groups.coding import encoded
-from kgateway.groups.consumer.rows import Epoch, epoch_row
+from kgateway.coordination import shard as coordinator_shard
+from kgateway.groups.consumer.records import Epoch, epoch_row
 from kgateway.groups.group import GroupType
+from kgateway.groups.records import encoded
 from kgateway.interfaces import KeyValue
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import refusal, result
-from tests.groups.coordinating import value
+from tests.groups.group_world import value
 from tests.groups.test_shard import T0, World, classic, committed
 
 
-def test_snapshot_in_the_order_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshots_have_the_order_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    What was written again comes later, as compaction would leave it.
+    A value that was rewritten is at the end, where compaction would leave it.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 1)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", 1)
     world = World([committed("g", 1), committed("g", 1, 1)]).started()
     for offset in (2, 3):
         world.shard.groups["g"].offsets.commit([(T0, value(offset))])
     assert world.log.snapshots == [[committed("g", 1, 1), committed("g", 3)]]
 
 
-def test_newest_row_tells_the_kind() -> None:
+def test_the_newest_row_decides_the_kind() -> None:
     """
-    Where a log has rows of both protocols for a group, it is of the kind of the newest.
+    The group has rows of both protocols.
     """
     consumer = encoded(epoch_row("g", Epoch(5, 0)))
     for records, kind in (
@@ -41,9 +41,9 @@ def test_newest_row_tells_the_kind() -> None:
         assert World(records).started().shard.groups["g"].group.type is kind
 
 
-def test_load_that_fails() -> None:
+def test_a_failed_load_is_logged() -> None:
     """
-    Where the log cannot be read, the log file says why; who waits hears of it, and nobody is served.
+    Those that wait are told, and nobody is served.
     """
     world = World()
 
@@ -62,9 +62,9 @@ def test_load_that_fails() -> None:
     assert refusal(world.shard.check).code is ErrorCode.NOT_COORDINATOR
 
 
-def test_load_that_is_not_needed_any_more() -> None:
+def test_a_load_cancelled_by_a_loss_is_no_failure() -> None:
     """
-    That a load ends because the log is lost is no failure, and is not told as one.
+    The log was lost meanwhile.
     """
     world = World([committed("g", 1)], [committed("h", 1)]).started()
     with capturedLogs() as logged:

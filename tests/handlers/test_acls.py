@@ -1,15 +1,15 @@
 """
-ACLs where there are none.
+ACL requests to a gateway without ACLs.
 """
 
 from typing import Any
 
 import pytest
 
-from handlers.create_acls import create_acls
-from handlers.delete_acls import delete_acls
-from handlers.describe_acls import describe_acls
 from kgateway.api import Handler, Operation, Resource
+from kgateway.handlers.create_acls import create_acls
+from kgateway.handlers.delete_acls import delete_acls
+from kgateway.handlers.describe_acls import describe_acls
 from kgateway.server.answers import refused
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.server.test_answers import Sample, plain
@@ -21,7 +21,7 @@ REASON = "No Authorizer is configured"
 
 def outcome(handler: Handler, version: int, serving: Serving) -> tuple[KafkaError, dict[str, Any]]:
     """
-    What the handler raises, and what the client gets for it.
+    The handler's error and the response to the client.
     """
     request = Sample().one_of_each(handler.request, version)
     with pytest.raises(KafkaError) as caught:
@@ -32,9 +32,9 @@ def outcome(handler: Handler, version: int, serving: Serving) -> tuple[KafkaErro
 
 
 @EVERY
-def test_no_acls(handler: Handler) -> None:
+def test_acls_are_not_supported(handler: Handler) -> None:
     """
-    Whoever describes, creates or deletes ACLs is told, in every version, that there is nothing that would ask them.
+    A client that describes, creates or deletes ACLs learns in every version that nothing would enforce them.
     """
     assert handler.advertised == range(1, 4)
     for version in handler.versions:
@@ -46,9 +46,9 @@ def test_no_acls(handler: Handler) -> None:
 
 
 @EVERY
-def test_permission(handler: Handler) -> None:
+def test_permissions_are_checked_first(handler: Handler) -> None:
     """
-    To describe ACLs takes DESCRIBE on the cluster, to change them ALTER; who has not got it learns no more than that.
+    Describing ACLs needs DESCRIBE on the cluster, changing them ALTER; a client without it learns nothing else.
     """
     operation = Operation.DESCRIBE if handler is describe_acls else Operation.ALTER
     authorizer = Denying(lambda asked, resource, name: asked is operation)
@@ -57,9 +57,6 @@ def test_permission(handler: Handler) -> None:
     assert authorizer.asked == [(operation, Resource.CLUSTER, "kafka-cluster")]
 
 
-def test_creation_counts() -> None:
-    """
-    The reason why no ACL is created says how many were not.
-    """
+def test_the_reason_counts_the_refused_acls() -> None:
     error, _ = outcome(create_acls, 3, Serving())
     assert "none of 1 " in (error.message or "")

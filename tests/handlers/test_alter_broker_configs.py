@@ -1,5 +1,5 @@
 """
-AlterConfigs and IncrementalAlterConfigs for brokers and for the log.
+AlterConfigs and IncrementalAlterConfigs for brokers and loggers.
 """
 
 from typing import Any
@@ -7,12 +7,12 @@ from typing import Any
 from twisted.logger import LogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.alter_configs import alter_configs
-from handlers.create_topics import create_topics
-from handlers.incremental_alter_configs import incremental_alter_configs
+from kgateway.admin.log_levels import ProcessLog
 from kgateway.cluster.config_resource import broker
 from kgateway.cluster.view import Topic
-from kgateway.loggers import ProcessLog
+from kgateway.handlers.alter_configs import alter_configs
+from kgateway.handlers.create_topics import create_topics
+from kgateway.handlers.incremental_alter_configs import incremental_alter_configs
 from kgateway.messages.alter_configs import AlterConfigsRequest
 from kgateway.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kgateway.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -73,10 +73,10 @@ class BrokerTests(AlteringTestCase):
     def of(self, name: str) -> dict[str, str]:
         return dict(self.serving.broker.view().overrides_of(broker(name)))
 
-    def test_topics_follow(self) -> None:
+    def test_topics_inherit_broker_configs(self) -> None:
         """
-        A topic that sets nothing itself has what is set for the broker, before what is set for all, before what the
-        gateway was started with; one that is made later has it, too.
+        This broker's config beats that of all brokers, which beats the gateway's setting; a topic's own config beats
+        all. Topics created later inherit it too.
         """
         self.serving = Serving(retention_ms=100)
         self.make("before")
@@ -89,39 +89,29 @@ class BrokerTests(AlteringTestCase):
         assert told == [[200, 200, 5], [300, 300, 5], [200, 200, 5], [100, 100, 5]]
         assert self.topic("before").config.overrides == {}
 
-    def test_partitions_follow(self) -> None:
-        """
-        Partitions that are open know at once what holds.
-        """
+    def test_open_partitions_inherit_at_once(self) -> None:
         self.make("orders")
         partition = self.serving.broker.partition(self.topic("orders").id, 0)
         self.alter(BROKER, "", ("message.max.bytes", SET, "7"))
         assert partition.topic.config.max_message_bytes == 7
         assert partition.topic is self.topic("orders")
 
-    def test_a_topic_that_sets_no_more(self) -> None:
-        """
-        When a topic sets nothing any more it has what is set for brokers.
-        """
+    def test_a_topic_inherits_again_once_its_own_config_is_deleted(self) -> None:
         self.make("orders", retention_ms="5")
         self.alter(BROKER, "", ("log.retention.ms", SET, "200"))
         assert self.alter(2, "orders", ("retention.ms", DELETE, None)) == (0, None)
         assert self.topic("orders").config.retention_ms == 200
 
-    def test_lists(self) -> None:
-        """
-        Lists of brokers can be added to, and taken from.
-        """
+    def test_lists_are_appended_to_and_subtracted_from(self) -> None:
         self.make("orders")
         assert self.alter(BROKER, "", ("log.cleanup.policy", APPEND, "compact")) == (0, None)
         assert self.topic("orders").config.cleanup_policy == ("delete", "compact")
         assert self.alter(BROKER, "", ("log.cleanup.policy", SUBTRACT, "delete")) == (0, None)
         assert self.topic("orders").config.cleanup_policy == ("compact",)
 
-    def test_throttles(self) -> None:
+    def test_throttles_are_stored(self) -> None:
         """
-        The throttles that kafka-reassign-partitions sets are kept, for one broker and for all; they are read as Kafka
-        reads them.
+        kafka-reassign-partitions sets them for one broker and for all, and reads them as from Kafka.
         """
         rates = [f"{side}.replication.throttled.rate" for side in ("leader", "follower")]
         for rate in (*rates, "replica.alter.log.dirs.io.max.bytes.per.second"):
@@ -133,26 +123,26 @@ class BrokerTests(AlteringTestCase):
             assert self.alter(BROKER, "1", (rate, DELETE, None)) == (0, None)
         assert self.of("1") == {}
 
-    def test_all_at_once(self) -> None:
+    def test_alter_configs_replaces_everything(self) -> None:
         """
-        AlterConfigs leaves nothing but what it names.
+        Configs that are not named are deleted.
         """
         self.alter(BROKER, "1", ("log.retention.ms", SET, "200"))
         assert self.replace(BROKER, "1", log_roll_ms="77") == (0, None)
         assert self.of("1") == {"log.roll.ms": "77"}
 
-    def test_validate_only(self) -> None:
+    def test_validate_only_changes_nothing(self) -> None:
         """
-        What would be done is not done, and what is wrong is told.
+        Errors are reported.
         """
         before = self.serving.broker.view()
         assert self.alter(BROKER, "", ("log.roll.ms", SET, "77"), validate_only=True) == (0, None)
         assert self.alter(BROKER, "", ("log.roll.ms", SET, "x"), validate_only=True)[0] == ErrorCode.INVALID_REQUEST
         assert self.serving.broker.view() is before
 
-    def test_refused(self) -> None:
+    def test_invalid_changes_are_refused(self) -> None:
         """
-        Settings, wrong values, names that mean nothing and other brokers are refused, and nothing changes.
+        They are settings, wrong values, meaningless names and other brokers.
         """
         before = self.serving.broker.view()
         dynamically = "Cannot update these configs dynamically: "
@@ -179,28 +169,26 @@ class BrokerTests(AlteringTestCase):
             assert (told_code, str(told)[: len(says)]) == (code, says)
         assert self.serving.broker.view() is before
 
-    def test_what_a_topic_could_not_follow(self) -> None:
-        """
-        What is set for brokers suits what topics have set.
-        """
+    def test_a_config_that_conflicts_with_a_topic_is_refused(self) -> None:
         self.make("orders", min_compaction_lag_ms="100")
         code, told = self.alter(BROKER, "", ("log.cleaner.max.compaction.lag.ms", SET, "50"))
         assert code == ErrorCode.INVALID_CONFIG
         assert str(told).startswith("topic orders could not follow: conflict topic config setting")
         assert self.alter(BROKER, "", ("log.cleaner.max.compaction.lag.ms", SET, "100")) == (0, None)
 
-    def test_a_new_topic_that_could_not_follow(self) -> None:
+    def test_a_new_topic_that_conflicts_with_defaults_is_refused(self) -> None:
         """
-        A new topic suits what is set for brokers, and its maker is told what holds.
+        The response has the broker's defaults.
         """
         self.alter(BROKER, "", ("log.cleaner.max.compaction.lag.ms", SET, "50"))
         assert self.create("orders", min_compaction_lag_ms="100").error_code == ErrorCode.INVALID_CONFIG
         told = {config.name: (config.value, config.config_source) for config in self.create("orders").configs or []}
         assert told["max.compaction.lag.ms"] == ("50", 3)
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may not alter the configs of the cluster alters none, and is not told what is wrong with them.
+        A client that may not alter the configs of the cluster changes nothing, and does not learn what is wrong with
+        them.
         """
         need = (Operation.ALTER_CONFIGS, Resource.CLUSTER)
         self.serving = Serving(Denying(lambda operation, resource, _: (operation, resource) == need))
@@ -216,9 +204,9 @@ class LoggerTests(AlteringTestCase):
         self.levels = LogLevels(LogPublisher(), "info")
         self.serving.parts.service(ProcessLog).levels = self.levels
 
-    def test_set(self) -> None:
+    def test_levels_are_set(self) -> None:
         """
-        The level of the log is set in Kafka's words, and is no config that is kept.
+        They have Kafka's names, and are not stored as configs.
         """
         for word, level in (
             ("TRACE", "debug"),
@@ -233,16 +221,13 @@ class LoggerTests(AlteringTestCase):
         assert self.levels.level == "info"
         assert self.serving.broker.view().overrides == {}
 
-    def test_validate_only(self) -> None:
-        """
-        What would be set is not set.
-        """
+    def test_validate_only_sets_no_level(self) -> None:
         assert self.alter(LOGGER, "1", ("root", SET, "WARN"), validate_only=True) == (0, None)
         assert self.levels.level == "info"
 
-    def test_refused(self) -> None:
+    def test_invalid_levels_are_refused(self) -> None:
         """
-        Other loggers, other levels, no level, and other gateways' logs are refused.
+        They are other loggers, other levels, none, and loggers of other gateways.
         """
         wrong = "as it is not a supported log level. Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN"
         for name, changes, code, says in (
@@ -273,9 +258,9 @@ class LoggerTests(AlteringTestCase):
         assert self.replace(LOGGER, "1", root="WARN") == (ErrorCode.INVALID_REQUEST, "Unknown resource type 8")
         assert self.levels.level == "info"
 
-    def test_no_process(self) -> None:
+    def test_an_embedded_gateway_has_no_level(self) -> None:
         """
-        Within another program there is no log of the gateway's own.
+        The log belongs to the embedding program.
         """
         self.serving = Serving()
         code, told = self.alter(LOGGER, "1", ("root", SET, "WARN"))

@@ -6,10 +6,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.alter_configs import alter_configs
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import group, topic
 from kgateway.cluster.view import NewTopic
+from kgateway.handlers.alter_configs import alter_configs
 from kgateway.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode
@@ -60,15 +60,12 @@ class AlterConfigsTests(SynchronousTestCase):
                 assert says in str(answer.error_message)
         assert self.serving.broker.view() is before
 
-    def test_versions(self) -> None:
-        """
-        The versions of Kafka 4.3 are served.
-        """
+    def test_versions_of_kafka_4_3_are_served(self) -> None:
         assert alter_configs.versions == VERSIONS
 
-    def test_topics(self) -> None:
+    def test_topic_configs_are_replaced(self) -> None:
         """
-        What is named is set, all else goes back to its default but what cannot change.
+        Named ones are set, all others return to their default, except for those that cannot change.
         """
         for version in VERSIONS:
             self.serve(retention_ms=77)
@@ -79,9 +76,9 @@ class AlterConfigsTests(SynchronousTestCase):
             config = view.topics["t"].config
             assert (config.segment_ms, config.retention_ms, config.seaweedmq_format) == (9, 77, "batch")
 
-    def test_groups(self) -> None:
+    def test_group_configs_are_replaced(self) -> None:
         """
-        Groups have what is named, be they there or not.
+        The groups need not exist.
         """
         for version in VERSIONS:
             self.serve()
@@ -94,19 +91,13 @@ class AlterConfigsTests(SynchronousTestCase):
             assert self.codes(_asked(GROUP, "g"), version=version) == [0]
             assert broker.view().overrides == {}, version
 
-    def test_validate_only(self) -> None:
-        """
-        What would be done is not done.
-        """
+    def test_validate_only_changes_nothing(self) -> None:
         before = self.serving.broker.view()
         asked = (_asked(TOPIC, "t"), _asked(GROUP, "g", (SESSION, "50000")))
         assert self.codes(*asked, validate_only=True) == [0, 0]
         assert self.serving.broker.view() is before
 
-    def test_refused(self) -> None:
-        """
-        Nothing changes of a resource of which anything is refused.
-        """
+    def test_one_refused_config_refuses_its_resource(self) -> None:
         twice = (("segment.ms", "1"), ("segment.ms", "2"))
         for code, says, asked in (
             (ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys", _asked(TOPIC, "t", *twice)),
@@ -133,17 +124,17 @@ class AlterConfigsTests(SynchronousTestCase):
         ):
             self.assert_refused(code, says, asked)
 
-    def test_named_twice(self) -> None:
+    def test_a_resource_named_twice_is_not_changed(self) -> None:
         """
-        Of a resource that a request names twice nothing is changed; one of another kind is another one.
+        One of another type with the same name is another resource.
         """
         asked = [_asked(TOPIC, "t"), _asked(GROUP, "t", (SESSION, "50000")), _asked(TOPIC, "t")]
         assert self.codes(*asked) == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
         assert self.serving.broker.view().topics["t"].config.retention_ms == 5
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Of what the client may not configure nothing is changed.
+        Resources that the client may not configure are unchanged.
         """
         authorizer = Denying()
         self.serve(authorizer)

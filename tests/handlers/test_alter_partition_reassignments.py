@@ -4,9 +4,9 @@ AlterPartitionReassignments and ListPartitionReassignments.
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.alter_partition_reassignments import alter_partition_reassignments
-from handlers.list_partition_reassignments import list_partition_reassignments
 from kgateway.cluster.view import NewTopic
+from kgateway.handlers.alter_partition_reassignments import alter_partition_reassignments
+from kgateway.handlers.list_partition_reassignments import list_partition_reassignments
 from kgateway.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kgateway.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kgateway.wire.errors import ErrorCode
@@ -34,27 +34,27 @@ class ReassignmentTests(SynchronousTestCase):
         ]
         return told.error_code, told.error_message
 
-    def test_as_it_is(self) -> None:
+    def test_the_current_assignment_is_accepted(self) -> None:
         """
-        What is so already is granted, in whichever order the replicas are named.
+        The order of the replicas does not matter.
         """
         self.broker.owners["orders"] = (OWN, NEAR.id)
         for version in alter_partition_reassignments.versions:
             assert self.ask([OWN, NEAR.id], version=version) == (0, None), version
             assert self.ask([NEAR.id, OWN], version=version) == (0, None), version
 
-    def test_elsewhere(self) -> None:
+    def test_moves_are_refused(self) -> None:
         """
-        Partitions are moved by gateways, and not by clients.
+        Gateways move partitions, clients do not.
         """
         for replicas in ([NEAR.id], [OWN, NEAR.id]):
             code, told = self.ask(replicas)
             assert code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
             assert told == "orders-0 is on 1: gateways share out partitions among themselves"
 
-    def test_impossible(self) -> None:
+    def test_impossible_replicas_are_refused(self) -> None:
         """
-        Brokers that are not there, or named twice, or none, are refused.
+        They are unknown brokers, duplicates, or none.
         """
         for replicas, says in (
             ([9], "broker 9, but no such broker is registered."),
@@ -64,25 +64,19 @@ class ReassignmentTests(SynchronousTestCase):
         ):
             assert self.ask(replicas) == (ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{MANUAL} {says}")
 
-    def test_calling_off(self) -> None:
-        """
-        Nothing is on the move, so no move can be called off.
-        """
+    def test_there_is_no_move_to_cancel(self) -> None:
         assert self.ask(None)[0] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
-    def test_unknown(self) -> None:
-        """
-        What is not there is not moved.
-        """
+    def test_unknown_partitions_are_refused(self) -> None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for replicas in ([OWN], [9], None):
             assert self.ask(replicas, index=2) == (code, "Unable to find partition orders:2.")
             assert self.ask(replicas, index=-1) == (code, "Unable to find partition orders:-1.")
             assert self.ask(replicas, "nowhere") == (code, "Unable to find a topic named nowhere.")
 
-    def test_list(self) -> None:
+    def test_no_move_is_listed(self) -> None:
         """
-        Nothing is on the move, whatever is asked for.
+        It does not matter which partitions are named.
         """
         named = ListPartitionReassignmentsRequest.Topic(name="orders", partition_indexes=[0, 7])
         for topics in (None, [], [named]):

@@ -4,8 +4,8 @@ AlterReplicaLogDirs.
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.alter_replica_log_dirs import alter_replica_log_dirs
 from kgateway.cluster.view import NewTopic
+from kgateway.handlers.alter_replica_log_dirs import alter_replica_log_dirs
 from kgateway.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from kgateway.wire.errors import ErrorCode
 from tests.serving import Serving
@@ -29,16 +29,13 @@ class AlterReplicaLogDirsTests(SynchronousTestCase):
             for result in answer.results
         ]
 
-    def test_here(self) -> None:
-        """
-        To the place they are in partitions are moved already.
-        """
+    def test_the_current_directory_is_accepted(self) -> None:
         for version in alter_replica_log_dirs.versions:
             assert self.ask((HERE, "orders", [0, 1]), version=version) == [("orders", {0: 0, 1: 0})]
 
-    def test_elsewhere(self) -> None:
+    def test_other_directories_are_refused(self) -> None:
         """
-        There is no other place, for whichever partition.
+        There is one directory for all partitions.
         """
         told = self.ask(("/other", "orders", [0, 7]), (f"{HERE}/", "nowhere", [0]))
         code = ErrorCode.LOG_DIR_NOT_FOUND
@@ -49,17 +46,14 @@ class AlterReplicaLogDirsTests(SynchronousTestCase):
             "nowhere-0",
         }
 
-    def test_unknown(self) -> None:
-        """
-        Partitions that are not there cannot be moved to where they are.
-        """
+    def test_unknown_partitions_are_refused(self) -> None:
         told = self.ask((HERE, "orders", [2, -1]), (HERE, "nowhere", [0]))
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert told == [("orders", {2: code, -1: code}), ("nowhere", {0: code})]
 
-    def test_twice(self) -> None:
+    def test_the_later_of_two_directories_counts(self) -> None:
         """
-        Of two places for one partition the later one counts, as in Kafka.
+        So it does in Kafka.
         """
         assert self.ask(("/other", "orders", [0]), (HERE, "orders", [0, 1])) == [("orders", {0: 0, 1: 0})]
         assert self.ask((HERE, "orders", [0]), ("/other", "orders", [0])) == [

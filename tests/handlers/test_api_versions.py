@@ -1,5 +1,5 @@
 """
-What a client learns first.
+ApiVersions, the first request of a client.
 """
 
 from dataclasses import replace
@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.api_versions import api_versions
 from kgateway.cluster.view import ClusterView
+from kgateway.handlers.api_versions import api_versions
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.serving import Serving
@@ -34,9 +34,9 @@ class ApiVersionsTests(SynchronousTestCase):
         view: ClusterView = replace(self.serving.broker.view(), features=features, epoch=epoch)
         self.patch(self.serving.broker, "view", lambda: view)
 
-    def test_ranges(self) -> None:
+    def test_every_served_api_is_listed(self) -> None:
         """
-        In every version the client is told the versions of each API that is served.
+        This holds in every version.
         """
         self.serving.parts.advertised = PRODUCE | TRANSACTIONS
         for version in api_versions.versions:
@@ -44,7 +44,7 @@ class ApiVersionsTests(SynchronousTestCase):
             told = [(api.api_key, api.min_version, api.max_version) for api in response.api_keys]
             assert (response.error_code, told) == (ErrorCode.NONE, [(0, 3, 13), (26, 0, 5)]), version
 
-    def test_features_of_served_apis(self) -> None:
+    def test_features_need_their_api(self) -> None:
         """
         A feature is supported where the API that it stands for is served.
         """
@@ -55,16 +55,16 @@ class ApiVersionsTests(SynchronousTestCase):
         self.serving.parts.advertised = PRODUCE | TRANSACTIONS
         assert self.supported(4) == [("transaction.version", 0, 2)]
 
-    def test_features_from_zero(self) -> None:
+    def test_features_from_zero_are_hidden_from_old_clients(self) -> None:
         """
-        Clients before v4, which cannot read a minimum of 0, are not told of features that have it.
+        Clients before v4 cannot read a minimum of 0.
         """
         self.serving.parts.advertised = CONSUMER_GROUPS
         assert self.supported(3) == []
 
     def test_finalized_features(self) -> None:
         """
-        The features that are on in the cluster are told with their levels and the epoch of the view.
+        They have their levels and the epoch of the view.
         """
         self.see({"transaction.version": 2, "group.version": 0}, epoch=7)
         self.serving.parts.advertised = CONSUMER_GROUPS | TRANSACTIONS
@@ -72,9 +72,9 @@ class ApiVersionsTests(SynchronousTestCase):
         told = [(f.name, f.min_version_level, f.max_version_level) for f in response.finalized_features]
         assert (told, response.finalized_features_epoch) == ([("transaction.version", 2, 2)], 7)
 
-    def test_features_that_nobody_has_decided(self) -> None:
+    def test_undecided_features_have_their_highest_level(self) -> None:
         """
-        Features are on, at their highest levels, unless the cluster has agreed on others.
+        The cluster may have agreed on others.
         """
         self.serving.parts.advertised = CONSUMER_GROUPS | {3: (range(14), "Metadata")}
         told = {f.name: f.max_version_level for f in self.ask(3).finalized_features}
@@ -82,32 +82,32 @@ class ApiVersionsTests(SynchronousTestCase):
         assert self.supported(3) == [("metadata.version", 30, 30)]
         assert self.supported(4) == [("group.version", 0, 1), ("metadata.version", 30, 30)]
 
-    def test_software_is_remembered(self) -> None:
+    def test_client_software_is_remembered(self) -> None:
         """
-        What the client says it is belongs to its connection from then on.
+        Its connection has it from then on.
         """
         self.ask(3)
         session = self.serving.session
         assert (session.software, session.software_version) == ("apache-kafka-java", "4.3.1")
 
-    def test_no_software(self) -> None:
+    def test_old_clients_name_no_software(self) -> None:
         """
-        A client from before v3 does not say what it is, and that is in order.
+        The field is missing before v3.
         """
         assert self.ask(2).error_code == ErrorCode.NONE
         assert self.serving.session.software == "unknown"
 
-    def test_spellings_of_software(self) -> None:
+    def test_valid_software_names(self) -> None:
         """
-        Names and versions of software may have letters, digits, dots and dashes, but begin and end with the first two.
+        They have letters, digits, dots and dashes, and begin and end with one of the first two.
         """
         for name in ("a", "7", "a-b", "a.b", "A--9"):
             self.ask(3, ApiVersionsRequest(client_software_name=name, client_software_version=name))
             assert self.serving.session.software == name
 
-    def test_misspelled_software(self) -> None:
+    def test_invalid_software_names_are_refused(self) -> None:
         """
-        A client whose software has a name or version that Kafka would not take is refused, and nothing is remembered.
+        Kafka refuses the same, and nothing is remembered.
         """
         for wrong in ("", "-a", "a-", ".", "a b", "a_b", "ä", "a\n"):
             for name, version in ((wrong, "1"), ("a", wrong)):

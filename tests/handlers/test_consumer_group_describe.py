@@ -1,15 +1,15 @@
 """
-Consumer groups, shown.
+ConsumerGroupDescribe.
 """
 
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.consumer_group_describe import consumer_group_describe
-from handlers.consumer_group_heartbeat import consumer_group_heartbeat
 from kgateway.cluster.view import NewTopic
-from kgateway.groups.groups import Groups
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.handlers.consumer_group_describe import consumer_group_describe
+from kgateway.handlers.consumer_group_heartbeat import consumer_group_heartbeat
 from kgateway.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
@@ -21,7 +21,7 @@ Group = ConsumerGroupDescribeResponse.Group
 
 
 class DescribeTests(SynchronousTestCase):
-    denied: Any = None  # what the authorizer says no to
+    denied: Any = None  # what the authorizer denies
 
     def setUp(self) -> None:
         self.denying = Denying(lambda *asked: asked == self.denied)
@@ -43,9 +43,9 @@ class DescribeTests(SynchronousTestCase):
         groups: list[Group] = response.groups
         return groups
 
-    def test_group(self) -> None:
+    def test_groups_are_described(self) -> None:
         """
-        A group is shown with its epochs, and its members with what they read; from v1 on with the protocol they speak.
+        They have their epochs and their members with their assignments; from v1 on also with their protocol.
         """
         for version, member_type in ((0, -1), (1, 1)):
             [group] = self.describe("g", version=version)
@@ -58,11 +58,11 @@ class DescribeTests(SynchronousTestCase):
                 assert [(part.topic_name, part.partitions) for part in assignment.topic_partitions] == [("t", [0, 1])]
             assert group.authorized_operations == UNKNOWN_OPERATIONS
 
-    def test_others(self) -> None:
+    def test_other_groups_are_not_found(self) -> None:
         """
-        What is no consumer group is not found; the other groups are shown all the same.
+        Consumer groups of the same request are described.
         """
-        self.serving.parts.service(Groups).simple("classic")
+        self.serving.parts.service(GroupCoordinator).entry_or_new("classic")
         groups = self.describe("x", "classic", "", "g")
         assert [group.error_code for group in groups] == [
             ErrorCode.GROUP_ID_NOT_FOUND,
@@ -74,10 +74,7 @@ class DescribeTests(SynchronousTestCase):
         assert all(group.error_message for group in groups[:3])
         assert [refusal.subject for refusal in self.serving.context.refusals or []] == ["x", "classic", ""]
 
-    def test_operations(self) -> None:
-        """
-        What the client may do to the group is shown on request.
-        """
+    def test_operations_are_listed_on_request(self) -> None:
         [group] = self.describe("g", operations=True)
         assert group.authorized_operations == sum(
             1 << operation
@@ -90,9 +87,9 @@ class DescribeTests(SynchronousTestCase):
             )
         )
 
-    def test_may_not(self) -> None:
+    def test_permissions_are_needed(self) -> None:
         """
-        A group is shown to who may know of it, and of all topics that its members read.
+        The client must be allowed to describe the group and all topics of its members.
         """
         for resource, name, code in (
             (Resource.GROUP, "g", ErrorCode.GROUP_AUTHORIZATION_FAILED),

@@ -1,5 +1,5 @@
 """
-Members of consumer groups, as they ask over the wire.
+ConsumerGroupHeartbeat.
 """
 
 from typing import Any
@@ -7,14 +7,14 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.consumer_group_heartbeat import consumer_group_heartbeat
 from kgateway.cluster.config_resource import group
 from kgateway.cluster.view import NewTopic
-from kgateway.groups.groups import Groups
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.handlers.consumer_group_heartbeat import consumer_group_heartbeat
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.groups.beginning import empty_consumer
+from tests.groups.empty_groups import empty_consumer
 from tests.serving import Denying, Serving
 
 
@@ -49,9 +49,9 @@ class HeartbeatTests(SynchronousTestCase):
         [refusal] = self.serving.context.refusals or []
         assert refusal.error.code is code
 
-    def test_joins(self) -> None:
+    def test_a_member_joins(self) -> None:
         """
-        A member joins and is told what to read, in each version.
+        It gets its partitions, in each version.
         """
         for version in (0, 1):
             self.serve(Serving())
@@ -67,9 +67,9 @@ class HeartbeatTests(SynchronousTestCase):
         given = {f"consumer.{name.replace('_', '.')}.ms": str(value) for name, value in values.items()}
         self.successResultOf(self.serving.broker.change_config(group("g"), lambda _: given))
 
-    def test_heartbeat_interval(self) -> None:
+    def test_heartbeat_interval_is_a_group_config(self) -> None:
         """
-        A member is told the heartbeat interval of its group, from the next heartbeat on after it was set.
+        It applies from the next heartbeat on.
         """
         epoch = self.join().member_epoch
         for told in (6_000, 7_000):
@@ -79,12 +79,12 @@ class HeartbeatTests(SynchronousTestCase):
         assert self.ask(member_id="m", member_epoch=epoch).heartbeat_interval_ms == 5_000
         assert self.join(group_id="other").heartbeat_interval_ms == 5_000
 
-    def test_session_timeout(self) -> None:
+    def test_session_timeout_is_a_group_config(self) -> None:
         """
-        A member may be silent as long as is set for its group when it sends a heartbeat.
+        It is that of the group when the member last sent a heartbeat.
         """
         epoch = self.join().member_epoch
-        groups = self.serving.parts.service(Groups)
+        groups = self.serving.parts.service(GroupCoordinator)
         self.configure(session_timeout=60_000)
         self.serving.clock.advance(44.9)
         self.ask(member_id="m", member_epoch=epoch)
@@ -94,9 +94,9 @@ class HeartbeatTests(SynchronousTestCase):
         self.serving.clock.advance(0.2)
         assert groups.find("g").state == "Empty"
 
-    def test_assignment_interval(self) -> None:
+    def test_assignment_interval_is_a_group_config(self) -> None:
         """
-        A group waits as long as is set for it from one assignment to the next.
+        The group waits that long between two assignments.
         """
         self.configure(assignment_interval=10_000)
         epoch = self.join().member_epoch
@@ -107,40 +107,31 @@ class HeartbeatTests(SynchronousTestCase):
             waited += 1
         assert waited == 10
 
-    def test_client(self) -> None:
-        """
-        The group knows who its member is.
-        """
+    def test_the_group_knows_client_and_host(self) -> None:
         self.join()
-        [member] = self.serving.parts.service(Groups).consumer("g", False).describe().members
+        [member] = self.serving.parts.service(GroupCoordinator).consumer("g", False).describe().members
         assert (member.client_id, member.client_host) == ("test-client", "/127.0.0.1")
 
-    def test_no_group(self) -> None:
+    def test_unknown_groups_are_not_created(self) -> None:
         """
-        Who does not join finds no group that is not there.
+        Only a joining member creates its group.
         """
         self.assert_refused(ErrorCode.GROUP_ID_NOT_FOUND, self.ask(member_id="m", member_epoch=1))
 
-    def test_malformed(self) -> None:
-        """
-        A request that contradicts itself makes no group.
-        """
+    def test_a_contradictory_request_creates_no_group(self) -> None:
         self.assert_refused(ErrorCode.INVALID_REQUEST, self.join(topic_partitions=None))
         self.assert_refused(ErrorCode.INVALID_REQUEST, self.join(member_id=""))
         assert self.join(0, member_id="").member_id
         self.assert_refused(ErrorCode.UNSUPPORTED_ASSIGNOR, self.join(server_assignor="mine"))
 
-    def test_assignors_of_the_settings(self) -> None:
-        """
-        An assignor that the settings leave out is refused.
-        """
+    def test_assignors_are_limited_by_the_settings(self) -> None:
         self.serve(Serving(group_consumer_assignors="range"))
         self.assert_refused(ErrorCode.UNSUPPORTED_ASSIGNOR, self.join(server_assignor="uniform"))
         assert self.join(server_assignor="range").error_code == 0
 
-    def test_topics_that_may_not_be_known(self) -> None:
+    def test_hidden_topics_are_not_assigned(self) -> None:
         """
-        Who may not know of a topic cannot name it, and no expression of its matches it.
+        A client that may not describe a topic cannot name it, and no expression of its matches it.
         """
         self.serve(Serving(Denying(lambda operation, resource, name: name == "t")))
         with self.assertRaises(KafkaError) as raised:
@@ -151,21 +142,18 @@ class HeartbeatTests(SynchronousTestCase):
         assert answer.assignment
         assert [part.partitions for part in answer.assignment.topic_partitions] == [[0]]
 
-    def test_group_that_may_not_be_read(self) -> None:
-        """
-        Who may not read the group is refused.
-        """
+    def test_permission_on_the_group_is_needed(self) -> None:
         denied = (Operation.READ, Resource.GROUP)
         self.serve(Serving(Denying(lambda operation, resource, name: (operation, resource) == denied)))
         with self.assertRaises(KafkaError) as raised:
             self.join()
         assert raised.exception.code is ErrorCode.GROUP_AUTHORIZATION_FAILED
 
-    def test_write_takes(self) -> None:
+    def test_failed_writes_are_reported(self) -> None:
         """
-        A write that fails after all is told to who waits for it.
+        The member that waits for the write gets the error.
         """
-        group = empty_consumer(self.serving.parts.service(Groups), "g")
+        group = empty_consumer(self.serving.parts.service(GroupCoordinator), "g")
         failing: Deferred[None] = Deferred()
         self.patch(group, "heartbeat", lambda request, client: failing)
         request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)

@@ -8,8 +8,8 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.create_partitions import create_partitions
 from kgateway.cluster.view import NewTopic
+from kgateway.handlers.create_partitions import create_partitions
 from kgateway.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -47,40 +47,34 @@ class CreatePartitionsTests(SynchronousTestCase):
     def codes(self, *topics: Asked, **more: Any) -> dict[str, int]:
         return {result.name: result.error_code for result in self.ask(*topics, **more)}
 
-    def test_versions(self) -> None:
-        """
-        The versions of Kafka 4.3 are served.
-        """
+    def test_versions_of_kafka_4_3_are_served(self) -> None:
         assert create_partitions.versions == VERSIONS
 
-    def test_more(self) -> None:
+    def test_topics_grow(self) -> None:
         """
-        Topics get as many partitions as asked for, in every version.
+        They get the requested number of partitions, in every version.
         """
         for version in VERSIONS:
             count = 3 + version
             assert self.codes(_asked("a", count), _asked("b", 9 + version), version=version) == {"a": 0, "b": 0}
             assert {"a": count, "b": 9 + version} == self.sizes(), version
 
-    def test_with_places(self) -> None:
+    def test_assignments_may_be_given(self) -> None:
         """
-        Each new partition may have its places given.
+        Each new partition has one.
         """
         assert self.codes(_asked("a", 4, [[1], [1]])) == {"a": 0}
         assert self.sizes()["a"] == 4
 
-    def test_validated(self) -> None:
-        """
-        When asked to check only, nothing grows.
-        """
+    def test_validate_only_adds_nothing(self) -> None:
         for version in VERSIONS:
             codes = self.codes(_asked("a", 3), _asked("b", 1), version=version, validate_only=True)
             assert codes == {"a": 0, "b": ErrorCode.INVALID_PARTITIONS}, version
             assert self.sizes() == {"a": 2, "b": 2}, version
 
-    def test_refused(self) -> None:
+    def test_refused_topics_do_not_hinder_others(self) -> None:
         """
-        A topic that cannot grow so does not hinder others, and its answer says why.
+        The response has the reason.
         """
         for version in VERSIONS:
             self.start()
@@ -94,9 +88,9 @@ class CreatePartitionsTests(SynchronousTestCase):
             assert (right.error_code, right.error_message) == (0, None), version
             assert self.sizes() == {"a": 2, "b": 3}, version
 
-    def test_internal(self) -> None:
+    def test_internal_topics_do_not_grow(self) -> None:
         """
-        Where the state of a group is kept depends on how many partitions there are.
+        The number of partitions decides where the state of a group is stored.
         """
         self.serving.broker.coordinator(Resource.GROUP, "g")
         for checks in (True, False):
@@ -106,32 +100,29 @@ class CreatePartitionsTests(SynchronousTestCase):
                 "The number of partitions of the internal topic __consumer_offsets cannot be changed."
             )
 
-    def test_bad_places(self) -> None:
-        """
-        Places that are not there are refused.
-        """
+    def test_impossible_assignments_are_refused(self) -> None:
         assert self.codes(_asked("a", 3, [[9]])) == {"a": ErrorCode.INVALID_REPLICA_ASSIGNMENT}
 
-    def test_duplicates(self) -> None:
+    def test_topics_named_twice_do_not_grow(self) -> None:
         """
-        A topic that is named twice does not grow, and is answered once.
+        They are answered once.
         """
         for version in VERSIONS:
             results = self.ask(_asked("a", 3), _asked("a", 4), version=version)
             assert [result.error_code for result in results] == [ErrorCode.INVALID_REQUEST], version
             assert self.sizes()["a"] == 2, version
 
-    def test_too_many(self) -> None:
+    def test_too_many_partitions_are_refused(self) -> None:
         """
-        A request for too many partitions makes none of them.
+        None of them is created.
         """
         error = self.failureResultOf(self.send(_asked("a", 3), _asked("b", 10_002)), KafkaError).value
         assert error.code == ErrorCode.POLICY_VIOLATION
         assert self.sizes() == {"a": 2, "b": 2}
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may not alter a topic is not told whether it is there.
+        A client that may not alter a topic does not learn whether it exists.
         """
         need = (Operation.ALTER, Resource.TOPIC)
         for version in VERSIONS:
@@ -141,18 +132,12 @@ class CreatePartitionsTests(SynchronousTestCase):
             assert {"a": denied, "x": denied, "b": 0} == codes, version
             assert self.sizes() == {"a": 2, "b": 3}, version
 
-    def test_reason(self) -> None:
-        """
-        Why a topic was refused is remembered with its name.
-        """
+    def test_reasons_are_remembered_with_the_topic(self) -> None:
         self.ask(_asked("a", 1))
         [refusal] = self.serving.context.refusals or []
         assert (refusal.subject, refusal.error.code) == ("a", ErrorCode.INVALID_PARTITIONS)
 
-    def test_timeout(self) -> None:
-        """
-        A topic that grows slower than the client waits is answered as late.
-        """
+    def test_slow_topics_time_out(self) -> None:
         self.patch(self.serving.broker, "add_partitions", lambda topic_id, count: Deferred())
         answer = self.send(_asked("a", 3))
         self.serving.clock.advance(0.5)

@@ -1,5 +1,5 @@
 """
-CreateTopics. What a topic may be is tested with the rules; here, what becomes of the rules' answers.
+CreateTopics. The rules for topics have their own tests; these are about the answers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,9 +8,9 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.create_topics import create_topics
 from kgateway.cluster.config_table import TOPIC_CONFIGS
 from kgateway.cluster.view import ClusterView
+from kgateway.handlers.create_topics import create_topics
 from kgateway.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -56,7 +56,7 @@ class CreateTopicsTestCase(SynchronousTestCase):
 
     def deny(self, *needs: tuple[Operation, Resource], name: str | None = None) -> None:
         """
-        Deny these things, on all resources or on the one of this name.
+        Deny these operations, on all resources or on the one of this name.
         """
         self.serving = Serving(
             Denying(lambda operation, kind, about: (operation, kind) in needs and about in {name or about})
@@ -64,15 +64,12 @@ class CreateTopicsTestCase(SynchronousTestCase):
 
 
 class MadeTests(CreateTopicsTestCase):
-    def test_versions(self) -> None:
-        """
-        The versions of Kafka 4.3 are served.
-        """
+    def test_versions_of_kafka_4_3_are_served(self) -> None:
         assert create_topics.versions == VERSIONS
 
-    def test_made(self) -> None:
+    def test_topics_are_created(self) -> None:
         """
-        A topic is made as asked for, and from v5 on its maker is told what it is like.
+        From v5 on the response has the topic's properties.
         """
         for version in VERSIONS:
             name = f"v{version}"
@@ -84,9 +81,9 @@ class MadeTests(CreateTopicsTestCase):
             assert ((3, 1) if version >= 5 else (-1, -1)) == size, version
             assert (topic.id if version >= 7 else ZERO) == made.topic_id, version
 
-    def test_configs(self) -> None:
+    def test_configs_are_returned(self) -> None:
         """
-        From v5 on all configs of the new topic come back, with where they are from.
+        From v5 on the response has all configs with their sources.
         """
         for version in VERSIONS[3:]:
             [made] = self.ask(_asked(f"v{version}", configs={"cleanup.policy": "compact"}), version=version)
@@ -98,31 +95,28 @@ class MadeTests(CreateTopicsTestCase):
             assert (policy.read_only, policy.is_sensitive) == (False, False), version
             assert made.topic_config_error_code == 0, version
 
-    def test_defaults(self) -> None:
+    def test_minus_one_means_the_default(self) -> None:
         """
-        -1 partitions and replicas are the gateway's numbers.
+        Partitions and replicas are then the gateway's numbers.
         """
         self.serving = Serving(num_partitions=6)
         [made] = self.ask(_asked("a", -1, -1))
         assert (made.num_partitions, made.replication_factor) == (6, 1)
 
-    def test_assignments(self) -> None:
-        """
-        Assignments say how many partitions there are.
-        """
+    def test_assignments_decide_the_partition_count(self) -> None:
         [made] = self.ask(_asked("a", -1, -1, assignments={1: [1], 0: [1]}))
         assert (made.error_code, made.num_partitions) == (0, 2)
 
-    def test_internal(self) -> None:
+    def test_coordinator_topics_are_internal(self) -> None:
         """
-        A topic of coordinators is one, whoever makes it.
+        It does not matter which client creates them.
         """
         self.ask(_asked("__consumer_offsets"))
         assert self.view().topics["__consumer_offsets"].internal
 
-    def test_replicas_are_those_there_are(self) -> None:
+    def test_replicas_are_limited_by_the_nodes(self) -> None:
         """
-        More replicas than nodes are taken for as many as there are, and that is warned of when the topic is made.
+        More are taken for as many as there are, with a warning when the topic is created.
         """
         events = hear_log(self)
         self.ask(_asked("a", 1, 3), validate_only=True)
@@ -133,9 +127,9 @@ class MadeTests(CreateTopicsTestCase):
         self.ask(_asked("a", 1, 3))
         assert len(events) == 1
 
-    def test_validated(self) -> None:
+    def test_validate_only_creates_nothing(self) -> None:
         """
-        When asked to check only, nothing is made, and the answer is what it would be, but for an id.
+        The response is the same, except for the id.
         """
         self.serving, _ = serving_among(NEAR)
         for version in VERSIONS:
@@ -148,9 +142,9 @@ class MadeTests(CreateTopicsTestCase):
 
 
 class RefusedTests(CreateTopicsTestCase):
-    def test_each_for_itself(self) -> None:
+    def test_refused_topics_do_not_hinder_others(self) -> None:
         """
-        A topic that cannot be made does not keep others from it, and its answer says why.
+        The response has the reason.
         """
         for version in VERSIONS:
             wrong, right = self.ask(_asked("a b"), _asked(f"v{version}"), version=version)
@@ -159,10 +153,7 @@ class RefusedTests(CreateTopicsTestCase):
             assert "'a b'" in str(wrong.error_message), version
             assert right.error_code == 0, version
 
-    def test_codes(self) -> None:
-        """
-        Each rule has the code that Kafka has for it.
-        """
+    def test_rules_have_kafkas_error_codes(self) -> None:
         self.ask(_asked("taken"))
         codes = self.codes(
             _asked("taken"),
@@ -186,34 +177,31 @@ class RefusedTests(CreateTopicsTestCase):
         }
         assert list(self.view().topics) == ["taken"]
 
-    def test_duplicates(self) -> None:
+    def test_topics_named_twice_are_not_created(self) -> None:
         """
-        A topic that is asked for twice is made not even once, and answered once.
+        They are answered once.
         """
         topics = self.ask(_asked("a"), _asked("b"), _asked("a", 2))
         assert [(t.name, t.error_code) for t in topics] == [("a", ErrorCode.INVALID_REQUEST), ("b", 0)]
         assert list(self.view().topics) == ["b"]
 
-    def test_too_many(self) -> None:
+    def test_too_many_partitions_are_refused(self) -> None:
         """
-        A request for too many partitions makes none of them.
+        None of them is created.
         """
         request = CreateTopicsRequest(topics=[_asked("a"), _asked("b", 10_000)])
         error = self.failureResultOf(self.serving.ask(create_topics, request, 7), KafkaError).value
         assert error.code == ErrorCode.POLICY_VIOLATION
         assert dict(self.view().topics) == {}
 
-    def test_reason(self) -> None:
-        """
-        Why a topic was refused is remembered with its name.
-        """
+    def test_reasons_are_remembered_with_the_topic(self) -> None:
         self.ask(_asked("a", 0))
         [refusal] = self.serving.context.refusals or []
         assert (refusal.subject, refusal.error.code) == ("a", ErrorCode.INVALID_PARTITIONS)
 
-    def test_timeout(self) -> None:
+    def test_slow_topics_time_out(self) -> None:
         """
-        A topic that takes longer than the client waits is answered as late, and what comes after it is too.
+        So do those behind them.
         """
         self.patch(self.serving.broker, "create_topic", lambda new: Deferred())
         request = CreateTopicsRequest(topics=[_asked("a"), _asked("b")], timeout_ms=500)
@@ -229,27 +217,27 @@ class DeniedTests(CreateTopicsTestCase):
     on_cluster = (Operation.CREATE, Resource.CLUSTER)
     on_topic = (Operation.CREATE, Resource.TOPIC)
 
-    def test_either(self) -> None:
+    def test_one_of_two_permissions_is_enough(self) -> None:
         """
-        Who may create topics anywhere in the cluster, or this one, makes it.
+        A client that may create topics anywhere in the cluster, or this one, creates it.
         """
         for version in VERSIONS:
             for need in (self.on_cluster, self.on_topic):
                 self.deny(need)
                 assert self.codes(_asked("a"), version=version) == {"a": 0}, version
 
-    def test_neither(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may do neither is refused, and is not told whether the topic is there.
+        A client without either does not learn whether the topic exists.
         """
         for version in VERSIONS:
             self.deny(self.on_cluster, self.on_topic)
             assert self.codes(_asked("a"), version=version) == {"a": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
             assert dict(self.view().topics) == {}, version
 
-    def test_configs(self) -> None:
+    def test_hidden_configs_are_not_returned(self) -> None:
         """
-        Who may not describe the topic's configs makes it, and is not told what it is like.
+        The topic is created for a client that may not describe its configs.
         """
         self.deny((Operation.DESCRIBE_CONFIGS, Resource.TOPIC), name="a")
         for version in VERSIONS[3:]:

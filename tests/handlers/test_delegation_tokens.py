@@ -1,15 +1,15 @@
 """
-Delegation tokens where there are none.
+Delegation token requests to a gateway without tokens.
 """
 
 import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.create_delegation_token import create_delegation_token
-from handlers.describe_delegation_token import describe_delegation_token
-from handlers.expire_delegation_token import expire_delegation_token
-from handlers.renew_delegation_token import renew_delegation_token
 from kgateway.api import Handler, Operation, Resource
+from kgateway.handlers.create_delegation_token import create_delegation_token
+from kgateway.handlers.describe_delegation_token import describe_delegation_token
+from kgateway.handlers.expire_delegation_token import expire_delegation_token
+from kgateway.handlers.renew_delegation_token import renew_delegation_token
 from kgateway.messages.create_delegation_token import CreateDelegationTokenRequest
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.schema import Message
@@ -36,9 +36,9 @@ class DelegationTokenTests(SynchronousTestCase):
             serving.ask(handler, request, version)
         return caught.value
 
-    def test_no_tokens(self) -> None:
+    def test_tokens_are_not_supported(self) -> None:
         """
-        Every request for a token is told, in each of Kafka's versions, that there are none.
+        Each request is refused in each of Kafka's versions.
         """
         for handler, versions in TOKENS.items():
             assert handler.advertised == versions, handler.name
@@ -48,9 +48,9 @@ class DelegationTokenTests(SynchronousTestCase):
                 assert error.code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, handler.name
                 assert "not served" in (error.message or "")
 
-    def test_token_for_someone_else(self) -> None:
+    def test_a_token_for_another_user_needs_permission(self) -> None:
         """
-        A token for somebody else takes permission to create tokens for that user.
+        The permission is to create tokens for that user.
         """
         authorizer = Denying()
         error = self.refused(create_delegation_token, _create_for("bob"), 3, Serving(authorizer))
@@ -58,9 +58,9 @@ class DelegationTokenTests(SynchronousTestCase):
         assert "User:ANONYMOUS" in (error.message or "")
         assert authorizer.asked == [(Operation.CREATE_TOKENS, Resource.USER, "User:bob")]
 
-    def test_token_for_oneself(self) -> None:
+    def test_a_token_for_oneself_needs_no_permission(self) -> None:
         """
-        A token for the sender itself takes none, whether it gives its own name, an empty one or no name.
+        The client may give its own name, an empty one or none.
         """
         for owner in ("ANONYMOUS", "", None):
             authorizer = Denying()

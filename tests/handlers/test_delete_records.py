@@ -7,10 +7,10 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.delete_records import delete_records
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import Origin
 from kgateway.cluster.view import NewTopic
+from kgateway.handlers.delete_records import delete_records
 from kgateway.interfaces import IPartition
 from kgateway.messages.delete_records import DeleteRecordsRequest
 from kgateway.security.permissions import Operation, Resource
@@ -60,7 +60,7 @@ class DeleteRecordsTests(SynchronousTestCase):
 
     def refused(self, name: str, offset: int = 1, index: int = 0) -> ErrorCode:
         """
-        With which error; that nothing is gone, and the reason is remembered.
+        The error, after checking that nothing was deleted and the reason is remembered.
         """
         [(told_name, told_index, low, code)] = self.ask((name, {index: offset}))
         assert (told_name, told_index, low) == (name, index, -1)
@@ -69,9 +69,9 @@ class DeleteRecordsTests(SynchronousTestCase):
         assert refusal.error.message
         return ErrorCode(code)
 
-    def test_versions(self) -> None:
+    def test_records_are_deleted(self) -> None:
         """
-        Records go in every version, each partition for itself.
+        This works in every version, for each partition by itself.
         """
         assert delete_records.versions == VERSIONS
         for version in VERSIONS:
@@ -80,23 +80,17 @@ class DeleteRecordsTests(SynchronousTestCase):
             assert told == [(f"v{version}", 1, 3, 0), (f"v{version}", 0, 1, 0), ("orders", 0, version, 0)], version
             assert self.partition(f"v{version}", 1).log_start == 3
 
-    def test_all_of_it(self) -> None:
-        """
-        -1 stands for the high watermark.
-        """
+    def test_minus_one_deletes_up_to_the_high_watermark(self) -> None:
         assert self.ask(("orders", {0: -1})) == [("orders", 0, 5, 0)]
         assert (self.partition("orders", 0).log_start, self.partition("orders", 1).log_start) == (5, 0)
 
-    def test_what_is_gone_already(self) -> None:
-        """
-        Who wants less to go than has gone is told where the log begins.
-        """
+    def test_deleted_offsets_are_answered_with_the_log_start(self) -> None:
         self.ask(("orders", {0: 4}))
         assert self.ask(("orders", {0: 2})) == [("orders", 0, 4, 0)]
 
-    def test_partitions_named_twice(self) -> None:
+    def test_the_last_offset_of_a_partition_counts(self) -> None:
         """
-        The last offset counts, and there is one answer, also where the topic is named again.
+        There is one answer, even if the topic is named again.
         """
         twice = Topic.Partition(partition_index=0, offset=4)
         request = DeleteRecordsRequest(
@@ -113,9 +107,9 @@ class DeleteRecordsTests(SynchronousTestCase):
         answer = self.serving.ask(delete_records, request, 2)
         assert [topic.name for topic in self.successResultOf(answer).topics] == ["orders"]
 
-    def test_refusals(self) -> None:
+    def test_impossible_deletions_are_refused(self) -> None:
         """
-        What cannot be is refused by Kafka's code, and nothing goes.
+        They get Kafka's error codes, and nothing is deleted.
         """
         self.make("internal", internal=True)
         self.make("compacted", cleanup_policy=("compact",))
@@ -131,9 +125,9 @@ class DeleteRecordsTests(SynchronousTestCase):
         for name in ("orders", "internal", "compacted"):
             assert self.partition(name, 0).log_start == 0, name
 
-    def test_one_does_not_hinder_others(self) -> None:
+    def test_one_partition_does_not_hinder_others(self) -> None:
         """
-        An error of one partition, be it a bug, is that of no other.
+        Its error may even be a bug.
         """
 
         def bug(offset: int) -> Deferred[int]:
@@ -148,10 +142,7 @@ class DeleteRecordsTests(SynchronousTestCase):
         ]
         assert len(self.flushLoggedErrors(ValueError)) == 1
 
-    def test_errors_of_the_broker(self) -> None:
-        """
-        What the broker says is passed on.
-        """
+    def test_errors_of_the_broker_are_returned(self) -> None:
         for code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR):
             self.patch(
                 self.partition("orders", 0),
@@ -160,9 +151,9 @@ class DeleteRecordsTests(SynchronousTestCase):
             )
             assert self.refused("orders") is code
 
-    def test_all_begin_at_once(self) -> None:
+    def test_all_partitions_begin_at_once(self) -> None:
         """
-        No partition waits for another.
+        None waits for another.
         """
         asked = list[int]()
 
@@ -175,9 +166,9 @@ class DeleteRecordsTests(SynchronousTestCase):
         self.begin(("orders", {0: 3, 1: 4}))
         assert asked == [3, 4]
 
-    def test_timeout(self) -> None:
+    def test_slow_deletions_time_out(self) -> None:
         """
-        Who has waited long enough is told so for what is not done; it is done all the same.
+        They continue after the response.
         """
         late = Deferred[int]()
         self.patch(self.partition("orders", 0), "delete_before", lambda offset: late)
@@ -188,9 +179,9 @@ class DeleteRecordsTests(SynchronousTestCase):
         assert not late.called
         late.callback(3)
 
-    def test_who_may_not(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may not delete in a topic is told no more of it than of one that is not there.
+        To a client without it existing and unknown topics look alike.
         """
         delete = (Operation.DELETE, Resource.TOPIC, "orders")
         self.serving = Serving(Denying(lambda *asked: asked == delete or asked[2] == "missing"))

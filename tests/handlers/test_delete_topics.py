@@ -7,8 +7,8 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.delete_topics import delete_topics
 from kgateway.cluster.view import NewTopic
+from kgateway.handlers.delete_topics import delete_topics
 from kgateway.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode
@@ -22,7 +22,7 @@ Told = tuple[str | None, Uuid, int]
 
 def _request(version: int, *names: str, timeout_ms: int = 1000) -> DeleteTopicsRequest:
     """
-    Asks by name, in the way of the version.
+    A request by name, in the form of the version.
     """
     if version < 6:
         return DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
@@ -44,7 +44,7 @@ class DeleteTopicsTestCase(SynchronousTestCase):
 
     def told(self, *pairs: tuple[str | None, Uuid]) -> list[Told]:
         """
-        The answers to v6, which asks for each by name, id, neither or both.
+        The answers of v6 to requests by name, id, neither or both.
         """
         topics = [DeleteTopicsRequest.Topic(name=name, topic_id=topic_id) for name, topic_id in pairs]
         answers = self.ask(DeleteTopicsRequest(topics=topics, timeout_ms=1000))
@@ -55,15 +55,12 @@ class DeleteTopicsTestCase(SynchronousTestCase):
 
 
 class DeletedTests(DeleteTopicsTestCase):
-    def test_versions(self) -> None:
-        """
-        The versions of Kafka 4.3 are served.
-        """
+    def test_versions_of_kafka_4_3_are_served(self) -> None:
         assert delete_topics.versions == VERSIONS
 
-    def test_by_name(self) -> None:
+    def test_topics_are_deleted_by_name(self) -> None:
         """
-        Topics go by name, in every version.
+        This works in every version.
         """
         for version in VERSIONS:
             [made, *_] = self.make("a", "b", "c")
@@ -73,17 +70,17 @@ class DeletedTests(DeleteTopicsTestCase):
             assert self.left() == ["b"], version
             self.ask(_request(version, "b"), version)
 
-    def test_by_id(self) -> None:
+    def test_topics_are_deleted_by_id(self) -> None:
         """
-        From v6 on they go by id, too, and the answer has both.
+        From v6 on ids are accepted, and the response has name and id.
         """
         made, _ = self.make("a", "b")
         assert [("a", made, 0)] == self.told((None, made))
         assert self.left() == ["b"]
 
-    def test_unknown(self) -> None:
+    def test_unknown_topics_do_not_hinder_others(self) -> None:
         """
-        A topic that is not there has one code by name and another by id, and does not hinder others.
+        Unknown names and unknown ids have different error codes.
         """
         for version in VERSIONS:
             self.make("a")
@@ -92,9 +89,9 @@ class DeletedTests(DeleteTopicsTestCase):
         unknown = Uuid.random()
         assert [(None, unknown, ErrorCode.UNKNOWN_TOPIC_ID)] == self.told((None, unknown))
 
-    def test_neither_and_both(self) -> None:
+    def test_a_topic_needs_name_or_id(self) -> None:
         """
-        A topic is named in one way: not in none, and not in both.
+        Neither and both are refused.
         """
         made, other = self.make("a", "b")
         told = self.told((None, ZERO), ("a", made), ("a", other))
@@ -102,9 +99,9 @@ class DeletedTests(DeleteTopicsTestCase):
         assert told == [(None, ZERO, invalid), ("a", made, invalid), ("a", other, invalid)]
         assert self.left() == ["a", "b"]
 
-    def test_duplicates(self) -> None:
+    def test_topics_named_twice_are_kept(self) -> None:
         """
-        What is named twice stays, and is answered once.
+        They are answered once.
         """
         _, other, _ = self.make("a", "b", "c")
         told = self.told(("a", ZERO), (None, other), ("c", ZERO), ("a", ZERO), (None, other))
@@ -115,26 +112,23 @@ class DeletedTests(DeleteTopicsTestCase):
             answers = self.ask(_request(version, "a", "a"), version)
             assert [answer.error_code for answer in answers] == [ErrorCode.INVALID_REQUEST], version
 
-    def test_by_name_and_id(self) -> None:
-        """
-        A topic that is named once by name and once by id is named twice.
-        """
+    def test_a_name_and_an_id_of_one_topic_are_duplicates(self) -> None:
         [made] = self.make("a")
         told = self.told(("a", ZERO), (None, made))
         assert [code for _, _, code in told] == [ErrorCode.INVALID_REQUEST] * 2
         assert self.left() == ["a"]
 
-    def test_wrong_both_do_not_count(self) -> None:
+    def test_an_invalid_name_and_id_is_no_duplicate(self) -> None:
         """
-        A topic that was wrongly named in both ways at a time may be named rightly beside that.
+        The same topic may be named validly beside it.
         """
         made, other = self.make("a", "b")
         assert [code for _, _, code in self.told(("a", other), (None, made))] == [ErrorCode.INVALID_REQUEST, 0]
         assert self.left() == ["b"]
 
-    def test_message(self) -> None:
+    def test_reasons_are_returned_and_remembered(self) -> None:
         """
-        From v5 on the answer says why; whatever the version, it is remembered.
+        From v5 on the response has them.
         """
         for version in VERSIONS:
             [answer] = self.ask(_request(version, "x"), version)
@@ -142,10 +136,7 @@ class DeletedTests(DeleteTopicsTestCase):
             [refusal] = self.serving.context.refusals or []
             assert (refusal.subject, refusal.error.message) == ("x", "there is no topic x"), version
 
-    def test_timeout(self) -> None:
-        """
-        A topic that goes slower than the client waits is answered as late.
-        """
+    def test_slow_deletions_time_out(self) -> None:
         self.make("a")
         self.patch(self.serving.broker, "delete_topic", lambda topic_id: Deferred())
         answer = self.serving.ask(delete_topics, _request(6, "a", timeout_ms=500), 6)
@@ -162,25 +153,19 @@ class DeniedTests(DeleteTopicsTestCase):
     def denying(self, *needs: Any) -> None:
         self.serving = Serving(Denying(lambda operation, kind, _: (operation, kind) in needs))
 
-    def test_all_theirs(self) -> None:
-        """
-        Who may delete in the whole cluster need not ask for a topic.
-        """
+    def test_permission_on_the_cluster_is_enough(self) -> None:
         self.denying(self.delete, self.see)
         made, _ = self.make("a", "b")
         assert [code for _, _, code in self.told((None, made), ("b", ZERO))] == [0, 0]
 
-    def test_this_one(self) -> None:
-        """
-        Nor does who may delete the topic need the whole cluster.
-        """
+    def test_permission_on_the_topic_is_enough(self) -> None:
         self.denying(self.delete_any)
         made, _ = self.make("a", "b")
         assert [code for _, _, code in self.told((None, made), ("b", ZERO))] == [0, 0]
 
-    def test_seen(self) -> None:
+    def test_visible_topics_are_refused_by_name(self) -> None:
         """
-        Who may see a topic and not delete it is told its name, and what there is not.
+        A client that may describe a topic, but not delete it, gets its name and the error.
         """
         self.denying(self.delete_any, self.delete)
         made, _ = self.make("a", "b")
@@ -190,9 +175,9 @@ class DeniedTests(DeleteTopicsTestCase):
         assert [("a", made, denied), ("b", ZERO, denied), absent] == told
         assert self.left() == ["a", "b"]
 
-    def test_unseen(self) -> None:
+    def test_hidden_topics_look_unknown(self) -> None:
         """
-        To who may not see topics, one that is there and one that is not look the same by name; by id, no name is told.
+        For a client that may not describe topics, existing and unknown names look alike, and ids have no name.
         """
         self.denying(self.delete_any, self.see)
         made, _ = self.make("secret", "b")
@@ -204,9 +189,9 @@ class DeniedTests(DeleteTopicsTestCase):
         assert "secret" not in str(answer.error_message)
         assert self.left() == ["secret", "b"]
 
-    def test_unseen_by_name_and_id(self) -> None:
+    def test_hidden_names_and_ids_are_not_matched(self) -> None:
         """
-        Nor are they told that a name and an id are of one topic.
+        The client does not learn that a name and an id belong to one topic.
         """
         self.denying(self.delete_any, self.see)
         [made] = self.make("secret")

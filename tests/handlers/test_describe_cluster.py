@@ -4,7 +4,7 @@ DescribeCluster.
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.describe_cluster import describe_cluster
+from kgateway.handlers.describe_cluster import describe_cluster
 from kgateway.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
 from kgateway.security.permissions import Operation
@@ -29,15 +29,12 @@ class DescribeClusterTests(SynchronousTestCase):
         response = self.successResultOf(self.serving.ask(describe_cluster, request, version))
         return response
 
-    def test_versions(self) -> None:
-        """
-        The versions of Kafka 4.3 are served.
-        """
+    def test_versions_of_kafka_4_3_are_served(self) -> None:
         assert describe_cluster.versions == VERSIONS
 
-    def test_brokers(self) -> None:
+    def test_reachable_brokers_are_listed(self) -> None:
         """
-        The nodes in reach of the client are told, with their racks; none of them is fenced.
+        They have their racks, and none of them is fenced.
         """
         self.serving, _ = serving_among(NEAR, FAR)
         for version in VERSIONS:
@@ -47,27 +44,24 @@ class DescribeClusterTests(SynchronousTestCase):
             assert [(OWN, "127.0.0.1", 9092, None), near] == told, version
             assert [broker.is_fenced for broker in brokers] == [False, False], version
 
-    def test_cluster(self) -> None:
-        """
-        The id of the cluster and the controller are told.
-        """
+    def test_cluster_id_and_controller_are_returned(self) -> None:
         for version in VERSIONS:
             response = self.ask(version)
             known = (0, self.serving.broker.view().cluster_id, OWN, 1)
             told = (response.error_code, response.cluster_id, response.controller_id, response.endpoint_type)
             assert known == told, version
 
-    def test_controller_out_of_reach(self) -> None:
+    def test_an_unreachable_controller_is_not_named(self) -> None:
         """
-        A controller that is not among the brokers told is not named.
+        It is not among the listed brokers.
         """
         self.serving, broker = serving_among(FAR)
         broker.controller_id = FAR.id
         assert self.ask().controller_id == -1
 
-    def test_other_endpoints(self) -> None:
+    def test_other_endpoint_types_are_refused(self) -> None:
         """
-        A gateway is a broker: who wants the controllers is at the wrong address, who wants something else, in error.
+        A gateway is a broker: a request for controllers is misaddressed, and other types are invalid.
         """
         for endpoint_type, code in (
             (2, ErrorCode.MISMATCHED_ENDPOINT_TYPE),
@@ -78,9 +72,9 @@ class DescribeClusterTests(SynchronousTestCase):
                 error = refusal(self.ask, version, endpoint_type)
                 assert code == error.code, version
 
-    def test_operations(self) -> None:
+    def test_operations_are_listed_on_request(self) -> None:
         """
-        What the client may do is told when asked, and is nothing for who may not see the cluster.
+        There are none if the client may not describe the cluster.
         """
         assert self.ask().cluster_authorized_operations == UNKNOWN_OPERATIONS
         self.serving = Serving(Denying(lambda operation, *_: operation is Operation.ALTER))

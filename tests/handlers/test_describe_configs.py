@@ -8,12 +8,12 @@ from typing import Any
 from twisted.logger import LogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.describe_configs import describe_configs
+from kgateway.admin.log_levels import ProcessLog
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import broker, group
 from kgateway.cluster.config_table import TOPIC_CONFIGS
 from kgateway.cluster.view import NewTopic
-from kgateway.loggers import ProcessLog
+from kgateway.handlers.describe_configs import describe_configs
 from kgateway.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kgateway.observe.levels import LogLevels
 from kgateway.security.permissions import Operation, Resource
@@ -63,15 +63,12 @@ class DescribeConfigsTestCase(SynchronousTestCase):
 
 
 class TopicTests(DescribeConfigsTestCase):
-    def test_versions(self) -> None:
-        """
-        The versions of Kafka 4.3 are served.
-        """
+    def test_versions_of_kafka_4_3_are_served(self) -> None:
         assert describe_configs.versions == VERSIONS
 
-    def test_all(self) -> None:
+    def test_all_topic_configs_are_listed(self) -> None:
         """
-        All configs of Kafka come, those that were set and those that were not.
+        Kafka's configs are there whether they were set or not.
         """
         self.make("a", retention_ms="5")
         for version in VERSIONS:
@@ -82,27 +79,27 @@ class TopicTests(DescribeConfigsTestCase):
             assert (rolled.value, rolled.config_source) == ("604800000", 5), version
             assert (kept.read_only, kept.is_sensitive) == (False, False), version
 
-    def test_settings(self) -> None:
+    def test_settings_are_broker_configs(self) -> None:
         """
-        What the gateway's settings decide for all topics is marked as the broker's.
+        They apply to all topics.
         """
         self.serving = Serving(message_max_bytes=77)
         self.make("a")
         config = self.configs(TOPIC, "a")["max.message.bytes"]
         assert (config.value, config.config_source) == ("77", 4)
 
-    def test_keys(self) -> None:
+    def test_named_configs_are_returned(self) -> None:
         """
-        Who names configs gets these; no names are all names; what is no config is left out.
+        No names mean all, and unknown ones are left out.
         """
         self.make("a")
         some, empty = self.ask(_resource(TOPIC, "a", ["segment.ms", "nope"]), _resource(TOPIC, "a", []))
         assert [config.name for config in some.configs] == ["segment.ms"]
         assert len(TOPIC_CONFIGS) == len(empty.configs)
 
-    def test_synonyms(self) -> None:
+    def test_synonyms_are_ordered_by_precedence(self) -> None:
         """
-        Synonyms come when asked for, what decides the value first.
+        They are returned on request.
         """
         self.make("a", max_message_bytes="5")
         for version in VERSIONS:
@@ -112,9 +109,9 @@ class TopicTests(DescribeConfigsTestCase):
             assert wanted == synonyms, version
         assert self.configs(TOPIC, "a")["max.message.bytes"].synonyms == []
 
-    def test_types(self) -> None:
+    def test_types_and_documentation_are_returned(self) -> None:
         """
-        From v3 on types come, and what a config is for when asked.
+        Types are there from v3 on, the documentation on request.
         """
         self.make("a")
         for version in (3, 4):
@@ -123,16 +120,16 @@ class TopicTests(DescribeConfigsTestCase):
             assert TOPIC_CONFIGS["retention.ms"].meaning == config.documentation, version
             assert self.configs(TOPIC, "a", version=version)["retention.ms"].documentation is None, version
 
-    def test_unknown(self) -> None:
+    def test_unknown_topics_have_no_configs(self) -> None:
         """
-        A topic that is not there has no configs, and one that cannot be, neither.
+        Neither have impossible names.
         """
         self.assert_refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, TOPIC, "x", "there is no topic x")
         self.assert_refused(ErrorCode.INVALID_TOPIC_EXCEPTION, TOPIC, "x y", "'x y'")
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Whose configs may not be seen, it is not told whether they are there; other resources are answered.
+        Without it existing and unknown resources look alike; other resources are answered.
         """
         need = (Operation.DESCRIBE_CONFIGS, Resource.TOPIC)
         self.serving = Serving(Denying(lambda operation, kind, name: (operation, kind) == need and name != "a"))
@@ -145,26 +142,23 @@ class TopicTests(DescribeConfigsTestCase):
 
 
 class BrokerTests(DescribeConfigsTestCase):
-    def test_own(self) -> None:
+    def test_a_gateway_describes_its_own_settings(self) -> None:
         """
-        A gateway tells its own settings by Kafka's names; they cannot be changed while it runs.
+        They have Kafka's names, and are read-only.
         """
         self.serving = Serving(num_partitions=9)
         for version in VERSIONS:
             config = self.configs(BROKER, "1", version=version)["num.partitions"]
             assert (config.value, config.config_source, config.read_only) == ("9", 4, True), version
 
-    def test_others(self) -> None:
-        """
-        It does not know those of others.
-        """
+    def test_other_brokers_are_refused(self) -> None:
         for kind, expected in ((BROKER, "expected 1 or empty string, but"), (LOGGER, "expected 1 but")):
             self.assert_refused(ErrorCode.INVALID_REQUEST, kind, "2", f"Unexpected broker id, {expected} received 2")
             self.assert_refused(ErrorCode.INVALID_REQUEST, kind, "x", "Broker id must be an integer, but it is: x")
 
-    def test_all_brokers(self) -> None:
+    def test_defaults_of_all_brokers(self) -> None:
         """
-        What was set for all brokers at run time is told without an id, and nothing else.
+        Without an id the response has only what was set for all brokers at run time.
         """
         assert self.configs(BROKER, "") == {}
         self.set_for_broker("", **{"log.roll.ms": "77", "log.segment.bytes": "2000000"})
@@ -175,9 +169,9 @@ class BrokerTests(DescribeConfigsTestCase):
             assert told == {"log.roll.ms": ("77", 3, False), "log.segment.bytes": ("2000000", 3, False)}, version
             assert [len(config.synonyms) for config in found] == [1, 1], version
 
-    def test_at_run_time(self) -> None:
+    def test_run_time_configs_are_shown(self) -> None:
         """
-        What was set at run time holds, for this broker before what was set for all.
+        Those of this broker come before those of all.
         """
         self.serving = Serving(segment_bytes=5_000_000)
         self.set_for_broker("", **{"log.roll.ms": "77", "log.segment.bytes": "2000000"})
@@ -193,17 +187,11 @@ class BrokerTests(DescribeConfigsTestCase):
         ]
         assert (configs["log.roll.ms"].value, configs["log.roll.ms"].config_source) == ("77", 3)
 
-    def test_itself(self) -> None:
-        """
-        A broker tells where its partitions are.
-        """
+    def test_a_broker_shows_its_log_directory(self) -> None:
         config = self.configs(BROKER, "1")["log.dirs"]
         assert (config.value, config.config_source, config.read_only) == ("memory", 4, True)
 
-    def test_denied(self) -> None:
-        """
-        Who may not see the configs of the cluster does not see those of a broker.
-        """
+    def test_permission_on_the_cluster_is_needed(self) -> None:
         need = (Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
         self.serving = Serving(Denying(lambda operation, kind, _: (operation, kind) == need))
         for name in ("1", "2", ""):
@@ -215,9 +203,9 @@ class GroupTests(DescribeConfigsTestCase):
         given = {key.replace("_", "."): value for key, value in overrides.items()}
         self.successResultOf(self.serving.broker.change_config(group(group_id), lambda _: given))
 
-    def test_all(self) -> None:
+    def test_all_group_configs_are_listed(self) -> None:
         """
-        All configs of a group come, those that were set and those that were not, be the group there or not.
+        They are there whether they were set or not, and whether the group exists or not.
         """
         self.configure("g", consumer_session_timeout_ms=" 50000")
         for version in VERSIONS:
@@ -232,9 +220,9 @@ class GroupTests(DescribeConfigsTestCase):
             others = self.configs(GROUP, "absent", version=version).values()
             assert {config.config_source for config in others} == {5}, version
 
-    def test_synonyms(self) -> None:
+    def test_synonyms_of_group_configs(self) -> None:
         """
-        Behind what is set for a group stand the gateway's setting, and its default.
+        They are the gateway's setting and its default.
         """
         self.serving = Serving(group_consumer_session_timeout_ms=46_000)
         self.configure("g", consumer_session_timeout_ms="50000")
@@ -250,15 +238,12 @@ class GroupTests(DescribeConfigsTestCase):
         other = self.configs(GROUP, "other")["consumer.session.timeout.ms"]
         assert (other.value, other.config_source) == ("46000", 4)
 
-    def test_no_id(self) -> None:
-        """
-        There are no configs for all groups at once.
-        """
+    def test_a_group_id_is_needed(self) -> None:
         self.assert_refused(ErrorCode.INVALID_REQUEST, GROUP, "", "Group name must not be empty")
 
-    def test_denied(self) -> None:
+    def test_permission_on_the_group_is_needed(self) -> None:
         """
-        Who may not see the configs of a group does not see them, whether it is there or not.
+        The group need not exist.
         """
         need = (Operation.DESCRIBE_CONFIGS, Resource.GROUP)
         self.serving = Serving(Denying(lambda operation, kind, name: (operation, kind) == need and name != "g"))
@@ -268,9 +253,9 @@ class GroupTests(DescribeConfigsTestCase):
 
 
 class OtherTests(DescribeConfigsTestCase):
-    def test_other_resources(self) -> None:
+    def test_other_resource_types_are_refused(self) -> None:
         """
-        Client metrics and what Kafka does not know have no configs here.
+        They are client metrics and types unknown to Kafka.
         """
         self.assert_refused(ErrorCode.INVALID_REQUEST, METRICS, "m", "client metrics are not collected")
         for kind in (0, 1, 3, 64):
@@ -278,9 +263,9 @@ class OtherTests(DescribeConfigsTestCase):
 
 
 class LoggerTests(DescribeConfigsTestCase):
-    def test_level(self) -> None:
+    def test_the_logger_has_the_level_of_the_process(self) -> None:
         """
-        There is one logger, with the level of the process in Kafka's words.
+        There is one logger, and the level has Kafka's name.
         """
         levels = LogLevels(LogPublisher(), "critical")
         self.serving.parts.service(ProcessLog).levels = levels
@@ -289,16 +274,13 @@ class LoggerTests(DescribeConfigsTestCase):
             [(name, config)] = self.configs(LOGGER, "1").items()
             assert (name, config.value, config.config_source, config.read_only) == ("root", word, 6, False)
 
-    def test_no_process(self) -> None:
+    def test_an_embedded_gateway_has_no_logger(self) -> None:
         """
-        Within another program there is no log of the gateway's own; nor is there one of all brokers.
+        Neither have all brokers together.
         """
         self.assert_refused(ErrorCode.INVALID_REQUEST, LOGGER, "1", "a part of another program")
         self.assert_refused(ErrorCode.INVALID_REQUEST, LOGGER, "", "Broker id must not be empty")
 
-    def test_denied(self) -> None:
-        """
-        Who may not see the configs of the cluster does not see levels.
-        """
+    def test_permission_on_the_cluster_is_needed_for_levels(self) -> None:
         self.serving = Serving(Denying())
         self.assert_refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, LOGGER, "1", "may not DESCRIBE_CONFIGS")

@@ -2,15 +2,15 @@
 DescribeGroups.
 """
 
-from handlers.describe_groups import describe_groups
+from kgateway.groups.coordinator import GroupCoordinator
 from kgateway.groups.group import GroupType
-from kgateway.groups.groups import Groups
+from kgateway.handlers.describe_groups import describe_groups
 from kgateway.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
 from kgateway.security.permissions import OPERATIONS, Resource
 from kgateway.wire.errors import ErrorCode
-from tests.groups.beginning import empty_consumer
-from tests.handlers.grouping import RANGE, MembersTestCase
+from tests.groups.empty_groups import empty_consumer
+from tests.handlers.group_members import RANGE, MembersTestCase
 from tests.serving import Denying
 
 VERSIONS = range(7)
@@ -22,16 +22,10 @@ class DescribeGroupsTests(MembersTestCase):
         answer: DescribeGroupsResponse = self.successResultOf(self.serving.ask(describe_groups, request, version))
         return answer.groups
 
-    def test_versions(self) -> None:
-        """
-        All versions are served.
-        """
+    def test_all_versions_are_served(self) -> None:
         self.assertEqual(VERSIONS, describe_groups.versions)
 
-    def test_stable(self) -> None:
-        """
-        Of a stable group all is shown.
-        """
+    def test_stable_groups_are_described_fully(self) -> None:
         joined = self.stable(group_instance_id="i")
         for version in VERSIONS:
             [group] = self.describe(version, "g")
@@ -43,14 +37,14 @@ class DescribeGroupsTests(MembersTestCase):
             self.assertEqual((RANGE.metadata, b"assigned"), (member.member_metadata, member.member_assignment), version)
             self.assertEqual("i" if version >= 4 else None, member.group_instance_id, version)
 
-    def test_rebalancing(self) -> None:
+    def test_rebalancing_groups_hide_their_protocol(self) -> None:
         """
-        Of a group that rebalances, neither the protocol nor what members say in it is shown.
+        The members' metadata is hidden, too.
         """
         joined = self.joined()
         self.assertEqual("CompletingRebalance", self.shown())
         self.successResultOf(self.sync(joined))
-        self.serving.parts.service(Groups).classic("g", create=False).rebalance("a test")
+        self.serving.parts.service(GroupCoordinator).classic("g", create=False).rebalance("a test")
         self.assertEqual("PreparingRebalance", self.shown())
 
     def shown(self) -> str:
@@ -59,11 +53,11 @@ class DescribeGroupsTests(MembersTestCase):
         self.assertEqual([b""], [member.member_metadata for member in group.members])
         return group.group_state
 
-    def test_not_there(self) -> None:
+    def test_unknown_groups_are_dead(self) -> None:
         """
-        A group that is not there is dead, and an error since v6; so is one of the other protocol.
+        From v6 on they have an error, and so have groups of the other protocol.
         """
-        groups = self.serving.parts.service(Groups)
+        groups = self.serving.parts.service(GroupCoordinator)
         empty_consumer(groups, "modern")
         self.assertEqual(GroupType.CONSUMER, groups.find("modern").type)
         for version in VERSIONS:
@@ -73,20 +67,14 @@ class DescribeGroupsTests(MembersTestCase):
                 self.assertEqual((code, "Dead"), (group.error_code, group.group_state), version)
                 self.assertEqual(version >= 6, bool(group.error_message), version)
 
-    def test_several(self) -> None:
-        """
-        Each group has an outcome of its own.
-        """
+    def test_each_group_has_its_own_outcome(self) -> None:
         self.stable()
         groups = self.describe(6, "", "g", "nowhere")
         self.assertEqual(["", "g", "nowhere"], [group.group_id for group in groups])
         expected = [ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND]
         self.assertEqual(expected, [group.error_code for group in groups])
 
-    def test_operations(self) -> None:
-        """
-        Who asks is told what it may do to the group.
-        """
+    def test_operations_are_listed_on_request(self) -> None:
         self.stable()
         everything = sum(1 << operation for operation in OPERATIONS[Resource.GROUP])
         for version in range(3, 7):
@@ -94,9 +82,9 @@ class DescribeGroupsTests(MembersTestCase):
             [group] = self.describe(version, "g", operations=True)
             self.assertEqual(everything, group.authorized_operations, version)
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may not describe a group is not told whether it is there.
+        A client without it does not learn whether the group exists.
         """
         self.stable()
         self.serving.parts.authorizer = Denying(lambda _, __, name: name != "h")

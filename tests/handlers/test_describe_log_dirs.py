@@ -2,14 +2,16 @@
 DescribeLogDirs.
 """
 
+from collections.abc import Iterable
+
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.describe_log_dirs import describe_log_dirs
-from kgateway.cluster.log_dir import Measured, Places
-from kgateway.cluster.partition import Origin
+from kgateway.cluster.partition import DiskUsage, Origin
 from kgateway.cluster.view import NewTopic
+from kgateway.handlers.describe_log_dirs import describe_log_dirs
 from kgateway.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kgateway.topic_partition import PartitionId
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import batch
 from tests.serving import Denying, Serving
@@ -40,48 +42,42 @@ class DescribeLogDirsTests(SynchronousTestCase):
         assert not any(one.offset_lag or one.is_future_key for _, one in found)
         return {(name, one.partition_index): one.partition_size for name, one in found}
 
-    def test_versions(self) -> None:
-        """
-        The versions of Kafka 4.3 are served.
-        """
+    def test_versions_of_kafka_4_3_are_served(self) -> None:
         assert describe_log_dirs.versions == VERSIONS
 
-    def test_all(self) -> None:
+    def test_all_partitions_are_measured(self) -> None:
         """
-        Without a list of topics the sizes of all partitions are told, in the one place there is.
+        Without a list of topics the response has all of them, in the one directory.
         """
         for version in VERSIONS:
             assert self.ask(None, version).log_dir == "memory"
             sizes = {("orders", 0): self.size, ("orders", 1): 0, ("other", 0): self.size}
             assert self.sizes(None, version) == sizes, version
 
-    def test_some(self) -> None:
+    def test_named_partitions_are_measured(self) -> None:
         """
-        Who names partitions is told of these; of those that are not there nothing is told.
+        Unknown ones are left out.
         """
         some = [Topic(topic="orders", partitions=[1, 7, -1, 1]), Topic(topic="nowhere", partitions=[0])]
         assert self.sizes(some) == {("orders", 1): 0}
         assert self.sizes([Topic(topic="orders", partitions=[7])]) == {}
         assert self.sizes([]) == {}
 
-    def test_room(self) -> None:
-        """
-        How much room there is is told where it is known.
-        """
+    def test_free_space_is_returned_if_known(self) -> None:
         told = self.ask(None)
         assert (told.total_bytes, told.usable_bytes) == (-1, -1)
 
-        def measure(places: Places) -> Deferred[Measured]:
-            return succeed(Measured(dict.fromkeys(places, 7), 100, 60))
+        def measure(partitions: Iterable[PartitionId]) -> Deferred[DiskUsage]:
+            return succeed(DiskUsage(dict.fromkeys(partitions, 7), 100, 60))
 
         self.patch(self.serving.broker, "measure", measure)
         told = self.ask(None)
         assert (told.total_bytes, told.usable_bytes) == (100, 60)
         assert self.sizes([Topic(topic="other", partitions=[0])]) == {("other", 0): 7}
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may not describe the cluster is told nothing.
+        A client that may not describe the cluster learns nothing.
         """
         self.serving = Serving(Denying())
         request = DescribeLogDirsRequest(topics=None)

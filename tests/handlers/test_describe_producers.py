@@ -4,17 +4,17 @@ DescribeProducers.
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.describe_producers import describe_producers
-from kgateway.broker.producers import EXPIRY_MS
+from kgateway.broker.partition.producer_state import EXPIRY_MS
 from kgateway.cluster.partition import Origin
 from kgateway.cluster.view import NewTopic
+from kgateway.handlers.describe_producers import describe_producers
 from kgateway.interfaces import IPartition
 from kgateway.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from kgateway.records.batch import Batch
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode
 from tests.broker.behaviour import START_MS, batch
-from tests.broker.transacting import COORDINATOR_EPOCH, in_transaction, marked
+from tests.broker.transaction_model import COORDINATOR_EPOCH, in_transaction, marked
 from tests.serving import Denying, Serving
 
 Topic = DescribeProducersRequest.Topic
@@ -48,10 +48,9 @@ class DescribeProducersTests(SynchronousTestCase):
             for active in partition.active_producers
         ]
 
-    def test_idempotent(self) -> None:
+    def test_idempotent_producers_are_described(self) -> None:
         """
-        Each producer is told with its epoch, the sequence number of its last record, and its time; those without an id
-        are not.
+        They have their epoch, last sequence number and last time; producers without an id are left out.
         """
         self.append(batch(3))
         self.append(batch(3, producer_id=7, producer_epoch=2, base_sequence=0))
@@ -60,16 +59,13 @@ class DescribeProducersTests(SynchronousTestCase):
         assert self.producers() == [(7, 2, 4, START_MS), (9, 0, 5, START_MS)]
         assert self.producers(1) == []
 
-    def test_without_sequence(self) -> None:
-        """
-        Of a producer for whom a coordinator has written, and nobody else, there is no last number.
-        """
+    def test_a_producer_with_markers_only_has_no_sequence(self) -> None:
         self.append(batch(1, producer_id=7, producer_epoch=2), Origin.COORDINATOR)
         assert self.producers() == [(7, 2, -1, -1)]
 
-    def test_silent(self) -> None:
+    def test_expired_producers_are_left_out(self) -> None:
         """
-        Who was silent for too long is told of no more, though nothing was written since.
+        This needs no later write.
         """
         self.append(batch(1, producer_id=7, producer_epoch=0, base_sequence=0))
         expiry_s = self.serving.broker.partition(self.topic.id, 0).producers().expiry_ms / 1000
@@ -79,9 +75,10 @@ class DescribeProducersTests(SynchronousTestCase):
         self.serving.clock.advance(1)
         assert [found[0] for found in self.producers()] == [8]
 
-    def test_transactions(self) -> None:
+    def test_transactions_are_described(self) -> None:
         """
-        Where the open one begins, and the epoch of the coordinator that ended the last; however long it is silent.
+        They have their first offset, and the epoch of the coordinator that ended the previous one; their producers do
+        not expire.
         """
         for made in (
             in_transaction(9, b"a"),
@@ -97,10 +94,7 @@ class DescribeProducersTests(SynchronousTestCase):
         ]
         assert told == [(7, -1, 2), (9, COORDINATOR_EPOCH, 3)]
 
-    def test_unknown(self) -> None:
-        """
-        What is not there has no producers, and others are told all the same.
-        """
+    def test_unknown_partitions_do_not_hinder_others(self) -> None:
         found = self.ask(("orders", [7, 0, -1]), ("x", [0]), ("a b", [0]))
         told = [(name, one.partition_index, one.error_code) for name, one in found]
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -112,9 +106,9 @@ class DescribeProducersTests(SynchronousTestCase):
             ("a b", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
         ]
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may not read a topic is told nothing of it, be it there or not.
+        A client that may not read a topic does not learn whether it exists.
         """
         need = (Operation.READ, Resource.TOPIC)
         self.serve(Serving(Denying(lambda operation, resource, _: (operation, resource) == need)))

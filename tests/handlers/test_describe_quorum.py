@@ -4,7 +4,7 @@ DescribeQuorum.
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.describe_quorum import describe_quorum
+from kgateway.handlers.describe_quorum import describe_quorum
 from kgateway.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kgateway.server.answers import refused
 from kgateway.wire.errors import ErrorCode
@@ -15,9 +15,9 @@ Topic = DescribeQuorumRequest.Topic
 
 
 class DescribeQuorumTests(SynchronousTestCase):
-    def test_refused(self) -> None:
+    def test_there_is_no_quorum(self) -> None:
         """
-        There is no quorum, and whoever asks is told why, in a version that has a place for it.
+        The response has the reason in versions with a field for it.
         """
         topic = Topic(topic_name="__cluster_metadata", partitions=[Topic.Partition(partition_index=0)])
         for version in describe_quorum.versions:

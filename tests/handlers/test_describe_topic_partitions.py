@@ -4,8 +4,8 @@ DescribeTopicPartitions.
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.describe_topic_partitions import describe_topic_partitions
 from kgateway.cluster.view import NewTopic, Topic
+from kgateway.handlers.describe_topic_partitions import describe_topic_partitions
 from kgateway.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
 from kgateway.security.permissions import Operation
@@ -47,32 +47,26 @@ class DescribeTopicPartitionsTestCase(SynchronousTestCase):
 
 
 class WhichTests(DescribeTopicPartitionsTestCase):
-    def test_versions(self) -> None:
-        """
-        The version of Kafka 4.3 is served.
-        """
+    def test_version_of_kafka_4_3_is_served(self) -> None:
         assert range(1) == describe_topic_partitions.versions
 
-    def test_all(self) -> None:
+    def test_all_topics_are_listed(self) -> None:
         """
-        Who names no topics gets all of them, by name.
+        They are sorted by name.
         """
         self.make(c=1, a=2, b=1)
         response = self.ask(_request())
         assert list(_shown(response).items()) == [("a", [0, 1]), ("b", [0]), ("c", [0])]
         assert response.next_cursor is None
 
-    def test_named(self) -> None:
+    def test_named_topics_are_listed(self) -> None:
         """
-        Who names topics gets these, by name, each once.
+        They are sorted by name, and each is there once.
         """
         self.make(c=1, a=2, b=1)
         assert list(_shown(self.ask(_request("c", "a", "c"))).items()) == [("a", [0, 1]), ("c", [0])]
 
-    def test_partition(self) -> None:
-        """
-        A partition is told with who leads it and where it is.
-        """
+    def test_partitions_have_leader_and_replicas(self) -> None:
         self.serving, cluster = serving_among(NEAR, FAR)
         self.make(a=1)
         cluster.owners = {"a": (NEAR.id, FAR.id)}
@@ -87,25 +81,22 @@ class WhichTests(DescribeTopicPartitionsTestCase):
         cluster.owners = {"a": (FAR.id, OWN)}
         assert self.ask(_request("a")).topics[0].partitions[0].leader_id == -1
 
-    def test_internal(self) -> None:
+    def test_internal_topics_are_marked(self) -> None:
         """
-        Topics of coordinators are marked, even one that is not there yet.
+        They need not exist yet.
         """
         self.successResultOf(self.serving.broker.create_topic(NewTopic("__consumer_offsets", 1, internal=True)))
         for name in ("__consumer_offsets", "__transaction_state"):
             assert self.ask(_request(name)).topics[0].is_internal, name
 
-    def test_unknown(self) -> None:
-        """
-        A name without a topic has its error, and one that no topic can have another.
-        """
+    def test_unknown_and_illegal_names_have_different_errors(self) -> None:
         codes = {topic.name: topic.error_code for topic in self.ask(_request("b", "a b")).topics}
         wanted = {"a b": ErrorCode.INVALID_TOPIC_EXCEPTION, "b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         assert wanted == codes
 
-    def test_operations(self) -> None:
+    def test_operations_are_always_listed(self) -> None:
         """
-        What the client may do to a topic is always told, also of one that is not there.
+        Unknown topics have them too.
         """
         self.serving = Serving(Denying(lambda operation, *_: operation is Operation.WRITE))
         self.make(a=1)
@@ -113,9 +104,9 @@ class WhichTests(DescribeTopicPartitionsTestCase):
         told = [topic.topic_authorized_operations for topic in self.ask(_request("a", "b")).topics]
         assert [bits, bits] == told
 
-    def test_denied(self) -> None:
+    def test_hidden_topics_look_unknown(self) -> None:
         """
-        A topic that may not be seen is left out of all, and by name it looks the same whether it is there or not.
+        They are left out of all topics, and by name they look like unknown ones.
         """
         self.serving = Serving(Denying(lambda _, __, name: name in {"b", "x"}))
         self.make(a=1, b=1, c=1)
@@ -128,9 +119,9 @@ class WhichTests(DescribeTopicPartitionsTestCase):
 
 
 class PageTests(DescribeTopicPartitionsTestCase):
-    def test_all_pages(self) -> None:
+    def test_pages_are_complete(self) -> None:
         """
-        Pages follow one another without gaps or repetitions, whatever their size.
+        They have no gaps or repetitions, whatever their size.
         """
         self.make(a=3, b=1, c=4)
         every = [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("c", 0), ("c", 1), ("c", 2), ("c", 3)]
@@ -145,61 +136,61 @@ class PageTests(DescribeTopicPartitionsTestCase):
                 cursor = _next(response)
             assert every == seen, limit
 
-    def test_inside_a_topic(self) -> None:
+    def test_a_page_may_end_inside_a_topic(self) -> None:
         """
-        A page that ends inside a topic leads to the topic's next partition.
+        The cursor is the topic's next partition.
         """
         self.make(a=3, b=1)
         assert _next(self.ask(_request(limit=2))) == ("a", 2)
 
-    def test_between_topics(self) -> None:
+    def test_a_page_may_end_between_topics(self) -> None:
         """
-        A page that ends with a topic leads to the next one; the last page leads nowhere.
+        The cursor is the next topic, and the last page has none.
         """
         self.make(a=3, b=1)
         assert _next(self.ask(_request(limit=3))) == ("b", 0)
         assert _next(self.ask(_request(limit=4))) is None
 
-    def test_limits(self) -> None:
+    def test_page_sizes_are_limited(self) -> None:
         """
-        A page has one partition at least and 2,000 at most.
+        A page has between one and 2,000 partitions.
         """
         self.make(a=2001)
         for limit, last in ((0, 0), (-5, 0), (5000, 1999)):
             assert last == self.ask(_request(limit=limit)).topics[0].partitions[-1].partition_index, limit
 
-    def test_unknown_takes_no_room(self) -> None:
+    def test_unknown_topics_take_no_room(self) -> None:
         """
-        A topic that is not there does not count, until the page is full.
+        They are listed until the page is full.
         """
         self.make(b=1)
         response = self.ask(_request("a", "b", "c", limit=1))
         assert (list(_shown(response)), _next(response)) == (["a", "b"], ("c", 0))
 
-    def test_cursor_only_for_its_topic(self) -> None:
+    def test_a_cursor_applies_to_its_topic(self) -> None:
         """
-        The topics after the one with the cursor begin with their first partition.
+        Later topics begin with their first partition.
         """
         self.make(a=2, b=2)
         assert _shown(self.ask(_request(cursor=("a", 1)))) == {"a": [1], "b": [0, 1]}
 
-    def test_topic_is_gone(self) -> None:
+    def test_a_cursor_at_a_deleted_topic(self) -> None:
         """
-        Where the topic with the cursor is gone, the page begins with the one after it.
+        The page begins with the next topic.
         """
         self.make(a=2, c=2)
         assert _shown(self.ask(_request(cursor=("b", 1)))) == {"c": [0, 1]}
 
-    def test_past_the_end(self) -> None:
+    def test_a_cursor_behind_a_topic(self) -> None:
         """
-        A cursor after a topic's last partition shows none of it.
+        No partition of the topic is listed.
         """
         self.make(a=2, b=1)
         assert _shown(self.ask(_request(cursor=("a", 7)))) == {"a": [], "b": [0]}
 
-    def test_impossible_cursors(self) -> None:
+    def test_impossible_cursors_are_refused(self) -> None:
         """
-        A cursor stands at one of the topics asked for, and at no partition below 0.
+        A cursor stands at one of the named topics, and at no negative partition.
         """
         self.make(a=2, b=1)
         for request in (_request("a", cursor=("b", 0)), _request("a", cursor=("a", -1)), _request(cursor=("a", -1))):

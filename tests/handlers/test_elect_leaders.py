@@ -4,8 +4,8 @@ ElectLeaders.
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.elect_leaders import elect_leaders
 from kgateway.cluster.view import NewTopic
+from kgateway.handlers.elect_leaders import elect_leaders
 from kgateway.messages.elect_leaders import ElectLeadersRequest
 from kgateway.wire.errors import ErrorCode
 from tests.cluster.clusters import NEAR, OWN, refusal, serving_among
@@ -34,42 +34,33 @@ class ElectLeadersTests(SynchronousTestCase):
             for result in answer.replica_election_results
         }
 
-    def test_needless(self) -> None:
+    def test_no_election_is_needed(self) -> None:
         """
-        Whoever owns a partition leads it, so no election of either kind is needed.
+        The owner of a partition leads it, for elections of both types.
         """
         for version in elect_leaders.versions:
             for kind in (0, 1):
                 told = self.ask({"orders": [1, 0]}, kind if version else 0, version)
                 assert told == {"orders": [(1, *NEEDLESS), (0, *NEEDLESS)]}, version
 
-    def test_unknown(self) -> None:
-        """
-        What is not there gets no leader.
-        """
+    def test_unknown_partitions_are_refused(self) -> None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert self.ask({"orders": [2, -1], "nowhere": [0]}) == {
             "orders": [(2, code, "No such partition as orders-2"), (-1, code, "No such partition as orders--1")],
             "nowhere": [(0, code, "No such topic as nowhere")],
         }
 
-    def test_all(self) -> None:
+    def test_all_partitions_need_no_election(self) -> None:
         """
-        Without a list all topics are asked for, and where nothing is needed nothing is said.
+        Without a list the response is empty, because no election is needed.
         """
         assert self.ask(None) == {"orders": [], "other": []}
 
-    def test_led_by_others(self) -> None:
-        """
-        Another gateway that owns a partition leads it, too.
-        """
+    def test_other_gateways_lead_their_partitions(self) -> None:
         self.broker.owners["orders"] = (NEAR.id, OWN)
         assert self.ask({"orders": [0]}) == {"orders": [(0, *NEEDLESS)]}
 
-    def test_kinds(self) -> None:
-        """
-        There are two kinds of elections.
-        """
+    def test_there_are_two_election_types(self) -> None:
         for kind in (-1, 2):
             refused = refusal(self.serving.ask, elect_leaders, self.request({"orders": [0]}, kind), 2)
             assert (refused.code, refused.message) == (ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")

@@ -7,15 +7,15 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.fetch import fetch
 from kgateway.cluster.partition import Aborted, EpochEnd, Isolation
+from kgateway.handlers.fetch import fetch
 from kgateway.messages.fetch import FetchRequest, FetchResponse
 from kgateway.records.compression import Codec
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import ONE, ZERO, Uuid
 from tests.cluster.clusters import NEAR
-from tests.fetching.rigged import RiggedPartition, batch, rigged
+from tests.fetch.rigged_broker import RiggedPartition, batch, rigged
 from tests.serving import Denying
 
 VERSIONS = range(4, 19)
@@ -50,7 +50,7 @@ class FetchTestCase(SynchronousTestCase):
         self, *offsets: int, name: str = "orders", topic_id: Uuid | None = None, first: int = 0, **more: Any
     ) -> FetchRequest:
         """
-        From these offsets on in partition 0, 1, and so on; values for partitions are those that these have.
+        A fetch from these offsets of partitions 0, 1, and so on; sequences of values are one for each partition.
         """
         values: dict[str, Any] = {"max_wait_ms": 500, "min_bytes": 1, **more}
         of_partition = {key: values.pop(key) for key in OF_PARTITION & values.keys()}
@@ -70,7 +70,7 @@ class FetchTestCase(SynchronousTestCase):
 
     def one(self, request: FetchRequest, version: int = 18) -> Answer:
         """
-        The answer for the one partition.
+        The answer for the single partition.
         """
         [topic] = self.ask(request, version).responses
         [answer] = topic.partitions
@@ -78,7 +78,7 @@ class FetchTestCase(SynchronousTestCase):
 
     def code(self, *offsets: int, version: int = 18, **more: Any) -> int:
         """
-        The error of a partition, with which an answer says nothing of the log.
+        The error of a partition, whose answer has no offsets of the log.
         """
         answer = self.one(self.request(*(offsets or (0,)), **more), version)
         log = (answer.high_watermark, answer.last_stable_offset, answer.log_start_offset, data(answer))
@@ -92,21 +92,21 @@ def data(answer: Answer) -> bytes:
 
 
 class ReadTests(FetchTestCase):
-    def test_versions(self) -> None:
+    def test_all_versions_are_served(self) -> None:
         """
-        All versions are served, and told of.
+        They are advertised.
         """
         self.assertEqual((range(19), range(19)), (fetch.versions, fetch.advertised))
 
-    def test_polls(self) -> None:
+    def test_a_fetch_is_a_poll(self) -> None:
         """
-        The gateway may cut the wait short.
+        The gateway may cut its wait short.
         """
         self.assertTrue(fetch.polls)
 
-    def test_records(self) -> None:
+    def test_available_records_are_returned_at_once(self) -> None:
         """
-        Records that are there are answered at once, with where the log is.
+        The response has the log start and the ends.
         """
         self.partitions[0].put(batch(b"a", count=2), batch(b"b"))
         for version in VERSIONS:
@@ -117,9 +117,9 @@ class ReadTests(FetchTestCase):
             self.assertEqual(-1, answer.preferred_read_replica, version)
             self.assertEqual(batch(b"b")[16:], data(answer)[16:], version)
 
-    def test_names_come_back(self) -> None:
+    def test_topics_are_answered_as_requested(self) -> None:
         """
-        An answer calls a topic what the request called it: by name, from version 13 on by id.
+        They have their name, and from v13 on their id.
         """
         self.partitions[0].put(batch())
         for version in VERSIONS:
@@ -127,9 +127,9 @@ class ReadTests(FetchTestCase):
             known = ("", self.topic_id) if version >= 13 else ("orders", ZERO)
             self.assertEqual(known, (topic.topic, topic.topic_id), version)
 
-    def test_order(self) -> None:
+    def test_the_order_of_partitions_is_kept(self) -> None:
         """
-        Partitions are answered in the order in which they are asked, those of a topic together.
+        Those of a topic are answered together.
         """
         self.broker.make("other")
         request = self.request(0, 0, max_wait_ms=0)
@@ -140,9 +140,9 @@ class ReadTests(FetchTestCase):
             told = [[answer.partition_index for answer in topic.partitions] for topic in response.responses]
             self.assertEqual([[1, 0], [0]], told, version)
 
-    def test_limits(self) -> None:
+    def test_sizes_are_limited(self) -> None:
         """
-        The client limits each partition and all of them; the gateway limits all of them too.
+        The client limits each partition and the whole response, and the gateway limits the whole response too.
         """
         for partition in self.partitions:
             partition.put(*[batch()] * 20)
@@ -159,9 +159,9 @@ class ReadTests(FetchTestCase):
         self.partitions[0].put(*[batch()] * 20)
         self.assertEqual([1024 // SIZE, 0], sizes())
 
-    def test_gateway_limit_is_enough(self) -> None:
+    def test_the_gateway_limit_ends_the_wait(self) -> None:
         """
-        Who waits for more bytes than the gateway gives is answered with what it gives.
+        A client may wait for more bytes than the gateway returns.
         """
         self.serve(fetch_max_bytes=1024)
         self.partitions[0].put(*[batch(b"x" * 1024)] * 2)
@@ -169,9 +169,9 @@ class ReadTests(FetchTestCase):
 
 
 class IsolationTests(FetchTestCase):
-    def test_levels(self) -> None:
+    def test_isolation_levels(self) -> None:
         """
-        Who reads what is committed is told of aborted transactions, be there none; who does not is told nothing.
+        With read_committed the list of aborted transactions is there, even if empty; otherwise it is null.
         """
         self.partitions[0].put(batch(count=3))
         self.partitions[0].stable = 2
@@ -184,44 +184,38 @@ class IsolationTests(FetchTestCase):
         levels = [isolation for _, _, isolation, _ in self.partitions[0].reads[:2]]
         self.assertEqual([Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED], levels)
 
-    def test_aborted(self) -> None:
+    def test_aborted_transactions_are_listed(self) -> None:
         """
-        An aborted transaction is named by its producer and its first offset.
+        They have their producer and first offset.
         """
         self.partitions[0].put(batch())
         self.partitions[0].aborted = [Aborted(7, 0)]
         aborted = self.one(self.request(0, isolation_level=1)).aborted_transactions or []
         self.assertEqual([(7, 0)], [(one.producer_id, one.first_offset) for one in aborted])
 
-    def test_unknown_level(self) -> None:
-        """
-        Another isolation level is refused as a whole.
-        """
+    def test_unknown_isolation_levels_are_refused(self) -> None:
         with self.assertRaises(KafkaError) as caught:
             self.start(self.request(0, isolation_level=2))
         self.assertEqual(ErrorCode.INVALID_REQUEST, caught.exception.code)
 
 
 class RefusalTests(FetchTestCase):
-    def test_unknown_topic(self) -> None:
+    def test_unknown_topics_are_refused(self) -> None:
         """
-        A topic that is not there is refused by its name, or by its id.
+        They have their name or their id.
         """
         for version in VERSIONS:
             expected = ErrorCode.UNKNOWN_TOPIC_ID if version >= 13 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             self.assertEqual(expected, self.code(name="missing", topic_id=ONE, version=version), version)
 
-    def test_unknown_partition(self) -> None:
-        """
-        A partition that is not there is refused.
-        """
+    def test_unknown_partitions_are_refused(self) -> None:
         for version in VERSIONS:
             code = self.code(first=2, version=version)
             self.assertEqual(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, code, version)
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        A client without READ is refused, and by a name is not told whether the topic is there.
+        Without READ existing and unknown names look alike.
         """
         self.partitions[0].put(batch())
         self.deny(Operation.READ, Resource.TOPIC)
@@ -229,9 +223,9 @@ class RefusalTests(FetchTestCase):
             self.assertEqual(ErrorCode.TOPIC_AUTHORIZATION_FAILED, self.code(version=version), version)
         self.assertEqual(ErrorCode.TOPIC_AUTHORIZATION_FAILED, self.code(name="missing", version=12))
 
-    def test_permission_is_asked_once(self) -> None:
+    def test_permission_is_checked_once(self) -> None:
         """
-        READ is asked once for a topic, however many partitions it has and however often it is looked.
+        A topic is checked once, however many partitions it has and however often they are polled.
         """
         authorizer = self.deny(Operation.WRITE, Resource.TOPIC)
         self.start(self.request(0, 0))
@@ -240,17 +234,14 @@ class RefusalTests(FetchTestCase):
         self.assertEqual(2, len(self.partitions[0].reads))
         self.assertEqual([(Operation.READ, Resource.TOPIC, "orders")], authorizer.asked)
 
-    def test_out_of_range(self) -> None:
-        """
-        An offset that the log does not have is refused.
-        """
+    def test_offsets_outside_the_log_are_refused(self) -> None:
         self.partitions[0].put(batch())
         for version in VERSIONS:
             self.assertEqual(ErrorCode.OFFSET_OUT_OF_RANGE, self.code(2, version=version), version)
 
-    def test_leader_epochs(self) -> None:
+    def test_leader_epochs_are_checked(self) -> None:
         """
-        From version 9 on a client whose leader epoch is not ours is refused; without one it is not.
+        From v9 on a client with another leader epoch is refused; one without is not.
         """
         self.partitions[0].put(batch())
         self.partitions[0].leader_epoch = 5
@@ -263,9 +254,9 @@ class RefusalTests(FetchTestCase):
                 answer = self.one(self.request(0, current_leader_epoch=epoch), version)
                 self.assertEqual(ErrorCode.NONE, answer.error_code, version)
 
-    def test_leader_is_elsewhere(self) -> None:
+    def test_the_current_leader_is_returned(self) -> None:
         """
-        Who asks the wrong node, or with an old leader epoch, is told from version 16 on who leads and where it is.
+        From v16 on a client that asks the wrong node, or has an old leader epoch, learns the leader and its address.
         """
         self.broker.failing[0] = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "ask node 2")
         self.partitions[1].leader_epoch = 8
@@ -288,31 +279,28 @@ class RefusalTests(FetchTestCase):
             self.assertEqual(told, (leaders, nodes), version)
 
     def test_other_errors_name_no_leader(self) -> None:
-        """
-        Where the leader is right, no leader is named.
-        """
         self.assertIsNone(self.one(self.request(9)).current_leader)
 
-    def test_storage(self) -> None:
+    def test_storage_errors_of_old_versions(self) -> None:
         """
-        A broken disk is told of from version 6 on; older clients are told what makes them try again.
+        KAFKA_STORAGE_ERROR exists from v6 on; older clients get a code that makes them retry.
         """
         self.broker.failing[0] = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space left")
         for version in VERSIONS:
             expected = ErrorCode.KAFKA_STORAGE_ERROR if version >= 6 else ErrorCode.NOT_LEADER_OR_FOLLOWER
             self.assertEqual(expected, self.code(version=version), version)
 
-    def test_zstd(self) -> None:
+    def test_zstd_batches_are_returned(self) -> None:
         """
-        Batches that producers compressed with zstd go to all clients that know batches.
+        They are sent to all clients that know batches, if producers compressed them.
         """
         self.partitions[0].put(batch(b"x" * 100, codec=Codec.ZSTD))
         for version in VERSIONS:
             self.assertTrue(data(self.one(self.request(0), version)), version)
 
-    def test_followers(self) -> None:
+    def test_followers_are_refused(self) -> None:
         """
-        A replica gets nothing here, whichever way it says that it is one.
+        Either field may name the replica.
         """
         self.partitions[0].put(batch())
         for version in VERSIONS:
@@ -324,9 +312,9 @@ class RefusalTests(FetchTestCase):
                 code = self.code(version=version, current_leader_epoch=0, **more)
                 self.assertEqual(ErrorCode.UNKNOWN_LEADER_EPOCH, code, version)
 
-    def test_error_beside_records(self) -> None:
+    def test_an_error_does_not_affect_other_partitions(self) -> None:
         """
-        An error leaves the partition beside it, and is answered at once.
+        It is answered at once.
         """
         self.partitions[1].put(batch())
         [topic] = self.ask(self.request(9, 0, min_bytes=PLENTY)).responses
@@ -334,10 +322,7 @@ class RefusalTests(FetchTestCase):
         self.assertEqual([ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NONE], codes)
         self.assertEqual(SIZE, len(data(topic.partitions[1])))
 
-    def test_reason_is_remembered(self) -> None:
-        """
-        Why a partition was refused is remembered with its name.
-        """
+    def test_reasons_are_remembered_with_the_partition(self) -> None:
         self.code(9)
         [refusal] = self.serving.context.refusals or []
         self.assertEqual(("orders-0", ErrorCode.OFFSET_OUT_OF_RANGE), (refusal.subject, refusal.error.code))
@@ -345,7 +330,7 @@ class RefusalTests(FetchTestCase):
 
 class Epochs(RiggedPartition):
     """
-    Epoch 3 ends at offset 2, and 5 where the log ends.
+    Epoch 3 ends at offset 2, and epoch 5 at the log end.
     """
 
     def epoch_end(self, leader_epoch: int) -> EpochEnd | None:
@@ -370,34 +355,28 @@ class DivergenceTests(FetchTestCase):
         self.assertEqual(b"", data(answer))
         return answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset
 
-    def test_the_same_log(self) -> None:
-        """
-        Who has read what the log holds is given what follows.
-        """
+    def test_a_client_with_the_same_log_gets_records(self) -> None:
         self.assertEqual([None, None, None], [self.diverging(2, 3), self.diverging(4, 5), self.diverging(1, 5)])
 
-    def test_epoch_ended_before(self) -> None:
+    def test_an_epoch_that_ended_earlier_diverges(self) -> None:
         """
-        Who has read more of an epoch than the log has of it is told where it ends.
+        A client that has read more of an epoch than the log has learns its end.
         """
         for version in range(12, 19):
             self.assertEqual((3, 2), self.diverging(3, 3, version), version)
 
-    def test_epoch_never_was(self) -> None:
+    def test_an_epoch_that_never_was_diverges(self) -> None:
         """
-        Who has read in an epoch that the log does not have is told which one came before it, and where that ends.
+        The client learns the epoch before it, and its end.
         """
         self.assertEqual((3, 2), self.diverging(1, 4))
 
-    def test_answered_at_once(self) -> None:
-        """
-        To be told so nobody has to wait.
-        """
+    def test_a_divergence_is_answered_at_once(self) -> None:
         self.assertIsNotNone(self.one(self.request(3, last_fetched_epoch=3)).diverging_epoch)
 
-    def test_lost(self) -> None:
+    def test_unknown_epochs_are_out_of_range(self) -> None:
         """
-        Where the log knows nothing of the epoch, or starts after the offset, that is out of range.
+        So are offsets below the log start.
         """
         self.assertEqual(ErrorCode.OFFSET_OUT_OF_RANGE, self.code(3, last_fetched_epoch=2))
         self.partition.log_start = 3
@@ -405,10 +384,7 @@ class DivergenceTests(FetchTestCase):
 
 
 class WaitTests(FetchTestCase):
-    def test_waits_for_bytes(self) -> None:
-        """
-        Who asks for bytes that are not there is answered when they are.
-        """
+    def test_a_fetch_waits_for_bytes(self) -> None:
         for version in VERSIONS:
             offset = self.partitions[0].log_end
             result = self.start(self.request(offset), version)
@@ -418,9 +394,9 @@ class WaitTests(FetchTestCase):
             [answer] = self.successResultOf(result).responses[0].partitions
             self.assertEqual((SIZE, offset + 1), (len(data(answer)), answer.high_watermark), version)
 
-    def test_waits_no_longer_than_asked(self) -> None:
+    def test_a_wait_ends_with_an_empty_response(self) -> None:
         """
-        When the time is up the answer is empty.
+        The client limits the time.
         """
         result = self.start(self.request(0, max_wait_ms=300))
         self.serving.clock.advance(0.299)
@@ -429,9 +405,9 @@ class WaitTests(FetchTestCase):
         [answer] = self.successResultOf(result).responses[0].partitions
         self.assertEqual((ErrorCode.NONE, b""), (answer.error_code, data(answer)))
 
-    def test_nothing_to_wait_for(self) -> None:
+    def test_some_fetches_do_not_wait(self) -> None:
         """
-        Who has no time, wants no bytes, or names no partition does not wait.
+        They have no time, want no bytes, or name no partition.
         """
         for request in (
             self.request(0, max_wait_ms=0),
@@ -442,35 +418,32 @@ class WaitTests(FetchTestCase):
             self.ask(request)
         self.assertEqual([], self.serving.clock.getDelayedCalls())
 
-    def test_what_takes_time_is_waited_for(self) -> None:
+    def test_slow_reads_are_waited_for(self) -> None:
         """
-        By who has no time, too: a reader of cold data would get nowhere else.
+        A reader of cold data would otherwise make no progress, even if it does not wait for bytes.
         """
         self.partitions[0].put(batch())
         self.partitions[0].cold = True
         for max_wait_ms in (0, -1, -(1 << 31)):
             result = self.start(self.request(0, max_wait_ms=max_wait_ms))
             [end] = self.serving.clock.getDelayedCalls()
-            self.assertEqual(self.serving.clock.seconds(), end.getTime())  # a reactor refuses what was before
+            self.assertEqual(self.serving.clock.seconds(), end.getTime())  # a reactor refuses times in the past
             self.serving.clock.advance(0)
             self.assertNoResult(result)
             self.partitions[0].arrive()
             [answer] = self.successResultOf(result).responses[0].partitions
             self.assertEqual(SIZE, len(data(answer)))
 
-    def test_when_it_is_due(self) -> None:
+    def test_reads_have_the_deadline_of_the_client(self) -> None:
         """
-        Partitions are told when the client has to be answered: what has to be fetched gets a moment in any case.
+        Cold reads have a moment in any case.
         """
         for max_wait_ms, wait_s in ((300, 0.3), (0, 0.02), (5, 0.02), (-1, 0.02)):
             self.start(self.request(0, max_wait_ms=max_wait_ms))
             self.assertEqual(self.serving.clock.seconds() + wait_s, self.partitions[0].due, max_wait_ms)
             self.serving.clock.advance(1)
 
-    def test_when_it_is_due_at_a_later_look(self) -> None:
-        """
-        Then it is what it was.
-        """
+    def test_later_reads_have_the_same_deadline(self) -> None:
         self.start(self.request(0, max_wait_ms=300, min_bytes=PLENTY))
         due = self.partitions[0].due
         self.serving.clock.advance(0.1)
@@ -478,9 +451,9 @@ class WaitTests(FetchTestCase):
         self.serving.clock.advance(0.1)
         self.assertEqual((2, due), (len(self.partitions[0].reads), self.partitions[0].due))
 
-    def test_cut_short(self) -> None:
+    def test_a_cancelled_wait_returns_available_records(self) -> None:
         """
-        A wait that is cancelled is answered with what there is, and leaves nothing behind.
+        It leaves nothing behind.
         """
         self.partitions[1].put(batch())
         result = self.start(self.request(0, 0, min_bytes=PLENTY))
@@ -491,9 +464,9 @@ class WaitTests(FetchTestCase):
         self.assertEqual([0, 0], [partition.watchers for partition in self.partitions])
         self.assertEqual([], self.serving.clock.getDelayedCalls())
 
-    def test_deleted_meanwhile(self) -> None:
+    def test_deletion_ends_the_wait(self) -> None:
         """
-        The end of a topic is told at once, by its name, which was known once.
+        The response has the name known before.
         """
         for version in VERSIONS:
             result = self.start(self.request(0), version)
@@ -503,9 +476,9 @@ class WaitTests(FetchTestCase):
             self.assertEqual(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, answer.error_code, version)
             self.partitions = self.broker.make(partitions=2)
 
-    def test_made_anew_meanwhile(self) -> None:
+    def test_recreation_ends_the_wait(self) -> None:
         """
-        Who reads by id is told that the name has another id now.
+        A client that reads by id learns that the name has another id.
         """
         result = self.start(self.request(0))
         self.broker.remove()
@@ -528,16 +501,13 @@ class SessionTests(FetchTestCase):
     def told(self, response: FetchResponse) -> list[int]:
         return [answer.partition_index for topic in response.responses for answer in topic.partitions]
 
-    def test_none(self) -> None:
-        """
-        Who asks for no session gets none.
-        """
+    def test_sessions_are_optional(self) -> None:
         for version in VERSIONS:
             self.assertEqual(0, self.ask(self.request(0, max_wait_ms=0), version).session_id, version)
 
-    def test_only_news(self) -> None:
+    def test_a_session_returns_changes_only(self) -> None:
         """
-        In a session only partitions with news are answered.
+        Partitions without news are left out.
         """
         for version in SESSIONS:
             ends = [partition.log_end for partition in self.partitions]
@@ -547,10 +517,7 @@ class SessionTests(FetchTestCase):
             response = self.next(session_id, 2, version=version)
             self.assertEqual(([1], session_id), (self.told(response), response.session_id), version)
 
-    def test_waits(self) -> None:
-        """
-        A fetch that names nothing waits for all partitions of its session.
-        """
+    def test_an_empty_fetch_waits_for_the_whole_session(self) -> None:
         session_id = self.open(0, 0)
         result = self.start(self.request(session_id=session_id, session_epoch=1))
         self.assertNoResult(result)
@@ -558,9 +525,9 @@ class SessionTests(FetchTestCase):
         self.serving.clock.advance(0)
         self.assertEqual([1], self.told(self.successResultOf(result)))
 
-    def test_nobody_left(self) -> None:
+    def test_a_disconnected_client_opens_no_session(self) -> None:
         """
-        Where the client has gone while its first fetch waited, no session takes the place of another's.
+        No other session is evicted for a client that left during its first fetch.
         """
         self.serve(fetch_sessions=1)
         result = self.start(self.request(0, session_epoch=0))
@@ -570,18 +537,15 @@ class SessionTests(FetchTestCase):
         self.serving.session.connected = True
         self.open(0)
 
-    def test_refused_isolation(self) -> None:
-        """
-        A fetch that is refused as a whole leaves its session where it was.
-        """
+    def test_a_refused_fetch_keeps_its_session(self) -> None:
         session_id = self.open(0)
         wrong = self.request(session_id=session_id, session_epoch=1, isolation_level=5)
         self.assertRaises(KafkaError, self.start, wrong)
         self.assertEqual(ErrorCode.NONE, self.next(session_id, 1).error_code)
 
-    def test_rotation(self) -> None:
+    def test_partitions_rotate(self) -> None:
         """
-        A partition that brought records comes last the next time, so that none starves.
+        A partition that had records comes last the next time, so that none starves.
         """
         for partition in self.partitions:
             partition.put(batch())
@@ -589,9 +553,9 @@ class SessionTests(FetchTestCase):
         told = [self.told(self.next(session_id, epoch, max_bytes=SIZE)) for epoch in (1, 2, 3)]
         self.assertEqual([[0], [1], [0]], told)
 
-    def test_order_is_kept_between_topics(self) -> None:
+    def test_the_order_between_topics_is_kept(self) -> None:
         """
-        A topic is named twice in an answer where partitions of another come between its own.
+        A topic is listed twice if partitions of another one come in between.
         """
         [other] = self.broker.make("other")
         request = self.request(0, session_epoch=0, max_wait_ms=0)
@@ -601,9 +565,9 @@ class SessionTests(FetchTestCase):
         ids = [topic.topic_id for topic in response.responses]
         self.assertEqual([self.topic_id, other.topic.id, self.topic_id], ids)
 
-    def test_refused(self) -> None:
+    def test_unknown_sessions_and_epochs_are_refused(self) -> None:
         """
-        A session that is not there, or expects another epoch, is an error of the whole answer.
+        The error is that of the whole response.
         """
         for version in SESSIONS:
             session_id = self.open(0, version=version)
@@ -614,9 +578,9 @@ class SessionTests(FetchTestCase):
                 response = self.next(named, epoch, version=version)
                 self.assertEqual((code, 0, []), (response.error_code, response.session_id, response.responses))
 
-    def test_overtaken(self) -> None:
+    def test_an_overtaken_fetch_is_refused(self) -> None:
         """
-        A fetch that waited while its session went on is an error as a whole.
+        Its session has continued while it waited.
         """
         session_id = self.open(0)
         result = self.start(self.request(session_id=session_id, session_epoch=1))
@@ -624,16 +588,13 @@ class SessionTests(FetchTestCase):
         self.serving.clock.advance(1)
         self.assertEqual(ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.successResultOf(result).error_code)
 
-    def test_names_and_ids(self) -> None:
-        """
-        A session does not change from names to ids.
-        """
+    def test_a_session_keeps_names_or_ids(self) -> None:
         session_id = self.open(0, version=12)
         self.assertEqual(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, self.next(session_id, 1).error_code)
 
-    def test_topic_made_anew(self) -> None:
+    def test_a_recreated_topic_in_a_session(self) -> None:
         """
-        A topic that was made anew is read on by name; by id it is not the one the session was opened for.
+        By name it is read on; by id it is another topic.
         """
         for version in SESSIONS:
             session_id = self.open(0, version=version)
@@ -644,18 +605,15 @@ class SessionTests(FetchTestCase):
             expected = ErrorCode.INCONSISTENT_TOPIC_ID if version >= 13 else ErrorCode.NONE
             self.assertEqual(expected, topic.partitions[0].error_code, version)
 
-    def test_unknown_id(self) -> None:
-        """
-        An id that nobody knows is told of each time.
-        """
+    def test_unknown_ids_have_an_error_each_time(self) -> None:
         session_id = self.ask(self.request(0, topic_id=ONE, session_epoch=0)).session_id
         for epoch in (1, 2):
             [topic] = self.next(session_id, epoch).responses
             self.assertEqual(ErrorCode.UNKNOWN_TOPIC_ID, topic.partitions[0].error_code)
 
-    def test_full(self) -> None:
+    def test_a_full_cache_opens_no_session(self) -> None:
         """
-        Where there is no room for a session, the whole answer comes without one.
+        The response is complete.
         """
         self.serve(fetch_sessions=0)
         response = self.ask(self.request(0, 0, session_epoch=0, max_wait_ms=0))

@@ -1,18 +1,18 @@
 """
-Who looks after a group.
+FindCoordinator.
 """
 
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.find_coordinator import find_coordinator
 from kgateway.cluster.view import Address, Node
-from kgateway.groups.groups import Groups
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.handlers.find_coordinator import find_coordinator
 from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgateway.security.authorizer import AllowAll
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.groups.replayed import Replayed
+from tests.groups.fake_replay import FakeReplay
 from tests.serving import Denying, Serving
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
@@ -35,7 +35,7 @@ class FindCoordinatorTests(SynchronousTestCase):
 
     def assert_refused(self, code: ErrorCode, version: int, key: str, kind: int) -> None:
         """
-        In the form of its version, the answer has the code, no node, and the reason that is remembered.
+        Check that the response has the code, no node, and the remembered reason, in the form of its version.
         """
         response = self.find(version, key, kind)
         found = response if version < 4 else response.coordinators[0]
@@ -46,9 +46,9 @@ class FindCoordinatorTests(SynchronousTestCase):
         if version:
             assert found.error_message == refusal.error.message
 
-    def test_single_key(self) -> None:
+    def test_a_single_key(self) -> None:
         """
-        Before v4 the answer is the coordinator of the one key.
+        Before v4 there is one key.
         """
         for version in range(4):
             found = self.find(version, "g")
@@ -56,32 +56,25 @@ class FindCoordinatorTests(SynchronousTestCase):
 
     def test_several_keys(self) -> None:
         """
-        From v4 on each key has a coordinator, in the order asked.
+        From v4 on each key has a coordinator, in the requested order.
         """
         for version in range(4, 7):
             response = self.ask(FindCoordinatorRequest(coordinator_keys=["b", "a"]), version)
             found = [(c.key, c.error_code, (c.node_id, c.host, c.port)) for c in response.coordinators]
             assert found == [("b", ErrorCode.NONE, HERE), ("a", ErrorCode.NONE, HERE)]
 
-    def test_no_keys(self) -> None:
-        """
-        Who asks for no key is answered with none.
-        """
+    def test_no_keys_have_no_coordinator(self) -> None:
         assert self.ask(FindCoordinatorRequest(coordinator_keys=[]), 4).coordinators == []
 
-    def test_another_node(self) -> None:
+    def test_another_node_may_be_the_coordinator(self) -> None:
         """
-        The coordinator may be another node, told by the address that it has on the client's listener.
+        It has its address on the client's listener.
         """
         self.patch(self.serving.broker, "coordinator", lambda resource, key: ELSEWHERE)
         found = self.find(3, "g")
         assert (found.node_id, found.host, found.port) == (2, "two.example", 9093)
 
-    def test_errors_stay_with_their_key(self) -> None:
-        """
-        A key that has no coordinator does not keep the others from theirs.
-        """
-
+    def test_one_key_does_not_hinder_others(self) -> None:
         def some(resource: Resource, key: str) -> Node:
             if key == "lost":
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "it is moving")
@@ -94,18 +87,18 @@ class FindCoordinatorTests(SynchronousTestCase):
             ("g", ErrorCode.NONE),
         ]
 
-    def test_empty_group(self) -> None:
+    def test_the_empty_group_has_a_coordinator(self) -> None:
         """
-        The empty group id has a coordinator, as in Kafka: old consumers without a group commit under it.
+        As in Kafka, old consumers without a group commit under it.
         """
         for version in find_coordinator.versions:
             response = self.find(version, "")
             found = response if version < 4 else response.coordinators[0]
             assert (found.error_code, found.node_id) == (ErrorCode.NONE, 1), version
 
-    def test_broker_refuses(self) -> None:
+    def test_an_unavailable_broker_has_no_coordinator(self) -> None:
         """
-        Where the broker cannot say there is no coordinator now, whatever the reason.
+        The reason does not matter.
         """
 
         def nowhere(resource: Resource, key: str) -> Node:
@@ -117,7 +110,7 @@ class FindCoordinatorTests(SynchronousTestCase):
 
     def loading(self) -> Deferred[object]:
         """
-        Let the log of all groups be read anew, which ends with what is returned.
+        Start another load of the log of all groups; the returned Deferred ends it.
         """
         self.find(4, "g")
         log = self.serving.broker.coordinator(Resource.GROUP, "g")
@@ -127,26 +120,28 @@ class FindCoordinatorTests(SynchronousTestCase):
         self.patch(log, "replay", lambda: read)
         return read
 
-    def test_groups_are_loaded(self) -> None:
+    def test_the_response_waits_for_the_load(self) -> None:
         """
-        Who asks where a group is lets it be loaded, and hears when it is: the next request finds it.
+        The first lookup of a group loads it, so that the next request finds it.
         """
         for version in (3, 4):
             read = self.loading()
             request = FindCoordinatorRequest(key="g", key_type=GROUP, coordinator_keys=["g"])
             asked = self.serving.ask(find_coordinator, request, version)
             self.assertNoResult(asked)
-            groups = self.serving.parts.service(Groups)
-            assert self.assertRaises(KafkaError, groups.simple, "g").code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            read.callback(Replayed([]))
+            groups = self.serving.parts.service(GroupCoordinator)
+            assert (
+                self.assertRaises(KafkaError, groups.entry_or_new, "g").code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            )
+            read.callback(FakeReplay([]))
             response = self.successResultOf(asked)
             found = response.coordinators[0] if version == 4 else response
             assert (found.error_code, found.node_id) == (ErrorCode.NONE, 1)
-            assert groups.simple("g")
+            assert groups.entry_or_new("g")
 
-    def test_groups_that_take_long(self) -> None:
+    def test_the_wait_is_limited(self) -> None:
         """
-        Nobody waits for them longer than a second: who asks for a group then is told that it is being loaded.
+        After a second the group is still loading.
         """
         self.loading()
         asked = self.serving.ask(find_coordinator, FindCoordinatorRequest(coordinator_keys=["g"]), 4)
@@ -155,9 +150,9 @@ class FindCoordinatorTests(SynchronousTestCase):
         self.serving.clock.advance(0.1)
         assert self.successResultOf(asked).coordinators[0].error_code == ErrorCode.NONE
 
-    def test_others_wait_for_nothing(self) -> None:
+    def test_other_lookups_do_not_wait(self) -> None:
         """
-        Those that are refused, and ids of transactions, are answered while groups are loaded.
+        Refusals and transactional ids are answered while groups are loaded.
         """
         self.loading()
         self.serving.parts.authorizer = Denying()
@@ -166,9 +161,9 @@ class FindCoordinatorTests(SynchronousTestCase):
         self.serving.parts.authorizer = AllowAll()
         assert self.find(4, "g", TRANSACTION).coordinators[0].error_code == ErrorCode.NONE
 
-    def test_transactions_that_are_not_to_be_had(self) -> None:
+    def test_a_broker_without_transactions(self) -> None:
         """
-        A broker that has none says so, and no client asks again and again.
+        It says so in a way that clients do not retry.
         """
 
         def never(resource: Resource, key: str) -> Node:
@@ -178,9 +173,9 @@ class FindCoordinatorTests(SynchronousTestCase):
         for version in range(1, 7):
             self.assert_refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, version, "t", TRANSACTION)
 
-    def test_transactions(self) -> None:
+    def test_transactional_ids_have_a_coordinator(self) -> None:
         """
-        A transactional id has a coordinator, in a state of its own.
+        Their state is separate.
         """
         asked: list[tuple[Resource, str]] = []
 
@@ -192,17 +187,17 @@ class FindCoordinatorTests(SynchronousTestCase):
         assert self.find(1, "t", TRANSACTION).node_id == 2
         assert asked == [(Resource.TRANSACTIONAL_ID, "t")]
 
-    def test_unknown_kinds(self) -> None:
+    def test_other_key_types_are_refused(self) -> None:
         """
-        Share groups and kinds that nobody knows are refused.
+        They are share groups and unknown types.
         """
         for version in range(1, 7):
             for kind in (SHARE, 3, -1):
                 self.assert_refused(ErrorCode.INVALID_REQUEST, version, "g", kind)
 
-    def test_permission(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may not describe a group or transactional id does not learn where it is; others on the same request do.
+        Without DESCRIBE the client does not learn the coordinator; other keys are answered.
         """
 
         def secret(operation: Operation, resource: Resource, name: str) -> bool:

@@ -4,12 +4,12 @@ Heartbeat.
 
 from typing import Any
 
-from handlers.heartbeat import heartbeat
-from kgateway.groups.groups import Groups
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.handlers.heartbeat import heartbeat
 from kgateway.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kgateway.messages.join_group import JoinGroupResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.handlers.grouping import MembersTestCase
+from tests.handlers.group_members import MembersTestCase
 from tests.serving import Denying
 
 VERSIONS = range(5)
@@ -23,24 +23,18 @@ class HeartbeatTests(MembersTestCase):
         )
         return answer.error_code
 
-    def test_versions(self) -> None:
-        """
-        All versions are served.
-        """
+    def test_all_versions_are_served(self) -> None:
         self.assertEqual(VERSIONS, heartbeat.versions)
 
-    def test_alive(self) -> None:
-        """
-        A member that sends heartbeats stays in its group.
-        """
+    def test_heartbeats_keep_a_member(self) -> None:
         joined = self.stable()
         for version in VERSIONS:
             self.serving.clock.advance(40)
             self.assertEqual(ErrorCode.NONE, self.beat(joined, version), version)
 
-    def test_refused(self) -> None:
+    def test_errors_name_the_cause(self) -> None:
         """
-        Who is no member of this generation is told so.
+        The client is no member of this generation.
         """
         joined = self.stable(group_instance_id="i")
         refused: list[tuple[ErrorCode, dict[str, Any]]] = [
@@ -57,22 +51,16 @@ class HeartbeatTests(MembersTestCase):
         for version in (3, 4):
             self.assertEqual(ErrorCode.FENCED_INSTANCE_ID, self.beat(joined, version, group_instance_id="i"), version)
 
-    def test_while_loading(self) -> None:
-        """
-        While groups are loaded no member is disturbed.
-        """
+    def test_a_load_disturbs_no_member(self) -> None:
         joined = self.stable()
 
         def loading(*_: object, **__: object) -> None:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "not yet")
 
-        self.patch(self.serving.parts.service(Groups), "find", loading)
+        self.patch(self.serving.parts.service(GroupCoordinator), "find", loading)
         self.assertEqual(ErrorCode.NONE, self.beat(joined))
 
-    def test_denied(self) -> None:
-        """
-        Who may not read by the group is refused.
-        """
+    def test_permission_is_needed(self) -> None:
         joined = self.stable()
         self.serving.parts.authorizer = Denying()
         error = self.assertRaises(KafkaError, self.beat, joined)

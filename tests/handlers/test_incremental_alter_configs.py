@@ -7,10 +7,10 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.incremental_alter_configs import incremental_alter_configs
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import group
 from kgateway.cluster.view import NewTopic
+from kgateway.handlers.incremental_alter_configs import incremental_alter_configs
 from kgateway.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -70,15 +70,12 @@ class AlteringTestCase(SynchronousTestCase):
 
 
 class IncrementalAlterConfigsTests(AlteringTestCase):
-    def test_versions(self) -> None:
-        """
-        The versions of Kafka 4.3 are served.
-        """
+    def test_versions_of_kafka_4_3_are_served(self) -> None:
         assert incremental_alter_configs.versions == VERSIONS
 
-    def test_set_and_delete(self) -> None:
+    def test_configs_are_set_and_deleted(self) -> None:
         """
-        Configs are set and deleted one by one, be the group there or not; what is not named stays.
+        The group need not exist, and other configs are unchanged.
         """
         for version in VERSIONS:
             self.serving = Serving()
@@ -91,9 +88,9 @@ class IncrementalAlterConfigsTests(AlteringTestCase):
             assert self.codes(_asked("g", (SESSION, DELETE, None), ("nothing", DELETE, "")), version=version) == [0]
             assert self.serving.broker.view().overrides == {}, version
 
-    def test_validate_only(self) -> None:
+    def test_validate_only_changes_nothing(self) -> None:
         """
-        What would be refused is told, and nothing is changed.
+        Errors are reported.
         """
         self.codes(_set("g", session_timeout="50000"))
         before = self.serving.broker.view()
@@ -105,17 +102,17 @@ class IncrementalAlterConfigsTests(AlteringTestCase):
         assert self.codes(*asked, validate_only=True) == [0, ErrorCode.INVALID_CONFIG, 0]
         assert self.serving.broker.view() is before
 
-    def test_each_for_itself(self) -> None:
+    def test_one_refused_config_refuses_its_group(self) -> None:
         """
-        Where one config is refused no other one of its group is changed, and other groups are.
+        Other groups are changed.
         """
         wrong = _set("g", session_timeout="50000", heartbeat_interval="1")
         assert self.codes(wrong, _set("h", session_timeout="50000")) == [ErrorCode.INVALID_CONFIG, 0]
         assert (self.of("g"), self.of("h")) == ({}, {SESSION: "50000"})
 
-    def test_whole_config(self) -> None:
+    def test_the_resulting_config_is_validated(self) -> None:
         """
-        What was set before must go with what is set now.
+        Earlier and new values must fit together.
         """
         self.serving = Serving(group_consumer_max_heartbeat_interval_ms=59_000)
         assert self.codes(_set("g", session_timeout="60000")) == [0]
@@ -127,9 +124,9 @@ class IncrementalAlterConfigsTests(AlteringTestCase):
         )
         self.assert_refused(ErrorCode.INVALID_CONFIG, "(45000) must be above", _asked("g", (SESSION, DELETE, None)))
 
-    def test_configs(self) -> None:
+    def test_invalid_configs_are_refused(self) -> None:
         """
-        Unknown configs, wrong values, values out of bounds and configs of groups that are not served are refused.
+        They are unknown, wrong, out of bounds, or for groups that are not served.
         """
         for key, value, says in (
             ("session.timeout.ms", "50000", "Unknown group config name: session.timeout.ms; did you mean"),
@@ -140,18 +137,18 @@ class IncrementalAlterConfigsTests(AlteringTestCase):
         ):
             self.assert_refused(ErrorCode.INVALID_CONFIG, says, _asked("g", (key, SET, value)))
 
-    def test_lists(self) -> None:
+    def test_only_lists_can_be_appended_to(self) -> None:
         """
-        Nothing can be appended to a config that is no list, nor taken from it.
+        Nothing can be subtracted from other configs either.
         """
         for operation in (APPEND, SUBTRACT):
             self.assert_refused(
                 ErrorCode.INVALID_CONFIG, "its type is not LIST", _asked("g", (SESSION, operation, "50000"))
             )
 
-    def test_what_means_nothing(self) -> None:
+    def test_meaningless_changes_are_refused(self) -> None:
         """
-        A group without an id, an unknown operation, a config named twice or without a value are refused.
+        They have no group id, an unknown operation, a config named twice, or no value.
         """
         for asked, says in (
             (_set("", session_timeout="50000"), "Default group resources are not allowed."),
@@ -161,10 +158,7 @@ class IncrementalAlterConfigsTests(AlteringTestCase):
         ):
             self.assert_refused(ErrorCode.INVALID_REQUEST, says, asked)
 
-    def test_named_twice(self) -> None:
-        """
-        Of a resource that a request names twice nothing is changed.
-        """
+    def test_a_resource_named_twice_is_not_changed(self) -> None:
         twice = [_set("g", session_timeout=value) for value in ("50000", "60000")]
         other = _set("h", session_timeout="50000")
         [first, done, second] = self.ask(twice[0], other, twice[1])
@@ -176,18 +170,18 @@ class IncrementalAlterConfigsTests(AlteringTestCase):
         assert first.error_message == "Each resource must appear at most once."
         assert self.serving.broker.view().overrides == {group("h"): {SESSION: "50000"}}
 
-    def test_other_kinds(self) -> None:
+    def test_other_resource_types_are_refused(self) -> None:
         """
-        Client metrics and what Kafka does not know cannot be altered.
+        They are client metrics and types unknown to Kafka.
         """
         for kind in (0, 1, 3, 16, 64):
             asked = _asked("1", ("retention.ms", SET, "1"), kind=kind)
             says = "client metrics are not collected" if kind == 16 else f"Unknown resource type {kind}"
             self.assert_refused(ErrorCode.INVALID_REQUEST, says, asked)
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Of groups that the client may not configure nothing is changed, nor is it told what is wrong with them.
+        Groups that the client may not configure are unchanged, and errors in their configs are not shown.
         """
         authorizer = Denying(lambda operation, kind, name: name != "g")
         self.serving = Serving(authorizer)
@@ -200,9 +194,9 @@ class IncrementalAlterConfigsTests(AlteringTestCase):
         need = (Operation.ALTER_CONFIGS, Resource.GROUP)
         assert {asked[:2] for asked in authorizer.asked} == {need}
 
-    def test_waits(self) -> None:
+    def test_the_response_waits_for_all_changes(self) -> None:
         """
-        The answer comes when all changes last, or are known not to.
+        It reports success or failure then.
         """
         changes = list[Deferred[None]]()
 
@@ -222,10 +216,7 @@ class IncrementalAlterConfigsTests(AlteringTestCase):
             (0, None),
         ]
 
-    def test_nothing(self) -> None:
-        """
-        A request may ask for nothing.
-        """
+    def test_a_request_may_be_empty(self) -> None:
         assert self.ask() == []
         assert self.codes(_asked("g")) == [0]
 
@@ -252,9 +243,9 @@ class TopicTests(AlteringTestCase):
     def assert_topic_refused(self, code: ErrorCode, says: str, *changes: tuple[str, int, str | None]) -> None:
         self.assert_refused(code, says, _asked("t", *changes, kind=TOPIC))
 
-    def test_set_and_delete(self) -> None:
+    def test_topic_configs_are_set_and_deleted(self) -> None:
         """
-        What is set holds from now on, what is deleted is the default of the gateway again, and what is not named stays.
+        They apply at once, deleted ones have the gateway's default, and others are unchanged.
         """
         for version in VERSIONS:
             self.serve(retention_ms=77, message_max_bytes=88)
@@ -263,9 +254,9 @@ class TopicTests(AlteringTestCase):
             assert (config.retention_ms, config.segment_bytes, config.max_message_bytes) == (77, 2_000_000, 88)
             assert dict(config.overrides) == {"segment.bytes": "2000000", "seaweedmq.format": "batch"}, version
 
-    def test_lists(self) -> None:
+    def test_topic_lists_are_appended_to_and_subtracted_from(self) -> None:
         """
-        Lists get more items, or have some taken from them; where none is set, from the default.
+        Without a value of its own the list starts from the default.
         """
         policy = "cleanup.policy"
         self.alter((policy, APPEND, "compact"))
@@ -279,9 +270,9 @@ class TopicTests(AlteringTestCase):
         self.alter((throttled, APPEND, "1:1,0:1"))
         assert self.config().overrides[throttled] == "0:1,1:1"
 
-    def test_validate_only(self) -> None:
+    def test_validate_only_changes_no_topic(self) -> None:
         """
-        What would be refused is told, also what goes not with what is set, and nothing is changed.
+        Errors are reported, including conflicts with other configs.
         """
         before = self.serving.broker.view()
         asked = (
@@ -294,9 +285,9 @@ class TopicTests(AlteringTestCase):
         assert self.codes(wrong, validate_only=True) == [ErrorCode.INVALID_CONFIG]
         assert self.serving.broker.view() is before
 
-    def test_each_for_itself(self) -> None:
+    def test_one_refused_config_refuses_its_topic(self) -> None:
         """
-        Where one config is refused no other one of its topic is changed, and other topics are.
+        Other topics are changed.
         """
         self.make("u", {})
         wrong = _asked("t", ("segment.ms", SET, "5"), ("retention.ms", SET, "-2"), kind=TOPIC)
@@ -304,9 +295,9 @@ class TopicTests(AlteringTestCase):
         assert self.codes(wrong, right) == [ErrorCode.INVALID_CONFIG, 0]
         assert ("segment.ms" in self.config().overrides, self.config("u").segment_ms) == (False, 5)
 
-    def test_configs(self) -> None:
+    def test_invalid_topic_configs_are_refused(self) -> None:
         """
-        Unknown configs, wrong values and values that do not go together are refused, and what cannot change.
+        They are unknown, wrong, conflicting, or cannot change.
         """
         for changes, says in (
             ([("retention", SET, "1")], "Unknown topic config name: retention"),
@@ -324,9 +315,9 @@ class TopicTests(AlteringTestCase):
         ):
             self.assert_topic_refused(ErrorCode.INVALID_CONFIG, says, *changes)
 
-    def test_what_means_nothing(self) -> None:
+    def test_meaningless_changes_of_topics_are_refused(self) -> None:
         """
-        An unknown operation, a config named twice or without a value are refused.
+        They have an unknown operation, a config named twice, or no value.
         """
         for changes, says in (
             ([("retention.ms", 4, "1")], "Unknown operations type 4"),
@@ -335,18 +326,12 @@ class TopicTests(AlteringTestCase):
         ):
             self.assert_topic_refused(ErrorCode.INVALID_REQUEST, says, *changes)
 
-    def test_same_value_of_what_cannot_change(self) -> None:
-        """
-        To set what is set already is no change.
-        """
+    def test_a_fixed_config_may_be_set_to_its_value(self) -> None:
         before = self.serving.broker.view()
         self.alter(("seaweedmq.format", SET, "batch"))
         assert self.serving.broker.view() is before
 
-    def test_unknown_topics(self) -> None:
-        """
-        Topics that are not there have no configs.
-        """
+    def test_unknown_topics_are_refused(self) -> None:
         for name, code, says in (
             ("u", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'u' does not exist."),
             ("", ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."),
@@ -355,17 +340,14 @@ class TopicTests(AlteringTestCase):
             for changes in ([("retention.ms", SET, "1")], []):
                 self.assert_refused(code, says, _asked(name, *changes, kind=TOPIC))
 
-    def test_internal_topics(self) -> None:
-        """
-        Internal topics have configs as others have.
-        """
+    def test_internal_topics_have_configs(self) -> None:
         self.make("__consumer_offsets", {}, internal=True)
         assert self.codes(_asked("__consumer_offsets", ("max.message.bytes", SET, "7"), kind=TOPIC)) == [0]
         assert self.config("__consumer_offsets").max_message_bytes == 7
 
-    def test_denied(self) -> None:
+    def test_permission_on_topics_is_needed(self) -> None:
         """
-        Nothing is changed, nor told, of topics that the client may not configure, be they there or not.
+        Existing and unknown topics are unchanged and look alike.
         """
         authorizer = Denying(lambda operation, kind, name: name != "t")
         self.serve(authorizer)
@@ -378,9 +360,9 @@ class TopicTests(AlteringTestCase):
                 assert codes == [ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0]
         assert {asked[:2] for asked in authorizer.asked} == {(Operation.ALTER_CONFIGS, Resource.TOPIC)}
 
-    def test_more_replicas_than_there_are(self) -> None:
+    def test_min_insync_replicas_are_limited_by_the_nodes(self) -> None:
         """
-        As many replicas in sync as there are nodes is what a topic gets; the operator is told once, when it is set.
+        The first change is logged.
         """
         events = hear_log(self)
         self.alter(("min.insync.replicas", SET, "2"), validate_only=True)
@@ -390,9 +372,9 @@ class TopicTests(AlteringTestCase):
         (told,) = [event for event in events if "what" in event]
         assert told["what"] == "min.insync.replicas 2 cannot be reached with 1 broker(s) and counts as 1"
 
-    def test_more_replicas_than_there_may_be(self) -> None:
+    def test_a_strict_gateway_refuses_too_many_replicas(self) -> None:
         """
-        A strict gateway refuses what it cannot keep; what was set before is in nobody's way.
+        Values set before are no obstacle.
         """
         self.serve(replication_factor_policy="strict")
         self.make("before", {"min.insync.replicas": "2"})

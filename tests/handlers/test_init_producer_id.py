@@ -7,11 +7,11 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.init_producer_id import init_producer_id
+from kgateway.handlers.init_producer_id import init_producer_id
 from kgateway.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.fetching.rigged import rigged
+from tests.fetch.rigged_broker import rigged
 from tests.serving import Denying, Serving
 
 VERSIONS = range(6)
@@ -31,7 +31,7 @@ class InitProducerIdTests(SynchronousTestCase):
 
     def refused(self, version: int = 5, transactional_id: str | None = None, **more: Any) -> int:
         """
-        The error, with which there is neither id nor epoch.
+        The error of a response, which has neither id nor epoch.
         """
         response = self.ask(version, transactional_id, **more)
         self.assertEqual((-1, -1), (response.producer_id, response.producer_epoch), version)
@@ -40,48 +40,36 @@ class InitProducerIdTests(SynchronousTestCase):
 
     def deny(self, *allowed: str) -> None:
         """
-        Deny all but to write these topics.
+        Deny everything except writing these topics.
         """
         self.serving.parts.authorizer = Denying(
             lambda operation, _, name: operation is not Operation.WRITE or name not in allowed
         )
 
-    def test_versions(self) -> None:
-        """
-        The stable versions of Kafka 4.3 are served.
-        """
+    def test_stable_versions_of_kafka_4_3_are_served(self) -> None:
         self.assertEqual(VERSIONS, init_producer_id.versions)
 
-    def test_fresh(self) -> None:
+    def test_each_producer_has_its_own_id(self) -> None:
         """
-        Each producer gets an id of its own, and the first epoch.
+        It begins in the first epoch.
         """
         responses = [self.ask(version) for version in VERSIONS]
         self.assertEqual({(0, 0)}, {(response.error_code, response.producer_epoch) for response in responses})
         self.assertEqual(len(VERSIONS), len({response.producer_id for response in responses}))
 
-    def test_again(self) -> None:
-        """
-        A producer that had an id gets another one.
-        """
+    def test_a_producer_with_an_id_gets_another(self) -> None:
         for version in range(3, 6):
             before = self.ask(version).producer_id
             after = self.ask(version, producer_id=before, producer_epoch=4)
             self.assertEqual((0, 0), (after.error_code, after.producer_epoch), version)
             self.assertNotEqual(before, after.producer_id, version)
 
-    def test_half_an_identity(self) -> None:
-        """
-        A producer names id and epoch, or neither.
-        """
+    def test_id_and_epoch_must_come_together(self) -> None:
         for version in range(3, 6):
             self.assertEqual(ErrorCode.INVALID_REQUEST, self.refused(version, producer_id=7), version)
             self.assertEqual(ErrorCode.INVALID_REQUEST, self.refused(version, producer_epoch=7), version)
 
-    def test_waits(self) -> None:
-        """
-        The answer waits for the broker.
-        """
+    def test_the_response_waits_for_the_broker(self) -> None:
         promised: Deferred[int] = Deferred()
         self.patch(self.broker, "new_producer_id", lambda: promised)
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
@@ -90,40 +78,34 @@ class InitProducerIdTests(SynchronousTestCase):
         promised.callback(77)
         self.assertEqual(77, self.successResultOf(result).producer_id)
 
-    def test_broker_refuses(self) -> None:
+    def test_errors_of_the_broker_are_returned(self) -> None:
         """
-        Where the broker has no id to give, the answer says why.
+        It may have no id now.
         """
         error = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "not yet")
         self.patch(self.broker, "new_producer_id", lambda: fail(error))
         self.assertEqual(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, self.refused())
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may neither write idempotently to the cluster nor write any topic gets no id.
+        The client must be allowed to write idempotently to the cluster, or to write any topic.
         """
         self.deny()
         for version in VERSIONS:
             self.assertEqual(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, self.refused(version), version)
 
-    def test_any_topic_is_enough(self) -> None:
-        """
-        Who may write any topic may be idempotent there.
-        """
+    def test_permission_on_any_topic_is_enough(self) -> None:
         self.deny("returns")
         self.assertEqual(ErrorCode.NONE, self.ask().error_code)
 
-    def test_cluster_is_enough(self) -> None:
-        """
-        Who may write idempotently to the cluster is not asked for more.
-        """
+    def test_permission_on_the_cluster_is_enough(self) -> None:
         authorizer = self.serving.parts.authorizer = Denying(lambda *_: False)
         self.ask()
         self.assertEqual([(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)], [one[:2] for one in authorizer.asked])
 
-    def test_transactional(self) -> None:
+    def test_the_coordinator_identifies_transactional_producers(self) -> None:
         """
-        The coordinator says who the producer is: the same id again, and a later epoch; after the permission.
+        It returns the same id with a later epoch, after the permission check.
         """
         self.serving = Serving()
         told = [self.ask(version, "tx") for version in VERSIONS]

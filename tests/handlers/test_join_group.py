@@ -4,33 +4,30 @@ JoinGroup.
 
 from typing import Any
 
-from handlers.consumer_group_heartbeat import consumer_group_heartbeat
-from handlers.join_group import join_group
-from handlers.leave_group import leave_group
 from kgateway.cluster.view import NewTopic
+from kgateway.groups.coordinator import GroupCoordinator
 from kgateway.groups.group import GroupType
-from kgateway.groups.groups import Groups
+from kgateway.handlers.consumer_group_heartbeat import consumer_group_heartbeat
+from kgateway.handlers.join_group import join_group
+from kgateway.handlers.leave_group import leave_group
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.messages.join_group import JoinGroupRequest
 from kgateway.messages.leave_group import LeaveGroupRequest
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.groups.classic.clients import subscription
-from tests.handlers.grouping import DELAY_S, RANGE, MembersTestCase
+from tests.handlers.group_members import DELAY_S, RANGE, MembersTestCase
 from tests.serving import Denying, Serving
 
 VERSIONS = range(10)
 
 
 class JoinGroupTests(MembersTestCase):
-    def test_versions(self) -> None:
-        """
-        All versions are served.
-        """
+    def test_all_versions_are_served(self) -> None:
         self.assertEqual(VERSIONS, join_group.versions)
 
-    def test_first_member(self) -> None:
+    def test_the_first_member_leads(self) -> None:
         """
-        The first member is told of a generation that it leads, and of itself; from v4 on its id before.
+        It is the only member; from v4 on it gets its id first.
         """
         for version in VERSIONS:
             self.serving = Serving()
@@ -49,28 +46,25 @@ class JoinGroupTests(MembersTestCase):
             self.assertEqual((joined.member_id, RANGE.metadata), (member.member_id, member.metadata), version)
             self.assertEqual("consumer" if version >= 7 else None, joined.protocol_type, version)
 
-    def test_a_rebalance_that_may_take_no_time(self) -> None:
+    def test_a_negative_rebalance_timeout_is_accepted(self) -> None:
         """
-        A negative timeout is taken, as Kafka takes it.
+        So it is in Kafka.
         """
         for version in VERSIONS[1:]:
             self.serving = Serving()
             joined = self.joined(version, rebalance_timeout_ms=-5)
             self.assertEqual((ErrorCode.NONE, 1), (joined.error_code, joined.generation_id), version)
 
-    def test_refusals(self) -> None:
+    def test_errors_have_no_protocol(self) -> None:
         """
-        Who is refused learns no protocol: from v7 on there is none, before it has no name.
+        The field is null from v7 on, and empty before.
         """
         for version in VERSIONS:
             refused = self.successResultOf(self.join(version, session_timeout_ms=1))
             self.assertEqual(ErrorCode.INVALID_SESSION_TIMEOUT, refused.error_code)
             self.assertEqual(None if version >= 7 else "", refused.protocol_name, version)
 
-    def test_no_room(self) -> None:
-        """
-        Who finds no place has no id.
-        """
+    def test_a_full_group_gives_no_id(self) -> None:
         self.serving = Serving(group_max_size=1)
         self.joined()
         full = self.join(9)
@@ -80,22 +74,22 @@ class JoinGroupTests(MembersTestCase):
         stranger = self.successResultOf(self.join(9, told.member_id, group_instance_id="i"))
         self.assertEqual((ErrorCode.GROUP_MAX_SIZE_REACHED, ""), (stranger.error_code, stranger.member_id))
 
-    def test_what_is_asked(self) -> None:
+    def test_all_fields_reach_the_group(self) -> None:
         """
-        All that is asked reaches the group; in v0 one timeout serves for both.
+        In v0 one timeout is used for both.
         """
         for version in VERSIONS:
             self.serving = Serving()
             self.joined(version)
-            [member] = self.serving.parts.service(Groups).classic("g", create=False).members
+            [member] = self.serving.parts.service(GroupCoordinator).classic("g", create=False).members
             timeouts = member.session_timeout_ms, member.rebalance_timeout_ms
             self.assertEqual((45_000, 60_000 if version else 45_000), timeouts, version)
             self.assertEqual(("test-client", "/127.0.0.1"), (member.client_id, member.client_host), version)
             self.assertEqual(["range"], list(member.protocols))
 
-    def test_static(self) -> None:
+    def test_static_members_join_at_once(self) -> None:
         """
-        A static member is let in at once; a leader that comes back does not assign, and knows of it since v9.
+        A leader that returns does not assign, and is told so from v9 on.
         """
         for version in range(5, 10):
             self.serving = Serving()
@@ -106,9 +100,9 @@ class JoinGroupTests(MembersTestCase):
             leads = again.leader == again.member_id
             self.assertEqual((version >= 9, version >= 9), (leads, again.skip_assignment), version)
 
-    def test_refused(self) -> None:
+    def test_refusals_have_a_reason(self) -> None:
         """
-        A refusal says why, and to whom.
+        It names the client.
         """
         refused: dict[ErrorCode, dict[str, Any]] = {
             ErrorCode.INVALID_GROUP_ID: {"group_id": ""},
@@ -123,17 +117,14 @@ class JoinGroupTests(MembersTestCase):
                 self.assertEqual(more.get("member_id", ""), answer.member_id, version)
                 self.assertEqual([code], [code for code, _ in self.reasons()], version)
 
-    def test_unknown_member_makes_no_group(self) -> None:
-        """
-        A member of a group that is not there is a stranger, and the group is not made.
-        """
+    def test_an_unknown_member_creates_no_group(self) -> None:
         self.successResultOf(self.join(member_id="stranger"))
-        error = self.assertRaises(KafkaError, self.serving.parts.service(Groups).find, "g")
+        error = self.assertRaises(KafkaError, self.serving.parts.service(GroupCoordinator).find, "g")
         self.assertEqual(ErrorCode.GROUP_ID_NOT_FOUND, error.code)
 
-    def test_group_of_the_other_protocol(self) -> None:
+    def test_a_consumer_group_admits_classic_members(self) -> None:
         """
-        A consumer group lets in members of the classic protocol, and understands all they say.
+        It serves all their requests.
         """
         self.serving.broker.create_topic(NewTopic("orders", 4))
         modern = ConsumerGroupHeartbeatRequest(
@@ -150,37 +141,34 @@ class JoinGroupTests(MembersTestCase):
         self.assertEqual(ErrorCode.MEMBER_ID_REQUIRED, told.error_code)
         joined = self.successResultOf(self.join(member_id=told.member_id, protocols=[offered]))
         self.assertEqual((0, []), (joined.error_code, joined.members))
-        self.serving.clock.advance(1)  # the group has assigned anew by then
+        self.serving.clock.advance(1)  # the group has made a new assignment by then
         again = self.successResultOf(self.join(member_id=told.member_id, protocols=[offered]))
         synced = self.successResultOf(self.sync(again))
         self.assertEqual(("consumer", "range"), (synced.protocol_type, synced.protocol_name))
-        self.assertEqual(GroupType.CONSUMER, self.serving.parts.service(Groups).find("g").type)
+        self.assertEqual(GroupType.CONSUMER, self.serving.parts.service(GroupCoordinator).find("g").type)
         leave = LeaveGroupRequest(group_id="g", members=[LeaveGroupRequest.Member(member_id=told.member_id)])
         left = self.successResultOf(self.serving.ask(leave_group, leave, 5))
         self.assertEqual([0], [each.error_code for each in left.members])
 
-    def test_refused_later(self) -> None:
+    def test_later_refusals_have_a_reason(self) -> None:
         """
-        So does a refusal that comes while the member waits.
+        The member has waited for the response.
         """
         waiting = self.join(0)
-        self.serving.parts.service(Groups).stop()
+        self.serving.parts.service(GroupCoordinator).stop()
         answer = self.successResultOf(waiting)
         self.assertEqual(ErrorCode.NOT_COORDINATOR, answer.error_code)
         self.assertEqual([(ErrorCode.NOT_COORDINATOR, "g")], self.reasons())
 
-    def test_cut_short(self) -> None:
-        """
-        A member whose wait is cut short is told to look for another coordinator.
-        """
+    def test_a_cancelled_wait_sends_the_member_to_another_coordinator(self) -> None:
         waiting = self.join(0)
         waiting.cancel()
         self.assertEqual(ErrorCode.NOT_COORDINATOR, self.successResultOf(waiting).error_code)
         self.assertTrue(join_group.polls)
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may not read by the group is refused, and no group is made.
+        Without it no group is created.
         """
         self.serving.parts.authorizer = Denying()
         request = JoinGroupRequest(

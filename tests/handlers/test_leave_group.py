@@ -4,11 +4,11 @@ LeaveGroup.
 
 from typing import Any
 
-from handlers.leave_group import leave_group
-from kgateway.groups.groups import Groups
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.handlers.leave_group import leave_group
 from kgateway.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.handlers.grouping import MembersTestCase
+from tests.handlers.group_members import MembersTestCase
 from tests.serving import Denying, Serving
 
 VERSIONS = range(6)
@@ -23,7 +23,7 @@ class LeaveGroupTests(MembersTestCase):
 
     def codes(self, version: int, *members: Member, **more: Any) -> list[int]:
         """
-        The outcome for each member; the request as a whole has one before v3 alone.
+        The outcome for each member; before v3 it is that of the request.
         """
         answer = self.leave(version, *members, **more)
         if version < 3:
@@ -33,26 +33,20 @@ class LeaveGroupTests(MembersTestCase):
         self.assertEqual([(each.member_id, each.group_instance_id) for each in members], said)
         return [each.error_code for each in answer.members]
 
-    def test_versions(self) -> None:
-        """
-        All versions are served.
-        """
+    def test_all_versions_are_served(self) -> None:
         self.assertEqual(VERSIONS, leave_group.versions)
 
-    def test_leaves(self) -> None:
-        """
-        A member leaves, and is gone.
-        """
+    def test_a_leaving_member_is_removed(self) -> None:
         for version in VERSIONS:
             self.serving = Serving()
             member = Member(member_id=self.stable().member_id, reason="a test" if version >= 5 else None)
             self.assertEqual([ErrorCode.NONE], self.codes(version, member), version)
-            self.assertEqual("Empty", self.serving.parts.service(Groups).find("g").state, version)
+            self.assertEqual("Empty", self.serving.parts.service(GroupCoordinator).find("g").state, version)
             self.assertEqual([ErrorCode.UNKNOWN_MEMBER_ID], self.codes(version, member), version)
 
-    def test_several(self) -> None:
+    def test_several_members_leave(self) -> None:
         """
-        Several leave at a time, by their ids or those of their instances.
+        They are named by member id or instance id.
         """
         for version in range(3, 6):
             self.serving = Serving()
@@ -60,24 +54,18 @@ class LeaveGroupTests(MembersTestCase):
             members = Member(member_id="stranger"), Member(member_id="", group_instance_id="i")
             self.assertEqual([ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE], self.codes(version, *members), version)
 
-    def test_no_group(self) -> None:
-        """
-        Nobody is a member of a group that is not there.
-        """
+    def test_an_unknown_group_has_no_members(self) -> None:
         for version in VERSIONS:
             self.assertEqual([ErrorCode.UNKNOWN_MEMBER_ID], self.codes(version, Member(member_id="x")), version)
 
-    def test_no_group_id(self) -> None:
+    def test_a_group_id_is_needed(self) -> None:
         """
-        The request as a whole fails without a group id.
+        The whole request fails.
         """
         error = self.assertRaises(KafkaError, self.leave, 5, Member(member_id="x"), group_id="")
         self.assertEqual(ErrorCode.INVALID_GROUP_ID, error.code)
 
-    def test_denied(self) -> None:
-        """
-        Who may not read by the group is refused.
-        """
+    def test_permission_is_needed(self) -> None:
         self.serving.parts.authorizer = Denying()
         error = self.assertRaises(KafkaError, self.leave, 5, Member(member_id="x"))
         self.assertEqual(ErrorCode.GROUP_AUTHORIZATION_FAILED, error.code)

@@ -6,12 +6,12 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.list_groups import list_groups
-from kgateway.groups.groups import Groups
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.handlers.list_groups import list_groups
 from kgateway.messages.list_groups import ListGroupsRequest
 from kgateway.security.permissions import Operation, Resource
-from tests.groups.beginning import empty_consumer
-from tests.handlers.grouped import commit, with_member
+from tests.groups.empty_groups import empty_consumer
+from tests.handlers.group_fixtures import commit, with_member
 from tests.serving import Denying, Serving
 
 VERSIONS = range(6)
@@ -22,7 +22,7 @@ class ListGroupsTests(SynchronousTestCase):
         self.serving = Serving()
         commit(self.serving, "simple", "orders")
         with_member(self.serving, "busy")
-        empty_consumer(self.serving.parts.service(Groups), "new")
+        empty_consumer(self.serving.parts.service(GroupCoordinator), "new")
 
     def told(self, version: int = 5, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> list[Any]:
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
@@ -34,9 +34,9 @@ class ListGroupsTests(SynchronousTestCase):
     def names(self, *states: str, types: tuple[str, ...] = ()) -> list[str]:
         return [group.group_id for group in self.told(states=states, types=types)]
 
-    def test_all(self) -> None:
+    def test_all_groups_are_listed(self) -> None:
         """
-        Each version tells all groups, and more of them the newer it is.
+        Newer versions have more fields.
         """
         assert list_groups.versions == VERSIONS
         for version in VERSIONS:
@@ -49,35 +49,35 @@ class ListGroupsTests(SynchronousTestCase):
                 ("simple", "", states[2], types[2]),
             ], version
 
-    def test_groups_that_nobody_asked_for(self) -> None:
+    def test_groups_of_an_earlier_coordinator_are_listed(self) -> None:
         """
-        Groups of an earlier coordinator are told, also when this is the first that is asked.
+        The request may be the first one.
         """
         self.serving.parts.stop()
         self.serving.parts.services.clear()
         assert self.names() == ["busy", "new", "simple"]
 
-    def test_states(self) -> None:
+    def test_groups_are_filtered_by_state(self) -> None:
         """
-        States are compared as Kafka does, whatever their case, and several are alternatives.
+        As in Kafka case does not matter, and several states are alternatives.
         """
         assert self.names("stable") == ["busy"]
         assert self.names(" EMPTY ") == ["new", "simple"]
         assert self.names("Empty", "STABLE") == ["busy", "new", "simple"]
         assert self.names("Dead") == self.names("nonsense") == []
 
-    def test_types(self) -> None:
+    def test_groups_are_filtered_by_type(self) -> None:
         """
-        So are types, and both filters hold.
+        Both filters must match.
         """
         assert self.names(types=("Classic",)) == ["busy", "simple"]
         assert self.names(types=("CONSUMER",)) == ["new"]
         assert self.names(types=("share", "nonsense")) == []
         assert self.names("Empty", types=("classic",)) == ["simple"]
 
-    def test_permission(self) -> None:
+    def test_permitted_groups_are_listed(self) -> None:
         """
-        Who may not describe the cluster sees the groups that it may describe.
+        A client that may not describe the cluster sees the groups that it may describe.
         """
 
         def secret(operation: Operation, resource: Resource, name: str) -> bool:

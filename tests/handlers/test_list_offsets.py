@@ -7,16 +7,16 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.list_offsets import list_offsets
-from kgateway.cluster.partition import EpochEnd, Found
+from kgateway.cluster.partition import EpochEnd, TimestampAndOffset
+from kgateway.handlers.list_offsets import list_offsets
 from kgateway.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.fetching.rigged import RiggedPartition, batch, rigged
+from tests.fetch.rigged_broker import RiggedPartition, batch, rigged
 from tests.serving import START_MS, Denying
 
 VERSIONS = range(12)
-LISTED = range(1, 12)  # all but the one with lists of offsets
+LISTED = range(1, 12)  # all except the one with lists of offsets
 NOTHING = (-1, -1, -1)
 
 LATEST, EARLIEST, LARGEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_NOT_TIERED = range(-1, -7, -1)
@@ -26,13 +26,13 @@ Answer = ListOffsetsResponse.Topic.Partition
 Asked = ListOffsetsRequest.Topic.Partition
 
 
-class Late(RiggedPartition):
+class SlowSearch(RiggedPartition):
     """
-    A partition that has to look for timestamps.
+    A partition that needs time to find timestamps.
     """
 
-    def find_time(self, timestamp: int) -> Deferred[Found | None]:  # type: ignore[override]  # as a log on disk does
-        self.found: Deferred[Found | None] = Deferred()
+    def find_time(self, timestamp: int) -> Deferred[TimestampAndOffset | None]:  # type: ignore[override]  # as a log on disk does
+        self.found: Deferred[TimestampAndOffset | None] = Deferred()
         return self.found
 
 
@@ -90,7 +90,7 @@ class ListOffsetsTestCase(SynchronousTestCase):
 
     def code(self, timestamp: int = LATEST, version: int = 11, **more: Any) -> int:
         """
-        The error, with which nothing is found.
+        The error of an answer without an offset.
         """
         answer = self.one(timestamp, version, **more)
         self.assertEqual(
@@ -100,45 +100,39 @@ class ListOffsetsTestCase(SynchronousTestCase):
 
 
 class EndsTests(ListOffsetsTestCase):
-    def test_versions(self) -> None:
+    def test_versions_of_kafka_4_3_are_advertised(self) -> None:
         """
-        The versions of Kafka 4.3 are told of; one more is served.
+        One more is served.
         """
         self.assertEqual((VERSIONS, LISTED), (list_offsets.versions, list_offsets.advertised))
 
-    def test_latest(self) -> None:
+    def test_the_latest_offset_is_the_next_one(self) -> None:
         """
-        The latest offset is the one that the next record gets; it has no timestamp.
+        It has no timestamp.
         """
         for version in LISTED:
             self.assertEqual((5, -1, 0 if version >= 4 else -1), self.found(LATEST, version), version)
 
-    def test_latest_committed(self) -> None:
-        """
-        To who reads what is committed, the latest offset is the one up to which no transaction is open.
-        """
+    def test_read_committed_ends_at_the_last_stable_offset(self) -> None:
         self.partition.stable = 4
         for version in range(2, 12):
             self.assertEqual(4, self.found(LATEST, version, isolation_level=1)[0], version)
             self.assertEqual(5, self.found(LATEST, version)[0], version)
 
-    def test_latest_of_no_consumer(self) -> None:
+    def test_other_clients_get_the_log_end_offset(self) -> None:
         """
-        Who is no consumer is told where the log ends.
+        They are no consumers.
         """
         self.partition.stable = 4
         self.assertEqual(5, self.found(LATEST, isolation_level=1, replica_id=-2)[0])
 
-    def test_unknown_isolation(self) -> None:
-        """
-        Another isolation level is refused as a whole.
-        """
+    def test_unknown_isolation_levels_are_refused(self) -> None:
         failure = self.failureResultOf(self.start(self.request(LATEST, isolation_level=2)), KafkaError)
         self.assertEqual(ErrorCode.INVALID_REQUEST, failure.value.code)
 
-    def test_earliest(self) -> None:
+    def test_the_earliest_offset_is_the_log_start(self) -> None:
         """
-        The earliest offset is the first that is still there; it has no timestamp. So is the earliest on local disk.
+        It has no timestamp, and is the earliest on local disk, too.
         """
         self.partition.log_start = 3
         for version in LISTED:
@@ -146,9 +140,9 @@ class EndsTests(ListOffsetsTestCase):
         for version in range(8, 12):
             self.assertEqual((3, -1, 0), self.found(EARLIEST_LOCAL, version), version)
 
-    def test_epoch_of_the_earliest(self) -> None:
+    def test_the_earliest_offset_has_its_epoch(self) -> None:
         """
-        With the earliest offset comes the epoch it was written in; in an empty log the one that the leader is in.
+        In an empty log it is the leader's.
         """
         self.use(Epochs(self.partition.topic, 0))
         self.partition.leader_epoch = 8
@@ -157,17 +151,17 @@ class EndsTests(ListOffsetsTestCase):
             epochs.append(self.found(EARLIEST)[2])
         self.assertEqual([3, 3, 5, 5, 8], epochs)
 
-    def test_tiered(self) -> None:
+    def test_tiered_storage_is_empty(self) -> None:
         """
-        There is nothing in tiered storage, and nothing that will go there.
+        Nothing will be moved there either.
         """
         for version in range(9, 12):
             self.assertEqual(NOTHING, self.found(LATEST_TIERED, version), version)
         self.assertEqual(NOTHING, self.found(EARLIEST_NOT_TIERED))
 
-    def test_special_timestamps(self) -> None:
+    def test_unknown_special_timestamps_are_refused(self) -> None:
         """
-        A timestamp below zero is refused where the version gives it no meaning.
+        A negative timestamp must have a meaning in the version.
         """
         for version in VERSIONS:
             for timestamp in (*SINCE, -7, -(1 << 63)):
@@ -178,34 +172,34 @@ class EndsTests(ListOffsetsTestCase):
 
 
 class TimeTests(ListOffsetsTestCase):
-    def test_by_time(self) -> None:
+    def test_records_are_found_by_time(self) -> None:
         """
-        The first record with the timestamp or a later one is found, and the epoch it was written in.
+        The first record with the timestamp or a later one is found, with its epoch.
         """
         for version in LISTED:
             epoch = 0 if version >= 4 else -1
             self.assertEqual((0, START_MS, epoch), self.found(START_MS - 9, version), version)
             self.assertEqual((2, START_MS + 2, epoch), self.found(START_MS + 2, version), version)
 
-    def test_none_that_late(self) -> None:
+    def test_no_record_is_that_late(self) -> None:
         """
-        Where all records are older nothing is found, which is no error.
+        This is no error.
         """
         for version in LISTED:
             self.assertEqual(NOTHING, self.found(START_MS + 3, version), version)
 
-    def test_largest(self) -> None:
+    def test_the_record_with_the_largest_timestamp_is_found(self) -> None:
         """
-        The record with the largest timestamp is found, if there is any.
+        A log may have none.
         """
         for version in range(7, 12):
             self.assertEqual((2, START_MS + 2, 0), self.found(LARGEST, version), version)
         [answer] = self.answers(self.start(self.request(LARGEST, 1)))
         self.assertEqual((ErrorCode.NONE, -1, -1), (answer.error_code, answer.offset, answer.timestamp))
 
-    def test_not_readable_yet(self) -> None:
+    def test_unreadable_records_are_not_found(self) -> None:
         """
-        What the client cannot read yet is not found.
+        The client cannot read them yet.
         """
         self.partition.stable = 2
         for timestamp in (START_MS + 2, LARGEST):
@@ -214,29 +208,26 @@ class TimeTests(ListOffsetsTestCase):
         self.partition.stable = 3
         self.assertEqual(2, self.found(LARGEST, isolation_level=1)[0])
 
-    def test_found_late(self) -> None:
+    def test_slow_searches_are_waited_for(self) -> None:
         """
-        What takes time to find is waited for, after all was asked for.
+        All searches are begun first.
         """
-        self.use(Late(self.partition.topic, 0))
-        second = self.broker.rigged[self.partition.topic.id, 1] = Late(self.partition.topic, 1)
+        self.use(SlowSearch(self.partition.topic, 0))
+        second = self.broker.rigged[self.partition.topic.id, 1] = SlowSearch(self.partition.topic, 1)
         result = self.start(self.request(START_MS, 0, 1))
         second.put(batch())
-        second.found.callback(Found(0, START_MS, 0))
+        second.found.callback(TimestampAndOffset(0, START_MS, 0))
         self.assertNoResult(result)
-        assert isinstance(self.partition, Late)
-        self.partition.found.callback(Found(3, START_MS + 3, 0))
+        assert isinstance(self.partition, SlowSearch)
+        self.partition.found.callback(TimestampAndOffset(3, START_MS + 3, 0))
         self.assertEqual([3, 0], [answer.offset for answer in self.answers(result)])
 
-    def test_not_found_late(self) -> None:
-        """
-        A search that fails late is the error of its partition.
-        """
+    def test_a_failed_search_is_an_error_of_its_partition(self) -> None:
         for error, code in (
             (KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), ErrorCode.KAFKA_STORAGE_ERROR),
             (ZeroDivisionError(), ErrorCode.UNKNOWN_SERVER_ERROR),
         ):
-            late = Late(self.partition.topic, 0)
+            late = SlowSearch(self.partition.topic, 0)
             self.use(late)
             result = self.start(self.request(START_MS, 0, 1))
             late.found.errback(error)
@@ -250,39 +241,36 @@ class OldStyleTests(ListOffsetsTestCase):
         self.assertEqual(ErrorCode.NONE, answer.error_code)
         return answer.old_style_offsets
 
-    def test_ends(self) -> None:
+    def test_version_0_lists_log_end_and_start(self) -> None:
         """
-        Version 0 lists the end and the start of the log, the latest first; before the earliest there is only that.
+        The latest comes first; for the earliest there is only the start.
         """
         self.partition.log_start = 1
         self.assertEqual(([5, 1], [1]), (self.offsets(LATEST), self.offsets(EARLIEST)))
 
-    def test_by_time(self) -> None:
+    def test_version_0_lists_offsets_by_time(self) -> None:
         """
-        By a time it lists the offset before which all records are older, and the start of the log.
+        It has the offset below which all records are older, and the log start.
         """
         self.assertEqual([2, 0], self.offsets(START_MS + 2))
         self.assertEqual([5, 0], self.offsets(START_MS + 9))
         self.assertEqual([0], self.offsets(START_MS))
 
-    def test_no_more_than_asked(self) -> None:
+    def test_version_0_limits_the_offsets(self) -> None:
         """
-        It lists no more offsets than the client asks for.
+        The client gives the limit.
         """
         self.assertEqual([[5], [], []], [self.offsets(LATEST, most) for most in (1, 0, -1)])
 
-    def test_empty_log(self) -> None:
-        """
-        An empty log has one end.
-        """
+    def test_version_0_lists_an_empty_log_once(self) -> None:
         [answer] = self.answers(self.start(self.request(LATEST, 1, max_num_offsets=9), 0))
         self.assertEqual([0], answer.old_style_offsets)
 
 
 class RefusalTests(ListOffsetsTestCase):
-    def test_unknown(self) -> None:
+    def test_unknown_partitions_are_refused(self) -> None:
         """
-        A topic or partition that is not there is refused; a partition beside it is answered.
+        Other partitions are answered.
         """
         for version in VERSIONS:
             code = self.code(version=version, name="missing")
@@ -290,9 +278,9 @@ class RefusalTests(ListOffsetsTestCase):
             codes = [answer.error_code for answer in self.answers(self.start(self.request(LATEST, 0, 2), version))]
             self.assertEqual([ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION], codes, version)
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        A client without DESCRIBE is refused, and not told whether the topic is there; it is asked once a topic.
+        Without DESCRIBE existing and unknown topics look alike; each topic is checked once.
         """
         authorizer = self.deny()
         for version in VERSIONS:
@@ -303,19 +291,16 @@ class RefusalTests(ListOffsetsTestCase):
         self.start(self.request(LATEST, 0, 1))
         self.assertEqual([(Operation.DESCRIBE, Resource.TOPIC, "orders")], authorizer.asked)
 
-    def test_twice(self) -> None:
-        """
-        A partition that is named more than once is refused each time.
-        """
+    def test_duplicate_partitions_are_refused(self) -> None:
         for version in VERSIONS:
             answers = self.answers(self.start(self.request(LATEST, 0, 1, 0), version))
             codes = [answer.error_code for answer in answers]
             expected = [ErrorCode.INVALID_REQUEST, ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
             self.assertEqual(expected, codes, version)
 
-    def test_twice_in_two_topics(self) -> None:
+    def test_duplicates_belong_to_one_topic(self) -> None:
         """
-        The same number in two topics is two partitions; in one topic that is named twice it is one.
+        The same index in two topics is no duplicate; in one topic named twice it is.
         """
         self.broker.make("other")
         for name, code in (("other", ErrorCode.NONE), ("orders", ErrorCode.INVALID_REQUEST)):
@@ -324,9 +309,9 @@ class RefusalTests(ListOffsetsTestCase):
             [first, _] = self.successResultOf(self.start(request)).topics
             self.assertEqual(code, first.partitions[0].error_code, name)
 
-    def test_leader_epochs(self) -> None:
+    def test_leader_epochs_are_checked(self) -> None:
         """
-        From version 4 on a client whose leader epoch is not ours is refused.
+        From v4 on a client with another leader epoch is refused.
         """
         self.partition.leader_epoch = 5
         for version in range(4, 12):
@@ -334,18 +319,18 @@ class RefusalTests(ListOffsetsTestCase):
                 self.assertEqual(code, self.code(version=version, current_leader_epoch=epoch), version)
             self.assertEqual(5, self.found(LATEST, version, current_leader_epoch=5)[0], version)
 
-    def test_not_available(self) -> None:
+    def test_offset_not_available_of_old_versions(self) -> None:
         """
-        That a new leader does not know yet is told to older clients by a code they know.
+        Older clients get another code.
         """
         self.broker.failing[0] = KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, "the high watermark lags")
         for version in VERSIONS:
             expected = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
             self.assertEqual(expected, self.code(version=version), version)
 
-    def test_unforeseen(self) -> None:
+    def test_unexpected_failures_are_logged(self) -> None:
         """
-        What fails unforeseen is logged, and leaves the partition beside it.
+        Other partitions are answered.
         """
         self.broker.failing[0] = ZeroDivisionError()
         codes = [answer.error_code for answer in self.answers(self.start(self.request(LATEST, 0, 1)))]

@@ -7,9 +7,9 @@ from typing import Any
 from twisted.internet.defer import fail
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.metadata import metadata
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import NewTopic, Topic
+from kgateway.handlers.metadata import metadata
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
 from kgateway.security.permissions import Operation, Resource
@@ -58,15 +58,12 @@ class MetadataTestCase(SynchronousTestCase):
 
 
 class ClusterTests(MetadataTestCase):
-    def test_versions(self) -> None:
-        """
-        The versions of Kafka 4.3 are served.
-        """
+    def test_versions_of_kafka_4_3_are_served(self) -> None:
         assert metadata.versions == VERSIONS
 
-    def test_brokers(self) -> None:
+    def test_reachable_brokers_are_listed(self) -> None:
         """
-        Clients are told of the nodes they reach, by the addresses of their listener.
+        They have the addresses of the client's listener.
         """
         self.serving, _ = serving_among(NEAR, FAR)
         for version in VERSIONS:
@@ -76,9 +73,9 @@ class ClusterTests(MetadataTestCase):
             racks = [broker.rack for broker in response.brokers]
             assert ([None, "rack-b"] if version >= 1 else [None, None]) == racks, version
 
-    def test_cluster(self) -> None:
+    def test_cluster_id_and_controller_are_returned(self) -> None:
         """
-        The id of the cluster and the controller are told from the versions on that have them.
+        Old versions lack these fields.
         """
         for version in VERSIONS:
             response = self.ask(_named(), version)
@@ -87,19 +84,16 @@ class ClusterTests(MetadataTestCase):
             assert known == response.cluster_id, version
             assert response.error_code == 0, version
 
-    def test_controller_out_of_reach(self) -> None:
-        """
-        A controller that clients do not reach is not named.
-        """
+    def test_an_unreachable_controller_is_not_named(self) -> None:
         self.serving, broker = serving_among(FAR)
         broker.controller_id = FAR.id
         assert self.ask(_named()).controller_id == -1
 
 
 class WhichTests(MetadataTestCase):
-    def test_all(self) -> None:
+    def test_all_topics(self) -> None:
         """
-        Null asks for all topics; in v0, which has no null, an empty list does.
+        Null requests them; in v0, which has no null, an empty list does.
         """
         self.make("a")
         self.make("b")
@@ -107,17 +101,17 @@ class WhichTests(MetadataTestCase):
             request = MetadataRequest(topics=None if version else [])
             assert self.codes(request, version) == {"a": 0, "b": 0}, version
 
-    def test_none(self) -> None:
+    def test_no_topics(self) -> None:
         """
-        An empty list asks for none, from v1 on.
+        From v1 on an empty list requests none.
         """
         self.make("a")
         for version in VERSIONS[1:]:
             assert self.ask(_named(), version).topics == [], version
 
-    def test_by_name(self) -> None:
+    def test_topics_by_name(self) -> None:
         """
-        What is asked for by name comes, in every version, and nothing else.
+        Exactly the named ones are returned, in every version.
         """
         topic = self.make("a", 3)
         self.make("b")
@@ -136,9 +130,9 @@ class WhichTests(MetadataTestCase):
             ) == (0, OWN, [OWN], [OWN], []), version
             assert (0 if version >= 7 else -1) == first.leader_epoch, version
 
-    def test_by_id(self) -> None:
+    def test_topics_by_id(self) -> None:
         """
-        From v12 on topics may be asked for by id.
+        Ids are accepted from v12 on.
         """
         topic = self.make("a")
         for version in (12, 13):
@@ -146,61 +140,49 @@ class WhichTests(MetadataTestCase):
             assert (0, "a", topic.id) == (found.error_code, found.name, found.topic_id), version
             assert len(found.partitions) == 2
 
-    def test_id_before_name(self) -> None:
-        """
-        Where both are given the id counts.
-        """
+    def test_an_id_beats_a_name(self) -> None:
         topic = self.make("a")
         assert self.one(_named("b", topic_id=topic.id)).name == "a"
 
-    def test_unknown_id(self) -> None:
-        """
-        An id of no topic is answered with the id and no name.
-        """
+    def test_an_unknown_id_has_no_name(self) -> None:
         unknown = Uuid.random()
         for version in (12, 13):
             found = self.one(_named(None, topic_id=unknown), version)
             told = (found.error_code, found.name, found.topic_id)
             assert (ErrorCode.UNKNOWN_TOPIC_ID, None, unknown) == told, version
 
-    def test_ids_too_early(self) -> None:
+    def test_ids_before_v12_are_refused(self) -> None:
         """
-        v10 and v11 have a place for ids and for null names, and may not use them.
+        v10 and v11 have fields for ids and null names, but must not use them.
         """
         for version in (10, 11):
             for request in (_named(None, topic_id=Uuid.random()), _named("a", topic_id=Uuid.random()), _named(None)):
                 error = self.failureResultOf(self.serving.ask(metadata, request, version), KafkaError).value
                 assert error.code == ErrorCode.INVALID_REQUEST, version
 
-    def test_neither(self) -> None:
-        """
-        A topic with neither name nor id cannot be asked for.
-        """
+    def test_a_topic_needs_name_or_id(self) -> None:
         error = self.failureResultOf(self.serving.ask(metadata, _named(None), 13), KafkaError).value
         assert error.code == ErrorCode.INVALID_REQUEST
 
-    def test_duplicates(self) -> None:
-        """
-        A topic that is asked for twice comes once.
-        """
+    def test_duplicates_are_returned_once(self) -> None:
         self.make("a")
         for version in VERSIONS:
             assert len(self.ask(_named("a", "a"), version).topics) == 1, version
 
-    def test_internal(self) -> None:
+    def test_internal_topics_are_marked(self) -> None:
         """
-        Topics of coordinators are marked from v1 on.
+        The field exists from v1 on.
         """
         self.make("__consumer_offsets", internal=True)
         for version in VERSIONS:
-            for name in ("__consumer_offsets", "__transaction_state"):  # of which one is there
+            for name in ("__consumer_offsets", "__transaction_state"):  # one of them exists
                 assert (version >= 1) == self.one(_named(name), version).is_internal, version
 
 
 class AbsentTests(MetadataTestCase):
-    def test_comes_to_be(self) -> None:
+    def test_missing_topics_are_created(self) -> None:
         """
-        A topic that is asked for comes to be, and is answered with its partitions at once.
+        They are returned with their partitions at once.
         """
         for version in VERSIONS:
             request = _named(f"new-{version}", allow_auto_topic_creation=True)
@@ -208,43 +190,37 @@ class AbsentTests(MetadataTestCase):
             assert (found.error_code, len(found.partitions)) == (0, 4), version
             assert f"new-{version}" in self.serving.broker.view().topics
 
-    def test_request_forbids(self) -> None:
+    def test_the_request_may_forbid_creation(self) -> None:
         """
-        From v4 on the request may say that nothing is to come to be.
+        The field exists from v4 on.
         """
         for version in VERSIONS[4:]:
             request = _named("new", allow_auto_topic_creation=False)
             assert self.codes(request, version) == {"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}, version
         assert dict(self.serving.broker.view().topics) == {}
 
-    def test_settings_forbid(self) -> None:
-        """
-        The operator may say so too.
-        """
+    def test_the_settings_may_forbid_creation(self) -> None:
         self.serving = Serving(auto_create_topics=False)
         for version in VERSIONS:
             request = _named("new", allow_auto_topic_creation=True)
             assert self.codes(request, version) == {"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}, version
 
-    def test_illegal_name(self) -> None:
+    def test_illegal_names_have_their_own_error(self) -> None:
         """
-        A name that no topic can have is told from one that no topic has, may topics come to be or not.
+        It does not matter whether topics may be created.
         """
         for version in VERSIONS[4:]:
             for allowed in (True, False):
                 request = _named("a b", allow_auto_topic_creation=allowed)
                 assert self.codes(request, version) == {"a b": ErrorCode.INVALID_TOPIC_EXCEPTION}, version
 
-    def test_one_failure(self) -> None:
-        """
-        One topic that cannot be does not keep the others from being answered.
-        """
+    def test_one_failed_creation_does_not_hinder_others(self) -> None:
         request = _named("a b", "a", allow_auto_topic_creation=True)
         assert self.codes(request) == {"a b": ErrorCode.INVALID_TOPIC_EXCEPTION, "a": 0}
 
-    def test_made_by_another(self) -> None:
+    def test_a_concurrent_creation_wins(self) -> None:
         """
-        Where somebody else made the topic meanwhile, it is theirs that is answered.
+        The topic that somebody else has just created is returned.
         """
         broker = self.serving.broker
         create = broker.create_topic
@@ -252,10 +228,9 @@ class AbsentTests(MetadataTestCase):
         found = self.one(_named("a", allow_auto_topic_creation=True))
         assert (0, broker.view().topics["a"].id) == (found.error_code, found.topic_id)
 
-    def test_being_made(self) -> None:
+    def test_a_topic_being_created_has_no_leader(self) -> None:
         """
-        A topic that another request is making, or that is not made in time, has no leader yet: whoever asks is to ask
-        again soon.
+        So has one whose creation takes too long: clients retry soon.
         """
         told = dict.fromkeys(_COMING, ErrorCode.LEADER_NOT_AVAILABLE)
         told[ErrorCode.INVALID_CONFIG] = ErrorCode.INVALID_CONFIG
@@ -263,34 +238,31 @@ class AbsentTests(MetadataTestCase):
             self.patch(self.serving.broker, "create_topic", lambda _, code=code: fail(KafkaError(code, "why")))
             assert self.codes(_named("a", allow_auto_topic_creation=True)) == {"a": told[code]}
 
-    def test_too_many(self) -> None:
+    def test_created_partitions_are_limited(self) -> None:
         """
-        One request lets 10,000 partitions come to be at most; topics that are there are answered all the same.
+        One request creates 10,000 at most; existing topics are returned anyhow.
         """
         self.serving = Serving(num_partitions=10_000)
         self.make("there", 4)
         codes = self.codes(_named("a", "b", "there", allow_auto_topic_creation=True))
         assert codes == {"a": 0, "b": ErrorCode.POLICY_VIOLATION, "there": 0}
 
-    def test_registry(self) -> None:
+    def test_the_topic_of_schema_registries(self) -> None:
         """
-        The topic of schema registries gets its one partition and is compacted.
+        It has one partition and is compacted.
         """
         assert len(self.one(_named("_schemas", allow_auto_topic_creation=True)).partitions) == 1
         config: TopicConfig = self.serving.broker.view().topics["_schemas"].config
         assert config.overrides["cleanup.policy"] == "compact"
 
-    def test_reason(self) -> None:
-        """
-        What a code means here is remembered with the topic it is about.
-        """
+    def test_reasons_are_remembered_with_the_topic(self) -> None:
         self.ask(_named("new", allow_auto_topic_creation=False))
         [refusal] = self.serving.context.refusals or []
         assert (refusal.subject, refusal.error.message) == ("new", "there is no topic new")
 
-    def test_warned_of(self) -> None:
+    def test_missing_replicas_cause_a_warning(self) -> None:
         """
-        A topic that comes to be with fewer replicas than the settings ask for is warned of.
+        The settings ask for more replicas than the created topic has.
         """
         self.serving = Serving(default_replication_factor=3)
         events = hear_log(self)
@@ -300,9 +272,9 @@ class AbsentTests(MetadataTestCase):
 
 
 class DeniedTests(MetadataTestCase):
-    def test_hidden_from_all(self) -> None:
+    def test_hidden_topics_are_not_listed(self) -> None:
         """
-        Who asks for all topics does not learn of those they may not see.
+        A client sees only topics that it may describe.
         """
         self.denying(Operation.DESCRIBE, Resource.TOPIC, "secret")
         self.make("secret")
@@ -311,9 +283,9 @@ class DeniedTests(MetadataTestCase):
             request = MetadataRequest(topics=None if version else [])
             assert self.codes(request, version) == {"a": 0}, version
 
-    def test_by_name(self) -> None:
+    def test_hidden_names_look_unknown(self) -> None:
         """
-        By name, a topic that may not be seen looks the same whether it is there or not, and does not come to be.
+        They are not created either.
         """
         self.denying(Operation.DESCRIBE, Resource.TOPIC, "secret", "absent")
         self.make("secret")
@@ -325,19 +297,16 @@ class DeniedTests(MetadataTestCase):
                 assert found.topic_authorized_operations == UNKNOWN_OPERATIONS, version
         assert list(self.serving.broker.view().topics) == ["secret"]
 
-    def test_by_id(self) -> None:
-        """
-        By id, its name is not told.
-        """
+    def test_hidden_ids_have_no_name(self) -> None:
         self.denying(Operation.DESCRIBE, Resource.TOPIC)
         topic = self.make("secret")
         found = self.one(_named(None, topic_id=topic.id))
         told = (found.error_code, found.name, found.topic_id, found.partitions)
         assert (ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic.id, []) == told
 
-    def test_making(self) -> None:
+    def test_permission_to_create_is_needed(self) -> None:
         """
-        A topic comes to be for who may create topics anywhere in the cluster, or this one.
+        It may be on the cluster or on the topic.
         """
         request = _named("a", allow_auto_topic_creation=True)
         self.denying(Operation.CREATE, Resource.CLUSTER)
@@ -348,19 +317,16 @@ class DeniedTests(MetadataTestCase):
         assert self.codes(request) == {"a": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
         assert dict(self.serving.broker.view().topics) == {}
 
-    def test_making_is_not_seeing(self) -> None:
-        """
-        Who may not create topics sees those that are there all the same.
-        """
+    def test_existing_topics_need_no_permission_to_create(self) -> None:
         self.serving = Serving(Denying(lambda operation, *_: operation is Operation.CREATE))
         self.make("a")
         assert self.codes(_named("a", allow_auto_topic_creation=True)) == {"a": 0}
 
 
 class OperationTests(MetadataTestCase):
-    def test_topics(self) -> None:
+    def test_topic_operations_are_listed_on_request(self) -> None:
         """
-        What the client may do to a topic is told when asked, of one that is not there too.
+        Unknown topics have them too.
         """
         self.denying(Operation.WRITE, Resource.TOPIC)
         self.make("a")
@@ -372,18 +338,15 @@ class OperationTests(MetadataTestCase):
             request = MetadataRequest(topics=None, include_topic_authorized_operations=True)
             assert bits == self.one(request, version).topic_authorized_operations, version
 
-    def test_not_asked(self) -> None:
-        """
-        When it is not asked, it is not told.
-        """
+    def test_operations_are_not_listed_by_default(self) -> None:
         self.make("a")
         response = self.ask(_named("a"), 10)
         assert response.topics[0].topic_authorized_operations == UNKNOWN_OPERATIONS
         assert response.cluster_authorized_operations == UNKNOWN_OPERATIONS
 
-    def test_cluster(self) -> None:
+    def test_cluster_operations_are_listed_on_request(self) -> None:
         """
-        What the client may do to the cluster is told when asked, in v8 to v10; nothing to who may not see it.
+        v8 to v10 have them; there are none if the client may not describe the cluster.
         """
         for version in (8, 9, 10):
             request = _named(include_cluster_authorized_operations=True)
@@ -403,9 +366,9 @@ class ReachTests(MetadataTestCase):
         [partition] = self.one(_named("a"), version).partitions
         return partition
 
-    def test_elsewhere(self) -> None:
+    def test_partitions_of_another_leader(self) -> None:
         """
-        A partition that another node leads is answered with that node and its epoch.
+        They have that node and its epoch.
         """
         for version in VERSIONS:
             partition = self.partition(version, NEAR.id, OWN)
@@ -413,9 +376,9 @@ class ReachTests(MetadataTestCase):
             assert [NEAR.id, OWN] == partition.isr_nodes, version
             assert (7 if version >= 7 else -1) == partition.leader_epoch, version
 
-    def test_leader_gone(self) -> None:
+    def test_a_partition_without_its_leader(self) -> None:
         """
-        Without its leader in the cluster, a partition has none, and its replicas there are offline.
+        Its replicas on nodes outside the cluster are offline.
         """
         for version in VERSIONS[1:]:
             partition = self.partition(version, GONE, OWN)
@@ -423,18 +386,18 @@ class ReachTests(MetadataTestCase):
             assert told == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [GONE, OWN]), version
             assert ([GONE] if version >= 5 else []) == partition.offline_replicas, version
 
-    def test_leader_on_other_listener(self) -> None:
+    def test_a_leader_on_another_listener(self) -> None:
         """
-        A leader without an address on the client's listener is told from one that is gone, from v6 on.
+        From v6 on there is an error for a leader without an address on the client's listener.
         """
         for version in VERSIONS:
             wanted = ErrorCode.LISTENER_NOT_FOUND if version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
             partition = self.partition(version, FAR.id)
             assert (wanted, -1) == (partition.error_code, partition.leader_id), version
 
-    def test_old_clients(self) -> None:
+    def test_unreachable_replicas_of_old_clients(self) -> None:
         """
-        v0 leaves out replicas that cannot be reached and says so; later versions leave that to the client.
+        v0 omits them with an error; later versions leave that to the client.
         """
         partition = self.partition(0, OWN, GONE)
         assert (partition.error_code, partition.leader_id) == (ErrorCode.REPLICA_NOT_AVAILABLE, OWN)

@@ -8,20 +8,20 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.consumer_group_heartbeat import consumer_group_heartbeat
-from handlers.offset_commit import offset_commit
 from kgateway.cluster.partition import Appended
 from kgateway.cluster.view import NewTopic
-from kgateway.groups.groups import Groups
-from kgateway.groups.offsets import Place
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.handlers.consumer_group_heartbeat import consumer_group_heartbeat
+from kgateway.handlers.offset_commit import offset_commit
 from kgateway.interfaces import KeyValue
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.messages.offset_commit import OffsetCommitRequest
 from kgateway.messages.stored.offset_commit import OffsetCommitValue
 from kgateway.security.permissions import Operation, Resource
+from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import ONE, Uuid
-from tests.groups.beginning import empty_classic
+from tests.groups.empty_groups import empty_classic
 from tests.serving import START_MS, Denying, Serving
 
 VERSIONS = range(11)
@@ -38,12 +38,12 @@ class OffsetCommitTests(SynchronousTestCase):
         topics = [self.successResultOf(self.serving.broker.create_topic(NewTopic(n, 2))) for n in ("orders", "returns")]
         self.ids = {topic.name: topic.id for topic in topics}
 
-    def groups(self) -> Groups:
-        return self.serving.parts.service(Groups)
+    def groups(self) -> GroupCoordinator:
+        return self.serving.parts.service(GroupCoordinator)
 
     def begin(self, version: int, *partitions: Partition, **more: Any) -> Deferred[Any]:
         """
-        Ask to commit partitions of `orders`, or of the topics given.
+        Commit partitions of `orders`, or of the given topics.
         """
         fields: dict[str, Any] = {
             "group_id": "g",
@@ -54,7 +54,7 @@ class OffsetCommitTests(SynchronousTestCase):
 
     def commit(self, version: int, *partitions: Partition, **more: Any) -> list[tuple[str | Uuid, int, int]]:
         """
-        What is answered: topic, partition, code.
+        The answers: topic, partition, code.
         """
         response = self.successResultOf(self.begin(version, *partitions, **more))
         return [
@@ -69,16 +69,16 @@ class OffsetCommitTests(SynchronousTestCase):
     def at(self, index: int = 0, topic: str = "orders") -> OffsetCommitValue | None:
         return self.groups().offsets("g").at(topic, index)
 
-    def test_versions(self) -> None:
+    def test_all_versions_are_served(self) -> None:
         """
-        All versions are served, and the next request may start before the answer.
+        The next request may start before the response.
         """
         assert offset_commit.versions == VERSIONS
         assert offset_commit.overlaps
 
-    def test_retention_without_end(self) -> None:
+    def test_a_very_long_retention_has_no_overflow(self) -> None:
         """
-        Offsets that expire later than can be told expire at the end of time.
+        Such offsets expire at the end of time.
         """
         partition = Partition(partition_index=0, committed_offset=3, committed_metadata="")
         assert self.commit(2, partition, retention_time_ms=(1 << 63) - 1) == [("orders", 0, ErrorCode.NONE)]
@@ -86,9 +86,9 @@ class OffsetCommitTests(SynchronousTestCase):
         assert committed
         assert committed.expire_timestamp == (1 << 63) - 1
 
-    def test_members_with_epochs(self) -> None:
+    def test_members_with_epochs_need_a_newer_version(self) -> None:
         """
-        A member that speaks the consumer protocol commits with a version that knows member epochs.
+        A member of the consumer protocol commits with a version that has member epochs.
         """
         joining = ConsumerGroupHeartbeatRequest(
             group_id="g",
@@ -107,16 +107,16 @@ class OffsetCommitTests(SynchronousTestCase):
             )
             assert code == expected, version
 
-    def test_topics_without_partitions(self) -> None:
+    def test_topics_without_partitions_are_not_answered(self) -> None:
         """
-        Nothing is said of them, as in Kafka.
+        So it is in Kafka.
         """
         for version in VERSIONS:
             assert self.successResultOf(self.begin(version)).topics == [], version
 
-    def test_simple_consumer(self) -> None:
+    def test_a_simple_consumer_creates_its_group(self) -> None:
         """
-        Who is no member of a group commits to it, in each version, and the group is there then.
+        It is no member, and may use each version.
         """
         for version in VERSIONS:
             name = self.ids["orders"] if version >= 10 else "orders"
@@ -126,9 +126,9 @@ class OffsetCommitTests(SynchronousTestCase):
             assert [(one.offset, one.metadata) for one in kept if one] == [(version, ""), (100 + version, "note")]
         assert self.groups().find("g").state == "Empty"
 
-    def test_what_is_kept(self) -> None:
+    def test_commits_are_stored_with_their_context(self) -> None:
         """
-        With the offset come its leader epoch, where a version has it, the time and the topic's id.
+        They have the leader epoch, where the version has it, the time and the topic's id.
         """
         for version in VERSIONS:
             self.commit(version, part(0, 7, committed_leader_epoch=3))
@@ -138,9 +138,9 @@ class OffsetCommitTests(SynchronousTestCase):
             assert (kept.commit_timestamp, kept.expire_timestamp) == (START_MS, -1)
             assert kept.topic_id == self.ids["orders"]
 
-    def test_times_of_old_clients(self) -> None:
+    def test_times_of_old_versions(self) -> None:
         """
-        v1 says when it was, v2 to v4 for how long it counts.
+        v1 has a commit time, v2 to v4 a retention time.
         """
         self.commit(1, part(0, 7, commit_timestamp=5), part(1, 7))
         assert [one and one.commit_timestamp for one in (self.at(0), self.at(1))] == [5, START_MS]
@@ -150,9 +150,9 @@ class OffsetCommitTests(SynchronousTestCase):
             self.commit(version, part(0, 7))
             assert self.at().expire_timestamp == -1  # type: ignore[union-attr]
 
-    def test_unknown_topics_and_partitions(self) -> None:
+    def test_unknown_topics_and_partitions_are_refused(self) -> None:
         """
-        What is not there has the code that its version has for it; the rest is committed.
+        The code is that of the version; the rest is committed.
         """
         for version in VERSIONS:
             topics = [
@@ -167,18 +167,15 @@ class OffsetCommitTests(SynchronousTestCase):
             assert self.at(1).offset == version  # type: ignore[union-attr]
             assert len(self.serving.context.refusals or ()) == 3
 
-    def test_nothing_to_commit(self) -> None:
-        """
-        Where nothing can be committed no group is asked, and none is made.
-        """
+    def test_an_empty_commit_creates_no_group(self) -> None:
         topics = [Topic(name="missing", topic_id=ONE, partitions=[part(0, 1)])]
         assert self.codes(9, topics=topics, generation_id_or_member_epoch=5) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         assert self.codes(9, topics=[]) == []
         assert "__consumer_offsets" not in self.serving.broker.view().topics
 
-    def test_texts_that_are_too_long(self) -> None:
+    def test_long_metadata_is_refused(self) -> None:
         """
-        A text longer than configured is refused, for its partition alone.
+        The configured limit applies to each partition.
         """
         self.serve(offset_metadata_max_bytes=4)
         for version in VERSIONS:
@@ -186,9 +183,9 @@ class OffsetCommitTests(SynchronousTestCase):
             assert codes == [ErrorCode.OFFSET_METADATA_TOO_LARGE, 0], version
         assert self.at(0) is None
 
-    def test_group_that_is_not_there(self) -> None:
+    def test_unknown_groups_are_refused(self) -> None:
         """
-        A member of a group that is not there is told so, in older versions that its generation is over.
+        A member gets GROUP_ID_NOT_FOUND, in older versions ILLEGAL_GENERATION.
         """
         for version in VERSIONS[1:]:
             wanted = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
@@ -201,9 +198,9 @@ class OffsetCommitTests(SynchronousTestCase):
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ]
 
-    def test_fencing(self) -> None:
+    def test_the_group_fences_commits(self) -> None:
         """
-        The group is asked whether who commits may, with what it says of itself.
+        It sees all fields of the client.
         """
         group = empty_classic(self.groups(), "g")
         asked: list[Any] = []
@@ -221,9 +218,9 @@ class OffsetCommitTests(SynchronousTestCase):
         assert asked == [("m", "i", 3, False)] * 4
         assert self.at() is None
 
-    def test_fencing_by_partition(self) -> None:
+    def test_one_fenced_partition_fails_the_commit(self) -> None:
         """
-        Where a group judges each partition, one that may not be committed lets all fail.
+        Some groups check each partition.
         """
         group = empty_classic(self.groups(), "g")
 
@@ -236,9 +233,9 @@ class OffsetCommitTests(SynchronousTestCase):
         assert self.codes(9, part(0, 2), part(1, 2)) == [ErrorCode.STALE_MEMBER_EPOCH] * 2
         assert self.at().offset == 1  # type: ignore[union-attr]
 
-    def test_log_that_takes_time(self) -> None:
+    def test_the_response_waits_for_the_write(self) -> None:
         """
-        The answer comes when the offsets are safe, and says so if they will not be.
+        It reports success or failure then.
         """
         empty_classic(self.groups(), "g")
         waiting: list[Deferred[None]] = []
@@ -255,15 +252,15 @@ class OffsetCommitTests(SynchronousTestCase):
         codes = [self.successResultOf(answer).topics[0].partitions[0].error_code for answer in (good, bad)]
         assert codes == [0, ErrorCode.NOT_COORDINATOR]
 
-    def test_empty_group_id(self) -> None:
+    def test_the_empty_group_may_commit(self) -> None:
         """
-        The empty group id commits, as in Kafka: old consumers without a group do.
+        As in Kafka, old consumers without a group use it.
         """
         assert self.codes(8, part(0, 1), group_id="") == [0]
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may not read the group commits nothing; topics that may not be read fail alone.
+        Without it on the group nothing is committed; topics fail one by one.
         """
         self.serving.parts.authorizer = Denying(lambda operation, resource, name: name == "orders")
         for version in VERSIONS:
@@ -278,9 +275,9 @@ class OffsetCommitTests(SynchronousTestCase):
     def failing(self, version: int) -> Deferred[Any]:
         return maybeDeferred(self.begin, version, part(0, 1))
 
-    def test_all_in_one_batch(self) -> None:
+    def test_a_commit_is_one_batch(self) -> None:
         """
-        However many partitions a request has, it is one batch in the log.
+        The number of partitions does not matter.
         """
         self.commit(9, part(0, 1))
         log = self.serving.broker.coordinator(Resource.GROUP, "g")
@@ -295,7 +292,9 @@ class OffsetCommitTests(SynchronousTestCase):
         topics = [Topic(name=name, partitions=[part(0, 1), part(1, 1)]) for name in self.ids]
         self.commit(9, topics=topics)
         assert appended == [4]
-        assert {place for place, _ in self.groups().offsets("g")} == {Place(n, i) for n in self.ids for i in range(2)}
+        assert {place for place, _ in self.groups().offsets("g")} == {
+            TopicPartition(n, i) for n in self.ids for i in range(2)
+        }
 
 
 def part(index: int, offset: int, text: str | None = None, **more: Any) -> Partition:

@@ -7,14 +7,14 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.offset_delete import offset_delete
 from kgateway.cluster.view import NewTopic
-from kgateway.groups.groups import Groups
-from kgateway.groups.offsets import Place
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.handlers.offset_delete import offset_delete
 from kgateway.messages.offset_delete import OffsetDeleteRequest
 from kgateway.security.permissions import Resource
+from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.handlers.grouped import commit, with_member
+from tests.handlers.group_fixtures import commit, with_member
 from tests.serving import Denying, Serving
 
 Topic = OffsetDeleteRequest.Topic
@@ -44,12 +44,12 @@ class OffsetDeleteTests(SynchronousTestCase):
         code: ErrorCode = self.failureResultOf(self.begin({"orders": [0]}, group_id), KafkaError).value.code
         return code
 
-    def left(self) -> set[Place]:
-        return {place for place, _ in self.serving.parts.service(Groups).offsets("g")}
+    def left(self) -> set[TopicPartition]:
+        return {place for place, _ in self.serving.parts.service(GroupCoordinator).offsets("g")}
 
-    def test_outcomes(self) -> None:
+    def test_offsets_are_deleted(self) -> None:
         """
-        Offsets go, also such as were not there; what is no partition is told, each for itself.
+        Unknown ones are, too; each invalid partition has its own error.
         """
         assert offset_delete.versions == range(1)
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -62,46 +62,40 @@ class OffsetDeleteTests(SynchronousTestCase):
                 ("missing", 0, unknown),
                 ("returns", 0, 0),
             ]
-            assert self.left() == {Place("orders", 0), Place("returns", 1)}
+            assert self.left() == {TopicPartition("orders", 0), TopicPartition("returns", 1)}
 
-    def test_topics_that_are_read(self) -> None:
-        """
-        The offsets of what a member reads stay.
-        """
+    def test_offsets_of_subscribed_topics_are_kept(self) -> None:
         with_member(self.serving, "g")
         told = self.delete(orders=[0], returns=[0])
         assert told == [("orders", 0, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC), ("returns", 0, 0)]
-        assert self.left() == {Place("orders", 0), Place("orders", 1), Place("returns", 1)}
+        assert self.left() == {TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("returns", 1)}
 
-    def test_members_of_another_kind(self) -> None:
+    def test_unknown_subscriptions_protect_everything(self) -> None:
         """
-        As long as members read nobody knows what, nothing goes.
+        The members' protocol type is unknown.
         """
         with_member(self.serving, "g", "connect")
         assert self.refused() is ErrorCode.NON_EMPTY_GROUP
         assert len(self.left()) == 4
 
-    def test_unknown_groups(self) -> None:
+    def test_unknown_groups_are_refused(self) -> None:
         """
-        A group that is not there is told so, and the empty id is none.
+        The empty id is invalid.
         """
         assert self.refused("missing") is ErrorCode.GROUP_ID_NOT_FOUND
         assert self.refused("") is ErrorCode.INVALID_GROUP_ID
 
-    def test_waits(self) -> None:
-        """
-        The answer comes when it is sure that the offsets are gone.
-        """
-        safe: Deferred[None] = Deferred()
-        self.patch(self.serving.parts.service(Groups).offsets("g"), "forget", lambda _: safe)
+    def test_the_response_waits_for_the_write(self) -> None:
+        committed: Deferred[None] = Deferred()
+        self.patch(self.serving.parts.service(GroupCoordinator).offsets("g"), "forget", lambda _: committed)
         answer = self.begin({"orders": [0]})
         self.assertNoResult(answer)
-        safe.callback(None)
+        committed.callback(None)
         assert self.successResultOf(answer).error_code == 0
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may not delete of the group deletes nothing; topics that may not be read fail alone.
+        Without it on the group nothing is deleted; topics fail one by one.
         """
         self.serving.parts.authorizer = Denying(lambda *asked: asked[2] == "orders")
         told = self.delete(orders=[0], returns=[0])

@@ -7,13 +7,13 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.offset_fetch import offset_fetch
 from kgateway.cluster.view import NewTopic
-from kgateway.groups.groups import Groups
-from kgateway.groups.offsets import Place
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.handlers.offset_fetch import offset_fetch
 from kgateway.messages.offset_fetch import OffsetFetchRequest
 from kgateway.messages.stored.offset_commit import OffsetCommitValue
 from kgateway.security.permissions import Operation, Resource
+from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import ONE
 from tests.serving import START_MS, Denying, Serving
@@ -28,7 +28,7 @@ class OffsetFetchTests(SynchronousTestCase):
         self.serving = Serving()
         topics = [self.successResultOf(self.serving.broker.create_topic(NewTopic(n, 3))) for n in ("orders", "returns")]
         self.ids = {topic.name: topic.id for topic in topics} | {"missing": ONE}
-        self.groups = self.serving.parts.service(Groups)
+        self.groups = self.serving.parts.service(GroupCoordinator)
         self.commit("g", "orders", 0, 40)
         self.commit("g", "returns", 1, 50)
 
@@ -36,11 +36,11 @@ class OffsetFetchTests(SynchronousTestCase):
         value = OffsetCommitValue(
             offset=offset, leader_epoch=6, metadata="note", commit_timestamp=START_MS, topic_id=self.ids[topic]
         )
-        self.groups.simple(group_id).offsets.commit([(Place(topic, index), value)])
+        self.groups.entry_or_new(group_id).offsets.commit([(TopicPartition(topic, index), value)])
 
     def begin(self, version: int, wanted: dict[str, list[int]] | None, **more: Any) -> Deferred[Any]:
         """
-        Ask for partitions of one group, in the form that the version has for it.
+        Fetch partitions of one group, in the form of the version.
         """
         group_id, stable = more.pop("group_id", "g"), more.pop("require_stable", False)
         old = OffsetFetchRequest.Topic
@@ -61,7 +61,7 @@ class OffsetFetchTests(SynchronousTestCase):
 
     def fetch(self, version: int, wanted: dict[str, list[int]] | None, **more: Any) -> Told:
         """
-        Offset, text and code of each partition.
+        Offset, metadata and code of each partition.
         """
         response = self.successResultOf(self.begin(version, wanted, **more))
         names = {topic_id: name for name, topic_id in self.ids.items()}
@@ -79,7 +79,7 @@ class OffsetFetchTests(SynchronousTestCase):
 
     def code(self, version: int, **more: Any) -> int:
         """
-        The code that a whole group has.
+        The code of a whole group.
         """
         answer = self.begin(version, {"orders": [0]}, **more)
         if version < 8:
@@ -88,15 +88,12 @@ class OffsetFetchTests(SynchronousTestCase):
         assert group.topics == []
         return int(group.error_code)
 
-    def test_versions(self) -> None:
-        """
-        All versions are served.
-        """
+    def test_all_versions_are_served(self) -> None:
         assert offset_fetch.versions == VERSIONS
 
-    def test_offsets(self) -> None:
+    def test_offsets_are_fetched(self) -> None:
         """
-        Each partition asked for has its offset and text, or -1 where nothing is committed.
+        They have their metadata, and are -1 where nothing is committed.
         """
         for version in VERSIONS:
             told = self.fetch(version, {"orders": [0, 1], "returns": [1, 77]})
@@ -107,53 +104,47 @@ class OffsetFetchTests(SynchronousTestCase):
                 ("returns", 77): NOTHING,
             }, version
 
-    def test_leader_epochs(self) -> None:
+    def test_leader_epochs_are_returned(self) -> None:
         """
-        From v5 on the leader epoch is told, too.
+        The field exists from v5 on.
         """
         for version in VERSIONS[5:]:
             response = self.successResultOf(self.begin(version, {"orders": [0, 1]}))
             [topic] = (response.groups[0] if version >= 8 else response).topics
             assert [one.committed_leader_epoch for one in topic.partitions] == [6, -1], version
 
-    def test_all(self) -> None:
-        """
-        Null topics are all that the group has.
-        """
+    def test_null_topics_are_all_topics(self) -> None:
         for version in VERSIONS[2:]:
             told = self.fetch(version, None)
             assert told == {("orders", 0): (40, "note", 0), ("returns", 1): (50, "note", 0)}, version
             assert self.fetch(version, None, group_id="unknown") == {}
 
-    def test_all_and_topics_without_an_id(self) -> None:
+    def test_deleted_topics_are_left_out(self) -> None:
         """
-        Where topics go by their ids, one that has none any more is left out.
+        Where topics have ids, a deleted one has none.
         """
         self.commit("h", "missing", 0, 7)
         for version in VERSIONS[2:]:
             told = {} if version >= 10 else {("missing", 0): (7, "note", 0)}
             assert self.fetch(version, None, group_id="h") == told, version
 
-    def test_unknown_group(self) -> None:
+    def test_unknown_groups_have_no_offsets(self) -> None:
         """
-        A group that is not there has committed nothing; that is no error.
+        This is no error.
         """
         for version in VERSIONS:
             assert self.fetch(version, {"orders": [0]}, group_id="unknown") == {("orders", 0): NOTHING}, version
         assert [group.group_id for group in self.successResultOf(Deferred.fromCoroutine(self.groups.all()))] == ["g"]
 
-    def test_unknown_topics(self) -> None:
+    def test_unknown_ids_are_refused(self) -> None:
         """
-        A name that no topic has is no error, an id is.
+        Unknown names are not.
         """
         for version in VERSIONS:
             code = ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else 0
             assert self.fetch(version, {"missing": [0]}) == {("missing", 0): (-1, "", code)}, version
 
-    def test_several_groups(self) -> None:
-        """
-        Each group has an outcome of its own.
-        """
+    def test_each_group_has_its_own_outcome(self) -> None:
         self.commit("h", "orders", 0, 7)
         self.serving.parts.authorizer = Denying(lambda _, resource, name: name == "secret")
         form = OffsetFetchRequest.Group
@@ -167,12 +158,12 @@ class OffsetFetchTests(SynchronousTestCase):
                 ("unknown", 0, 0),
             ], version
 
-    def test_unstable(self) -> None:
+    def test_pending_offsets_are_unstable(self) -> None:
         """
-        Where a transaction is about to commit, who wants stable offsets has to come again; others get what there is.
+        A client that requires stable offsets must retry while a transaction may commit some; others get the old ones.
         """
         self.groups.offsets("g").pending.put(
-            7, Place("orders", 0), OffsetCommitValue(offset=9, metadata="", commit_timestamp=0)
+            7, TopicPartition("orders", 0), OffsetCommitValue(offset=9, metadata="", commit_timestamp=0)
         )
         for version in VERSIONS[7:]:
             unstable = (-1, "", ErrorCode.UNSTABLE_OFFSET_COMMIT)
@@ -182,10 +173,7 @@ class OffsetFetchTests(SynchronousTestCase):
             assert self.fetch(version, {"orders": [0]})[("orders", 0)] == (40, "note", 0)
             assert self.fetch(version, {"returns": [1]}, require_stable=True)[("returns", 1)] == (50, "note", 0)
 
-    def test_topic_that_was_made_again(self) -> None:
-        """
-        The offsets of an earlier topic of the name are not those of this one.
-        """
+    def test_a_recreated_topic_has_no_offsets(self) -> None:
         self.groups.stop()
         self.serving.broker.delete_topic(self.ids["orders"])
         self.ids["orders"] = self.successResultOf(self.serving.broker.create_topic(NewTopic("orders", 3))).id
@@ -193,9 +181,9 @@ class OffsetFetchTests(SynchronousTestCase):
         for version in VERSIONS:
             assert self.fetch(version, {"orders": [0]}) == {("orders", 0): NOTHING}, version
 
-    def test_members_are_fenced(self) -> None:
+    def test_the_group_fences_members(self) -> None:
         """
-        The group is asked whether a member may fetch, from v9 on by what it says of itself.
+        From v9 on it sees the member's fields.
         """
         asked: list[Any] = []
 
@@ -209,18 +197,14 @@ class OffsetFetchTests(SynchronousTestCase):
             assert self.code(version, **more) == ErrorCode.STALE_MEMBER_EPOCH, version
         assert asked == [(None, -1)] * 9 + [("m", 4)] * 2
 
-    def test_not_coordinator(self) -> None:
-        """
-        Where groups are not here, that is the outcome.
-        """
+    def test_another_coordinator_is_an_error(self) -> None:
         self.groups.stop()
         for version in VERSIONS:
             assert self.code(version) == ErrorCode.COORDINATOR_NOT_AVAILABLE, version
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may not describe the group learns nothing; topics that may not be described fail alone, or are left out
-        where all were asked for.
+        Without it on the group nothing is returned; topics fail one by one, or are left out of all.
         """
         self.serving.parts.authorizer = Denying(lambda _, resource, name: name == "orders")
         for version in VERSIONS:

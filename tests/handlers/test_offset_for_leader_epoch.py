@@ -6,12 +6,12 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.offset_for_leader_epoch import offset_for_leader_epoch
 from kgateway.cluster.partition import EpochEnd
+from kgateway.handlers.offset_for_leader_epoch import offset_for_leader_epoch
 from kgateway.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kgateway.security.permissions import Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.fetching.rigged import RiggedPartition, batch, rigged
+from tests.fetch.rigged_broker import RiggedPartition, batch, rigged
 from tests.serving import Denying
 
 VERSIONS = range(2, 5)
@@ -22,7 +22,7 @@ Answer = OffsetForLeaderEpochResponse.Topic.Partition
 
 class Epochs(RiggedPartition):
     """
-    Of the epochs before 6, 3 ends last; later ones are not known.
+    Of the epochs before 6, 3 ends last; later ones are unknown.
     """
 
     def epoch_end(self, leader_epoch: int) -> EpochEnd | None:
@@ -59,15 +59,12 @@ class OffsetForLeaderEpochTests(SynchronousTestCase):
         self.serving.parts.authorizer = authorizer
         return authorizer
 
-    def test_versions(self) -> None:
-        """
-        The versions of Kafka 4.3 are served.
-        """
+    def test_versions_of_kafka_4_3_are_served(self) -> None:
         self.assertEqual(VERSIONS, offset_for_leader_epoch.versions)
 
-    def test_end(self) -> None:
+    def test_epoch_ends_are_returned(self) -> None:
         """
-        The end of the epoch, or of the one before it, is told with the epoch it is the end of.
+        The end may be that of an earlier epoch, which is returned with it.
         """
         for version in VERSIONS:
             [answer] = self.ask(version)
@@ -75,61 +72,55 @@ class OffsetForLeaderEpochTests(SynchronousTestCase):
             [current] = self.ask(version, 1, epoch=0)
             self.assertEqual((ErrorCode.NONE, 1, 0, 3), self.fields(current), version)
 
-    def test_unknown_epoch(self) -> None:
+    def test_unknown_epochs_have_no_end(self) -> None:
         """
-        Of an epoch that the log knows nothing of, nothing is told, which is no error.
+        This is no error.
         """
         for version in VERSIONS:
             [answer] = self.ask(version, epoch=6)
             self.assertEqual((ErrorCode.NONE, 0, -1, -1), self.fields(answer), version)
 
-    def test_unknown_partition(self) -> None:
+    def test_unknown_partitions_are_refused(self) -> None:
         """
-        A topic or partition that is not there is refused; a partition beside it is answered.
+        Other partitions are answered.
         """
         for version in VERSIONS:
             self.assertEqual([ErrorCode.UNKNOWN_TOPIC_OR_PARTITION], self.codes(version, name="missing"), version)
             expected = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
             self.assertEqual(expected, self.codes(version, 2, 0), version)
 
-    def test_leader_epochs(self) -> None:
-        """
-        A client whose leader epoch is not ours is refused.
-        """
+    def test_leader_epochs_are_checked(self) -> None:
         self.partition.leader_epoch = 5
         expected = {4: ErrorCode.FENCED_LEADER_EPOCH, 5: ErrorCode.NONE, 6: ErrorCode.UNKNOWN_LEADER_EPOCH}
         for version in VERSIONS:
             for epoch, code in expected.items():
                 self.assertEqual([code], self.codes(version, 1, current_leader_epoch=epoch), version)
 
-    def test_denied(self) -> None:
+    def test_permission_is_needed(self) -> None:
         """
-        Who may neither act on the cluster nor describe the topic is refused, and not told whether it is there.
+        A client that may neither act on the cluster nor describe the topic does not learn whether it exists.
         """
         self.deny(*DENIALS)
         for version in VERSIONS:
             for name in ("orders", "missing"):
                 self.assertEqual([ErrorCode.TOPIC_AUTHORIZATION_FAILED], self.codes(version, name=name), version)
 
-    def test_one_permission_is_enough(self) -> None:
-        """
-        Who may do one of the two is answered.
-        """
+    def test_one_of_two_permissions_is_enough(self) -> None:
         for denied in DENIALS:
             self.deny(denied)
             self.assertEqual([ErrorCode.NONE], self.codes(4), denied)
 
-    def test_permission_is_asked_once(self) -> None:
+    def test_permission_is_checked_once(self) -> None:
         """
-        For the cluster it is asked once, and then once for each topic.
+        It is checked once for the cluster, and then once for each topic.
         """
         authorizer = self.deny((Operation.CLUSTER_ACTION, Resource.CLUSTER))
         self.ask(4, 0, 1)
         self.assertEqual([Resource.CLUSTER, Resource.TOPIC], [resource for _, resource, _ in authorizer.asked])
 
-    def test_failures(self) -> None:
+    def test_failures_do_not_affect_other_partitions(self) -> None:
         """
-        What fails in one partition leaves the other; it is logged where it is unforeseen.
+        Unexpected ones are logged.
         """
         for error, code in (
             (KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER), ErrorCode.NOT_LEADER_OR_FOLLOWER),

@@ -1,13 +1,14 @@
 """
-What the built-in handlers ask the authorizer, against what they declare.
+The permissions that the built-in handlers check, compared with those that they declare.
 
-Each handler gets many requests: in every version, with one item in every list or with as little as may be, about a
-topic that is there and one that is not, with several numbers for what numbers stand for. They come from clients that
-may do nothing, or everything, or all but one of the things that the handler declares.
+Each handler gets many requests: in every version, with one item in every list or with as few as possible, about an
+existing topic and an unknown one, with several numbers for enumerations. They come from clients that may do nothing,
+everything, or everything except one of the declared permissions.
 """
 
 from collections.abc import Container, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
 from itertools import product
 from pkgutil import iter_modules
@@ -16,17 +17,17 @@ import pytest
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
 
-import handlers
+from kgateway import handlers
 from kgateway.api import Handler
 from kgateway.cluster.view import NewTopic
 from kgateway.context import Context
 from kgateway.groups.consumer.group import Client
-from kgateway.groups.groups import Groups
+from kgateway.groups.coordinator import GroupCoordinator
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.security.permissions import Free, Need, Operation, Resource
 from kgateway.server.answers import error_finder, refused
-from kgateway.transactions.state import Place
-from kgateway.transactions.transactions import Transactions
+from kgateway.topic_partition import TopicPartition
+from kgateway.transactions.coordinator import TransactionCoordinator
 from kgateway.wire.codec import encode
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.schema import Message
@@ -35,7 +36,7 @@ from tests.server.test_answers import ID, Sample
 from tests.serving import Denying, Serving
 
 NAMES = (("orders", ID), ("orders", ZERO), ("missing", ZERO))
-NUMBERS = (-1, 0, 1, 2, 4, 32)  # acks, kinds of coordinators, kinds of resources
+NUMBERS = (-1, 0, 1, 2, 4, 32)  # acks, types of coordinators, types of resources
 LONG_S = 3600  # no request waits longer
 
 NOTHING: set[Need] = set()
@@ -43,9 +44,9 @@ EVERYTHING = {Need(operation, resource) for operation, resource in product(Opera
 
 # To a client that may not describe these they show less, without an error.
 SILENT = (
-    "handlers.describe_cluster.describe_cluster",
-    "handlers.list_groups.list_groups",
-    "handlers.list_transactions.list_transactions",
+    "kgateway.handlers.describe_cluster.describe_cluster",
+    "kgateway.handlers.list_groups.list_groups",
+    "kgateway.handlers.list_transactions.list_transactions",
 )
 
 
@@ -54,20 +55,21 @@ def built_in() -> Iterator[Handler]:
         yield from (value for value in vars(import_module(module.name)).values() if isinstance(value, Handler))
 
 
+pytestmark = pytest.mark.usefixtures("frozen_objects")  # each request leaves the cycles of a gateway
 EVERY = pytest.mark.parametrize("handler", list(built_in()), ids=lambda handler: handler.name)
 
 
 @pytest.fixture(autouse=True)
 def _no_lists_of_permissions(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Answers that list what the client may do ask about all of it; that is no permission the handler needs.
+    Responses that list the client's operations check all of them, which are no permissions that the handler needs.
     """
     monkeypatch.setattr(Context, "permitted", lambda *_: 0)
 
 
 def samples(handler: Handler, version: int, *, bare: bool) -> list[Sample]:
     """
-    What to fill requests with, each of them another one on the wire.
+    Field values for requests that differ on the wire.
     """
     combined = product(NAMES, NUMBERS, (True, False))
     every = [Sample(text, number, uuid, flag, bare) for (text, uuid), number, flag in combined]
@@ -76,13 +78,11 @@ def samples(handler: Handler, version: int, *, bare: bool) -> list[Sample]:
 
 def ask(handler: Handler, version: int, sample: Sample, denied: Container[Need]) -> tuple[set[Need], set[int] | None]:
     """
-    What a new gateway asks its authorizer for one request, and the codes in the answer; `None` without an answer.
+    The permissions that a gateway checks for one request, and the codes in the response, or `None` without one.
     """
-    authorizer = Denying(lambda operation, resource, _: Need(operation, resource) in denied)
-    serving = Serving(authorizer)
-    serving.broker.create_topic(NewTopic("orders", 8))
-    _have_groups(serving.parts.service(Groups))
-    _have_transactions(serving.parts.service(Transactions))
+    shared = denied is EVERYTHING and not isinstance(handler.needs[0], Free)
+    serving, authorizer = _closed_gateway(handler) if shared else _gateway(denied)
+    authorizer.asked.clear()
     known = serving.broker.view().topics["orders"].id
     request = replace(sample, uuid=known if sample.uuid == ID else ZERO).one_of_each(handler.request, version)
     answer = _answer(serving, handler, request, version)
@@ -91,11 +91,28 @@ def ask(handler: Handler, version: int, sample: Sample, denied: Container[Need])
     return asked, codes
 
 
-def _have_groups(groups: Groups) -> None:
+def _gateway(denied: Container[Need]) -> tuple[Serving, Denying]:
+    authorizer = Denying(lambda operation, resource, _: Need(operation, resource) in denied)
+    serving = Serving(authorizer)
+    serving.broker.create_topic(NewTopic("orders", 8))
+    _have_groups(serving.parts.service(GroupCoordinator))
+    _have_transactions(serving.parts.service(TransactionCoordinator))
+    return serving, authorizer
+
+
+@lru_cache(maxsize=1)
+def _closed_gateway(_: Handler) -> tuple[Serving, Denying]:
     """
-    Two groups, one of them with a member that reads a topic.
+    A gateway that all requests of clients without permissions to this handler share, because they change nothing.
     """
-    groups.simple("orders")
+    return _gateway(EVERYTHING)
+
+
+def _have_groups(groups: GroupCoordinator) -> None:
+    """
+    Create two groups, one of them with a member that reads a topic.
+    """
+    groups.entry_or_new("orders")
     joining = ConsumerGroupHeartbeatRequest(
         group_id="missing",
         member_id="member",
@@ -107,14 +124,14 @@ def _have_groups(groups: Groups) -> None:
     groups.consumer("missing", True).heartbeat(joining, Client("client", "/127.0.0.1", lambda _: True))
 
 
-def _have_transactions(transactions: Transactions) -> None:
+def _have_transactions(transactions: TransactionCoordinator) -> None:
     """
-    One that writes to a partition.
+    Begin a transaction that writes to a partition.
     """
 
     async def begin() -> None:
-        producer = await transactions.init("orders", 60_000, None, 5)
-        await transactions.add_partitions("orders", producer, {Place("orders", 0)}, 3)
+        producer = await transactions.init_producer("orders", 60_000, None, 5)
+        await transactions.add_partitions("orders", producer, {TopicPartition("orders", 0)}, 3)
 
     begun: list[object] = []
     Deferred.fromCoroutine(begin()).addCallbacks(begun.append)
@@ -128,7 +145,8 @@ def _answer(serving: Serving, handler: Handler, request: Message, version: int) 
 
     answers: list[Message | Failure | None] = []
     maybeDeferred(serving.ask, handler, request, version).addErrback(refuse).addBoth(answers.append)
-    serving.clock.advance(LONG_S)
+    if not answers:
+        serving.clock.advance(LONG_S)
     [answer] = answers
     if isinstance(answer, Failure):
         answer.raiseException()
@@ -136,15 +154,15 @@ def _answer(serving: Serving, handler: Handler, request: Message, version: int) 
 
 
 def _denial(resource: Resource) -> ErrorCode:
-    # What is done to users is done by means of tokens.
+    # Operations on users are refused through tokens.
     name = "DELEGATION_TOKEN" if resource is Resource.USER else resource.name
     return ErrorCode[f"{name}_AUTHORIZATION_FAILED"]
 
 
 @EVERY
-def test_asks_what_it_declares(handler: Handler) -> None:
+def test_handlers_check_what_they_declare(handler: Handler) -> None:
     """
-    A handler asks for the permissions that it declares and for no others; one that declares to need none asks nothing.
+    They check no other permissions, and none if they declare to need none.
     """
     declared = {need for need in handler.needs if not isinstance(need, Free)}
     asked = set()
@@ -157,10 +175,9 @@ def test_asks_what_it_declares(handler: Handler) -> None:
 
 
 @EVERY
-def test_tells_what_is_denied(handler: Handler) -> None:
+def test_denials_have_the_code_of_the_resource(handler: Handler) -> None:
     """
-    A client that may do nothing gets the code that says so, of the kind of thing it may not touch; unless there is
-    something else wrong with its request.
+    A client that may do nothing gets it unless something else is wrong with its request.
     """
     told = set()
     for version in handler.versions:
@@ -173,9 +190,9 @@ def test_tells_what_is_denied(handler: Handler) -> None:
     assert told or handler.name in SILENT or isinstance(handler.needs[0], Free)
 
 
-def test_everything_built_in_is_covered() -> None:
+def test_every_built_in_handler_is_covered() -> None:
     """
-    A module of the package is a handler, and so none goes without these tests.
+    Each module of the package is a handler.
     """
     modules = {module.name for module in iter_modules(handlers.__path__)}
-    assert {handler.name.split(".")[1] for handler in built_in()} == modules
+    assert {handler.name.split(".")[-2] for handler in built_in()} == modules

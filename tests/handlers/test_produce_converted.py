@@ -1,5 +1,5 @@
 """
-Produce, where something has to be made first of what came.
+Produce with batches that have to be converted first.
 """
 
 from collections.abc import Callable
@@ -8,19 +8,18 @@ from unittest.mock import patch
 
 from twisted.internet.defer import Deferred
 
-from kgateway.broker import admission
+from kgateway.broker.partition import admission
 from kgateway.cluster.config import TopicConfig
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.records.batch import TimestampType, read_batch
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec
-from kgateway.records.payload import payload_of
-from kgateway.records.record import Record, records
-from kgateway.records.steps import AT_ONCE_MAX
+from kgateway.records.record import Record, payload_of, records
+from kgateway.records.slices import AT_ONCE_MAX
 from kgateway.wire.errors import ErrorCode
-from tests.fetching.rigged import batch
+from tests.fetch.rigged_broker import batch
 from tests.handlers.test_produce import Answer, PartitionData, ProduceTestCase
-from tests.records.old_sets import handmade_set
+from tests.records.old_message_sets import handmade_set
 from tests.serving import START_MS
 
 OLD = range(3)
@@ -53,7 +52,7 @@ class ConvertedTestCase(ProduceTestCase):
 
     def end(self, *places: int) -> None:
         """
-        Let those threads end that have begun, or those at these places.
+        End the threads that have begun, or those at these indexes.
         """
         chosen = [self.threads[place] for place in places] or list(self.threads)
         self.threads = [thread for thread in self.threads if thread not in chosen]
@@ -82,7 +81,7 @@ class ConvertedTestCase(ProduceTestCase):
 
     def begin(self, name: str, *records: bytes, version: int = 9) -> Deferred[ProduceResponse]:
         """
-        A request, as far as it goes at once.
+        Begin a request, as far as it gets at once.
         """
         data = self.data(name, *records)
         result = self.start(ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[data]), version)
@@ -91,9 +90,9 @@ class ConvertedTestCase(ProduceTestCase):
 
 
 class MessageSetTests(ConvertedTestCase):
-    def test_sets_become_batches(self) -> None:
+    def test_message_sets_become_batches(self) -> None:
         """
-        A message set is stored as a batch, and the answer tells its place.
+        The answer has the offset.
         """
         for count, version in enumerate(OLD):
             [answer] = self.ask(self.request(SET), version)
@@ -102,9 +101,9 @@ class MessageSetTests(ConvertedTestCase):
             found = [record._replace(offset=record.offset - 3 * count) for record in records(stored)]
             self.assertEqual((ROWS, Codec.GZIP), (found, stored.header.codec))
 
-    def test_without_timestamps(self) -> None:
+    def test_messages_without_timestamps(self) -> None:
         """
-        Messages of magic 0 have none; where the topic has LogAppendTime, they get that.
+        Magic 0 has none; a topic with LogAppendTime sets them.
         """
         self.ask(self.request(handmade_set(ROWS, 0, Codec.NONE)), 2)
         self.assertEqual({-1}, {record.timestamp for record in records(read_batch(self.stored()[0]))})
@@ -114,9 +113,9 @@ class MessageSetTests(ConvertedTestCase):
         self.assertEqual(START_MS, answer.log_append_time_ms)
         self.assertEqual(3, partition.log_end)
 
-    def test_nothing(self) -> None:
+    def test_an_empty_set_is_accepted(self) -> None:
         """
-        Where there is no message nothing is written, and nothing wrong.
+        Nothing is written.
         """
         for version in OLD:
             for nothing in (b"", None, SET[:20]):
@@ -124,29 +123,23 @@ class MessageSetTests(ConvertedTestCase):
                 self.assertEqual((ErrorCode.NONE, -1), (answer.error_code, answer.base_offset), version)
         self.assertEqual([], self.stored())
 
-    def test_refusals(self) -> None:
-        """
-        A set that cannot be taken is refused, and those beside it are written.
-        """
+    def test_a_refused_set_does_not_hinder_others(self) -> None:
         for version in OLD:
             answers = self.ask(self.request(SET[:-1] + b"x", SET), version)
             codes = [answer.error_code for answer in answers]
             self.assertEqual([ErrorCode.CORRUPT_MESSAGE, ErrorCode.NONE], codes, version)
             self.assertEqual([0, 1], [answer.index for answer in answers])
 
-    def test_partitions_that_are_not_here(self) -> None:
-        """
-        For a partition that is not here no work is done.
-        """
+    def test_unknown_partitions_convert_nothing(self) -> None:
         result = self.start(self.request(SET, first=7), 2)
         self.serving.clock.advance(0)
         self.assertEqual([], self.threads)
         [answer] = self.answers(result)
         self.assertEqual(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, answer.error_code)
 
-    def test_no_acks(self) -> None:
+    def test_acks_0_has_no_response(self) -> None:
         """
-        Who wants no answer gets none; after a failure, the connection is closed.
+        A failure closes the connection.
         """
         for records_sent, told in ((SET, None), (SET[:-1] + b"x", "a Produce with acks=0 failed")):
             result = self.start(self.request(records_sent, acks=0), 2)
@@ -155,11 +148,11 @@ class MessageSetTests(ConvertedTestCase):
             self.assertIsNone(self.successResultOf(result))
             self.assertEqual(told, self.serving.context.hang_up and self.serving.context.hang_up[: len(told or "")])
 
-    def test_acknowledgement(self) -> None:
+    def test_the_response_waits_for_the_commit(self) -> None:
         """
-        Where what was appended is not safe yet, the answer waits, for as long as its request says.
+        The request limits the wait.
         """
-        self.partitions[0].safe = Deferred()
+        self.partitions[0].committed = Deferred()
         result = self.start(self.request(SET), 2)
         self.end_all()
         self.assertNoResult(result)
@@ -170,9 +163,9 @@ class MessageSetTests(ConvertedTestCase):
 
 
 class CompressionTests(ConvertedTestCase):
-    def test_only_such_topics_wait(self) -> None:
+    def test_only_topics_with_compression_wait(self) -> None:
         """
-        Of the topics of a request, those without a compression.type are written at once, and all are answered in order.
+        Those without a compression.type are written at once, and all are answered in order.
         """
         packed = self.make("packed", compression_type="gzip")
         both = [self.data("packed", batch()), self.data("orders", batch(), batch())]
@@ -184,17 +177,16 @@ class CompressionTests(ConvertedTestCase):
         self.assertEqual([1, 2], [len(topic.partition_responses) for topic in answered])
         self.assertEqual(1, packed.log_end)
 
-    def test_without_it_nothing_waits(self) -> None:
+    def test_other_batches_use_no_thread(self) -> None:
         """
-        Batches of other topics are written at once, and no thread is asked.
+        They are written at once.
         """
         self.successResultOf(self.begin("orders", batch()))
         self.assertEqual([], self.threads)
 
-    def test_order(self) -> None:
+    def test_requests_of_a_connection_keep_their_order(self) -> None:
         """
-        What comes through one connection is appended in the order in which it came, whichever is made first, and
-        whether or not anything is to be made of it.
+        It does not matter which conversion ends first, or whether there is one.
         """
         packed = self.make("packed", compression_type="gzip")
         results = [
@@ -214,19 +206,16 @@ class CompressionTests(ConvertedTestCase):
         self.assertEqual([b"0" * 50, b"1" * 50, b"2" * 50], values)
         self.assertIsNone(self.serving.session.appending)
 
-    def test_afterwards_nothing_waits(self) -> None:
+    def test_later_batches_do_not_wait(self) -> None:
         """
-        Once all is appended, batches are written at once again.
+        Once everything is appended they are written at once again.
         """
         self.make("packed", compression_type="gzip")
         self.begin("packed", batch(b"0" * 50))
         self.end_all()
         self.successResultOf(self.begin("orders", batch()))
 
-    def test_other_connections(self) -> None:
-        """
-        Other connections do not wait.
-        """
+    def test_other_connections_do_not_wait(self) -> None:
         self.make("packed", compression_type="gzip")
         self.begin("packed", batch(b"0" * 50))
         self.serving.session = type(self.serving.session)(
@@ -234,19 +223,16 @@ class CompressionTests(ConvertedTestCase):
         )
         self.successResultOf(self.begin("orders", batch()))
 
-    def test_after_a_failure(self) -> None:
-        """
-        What comes behind a batch that is refused is written.
-        """
+    def test_batches_behind_a_refused_one_are_written(self) -> None:
         packed = self.make("packed", compression_type="gzip")
         failed, written = self.begin("packed", batch()[:-1] + b"x"), self.begin("packed", batch())
         self.end_all()
         self.assertEqual(ErrorCode.CORRUPT_MESSAGE, self.answers(failed)[0].error_code)
         self.assertEqual((0, 1), (self.answers(written)[0].base_offset, packed.log_end))
 
-    def test_sequences(self) -> None:
+    def test_sequences_are_checked(self) -> None:
         """
-        Of an idempotent producer, a batch that comes again is known, and one that is out of order refused.
+        A duplicate of an idempotent producer is recognized, and a batch out of order refused.
         """
         packed = self.make("packed", compression_type="gzip")
 
@@ -261,9 +247,9 @@ class CompressionTests(ConvertedTestCase):
         self.assertEqual((ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1), send(5))
         self.assertEqual(2, packed.log_end)
 
-    def test_too_large_afterwards(self) -> None:
+    def test_both_sizes_are_limited(self) -> None:
         """
-        The size of a batch counts as it came, and as it is stored.
+        The batch is checked as it arrives, and as it is stored.
         """
         sent = batch(b"v" * 5_000, codec=Codec.GZIP)
         self.make("packed", compression_type="uncompressed", max_message_bytes=str(len(sent)))
@@ -271,10 +257,7 @@ class CompressionTests(ConvertedTestCase):
         self.end_all()
         self.assertEqual(ErrorCode.MESSAGE_TOO_LARGE, self.answers(result)[0].error_code)
 
-    def test_stamped(self) -> None:
-        """
-        A topic may have LogAppendTime too.
-        """
+    def test_converted_batches_may_have_log_append_time(self) -> None:
         partition = self.make("packed", compression_type="gzip", message_timestamp_type="LogAppendTime")
         result = self.begin("packed", batch(b"v" * 50))
         self.end_all()
@@ -286,12 +269,12 @@ class CompressionTests(ConvertedTestCase):
 
 class JudgingTests(ConvertedTestCase):
     """
-    Topics that look at each record.
+    Topics that check each record.
     """
 
-    def test_many_records_take_their_time(self) -> None:
+    def test_many_records_are_checked_in_slices(self) -> None:
         """
-        Where there are many, or may be, others go on; what comes behind them waits, and each is looked at once.
+        Other work runs in between, later requests wait, and each record is checked once.
         """
         partition = self.make("keys", cleanup_policy="compact")
         for sent in (keyed(AT_ONCE_MAX + 1), keyed(2, codec=Codec.ZSTD)):
@@ -304,9 +287,9 @@ class JudgingTests(ConvertedTestCase):
             count = read_batch(sent).header.records_count
             self.assertEqual([end, end + count], [self.answers(result)[0].base_offset for result in results])
 
-    def test_few_records_are_judged_at_once(self) -> None:
+    def test_few_records_are_checked_at_once(self) -> None:
         """
-        And of other topics none are.
+        Other topics check none.
         """
         for name, config, sent in (
             ("keys", {"cleanup_policy": "compact"}, keyed(AT_ONCE_MAX)),
@@ -317,10 +300,7 @@ class JudgingTests(ConvertedTestCase):
             self.make(name, **config)
             self.successResultOf(self.begin(name, sent))
 
-    def test_the_one_to_blame(self) -> None:
-        """
-        Is told of, wherever it stands.
-        """
+    def test_a_bad_record_is_named_anywhere(self) -> None:
         self.make("keys", cleanup_policy="compact")
         self.make("young", message_timestamp_before_max_ms="1000")
         for name, last in (("keys", (None, START_MS)), ("young", (b"key", START_MS - 1_001))):
@@ -330,9 +310,9 @@ class JudgingTests(ConvertedTestCase):
             self.assertEqual([AT_ONCE_MAX], [error.batch_index for error in answer.record_errors])
             self.assertEqual(0, self.broker.partition(self.broker.view().topics[name].id, 0).log_end)
 
-    def test_a_header_is_judged_first(self) -> None:
+    def test_the_header_is_checked_first(self) -> None:
         """
-        What it tells of is refused before any work.
+        A bad one is refused before any work.
         """
         self.make("keys", cleanup_policy="compact", max_message_bytes="1000")
         result = self.begin("keys", keyed(AT_ONCE_MAX + 1))
@@ -342,7 +322,7 @@ class JudgingTests(ConvertedTestCase):
 
 def keyed(count: int, *more: tuple[bytes | None, int], codec: Codec = Codec.NONE) -> bytes:
     """
-    A batch of so many records with keys, and these keys and timestamps behind them.
+    A batch of `count` records with keys and timestamps.
     """
     builder = BatchBuilder(codec=codec)
     for key, timestamp in [*[(b"key", START_MS)] * count, *more]:

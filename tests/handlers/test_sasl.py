@@ -1,12 +1,12 @@
 """
-Authentication where there is none.
+SASL requests to a gateway without authentication.
 """
 
 import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.sasl_authenticate import sasl_authenticate
-from handlers.sasl_handshake import sasl_handshake
+from kgateway.handlers.sasl_authenticate import sasl_authenticate
+from kgateway.handlers.sasl_handshake import sasl_handshake
 from kgateway.messages.sasl_authenticate import SaslAuthenticateRequest
 from kgateway.messages.sasl_handshake import SaslHandshakeRequest
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -14,9 +14,9 @@ from tests.serving import Serving
 
 
 class SaslTests(SynchronousTestCase):
-    def test_handshake(self) -> None:
+    def test_a_handshake_is_refused(self) -> None:
         """
-        A client that wants to authenticate is told that it is out of turn, and the operator that the listener has none.
+        The client gets ILLEGAL_SASL_STATE, and the reason names the listener.
         """
         for version in (0, 1):
             with pytest.raises(KafkaError) as caught:
@@ -25,10 +25,7 @@ class SaslTests(SynchronousTestCase):
             assert "SCRAM-SHA-256" in (caught.value.message or "")
             assert "plaintext" in (caught.value.message or "")
 
-    def test_authenticate(self) -> None:
-        """
-        Tokens without a handshake are out of turn too.
-        """
+    def test_tokens_without_a_handshake_are_refused(self) -> None:
         for version in (0, 1, 2):
             with pytest.raises(KafkaError) as caught:
                 Serving().ask(sasl_authenticate, SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"), version)
@@ -36,8 +33,8 @@ class SaslTests(SynchronousTestCase):
             assert "plaintext" in (caught.value.message or "")
             assert "secret" not in (caught.value.message or "")
 
-    def test_versions(self) -> None:
+    def test_versions_of_kafka_are_advertised(self) -> None:
         """
-        Both are told of in the versions of Kafka, though no listener has authentication.
+        No listener has authentication.
         """
         assert (sasl_handshake.advertised, sasl_authenticate.advertised) == (range(2), range(3))

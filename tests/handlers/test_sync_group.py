@@ -2,26 +2,23 @@
 SyncGroup.
 """
 
-from handlers.sync_group import sync_group
-from kgateway.groups.groups import Groups
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.handlers.sync_group import sync_group
 from kgateway.messages.sync_group import SyncGroupRequest
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.handlers.grouping import DELAY_S, MembersTestCase
+from tests.handlers.group_members import DELAY_S, MembersTestCase
 from tests.serving import Denying, Serving
 
 VERSIONS = range(6)
 
 
 class SyncGroupTests(MembersTestCase):
-    def test_versions(self) -> None:
-        """
-        All versions are served.
-        """
+    def test_all_versions_are_served(self) -> None:
         self.assertEqual(VERSIONS, sync_group.versions)
 
-    def test_leader(self) -> None:
+    def test_a_leader_assigns(self) -> None:
         """
-        A leader assigns, and is given what it assigned to itself.
+        It gets its own assignment.
         """
         for version in VERSIONS:
             self.serving = Serving()
@@ -30,10 +27,7 @@ class SyncGroupTests(MembersTestCase):
             named = ("consumer", "range") if version >= 5 else (None, None)
             self.assertEqual(named, (synced.protocol_type, synced.protocol_name), version)
 
-    def test_follower(self) -> None:
-        """
-        A follower waits for the leader.
-        """
+    def test_a_follower_waits_for_the_leader(self) -> None:
         one, two = self.join(0), self.join(0)
         for _ in range(2):
             self.serving.clock.advance(DELAY_S)
@@ -44,19 +38,19 @@ class SyncGroupTests(MembersTestCase):
         self.sync(leader)
         self.assertEqual(b"assigned", self.successResultOf(waiting).assignment)
 
-    def test_an_assignment_that_is_too_large(self) -> None:
+    def test_an_oversized_assignment_is_refused(self) -> None:
         """
-        A record of it could not be kept: the leader is told, and the members join again, as in Kafka.
+        As in Kafka, the leader gets the error and the members join again.
         """
         joined = self.joined()
         large = SyncGroupRequest.Assignment(member_id=joined.member_id, assignment=bytes(3 << 20))
         synced = self.successResultOf(self.sync(joined, assignments=[large]))
         self.assertEqual(ErrorCode.UNKNOWN_SERVER_ERROR, synced.error_code)
-        self.assertEqual("PreparingRebalance", self.serving.parts.service(Groups).find("g").state)
+        self.assertEqual("PreparingRebalance", self.serving.parts.service(GroupCoordinator).find("g").state)
 
-    def test_static(self) -> None:
+    def test_static_members_are_fenced(self) -> None:
         """
-        A static member says so, and is fenced where another one has its place.
+        Another member may have taken the place.
         """
         old = self.stable(group_instance_id="i")
         self.successResultOf(self.join(group_instance_id="i"))
@@ -64,9 +58,9 @@ class SyncGroupTests(MembersTestCase):
             error = self.assertRaises(KafkaError, self.sync, old, version, group_instance_id="i")
             self.assertEqual(ErrorCode.FENCED_INSTANCE_ID, error.code, version)
 
-    def test_refused(self) -> None:
+    def test_unknown_members_are_refused(self) -> None:
         """
-        Strangers, members of another generation, and members of no group are refused.
+        So are other generations and unknown groups.
         """
         joined = self.joined()
         refused = (
@@ -80,33 +74,30 @@ class SyncGroupTests(MembersTestCase):
                 error = self.assertRaises(KafkaError, self.sync, joined, version, **more)
                 self.assertEqual(code, error.code, version)
 
-    def test_protocol(self) -> None:
+    def test_the_protocol_is_checked(self) -> None:
         """
-        From v5 on a member has to say what it means to speak, and it must be what the group speaks.
+        From v5 on a member names the protocol, which must be the group's.
         """
         joined = self.joined()
         for more in ({"protocol_type": None}, {"protocol_name": None}, {"protocol_name": "x"}, {"protocol_type": "x"}):
             error = self.assertRaises(KafkaError, self.sync, joined, 5, **more)
             self.assertEqual(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, error.code, more)
 
-    def test_refused_later(self) -> None:
+    def test_later_refusals_have_a_reason(self) -> None:
         """
-        A refusal that comes while the member waits says why.
+        The member has waited for the response.
         """
         one, two = self.join(0), self.join(0)
         for _ in range(2):
             self.serving.clock.advance(DELAY_S)
         self.successResultOf(one)
         waiting = self.sync(self.successResultOf(two))
-        self.serving.parts.service(Groups).stop()
+        self.serving.parts.service(GroupCoordinator).stop()
         answer = self.successResultOf(waiting)
         self.assertEqual((ErrorCode.NOT_COORDINATOR, b""), (answer.error_code, answer.assignment))
         self.assertEqual([(ErrorCode.NOT_COORDINATOR, "g")], self.reasons())
 
-    def test_cut_short(self) -> None:
-        """
-        A member whose wait is cut short is told to look for another coordinator.
-        """
+    def test_a_cancelled_wait_sends_the_member_to_another_coordinator(self) -> None:
         one, two = self.join(0), self.join(0)
         for _ in range(2):
             self.serving.clock.advance(DELAY_S)
@@ -116,10 +107,7 @@ class SyncGroupTests(MembersTestCase):
         self.assertEqual(ErrorCode.NOT_COORDINATOR, self.successResultOf(waiting).error_code)
         self.assertTrue(sync_group.polls)
 
-    def test_denied(self) -> None:
-        """
-        Who may not read by the group is refused.
-        """
+    def test_permission_is_needed(self) -> None:
         joined = self.joined()
         self.serving.parts.authorizer = Denying()
         error = self.assertRaises(KafkaError, self.sync, joined)

@@ -1,5 +1,5 @@
 """
-Transactions from the first request of a producer to the last, as clients of each generation send them.
+Transactions from a producer's first request to the last, with clients of each generation.
 """
 
 from collections import Counter
@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
-from handlers.add_offsets_to_txn import add_offsets_to_txn
-from handlers.add_partitions_to_txn import add_partitions_to_txn
-from handlers.consumer_group_heartbeat import consumer_group_heartbeat
-from handlers.describe_transactions import describe_transactions
-from handlers.end_txn import end_txn
-from handlers.init_producer_id import init_producer_id
-from handlers.list_transactions import list_transactions
-from handlers.offset_fetch import offset_fetch
-from handlers.produce import produce
-from handlers.txn_offset_commit import txn_offset_commit
-from handlers.write_txn_markers import write_txn_markers
 from kgateway.api import Handler
 from kgateway.broker.state_log import StateLog
 from kgateway.cluster.partition import Appended
 from kgateway.cluster.view import NewTopic
+from kgateway.handlers.add_offsets_to_txn import add_offsets_to_txn
+from kgateway.handlers.add_partitions_to_txn import add_partitions_to_txn
+from kgateway.handlers.consumer_group_heartbeat import consumer_group_heartbeat
+from kgateway.handlers.describe_transactions import describe_transactions
+from kgateway.handlers.end_txn import end_txn
+from kgateway.handlers.init_producer_id import init_producer_id
+from kgateway.handlers.list_transactions import list_transactions
+from kgateway.handlers.offset_fetch import offset_fetch
+from kgateway.handlers.produce import produce
+from kgateway.handlers.txn_offset_commit import txn_offset_commit
+from kgateway.handlers.write_txn_markers import write_txn_markers
 from kgateway.interfaces import IPartition, KeyValue, ProducerEpoch
 from kgateway.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kgateway.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
@@ -37,33 +37,33 @@ from kgateway.messages.produce import ProduceRequest
 from kgateway.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kgateway.messages.write_txn_markers import WriteTxnMarkersRequest
 from kgateway.security.permissions import Operation, Resource
-from kgateway.transactions.state import Identity
+from kgateway.transactions.state import ProducerIdAndEpoch
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import result
-from tests.broker.transacting import committed, in_transaction
+from tests.broker.transaction_model import committed, in_transaction
 from tests.serving import Denying, Serving
 
 ID, TOPIC, GROUP = "tx", "orders", "readers"
 OLD, NEW = 3, 5  # versions of EndTxn
-_TURNS = 10  # of the reactor, which some of it takes
+_TURNS = 10  # turns of the reactor, which some work takes
 NEVER_ADDED = ErrorCode.INVALID_TXN_STATE
 
 
 class Producer:
     """
-    A client; one of old tells the coordinator what it writes to, and keeps its epoch.
+    A client; an old one adds its partitions itself, and keeps its epoch.
     """
 
     def __init__(self, serving: Serving, is_old: bool) -> None:
         self.serving = serving
         self.id = ID
         self.is_old = is_old
-        self.me = Identity(-1, -1)
+        self.me = ProducerIdAndEpoch(-1, -1)
         self.sequences: Counter[int] = Counter()  # by partition
 
     def ask(self, handler: Handler, request: Any, version: int) -> Any:
         """
-        The answer; a whole refusal is its code.
+        The response, or the error code of a refused request.
         """
         try:
             answer = self.serving.ask(handler, request, version)
@@ -76,13 +76,13 @@ class Producer:
         request = InitProducerIdRequest(transactional_id=ID, transaction_timeout_ms=60_000)
         told = self.ask(init_producer_id, request, 5)
         if told.error_code == 0:
-            self.me, self.sequences = Identity(told.producer_id, told.producer_epoch), Counter()
+            self.me, self.sequences = ProducerIdAndEpoch(told.producer_id, told.producer_epoch), Counter()
         code: int = told.error_code
         return code
 
     def add(self, *indexes: int, name: str = TOPIC) -> dict[int, int]:
         """
-        AddPartitionsToTxn, which new clients do not send.
+        Send AddPartitionsToTxn, which new clients do not need.
         """
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=ID,
@@ -108,7 +108,7 @@ class Producer:
 
     def batches(self, *indexes: int, key: bytes = b"k") -> ProduceRequest:
         """
-        The next one for each of these partitions.
+        A request with the next batch for each of these partitions.
         """
         data = [ProduceRequest.TopicData.PartitionData(index=one, records=self._batch(one, key)) for one in indexes]
         topic = ProduceRequest.TopicData(name=TOPIC, partition_data=data)
@@ -116,7 +116,7 @@ class Producer:
 
     def written(self, told: Any) -> list[int]:
         """
-        The code for each partition.
+        The code of each partition.
         """
         return [one.error_code for one in told.responses[0].partition_responses]
 
@@ -125,15 +125,15 @@ class Producer:
             self.me.producer_id, key, sequence=self.sequences[index], epoch=self.me.epoch
         ).data.tobytes()
 
-    def end(self, commits: bool = True, me: Identity | None = None) -> int:
+    def end(self, commits: bool = True, me: ProducerIdAndEpoch | None = None) -> int:
         told = self.ask(end_txn, self.ending(commits, me), OLD if self.is_old else NEW)
         if not isinstance(told, EndTxnResponse):
             return int(told)
         if not self.is_old and told.error_code == 0:
-            self.me, self.sequences = Identity(told.producer_id, told.producer_epoch), Counter()
+            self.me, self.sequences = ProducerIdAndEpoch(told.producer_id, told.producer_epoch), Counter()
         return told.error_code
 
-    def ending(self, commits: bool = True, me: Identity | None = None) -> EndTxnRequest:
+    def ending(self, commits: bool = True, me: ProducerIdAndEpoch | None = None) -> EndTxnRequest:
         producer_id, epoch = me or self.me
         return EndTxnRequest(transactional_id=ID, producer_id=producer_id, producer_epoch=epoch, committed=commits)
 
@@ -194,30 +194,30 @@ def partition(serving: Serving, index: int = 0) -> IPartition:
 
 def read(serving: Serving, index: int = 0) -> list[bytes | None]:
     """
-    What counts in a partition.
+    The committed records of a partition.
     """
     return [record.key for record in committed(partition(serving, index), 0)]
 
 
 class WatchedLog:
     """
-    What a coordinator has written to its log, which is safe when it is said to be.
+    The log of a coordinator, whose writes are committed on request.
     """
 
     def __init__(self, log: StateLog) -> None:
         self.written: list[KeyValue] = []
-        self.safe: Deferred[None] | None = None
+        self.committed: Deferred[None] | None = None
         self._append = log.append
         log.append = self.append  # type: ignore[method-assign]  # the broker has no other log to give
 
     def append(self, records: Sequence[KeyValue], producer: ProducerEpoch | None = None) -> Appended:
         self.written += records
-        return self._append(records, producer)._replace(safe=self.safe)
+        return self._append(records, producer)._replace(committed=self.committed)
 
 
 def state_log(serving: Serving, resource: Resource = Resource.TRANSACTIONAL_ID, name: str = ID) -> WatchedLog:
     """
-    That of the transactional id, or of a group.
+    The log of the transactional id's coordinator, or of a group's.
     """
     log = serving.broker.coordinator(resource, name)
     assert isinstance(log, StateLog)
@@ -225,9 +225,9 @@ def state_log(serving: Serving, resource: Resource = Resource.TRANSACTIONAL_ID, 
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_transactions(producer: Producer, commits: bool, serving: Serving) -> None:
+def test_records_count_once_committed(producer: Producer, commits: bool, serving: Serving) -> None:
     """
-    What is written counts when it is committed, in all partitions; then the next one begins.
+    This holds in all partitions; then the next transaction begins.
     """
     for number in range(3):
         if producer.is_old:
@@ -239,9 +239,9 @@ def test_transactions(producer: Producer, commits: bool, serving: Serving) -> No
     assert (read(serving), read(serving, 1)) == (([b"0", b"1", b"2"], [b"x"] * 3) if commits else ([], []))
 
 
-def test_partitions_that_were_not_added(serving: Serving) -> None:
+def test_partitions_have_to_be_added(serving: Serving) -> None:
     """
-    A client that has to add them may not write to others; what it is told it understands in its version.
+    An old client that has not added one gets an error that its version knows.
     """
     producer = Producer(serving, is_old=True)
     producer.init()
@@ -255,8 +255,8 @@ def test_partitions_that_were_not_added(serving: Serving) -> None:
 
 def test_a_transaction_begins_at_once(producer: Producer, serving: Serving) -> None:
     """
-    Where what the coordinator writes is safe at once, the first batches wait for nothing, and nothing waits behind
-    them. It writes one record for all partitions of a request.
+    If the coordinator's writes are committed at once, the first batches wait for nothing, and nothing waits behind
+    them. One record has all partitions of a request.
     """
     if producer.is_old:
         producer.add(0, 1)
@@ -267,9 +267,9 @@ def test_a_transaction_begins_at_once(producer: Producer, serving: Serving) -> N
     assert serving.session.appending is None
 
 
-def test_some_partitions_of_a_request_were_not_added(serving: Serving) -> None:
+def test_partitions_that_were_not_added_do_not_hinder_others(serving: Serving) -> None:
     """
-    What may be written is, and the refusal names the rest.
+    The refusal names them.
     """
     producer = Producer(serving, is_old=True)
     producer.init()
@@ -279,23 +279,23 @@ def test_some_partitions_of_a_request_were_not_added(serving: Serving) -> None:
     assert [partition(serving, index).log_end for index in (0, 1)] == [0, 1]
 
 
-def test_what_is_behind_the_first_batch_waits(serving: Serving) -> None:
+def test_batches_behind_the_first_one_wait(serving: Serving) -> None:
     """
-    Nothing is written before it is safe that the partition is part of the transaction, and all of it in order; what
-    comes after that waits no more.
+    Nothing is written before the partition's part in the transaction is committed, and all of it in order; later
+    batches do not wait.
     """
     producer = Producer(serving, is_old=False)
     producer.init()
     log = state_log(serving)
-    log.safe = Deferred()
+    log.committed = Deferred()
     asked = []
     for key in (b"1", b"2"):
         asked.append(serving.ask(produce, producer.batches(0, key=key), producer.produce_version))
         producer.sequences[0] += 1
     serving.clock.pump([0] * _TURNS)
     assert (partition(serving).log_end, [one.called for one in asked]) == (0, [False, False])
-    safe, log.safe = log.safe, None
-    safe.callback(None)
+    committed, log.committed = log.committed, None
+    committed.callback(None)
     serving.clock.pump([0] * _TURNS)
     assert [producer.written(result(one)) for one in asked] == [[0], [0]]
     assert producer.written(result(serving.ask(produce, producer.batches(0, key=b"3"), 12))) == [0]
@@ -303,24 +303,24 @@ def test_what_is_behind_the_first_batch_waits(serving: Serving) -> None:
     assert read(serving) == [b"1", b"2", b"3"]
 
 
-def test_a_batch_does_not_overtake_one_that_was_sent_back(serving: Serving) -> None:
+def test_a_batch_does_not_overtake_a_refused_one(serving: Serving) -> None:
     """
-    The first batch in a partition comes while the transaction before is not complete, and those behind it when it is.
+    A partition's first batch arrives while the previous transaction is not complete, and those behind it when it is.
     """
     producer = Producer(serving, is_old=False)
     producer.init()
     producer.write(0)
     log = state_log(serving)
     decided, complete = Deferred[None](), Deferred[None]()
-    log.safe = decided
+    log.committed = decided
     asked = serving.ask(end_txn, producer.ending(), NEW)
-    log.safe = complete
+    log.committed = complete
     decided.callback(None)
     serving.clock.pump([0] * _TURNS)
     following = result(asked)
-    producer.me, producer.sequences = Identity(following.producer_id, following.producer_epoch), Counter()
+    producer.me, producer.sequences = ProducerIdAndEpoch(following.producer_id, following.producer_epoch), Counter()
     assert producer.write(1, b"first") == ErrorCode.CONCURRENT_TRANSACTIONS
-    log.safe = None
+    log.committed = None
     complete.callback(None)
     producer.sequences[1] = 1
     assert producer.write(1, b"second") == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -330,16 +330,16 @@ def test_a_batch_does_not_overtake_one_that_was_sent_back(serving: Serving) -> N
 
 
 @pytest.mark.parametrize("is_old", [True, False])
-def test_a_batch_of_an_epoch_that_nobody_was_given(is_old: bool, serving: Serving) -> None:
+def test_an_epoch_that_no_producer_has_is_refused(is_old: bool, serving: Serving) -> None:
     """
-    The coordinator is asked of it, though the producer has a transaction there in its own epoch.
+    The coordinator is asked although the producer has a transaction there in its own epoch.
     """
     producer = Producer(serving, is_old)
     producer.init()
     if is_old:
         producer.add(0)
     producer.write(0)
-    mine, producer.me = producer.me, Identity(producer.me.producer_id, producer.me.epoch + 1)
+    mine, producer.me = producer.me, ProducerIdAndEpoch(producer.me.producer_id, producer.me.epoch + 1)
     producer.sequences[0] = 0
     assert producer.write(0) == ErrorCode.INVALID_PRODUCER_EPOCH
     producer.me = mine
@@ -349,7 +349,7 @@ def test_a_batch_of_an_epoch_that_nobody_was_given(is_old: bool, serving: Servin
 
 def test_adding_is_all_or_nothing(serving: Serving) -> None:
     """
-    Where one of the partitions is not there, the others are not added either.
+    One unknown partition refuses the others.
     """
     producer = Producer(serving, is_old=True)
     producer.init()
@@ -359,10 +359,7 @@ def test_adding_is_all_or_nothing(serving: Serving) -> None:
     assert producer.write(0) == NEVER_ADDED
 
 
-def test_internal_topics_are_not_for_clients(serving: Serving) -> None:
-    """
-    A transaction of a client has nothing to write there.
-    """
+def test_internal_topics_cannot_be_added(serving: Serving) -> None:
     producer = Producer(serving, True)
     producer.init()
     producer.add_offsets()
@@ -370,19 +367,16 @@ def test_internal_topics_are_not_for_clients(serving: Serving) -> None:
 
 
 @pytest.mark.parametrize("is_old", [True, False])
-def test_an_empty_id(is_old: bool, serving: Serving) -> None:
-    """
-    It is no id.
-    """
+def test_an_empty_id_is_refused(is_old: bool, serving: Serving) -> None:
     producer = Producer(serving, is_old)
     producer.init()
     producer.id = ""
     assert producer.write(0) == ErrorCode.INVALID_REQUEST
 
 
-def test_replaced_producers(producer: Producer, serving: Serving) -> None:
+def test_a_replaced_producer_is_fenced(producer: Producer, serving: Serving) -> None:
     """
-    A second one with the same id ends the transaction of the first, which can do nothing any more.
+    A second producer with the same id ends its transaction.
     """
     producer.add(0)
     assert producer.write(0, b"lost") == 0
@@ -398,9 +392,9 @@ def test_replaced_producers(producer: Producer, serving: Serving) -> None:
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_offsets(producer: Producer, commits: bool) -> None:
+def test_offsets_count_once_committed(producer: Producer, commits: bool) -> None:
     """
-    They are unstable until the end, and count with a commit.
+    They are unstable until then.
     """
     if producer.is_old:
         assert producer.commit_offset(5) == NEVER_ADDED
@@ -412,24 +406,21 @@ def test_offsets(producer: Producer, commits: bool) -> None:
     assert producer.fetch_offset() == (5 if commits else -1, 0)
 
 
-def test_offsets_are_safe_when_that_is_said(producer: Producer, serving: Serving) -> None:
+def test_offsets_are_committed_before_the_response(producer: Producer, serving: Serving) -> None:
     """
-    Who is told that they are committed ends the transaction next.
+    The client ends the transaction next.
     """
     producer.add_offsets()
     log = state_log(serving, Resource.GROUP, GROUP)
-    safe = log.safe = Deferred()
+    committed = log.committed = Deferred()
     asked = serving.ask(txn_offset_commit, producer.offset(5), producer.offset_version)
     serving.clock.pump([0] * _TURNS)
     assert (len(log.written), asked.called) == (1, False)
-    safe.callback(None)
+    committed.callback(None)
     assert result(asked).topics[0].partitions[0].error_code == 0
 
 
-def test_who_is_no_member_adds_no_group(serving: Serving) -> None:
-    """
-    Its transaction has not begun by that.
-    """
+def test_a_refused_group_begins_no_transaction(serving: Serving) -> None:
     producer = Producer(serving, is_old=False)
     producer.init()
     log = state_log(serving)
@@ -439,9 +430,9 @@ def test_who_is_no_member_adds_no_group(serving: Serving) -> None:
     assert len(log.written) == 1
 
 
-def test_offsets_of_who_is_no_member(producer: Producer) -> None:
+def test_members_are_fenced(producer: Producer) -> None:
     """
-    Where a generation is named, there must be such a member.
+    If a generation is named, the member must exist.
     """
     producer.add_offsets()
     assert producer.commit_offset(5, generation_id=1, member_id="m") == ErrorCode.ILLEGAL_GENERATION
@@ -449,9 +440,9 @@ def test_offsets_of_who_is_no_member(producer: Producer) -> None:
     assert producer.commit_offset(5, generation_id=1, member_id="m") == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_offsets_of_who_is_in_another_epoch(producer: Producer) -> None:
+def test_another_epoch_is_fenced(producer: Producer) -> None:
     """
-    A member of the consumer protocol is told so in the word that producers know: they abort, and go on.
+    A member of the consumer protocol gets a code that producers know: they abort, and continue.
     """
     joining = ConsumerGroupHeartbeatRequest(
         group_id=GROUP,
@@ -469,7 +460,7 @@ def test_offsets_of_who_is_in_another_epoch(producer: Producer) -> None:
     assert producer.commit_offset(5, generation_id=now, member_id="m") == 0
 
 
-def test_telling_of_transactions(producer: Producer, serving: Serving) -> None:
+def test_transactions_are_described(producer: Producer, serving: Serving) -> None:
     """
     Administrators see the state, the producer and the partitions.
     """
@@ -494,9 +485,9 @@ def test_telling_of_transactions(producer: Producer, serving: Serving) -> None:
     assert described("other").error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 
-def test_markers_of_administrators(producer: Producer, serving: Serving) -> None:
+def test_administrators_end_hanging_transactions(producer: Producer, serving: Serving) -> None:
     """
-    A transaction that hangs can be ended in a partition by hand (as `kafka-transactions abort` does).
+    They write a marker to one partition (as `kafka-transactions abort` does).
     """
     producer.add(0)
     producer.write(0)
@@ -521,11 +512,11 @@ def test_markers_of_administrators(producer: Producer, serving: Serving) -> None
         (Operation.READ, Resource.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ],
 )
-def test_denied_offsets(
+def test_permission_to_commit_offsets_is_needed(
     producer: Producer, serving: Serving, operation: Operation, resource: Resource, code: ErrorCode
 ) -> None:
     """
-    Who may not commit them is told what is missing.
+    The reason names the missing one.
     """
     producer.add_offsets()
     serving.parts.authorizer = Denying(lambda op, kind, _: (op, kind) == (operation, resource))

@@ -4,7 +4,7 @@ UnregisterBroker.
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.unregister_broker import unregister_broker
+from kgateway.handlers.unregister_broker import unregister_broker
 from kgateway.messages.unregister_broker import UnregisterBrokerRequest
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.cluster.clusters import NEAR, OWN, refusal, serving_among
@@ -15,18 +15,15 @@ class UnregisterBrokerTests(SynchronousTestCase):
         serving, _ = serving_among(NEAR)
         return refusal(serving.ask, unregister_broker, UnregisterBrokerRequest(broker_id=broker_id), 0)
 
-    def test_unknown(self) -> None:
-        """
-        What is not in the cluster cannot be struck off.
-        """
+    def test_unknown_brokers_are_refused(self) -> None:
         for broker_id in (7, -1):
             error = self.refused(broker_id)
             assert error.code is ErrorCode.BROKER_ID_NOT_REGISTERED
             assert error.message == f"Broker ID {broker_id} is not currently registered"
 
-    def test_running(self) -> None:
+    def test_running_gateways_are_refused(self) -> None:
         """
-        A gateway is in the cluster as long as it runs.
+        They are in the cluster.
         """
         for broker_id in (OWN, NEAR.id):
             error = self.refused(broker_id)

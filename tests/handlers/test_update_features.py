@@ -4,7 +4,7 @@ UpdateFeatures.
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from handlers.update_features import update_features
+from kgateway.handlers.update_features import update_features
 from kgateway.messages.metadata import MetadataRequest
 from kgateway.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from kgateway.wire.errors import ErrorCode
@@ -42,9 +42,9 @@ class UpdateFeaturesTests(SynchronousTestCase):
                 f"{level} for feature {name}. {says}"
             )
 
-    def test_as_it_is(self) -> None:
+    def test_current_levels_are_accepted(self) -> None:
         """
-        The levels that hold can be set, by whichever kind of change.
+        The type of the change does not matter.
         """
         for version in update_features.versions:
             for kind in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
@@ -53,9 +53,9 @@ class UpdateFeaturesTests(SynchronousTestCase):
                 assert told == ([(GROUPS, 0), (METADATA, 0)] if version < 2 else []), version
                 assert (answer.error_code, answer.error_message) == (0, None)
 
-    def test_impossible(self) -> None:
+    def test_unknown_features_and_levels_are_refused(self) -> None:
         """
-        Features and levels that there are not are refused, as Kafka does.
+        Kafka refuses them likewise.
         """
         self.assert_refused("share.version", 1, UPGRADE, "Local controller 1 does not support this feature.")
         self.assert_refused(GROUPS, 2, UPGRADE, "Local controller 1 only supports versions 0-1")
@@ -64,9 +64,9 @@ class UpdateFeaturesTests(SynchronousTestCase):
         for kind in (0, 4):
             self.assert_refused(GROUPS, 1, kind, "The controller does not support the given upgrade type.")
 
-    def test_lower(self) -> None:
+    def test_no_level_is_lowered(self) -> None:
         """
-        No level is lowered, and least of all by an upgrade.
+        An upgrade must not either.
         """
         upgrade = (
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
@@ -76,9 +76,9 @@ class UpdateFeaturesTests(SynchronousTestCase):
         for kind in (SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
             self.assert_refused(GROUPS, 0, kind, "It is 1, as this gateway has it, and no switch.")
 
-    def test_first_version(self) -> None:
+    def test_downgrades_of_version_0(self) -> None:
         """
-        The first version says of downgrades only that they are allowed.
+        It says only that they are allowed.
         """
         for allowed, says in ((False, "Can't downgrade"), (True, "It is 1")):
             update = Update(feature=GROUPS, max_version_level=0, allow_downgrade=allowed)

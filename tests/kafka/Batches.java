@@ -73,12 +73,12 @@ public class Batches {
                 case "append" -> append(asked);
                 default -> throw new IllegalArgumentException("there is no such task");
             });
-        } catch (Throwable e) { // snappy-java tells damage by an Error
+        } catch (Throwable e) { // snappy-java reports damage as an Error
             return "! " + e;
         }
     }
 
-    /** The batches that the data consists of: of each the header and the records. */
+    /** Returns the header and the records of each batch in the data. */
     private static ArrayNode read(byte[] data) {
         MemoryRecords batches = MemoryRecords.readableRecords(ByteBuffer.wrap(data));
         if (batches.validBytes() != data.length)
@@ -96,7 +96,7 @@ public class Batches {
         return shown;
     }
 
-    /** The messages of a set: of each magic, codec, type of timestamps and offset, and the records in it. */
+    /** Returns magic, codec, type of timestamps, offset and records of each message in a set. */
     private static ArrayNode readSet(byte[] data) {
         ArrayNode shown = JSON.createArrayNode();
         for (MutableRecordBatch message : MemoryRecords.readableRecords(ByteBuffer.wrap(data)).batches()) {
@@ -142,7 +142,7 @@ public class Batches {
         return shown;
     }
 
-    /** Whether the first batch is valid; null where the data ends before it does. */
+    /** Returns whether the first batch is valid; null if the data ends before it. */
     private static Boolean isValid(byte[] data) {
         try {
             Iterator<MutableRecordBatch> batches = MemoryRecords.readableRecords(ByteBuffer.wrap(data)).batchIterator();
@@ -170,7 +170,7 @@ public class Batches {
         return hex(builder.build().buffer());
     }
 
-    /** The header that compaction leaves of a batch when its records are gone. */
+    /** Returns the header that compaction leaves of a batch without records. */
     private static String buildEmpty(JsonNode asked) {
         ByteBuffer buffer = ByteBuffer.allocate(DefaultRecordBatch.RECORD_BATCH_OVERHEAD);
         DefaultRecordBatch.writeEmptyHeader(
@@ -187,7 +187,7 @@ public class Batches {
             producerEpoch(asked), new EndTransactionMarker(type, asked.get("coordinator_epoch").asInt())).buffer());
     }
 
-    /** What a leader whose empty log begins at this offset answers a producer, and what is in its log then. */
+    /** Returns the answer of a leader, whose empty log begins at this offset, to a producer, and the log afterwards. */
     private static ArrayNode append(JsonNode asked) throws IOException {
         Path folder = Files.createTempDirectory("batches");
         UnifiedLog log = emptyLog(folder, baseOffset(asked), asked.get("timestamp_type").asText());

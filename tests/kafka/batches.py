@@ -1,5 +1,5 @@
 """
-Kafka's record classes, what both builders can be told, and records as each side has them.
+Kafka's record classes, options that both builders have, and records as each side returns them.
 """
 
 import json
@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from kgateway.records.batch import Batch
 from kgateway.records.record import Header, Record, records
-from kgateway.wire.errors import ErrorCode
-from kgateway.wire.malformed import Malformed
+from kgateway.wire.errors import ErrorCode, Malformed
 from tests.kafka.oracle import Java
 
 MAX_I16, MAX_I32, MAX_I64 = (1 << 15) - 1, (1 << 31) - 1, (1 << 63) - 1
@@ -32,7 +31,7 @@ PLACES = st.fixed_dictionaries(
         "log_append_time_ms": st.none() | st.integers(0, MAX_I64),
     }
 )
-# What both builders can be told: Kafka's takes all of a producer or nothing.
+# Options of both builders: Kafka's takes all options of a producer or none.
 OPTIONS = st.builds(dict.__or__, PLACES, st.just({}) | PRODUCERS)
 
 SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
@@ -46,7 +45,7 @@ class Refusal(AssertionError):
 
 class Shown(NamedTuple):
     """
-    A batch as Kafka reads it: the header, under the names that the fields have here, and the records.
+    A batch as Kafka reads it: the header under our names of fields, and the records.
     """
 
     header: dict[str, Any]
@@ -55,7 +54,7 @@ class Shown(NamedTuple):
 
 class Kafka:
     """
-    Kafka's record classes; the options of what they build are those of our builder.
+    Kafka's record classes, which build batches with the options of our builder.
     """
 
     def __init__(self) -> None:
@@ -66,13 +65,13 @@ class Kafka:
 
     def read_set(self, data: bytes) -> list[tuple[list[int], list[Record]]]:
         """
-        The messages of a set: magic, codec, type of timestamps and offset of each, and the records in it.
+        The messages of a set: magic, codec, type of timestamps and offset of each, and its records.
         """
         return [(outside, [_record(*row) for row in rows]) for outside, rows in self._ask("read_set", data=data)]
 
     def opened(self, batch: Batch) -> list[Record]:
         """
-        The records of a batch; none where they are not what the header says.
+        The records of a batch, or none if they do not match the header.
         """
         try:
             [shown] = self.read(bytes(batch.data))
@@ -82,7 +81,7 @@ class Kafka:
 
     def is_valid(self, data: bytes) -> bool | None:
         """
-        Whether the first batch is; `None` where it is cut off.
+        Whether the first batch is valid, or `None` if it is cut off.
         """
         valid: bool | None = self._ask("is_valid", data=data)
         return valid
@@ -95,20 +94,20 @@ class Kafka:
 
     def build_marker(self, **options: Any) -> bytes:
         """
-        The end of a transaction, of a `type` and with a `timestamp` and `coordinator_epoch`.
+        The marker of a transaction's end, with a `type`, `timestamp` and `coordinator_epoch`.
         """
         return bytes.fromhex(self._ask("build_marker", **options))
 
     def append(self, batch: Batch, **leader: Any) -> tuple[ErrorCode, bytes]:
         """
-        What a leader answers the producer of this batch, and what its log holds then, which was empty: of a
+        The answer of a leader with an empty log to the producer of this batch, and the log afterwards, given a
         `leader_epoch`, `base_offset` and `timestamp_type`.
         """
         return self.append_bytes(bytes(batch.data), **leader)
 
     def append_bytes(self, data: bytes, **leader: Any) -> tuple[ErrorCode, bytes]:
         """
-        The same of any bytes, which may be a message set.
+        The answer and the log for any bytes, which may be a message set.
         """
         code, stored = self._ask("append", data=data, **leader)
         return ErrorCode(code), bytes.fromhex(stored)
@@ -135,7 +134,7 @@ def _unhex(shown: str | None) -> bytes | None:
 
 def at(rows: Sequence[Record], base_offset: int, log_append_time_ms: int | None = None, **_: Any) -> list[Record]:
     """
-    The records as they are read of a batch that was built with these options.
+    The records that a reader finds in a batch built with these options.
     """
     moved = [row._replace(offset=base_offset + row.offset) for row in rows]
     return moved if log_append_time_ms is None else [row._replace(timestamp=log_append_time_ms) for row in moved]
@@ -143,19 +142,19 @@ def at(rows: Sequence[Record], base_offset: int, log_append_time_ms: int | None 
 
 def heard(rows: Sequence[Record]) -> list[Record]:
     """
-    The records as Kafka has them, which keeps no broken UTF-8 in the keys of headers, but a sign in the place of it.
+    The records as Kafka returns them, with a replacement character for broken UTF-8 in header keys.
     """
     return [row._replace(headers=tuple(Header(_mended(key), value) for key, value in row.headers)) for row in rows]
 
 
 def _mended(key: str) -> str:
-    # Java has one sign for an encoded surrogate, and Python one for each byte of it.
+    # Java has one replacement character for an encoded surrogate, and Python one for each of its bytes.
     return SURROGATE.sub(b"\xff", key.encode(errors="surrogateescape")).decode(errors="replace")
 
 
 def opened(batch: Batch) -> list[Record]:
     """
-    The records; none where they are not what the header says.
+    The records, or none if they do not match the header.
     """
     try:
         return list(records(batch))

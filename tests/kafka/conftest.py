@@ -1,5 +1,5 @@
 """
-One process with Kafka's record classes, for all tests here that ask them.
+A process with Kafka's record classes, for all tests here that need them.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,6 @@ from tests.kafka.batches import Kafka
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Kafka]:
-    """
-    Today's Kafka.
-    """
     today = Kafka()
     yield today
     today.close()

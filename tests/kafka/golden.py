@@ -1,9 +1,9 @@
 """
-Writes tests/wire/golden.txt: `python -m tests.kafka.golden`, with the jars that tests/kafka/pom.xml brings.
+Writes tests/wire/golden.txt: `python -m tests.kafka.golden`, with the jars of tests/kafka/pom.xml.
 
 Kafka's classes read the seeds of every message and version that no other codec knows, and write them again. Each line
-has message, version, Kafka's bytes, and the fields as Kafka shows them. So the default suite has a judge for these too,
-without Java.
+has message, version, Kafka's bytes, and the fields as Kafka shows them. So the default suite can check these without
+Java.
 """
 
 import json
@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parents[1] / "wire" / "golden.txt"
 
 def main() -> None:
     """
-    Ask today's Kafka first, then the one that has the oldest versions.
+    Ask today's Kafka first, then the one with the oldest versions.
     """
     oracles = [Oracle("new"), Oracle("old")]
     lines = []

@@ -1,5 +1,5 @@
 """
-Kafka's own classes, asked through Java processes.
+Kafka's own classes in Java processes.
 """
 
 import json
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from kgateway.wire.schema import Struct
-from kgateway.wire.types import Binary, ListOf, Referenced, Sixteen, StructOf, WireType
+from kgateway.wire.types import Binary, ListOf, Referenced, StructOf, UuidType, WireType
 
 HERE = Path(__file__).parent
 
 
 class Java:
     """
-    A Java program of this folder, run beside one generation of Kafka, `new` or `old`: a line in, a line out.
+    A Java program of this folder, run with one generation of Kafka, `new` or `old`: a line in, a line out.
     """
 
     def __init__(self, program: str, generation: str) -> None:
@@ -51,7 +51,7 @@ class Oracle:
 
     def ask(self, name: str, version: int, data: bytes) -> tuple[bytes, Any] | None:
         """
-        What Kafka writes after reading these bytes, and how it shows them; `None` where it has no such version.
+        Kafka's bytes after reading these ones, and its JSON of them; `None` if it lacks the version.
         """
         answer = self._java.ask(f"{name} {version} {data.hex()}")
         if answer == "-":
@@ -67,7 +67,7 @@ class Oracle:
 
 def matches(value: Struct, shown: dict[str, Any], version: int) -> bool:
     """
-    Whether Kafka's JSON says of each field what our value does; what it leaves out is the default.
+    Whether Kafka's JSON and our value agree on each field; fields left out have their defaults.
     """
     lowered = {name.lower(): item for name, item in shown.items()}
     for field in value.__fields__:
@@ -89,10 +89,10 @@ def _same(value: Any, shown: Any, kind: WireType, version: int) -> bool:
             return len(value) == len(shown) and all(_same(ours, theirs, item, version) for ours, theirs in pairs)
         case StructOf():
             return matches(value, shown, version)
-        case Sixteen():
+        case UuidType():
             return bool(str(value) == shown)
         case Referenced():
-            return True  # shown as records, which these bytes are not; the bytes were compared
+            return True  # Kafka shows it as records, which these bytes are not; the bytes were compared
         case Binary():
             return bool(bytes(value) == b64decode(shown))
         case _:

@@ -1,5 +1,5 @@
 """
-Record batches read both ways: ours by Kafka's classes, and theirs by us.
+Record batches in both directions: Kafka's classes read ours, and we read theirs.
 """
 
 import random
@@ -33,7 +33,7 @@ SLOW_LEVEL = (Codec.ZSTD, 22)  # takes Java a second, whatever the size
 
 def many() -> list[Record]:
     """
-    Records that fill several blocks of every codec, not all of which get smaller.
+    Records that fill several blocks of every codec, some of which do not shrink.
     """
     rng = random.Random(61)
     values = [None, b"", b"abc" * 500, rng.randbytes(3_000), rng.randbytes(3)]
@@ -45,7 +45,7 @@ def many() -> list[Record]:
 
 def assert_both_read(kafka: Kafka, data: bytes, rows: Sequence[Record]) -> None:
     """
-    Kafka and we find one batch in these bytes, valid, with these records, under one and the same header.
+    Kafka and we find a single valid batch in these bytes, with these records and the same header.
     """
     batch = read_batch(data)
     assert crc_holds(batch)
@@ -58,7 +58,7 @@ def assert_both_read(kafka: Kafka, data: bytes, rows: Sequence[Record]) -> None:
 @pytest.mark.parametrize(("codec", "level"), LEVELS)
 def test_kafka_reads_what_we_build(codec: Codec, level: int | None, kafka: Kafka) -> None:
     """
-    Kafka finds our batches valid, and in them the records that went in.
+    Kafka finds our batches valid, with the original records in them.
     """
 
     @given(rows=record_lists(), options=OPTIONS, is_control=st.booleans())
@@ -72,7 +72,7 @@ def test_kafka_reads_what_we_build(codec: Codec, level: int | None, kafka: Kafka
 @pytest.mark.parametrize(("codec", "level"), LEVELS)
 def test_we_read_what_kafka_builds(codec: Codec, level: int | None, kafka: Kafka) -> None:
     """
-    The CRC of what Kafka builds holds, and the records that went in come out.
+    The CRC of Kafka's batch is valid, and its records are the original ones.
     """
 
     @given(rows=record_lists(min_size=1), options=OPTIONS)
@@ -86,7 +86,7 @@ def test_we_read_what_kafka_builds(codec: Codec, level: int | None, kafka: Kafka
 @pytest.mark.parametrize("codec", Codec)
 def test_both_builders_write_the_same(codec: Codec, kafka: Kafka) -> None:
     """
-    Without compression the bytes of both builders are the same, and with it the header but for size and CRC.
+    Without compression both builders write the same bytes, and with it the same header except for size and CRC.
     """
     parts = [slice(None)] if codec is Codec.NONE else [slice(8), slice(12, 17), slice(CRC_START, HEADER_SIZE)]
 
@@ -99,18 +99,18 @@ def test_both_builders_write_the_same(codec: Codec, kafka: Kafka) -> None:
 
 
 @pytest.mark.parametrize(("codec", "level"), [*LEVELS, SLOW_LEVEL])
-def test_many_records_pass_either_way(codec: Codec, level: int | None, kafka: Kafka) -> None:
+def test_many_records_are_exchanged(codec: Codec, level: int | None, kafka: Kafka) -> None:
     """
-    Batches of several compressed blocks are read by the other side too.
+    Each side reads the other's batches of several compressed blocks.
     """
     rows = many()
     for build in (built, kafka.build):
         assert_both_read(kafka, build(rows, codec=codec, level=level), rows)
 
 
-def test_numbers_pass_at_their_limits(kafka: Kafka) -> None:
+def test_extreme_numbers_are_exchanged(kafka: Kafka) -> None:
     """
-    Kafka reads offsets and timestamps up to the largest, and timestamps below zero, which its own builder refuses.
+    Kafka reads offsets and timestamps up to the largest, and negative timestamps, which its own builder refuses.
     """
     rows = [Record(n, time, None, None) for n, time in enumerate([0, MAX_I64, -1, -MAX_I64 - 1])]
     assert_both_read(kafka, built(rows, base_offset=MAX_I64 - 3), at(rows, MAX_I64 - 3))
@@ -128,9 +128,9 @@ def test_any_header_key_is_read(kafka: Kafka, key: bytes) -> None:
 
 
 @given(codec=st.sampled_from(Codec), options=OPTIONS, is_control=st.booleans())
-def test_batch_without_records_is_kafkas(kafka: Kafka, codec: Codec, options: dict[str, Any], is_control: bool) -> None:
+def test_an_empty_batch_equals_kafkas(kafka: Kafka, codec: Codec, options: dict[str, Any], is_control: bool) -> None:
     """
-    A batch of nothing is, byte for byte, the one that Kafka's compaction leaves.
+    A batch without records is, byte for byte, the one that Kafka's compaction leaves.
     """
     ours = built([], codec=codec, is_control=is_control, **options)
     assert ours == kafka.build_empty(is_control=is_control, **options)
@@ -139,7 +139,7 @@ def test_batch_without_records_is_kafkas(kafka: Kafka, codec: Codec, options: di
 @pytest.mark.parametrize("codec", Codec)
 def test_compacted_batch_is_read(codec: Codec, kafka: Kafka) -> None:
     """
-    Records that compaction left, at offsets with gaps and under a delete horizon, are read where they are.
+    Records that compaction left, with gaps between offsets and a delete horizon, are read at their offsets.
     """
     rows = [Record(offset, 1_000 * offset, b"k%d" % offset, None) for offset in (4, 9, 11)]
     data = kafka.build(rows, codec=codec, base_offset=100, delete_horizon_ms=7_777)
@@ -148,9 +148,9 @@ def test_compacted_batch_is_read(codec: Codec, kafka: Kafka) -> None:
     assert (header.has_delete_horizon, header.base_timestamp, header.last_offset) == (True, 7_777, 111)
 
 
-def test_batches_are_read_one_behind_the_other(kafka: Kafka) -> None:
+def test_consecutive_batches_are_read(kafka: Kafka) -> None:
     """
-    Kafka finds in a buffer the batches that we placed there, whoever built them, at their new offsets and epochs.
+    Kafka finds the batches that we placed in a buffer, whichever side built them, with their new offsets and epochs.
     """
     buffer, expected = b"", []
     both = [[built(SAMPLE, codec=codec), kafka.build(SAMPLE, codec=codec)] for codec in Codec]
@@ -162,9 +162,9 @@ def test_batches_are_read_one_behind_the_other(kafka: Kafka) -> None:
 
 
 @pytest.mark.parametrize(("name", "number"), [("ABORT", 0), ("COMMIT", 1)])
-def test_end_of_a_transaction_is_kafkas(name: str, number: int, kafka: Kafka) -> None:
+def test_a_transaction_marker_equals_kafkas(name: str, number: int, kafka: Kafka) -> None:
     """
-    Kafka's end of a transaction is read with our tables, and is what our builder makes with them.
+    We read Kafka's marker with our tables, and our builder writes the same bytes.
     """
 
     @given(producer=PRODUCERS, coordinator_epoch=st.integers(0, MAX_I32))
@@ -184,7 +184,7 @@ def test_end_of_a_transaction_is_kafkas(name: str, number: int, kafka: Kafka) ->
 
 def unversioned(message: type[Message], data: bytes | None) -> Message:
     """
-    The key or value of a control record, which stands behind its version.
+    The key or value of a control record, without the version before it.
     """
     assert data
     return decode(message, int.from_bytes(data[:2], "big"), data[2:])

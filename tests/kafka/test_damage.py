@@ -1,5 +1,5 @@
 """
-Damaged batches: bits flipped and ends cut off, noticed by us as by Kafka's classes.
+Damaged batches, with flipped bits or missing ends: Kafka's classes and we notice the same.
 """
 
 import random
@@ -9,9 +9,9 @@ from crc32c import crc32c
 
 from kgateway.records.batch import CRC_START, HEADER_SIZE, Incomplete, crc_holds, read_batch
 from kgateway.records.compression import Codec
-from kgateway.wire.malformed import Malformed
+from kgateway.wire.errors import Malformed
 from tests.kafka.batches import Kafka, heard, opened
-from tests.records.sealed import sealed, three
+from tests.records.crc_batches import sealed, three
 from tests.records.values import SAMPLE, built
 
 pytestmark = pytest.mark.kafka
@@ -25,7 +25,7 @@ def flipped(data: bytes | memoryview, bit: int) -> bytes:
 
 def is_valid(data: bytes) -> bool | None:
     """
-    Whether the first batch in these bytes can be one; `None` where it is cut off.
+    Whether the first batch in these bytes can be valid, or `None` if it is cut off.
     """
     try:
         return crc_holds(read_batch(data))
@@ -38,7 +38,8 @@ def is_valid(data: bytes) -> bool | None:
 @pytest.mark.parametrize("codec", Codec)
 def test_damage_is_noticed_as_by_kafka(codec: Codec, kafka: Kafka) -> None:
     """
-    With any bit of the header or some bit of the records flipped, or cut anywhere, a batch is valid to both or neither.
+    With any bit of the header or some bit of the records flipped, or cut anywhere, a batch is valid to both or
+    neither.
     """
     data = built(SAMPLE, codec=codec)
     bits = [*range(HEADER_SIZE * 8), *random.Random(4).sample(range(HEADER_SIZE * 8, len(data) * 8), 100)]
@@ -52,7 +53,7 @@ def test_damage_is_noticed_as_by_kafka(codec: Codec, kafka: Kafka) -> None:
 @pytest.mark.parametrize("size", range(CRC_START, HEADER_SIZE))
 def test_batch_shorter_than_its_header_is_valid_to_none(size: int, kafka: Kafka) -> None:
     """
-    No batch that ends within its header is valid, with the right CRC for what there is of it.
+    No batch that ends within its header is valid, even if its CRC is right.
     """
     data = built(SAMPLE)
     length, crc = (size - 12).to_bytes(4, "big"), crc32c(data[CRC_START:size]).to_bytes(4, "big")
@@ -61,9 +62,9 @@ def test_batch_shorter_than_its_header_is_valid_to_none(size: int, kafka: Kafka)
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_damage_under_a_right_crc_is_read_as_by_kafka(codec: Codec, kafka: Kafka) -> None:
+def test_damage_with_a_valid_crc_is_read_as_by_kafka(codec: Codec, kafka: Kafka) -> None:
     """
-    Whichever bit of the records is flipped before the CRC is made, both read the same records, or neither does.
+    Whichever bit of the records is flipped before the CRC is computed, both read the same records, or neither does.
     """
     whole = three(codec)
     end = len(whole.data) * 8
@@ -72,6 +73,6 @@ def test_damage_under_a_right_crc_is_read_as_by_kafka(codec: Codec, kafka: Kafka
         batch = sealed(read_batch(flipped(whole.data, bit)))
         if heard(opened(batch)) != kafka.opened(batch):
             differing.add(bit)
-    # Java takes two things that the formats forbid: gzip's reserved flags, and a sign before the end mark of lz4.
+    # Java accepts two things that the formats forbid: gzip's reserved flags, and a sign before the end mark of lz4.
     flags = (HEADER_SIZE + 3) * 8
     assert differing <= {Codec.GZIP: {flags + 5, flags + 6, flags + 7}, Codec.LZ4: {end - 1}}.get(codec, set())

@@ -1,5 +1,5 @@
 """
-What we write of groups and offsets, read by Kafka's coordinator and by the formatters of its console consumer.
+Our records of groups and offsets, read by Kafka's coordinator and by the formatters of its console consumer.
 """
 
 import json
@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.groups.coding import decoded, encoded
-from kgateway.groups.rows import Row
+from kgateway.groups.records import Row, decoded, encoded
 from kgateway.messages.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kgateway.messages.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kgateway.wire.uuids import Uuid
-from tests.groups.test_coding import WRITTEN
+from tests.groups.test_records import WRITTEN
 from tests.kafka.batches import MAX_I32, MAX_I64
 from tests.kafka.oracle import Java
 
@@ -76,7 +75,7 @@ class Coordinator:
 
     def read(self, key: bytes, value: bytes | None) -> tuple[tuple[bytes, bytes | None], Any, Any]:
         """
-        The record as Kafka writes it again, and what the formatters of offsets and of groups show of it.
+        The record as Kafka writes it again, and the output of the formatters of offsets and of groups.
         """
         answer = self._java.ask(f"{key.hex()} {'-' if value is None else value.hex()}")
         assert answer, "the Java process has ended"
@@ -97,16 +96,16 @@ def coordinator() -> Iterator[Coordinator]:
 
 
 @pytest.mark.parametrize(("row", "key", "value"), WRITTEN.values(), ids=WRITTEN)
-def test_bytes_that_are_kept_are_kafkas(row: Row, key: bytes, value: bytes | None, coordinator: Coordinator) -> None:
+def test_golden_bytes_equal_kafkas(row: Row, key: bytes, value: bytes | None, coordinator: Coordinator) -> None:
     """
-    The bytes that our tests keep are those that Kafka writes.
+    Kafka writes the bytes that our tests store.
     """
     assert coordinator.read(key, value)[0] == (key, value)
 
 
 def test_kafka_reads_offsets(coordinator: Coordinator) -> None:
     """
-    Kafka's coordinator finds in our offsets what we do, and writes the same bytes; its formatter shows them.
+    Kafka's coordinator and we read the same in our offsets, and it writes the same bytes; its formatter shows them.
     """
 
     @given(OFFSETS)
@@ -127,7 +126,7 @@ def test_kafka_reads_offsets(coordinator: Coordinator) -> None:
 
 def test_kafka_reads_groups(coordinator: Coordinator) -> None:
     """
-    So it is with classic groups.
+    Kafka's coordinator and its formatter read classic groups as well.
     """
 
     @given(GROUPS)

@@ -1,6 +1,6 @@
 """
-Message sets, against Kafka's builder and reader of them, and against its log, which makes batches of what old producers
-send.
+Our message sets against Kafka's builder and reader, and against its log, which converts sets of old producers to
+batches.
 """
 
 from typing import Any
@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from kgateway.records.batch import LOG_APPEND_TIME_BIT, TimestampType, batches, placed
 from kgateway.records.compression import Codec
-from kgateway.records.downgraded import downgraded
+from kgateway.records.from_message_set import BatchTarget, upgraded
 from kgateway.records.message_set import entry
 from kgateway.records.record import Record, records
-from kgateway.records.steps import at_once
-from kgateway.records.upgraded import Target, upgraded
+from kgateway.records.slices import at_once
+from kgateway.records.to_message_set import downgraded
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.kafka.batches import MAX_I32, Kafka
-from tests.records.old_sets import FORMS, bare_lists, handmade_set, known, wrapped
+from tests.records.old_message_sets import FORMS, bare_lists, handmade_set, known, wrapped
 from tests.records.values import built, record_lists
 
 pytestmark = pytest.mark.kafka
@@ -31,20 +31,20 @@ LEADER: dict[str, Any] = {"base_offset": 7, "leader_epoch": 5, "timestamp_type":
 
 def answered(data: bytes) -> ErrorCode:
     """
-    What we answer a producer of this set.
+    Our answer to the producer of this set.
     """
     try:
-        at_once(upgraded(data, Target(PLENTY)))
+        at_once(upgraded(data, BatchTarget(PLENTY)))
     except KafkaError as refusal:
         return refusal.code
     return ErrorCode.NONE
 
 
 @BY_FORM
-def test_log_keeps_what_we_make(magic: int, codec: Codec, kafka: Kafka) -> None:
+def test_log_converts_as_we_do(magic: int, codec: Codec, kafka: Kafka) -> None:
     """
-    Of a set that Kafka's producer made, its log makes the batch that we make: the very bytes where nothing is
-    compressed, else the same header and records.
+    Kafka's log and we convert a set of Kafka's producer to the same batch: the same bytes without compression, else
+    the same header and records.
     """
 
     @given(rows=bare_lists(min_size=1))
@@ -52,7 +52,7 @@ def test_log_keeps_what_we_make(magic: int, codec: Codec, kafka: Kafka) -> None:
         sent = kafka.build(rows, magic=magic, codec=codec)
         code, stored = kafka.append_bytes(sent, **LEADER)
         assert code == ErrorCode.NONE
-        batch = at_once(upgraded(sent, Target(PLENTY)))
+        batch = at_once(upgraded(sent, BatchTarget(PLENTY)))
         assert batch
         ours = b"".join(placed(batch, 7, 5))
         if codec is Codec.NONE:
@@ -103,13 +103,13 @@ def odd_sets(magic: int) -> dict[str, bytes]:
 @pytest.mark.parametrize("magic", [0, 1])
 def test_odd_sets_are_answered_alike(magic: int, timestamp_type: str, kafka: Kafka) -> None:
     """
-    What a producer should not send is answered with Kafka's code, but for what is meant to differ.
+    They are answered with Kafka's code, except for deliberate differences.
     """
     meant = {}
     if timestamp_type == "CreateTime":
-        # As for batches: Kafka takes the mark where it does not matter, and removes it.
+        # As in batches, Kafka accepts the mark where it does not matter, and removes it.
         meant = {("marked", 1): ErrorCode.INVALID_TIMESTAMP, ("marked outside", 1): ErrorCode.INVALID_TIMESTAMP}
-    # Kafka goes by what its code happens to meet first.
+    # Kafka's code depends on what it meets first.
     meant |= {("too short", magic): ErrorCode.INVALID_RECORD}
     told = {}
     for name, data in odd_sets(magic).items():
@@ -120,10 +120,10 @@ def test_odd_sets_are_answered_alike(magic: int, timestamp_type: str, kafka: Kaf
 
 @pytest.mark.parametrize("log_append_time_ms", [None, 77])
 @BY_FORM
-def test_kafka_reads_what_we_make(magic: int, codec: Codec, log_append_time_ms: int | None, kafka: Kafka) -> None:
+def test_kafka_reads_our_sets(magic: int, codec: Codec, log_append_time_ms: int | None, kafka: Kafka) -> None:
     """
-    Kafka's reader finds all records in the sets that we make of batches; where nothing is compressed they are the bytes
-    that its own builder makes.
+    Kafka's reader finds all records in sets that we convert from batches; without compression they are the bytes of
+    its own builder.
     """
 
     @given(rows=record_lists(min_size=1), base=st.integers(0, MAX_I32))

@@ -1,5 +1,5 @@
 """
-Our bytes against Kafka's own classes, for every message in every version, among them those that only Kafka has: the
+Our bytes against Kafka's own classes, for every message in every version, including those that only Kafka has: the
 records of its internal topics, and the versions that Kafka 4 dropped.
 """
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.kafka
 @pytest.fixture(scope="session")
 def oracles() -> Iterator[list[Oracle]]:
     """
-    Today's Kafka, and the last that knew the oldest versions.
+    Today's Kafka, and the last one with the oldest versions.
     """
     both = [Oracle("new"), Oracle("old")]
     yield both
@@ -31,7 +31,7 @@ def oracles() -> Iterator[list[Oracle]]:
 @pytest.mark.parametrize(("message", "version"), EVERY_VERSION)
 def test_kafka_reads_what_we_write(message: type[Message], version: int, oracles: list[Oracle]) -> None:
     """
-    Kafka reads our bytes to the end as the same value, and writes them again the same.
+    Kafka reads our bytes to the end as the same value, and writes the same bytes.
     """
 
     @given(values.messages(message, version))

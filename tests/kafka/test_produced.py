@@ -1,5 +1,5 @@
 """
-What a producer sends, judged by us and by Kafka's log, which takes it or refuses it.
+Produced batches, judged by us and by Kafka's log, which accepts or refuses them.
 """
 
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ from kgateway.records.compression import Codec
 from kgateway.records.record import Record
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.kafka.batches import MAX_I16, MAX_I32, MAX_I64, PRODUCERS, Kafka, opened
-from tests.records.sealed import sealed, three
+from tests.records.crc_batches import sealed, three
 from tests.records.values import batch_of, record_lists
 
 pytestmark = pytest.mark.kafka
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_log_keeps_what_we_place(codec: Codec, kafka: Kafka) -> None:
+def test_log_stores_what_we_store(codec: Codec, kafka: Kafka) -> None:
     """
-    Kafka's log takes our batch from a producer, and has then the very bytes that we place in ours.
+    Kafka's log accepts our batch from a producer, and stores the same bytes as ours.
     """
 
     @given(rows=record_lists(min_size=1), producer=st.just({}) | PRODUCERS, base_offset=st.integers(0, MAX_I32))
@@ -39,7 +39,7 @@ def test_log_keeps_what_we_place(codec: Codec, kafka: Kafka) -> None:
 
 def claims(codec: Codec) -> Iterator[dict[str, int]]:
     """
-    What the header of a batch of three may say, be it true or not.
+    True and false headers of a batch of three records.
     """
     longs = [-MAX_I64 - 1, -7, -1, 0, 1, 5, 1 << 60, MAX_I64]
     ints = [-MAX_I32 - 1, -2, -1, 0, 1, 2, 4, 5, MAX_I32]
@@ -57,7 +57,7 @@ def claims(codec: Codec) -> Iterator[dict[str, int]]:
 
 def answered(batch: Batch) -> ErrorCode:
     """
-    What `check_produced` makes us answer.
+    The code with which `check_produced` makes us answer.
     """
     try:
         check_produced(batch)
@@ -68,31 +68,31 @@ def answered(batch: Batch) -> ErrorCode:
 
 def meant(theirs: ErrorCode, batch: Batch) -> ErrorCode:
     """
-    What we should answer where Kafka answers this: the same, but for what is meant to differ.
+    The code that we should answer if Kafka answers this one: the same, except for deliberate differences.
     """
     header = batch.header
     match theirs:
         case ErrorCode.UNKNOWN_SERVER_ERROR if header.attributes & 7 > Codec.ZSTD:
-            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE  # Kafka does not foresee a codec that there is not
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE  # Kafka does not expect an unknown codec
         case ErrorCode.UNKNOWN_SERVER_ERROR if not opened(batch):
-            return ErrorCode.NONE  # Kafka fails to decompress; we judge the header
+            return ErrorCode.NONE  # Kafka fails to decompress; we check the header
         case ErrorCode.INVALID_RECORD if header.attributes & 7 == Codec.NONE and 7 * header.records_count > header.size:
-            return theirs  # so many records cannot be
+            return theirs  # a batch cannot have this many records
         case ErrorCode.INVALID_RECORD if header.records_count == header.last_offset_delta + 1 > 0 and not opened(batch):
-            return ErrorCode.NONE  # Kafka finds another number of records than is declared; the same
+            return ErrorCode.NONE  # Kafka finds another number of records than declared; we check the header
         case ErrorCode.INVALID_TIMESTAMP if header.attributes & LOG_APPEND_TIME_BIT:
-            return ErrorCode.NONE  # with LogAppendTime it is the topic that refuses; topics are not known here
+            return ErrorCode.NONE  # with LogAppendTime the topic refuses; topics are unknown here
         case ErrorCode.INVALID_PRODUCER_EPOCH if header.producer_epoch < -1:
-            return ErrorCode.NONE  # below -1, that of a producer not seen before; producers are not known here
+            return ErrorCode.NONE  # Kafka refuses an unknown producer; producers are unknown here
         case _:
             return theirs
 
 
 @pytest.mark.parametrize("timestamp_type", ["CreateTime", "LogAppendTime"])
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
-def test_claims_are_judged_as_by_kafkas_log(codec: Codec, timestamp_type: str, kafka: Kafka) -> None:
+def test_headers_are_judged_as_by_kafkas_log(codec: Codec, timestamp_type: str, kafka: Kafka) -> None:
     """
-    Whatever a header claims, under a CRC that holds, Kafka's log and we take it or refuse it with the same code.
+    Whatever a header with a valid CRC claims, Kafka's log and we accept it or refuse it with the same code.
     """
     for claim in claims(codec):
         batch = sealed(three(codec), **claim)

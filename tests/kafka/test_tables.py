@@ -1,9 +1,10 @@
 """
-Our tables against the JSON that Kafka's own classes are made of, for what bytes do not show: above all the defaults.
+Our tables against the JSON from which Kafka's own classes are generated, for what bytes do not show: above all the
+defaults.
 
-The JSON lies in the jars. Kafka 4.3 is asked first, and 3.9 for the versions that Kafka 4 dropped.
+The jars have the JSON. Kafka 4.3 is asked first, and 3.9 for the versions that Kafka 4 dropped.
 
-Three differences in defaults are meant:
+Three differences in defaults are deliberate:
 
  - a struct stands for itself or is None, when it is tagged and absent; Kafka makes up one that is full of defaults
  - a field that may be null in all its versions, and has no default, is None; Kafka makes up "" or an empty list. Not so
@@ -24,18 +25,17 @@ import pytest
 
 from kgateway.messages.catalogue import apis, messages
 from kgateway.wire.headers import RequestHeader, ResponseHeader
-from kgateway.wire.schema import Field, Message, Struct
-from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType
+from kgateway.wire.schema import Field, Message, Struct, parse_versions
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, StructOf, Text, UuidType, WireType
 from kgateway.wire.uuids import ZERO, Uuid
-from kgateway.wire.versions import parse_versions
 from tests.kafka.oracle import HERE
 
 pytestmark = pytest.mark.kafka
 
 Json = dict[str, Any]
 
-_GENERATIONS = ("old", "new")  # the later one is believed where both have a version
-_PREVIEWS = ("ShareFetch", "ShareAcknowledge", "ShareGroup")  # v0 in 3.9, for trial only; 4.3 begins with v1
+_GENERATIONS = ("old", "new")  # the later one counts if both have a version
+_PREVIEWS = ("ShareFetch", "ShareAcknowledge", "ShareGroup")  # v0 is in 3.9, as a trial only; 4.3 begins with v1
 _BETWEEN_BROKERS = {83, 84, 85, 86, 87}  # the share coordinator's state (KIP-932): no client or tool sends them
 _COMMENTS = re.compile(r"^\s*//.*$", re.MULTILINE)
 _NAMES: dict[WireType, str] = {
@@ -50,7 +50,7 @@ _NAMES: dict[WireType, str] = {
     Text(): "string",
     Binary(): "bytes",
     Referenced(): "records",
-    Sixteen(): "uuid",
+    UuidType(): "uuid",
 }
 _EMPTY = {
     "bool": False,
@@ -66,7 +66,7 @@ _EMPTY = {
 @dataclass(frozen=True, slots=True)
 class Row:
     """
-    One field in one version, as either side has it.
+    A field in one version, as either side has it.
     """
 
     version: int
@@ -123,7 +123,7 @@ class Definition:
 
     def rows(self, version: int) -> list[Row]:
         """
-        Its fields in one version, each struct's behind it, with the defaults they ought to have here.
+        The fields in one version, each struct followed by its own, with the defaults that they should have here.
         """
         return list(self._rows(self.json["fields"], version, ""))
 
@@ -164,7 +164,8 @@ def _is_none_here(field: Json) -> bool:
 
 def _default(kind: str, given: Any) -> Any:
     """
-    What Kafka's generator makes of a default: mostly text, "null" for null, and nothing (also a null) for nothing.
+    The value that Kafka's generator makes of a default: mostly text, "null" for null, and nothing (also a null) for
+    nothing.
     """
     if given == "null":
         return None
@@ -225,7 +226,7 @@ def test_class_line_is_kafkas(message: type[Message]) -> None:
 @each_message
 def test_fields_are_kafkas(message: type[Message]) -> None:
     """
-    In each version the fields are Kafka's, in order, with the same types, nulls, tags and defaults.
+    In each version the fields equal Kafka's, in order, with the same types, nulls, tags and defaults.
     """
     spec = message.__spec__
     for version, definition in _by_version(spec.name).items():
@@ -234,7 +235,7 @@ def test_fields_are_kafkas(message: type[Message]) -> None:
 
 def test_every_request_to_a_broker_has_a_table() -> None:
     """
-    There are tables for all that a client or an admin tool may send to a broker.
+    Every message that a client or an admin tool may send to a broker has a table.
     """
     requests = [definition.json for definition in _definitions("new").values() if definition.json["type"] == "request"]
     keys = {request["apiKey"] for request in requests if "broker" in request.get("listeners", [])}

@@ -1,5 +1,5 @@
 """
-No message and no version is missing.
+The message tables are complete.
 """
 
 from kio.schema.index import schema_name_map
@@ -18,16 +18,16 @@ CLIENT_KEYS = {
 }
 
 
-def test_every_client_api_is_here() -> None:
+def test_every_client_api_has_messages() -> None:
     """
-    Request and response of each key that clients and admin tools send.
+    Each key that clients and admin tools send has a request and a response.
     """
     assert set(apis()) == CLIENT_KEYS
 
 
-def test_every_version_that_kio_lists_is_here() -> None:
+def test_every_version_that_kio_lists_is_supported() -> None:
     """
-    A gap in the versions of a table cannot hide.
+    A table cannot have a gap in its versions.
     """
     missing = [
         f"{message.__name__} v{version}"
@@ -41,7 +41,7 @@ def test_every_version_that_kio_lists_is_here() -> None:
 
 def test_request_and_response_have_the_same_versions() -> None:
     """
-    A request of a version is answered in it.
+    A request is answered in its own version.
     """
     for api in apis().values():
         request, response = api.request.__spec__, api.response.__spec__
@@ -52,7 +52,7 @@ def test_request_and_response_have_the_same_versions() -> None:
 
 def test_names_are_unique() -> None:
     """
-    A message is found by its name.
+    Messages are looked up by name.
     """
     names = [message.__name__ for message in messages()]
     assert len(set(names)) == len(names)

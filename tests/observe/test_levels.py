@@ -1,5 +1,5 @@
 """
-How much the log says.
+The levels of the log.
 """
 
 import subprocess
@@ -39,7 +39,7 @@ Speaker().setServiceParent(application)
 @implementer(ILogObserver)
 class Log:
     """
-    The only observer of a publisher, as twistd leaves it.
+    The only observer of a publisher, as twistd sets it up.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Log:
 
     def say(self) -> list[str]:
         """
-        A line of each level, and which of them are written.
+        Log a line of each level; returns those that are written.
         """
         self.written.clear()
         for level in LEVELS:
@@ -62,7 +62,7 @@ class Log:
 
 def test_lines_below_the_level_are_not_written() -> None:
     """
-    Each level lets itself and those above it through.
+    Each level shows itself and those above it.
     """
     log = Log()
     levels = LogLevels(log.publisher)
@@ -73,9 +73,9 @@ def test_lines_below_the_level_are_not_written() -> None:
         assert log.say() == list(LEVELS[position:])
 
 
-def test_the_first_level_is_given() -> None:
+def test_the_initial_level() -> None:
     """
-    It holds from the start, and is info where none is given.
+    It applies from the start; the default is info.
     """
     log = Log()
     LogLevels(log.publisher, "error").start()
@@ -83,9 +83,9 @@ def test_the_first_level_is_given() -> None:
     assert LogLevels(log.publisher).level == "info"
 
 
-def test_a_level_set_before_the_start_holds() -> None:
+def test_a_level_set_before_the_start() -> None:
     """
-    Nothing is hidden before the start, and what was set is afterwards.
+    Nothing is hidden before the start; then the level applies.
     """
     log = Log()
     levels = LogLevels(log.publisher)
@@ -95,9 +95,9 @@ def test_a_level_set_before_the_start_holds() -> None:
     assert log.say() == ["warn", "error", "critical"]
 
 
-def test_after_the_stop_the_log_is_as_it_was() -> None:
+def test_after_the_stop_the_log_is_restored() -> None:
     """
-    All lines are written, once, by the very observer that was there.
+    All lines are written, once, by the original observer.
     """
     log = Log()
     levels = LogLevels(log.publisher, "error")
@@ -120,9 +120,9 @@ def test_a_gateway_may_start_again() -> None:
     assert log.say() == ["error", "critical"]
 
 
-def test_two_gateways_of_a_process_hide_what_either_hides() -> None:
+def test_two_gateways_in_a_process() -> None:
     """
-    And each takes away what it brought.
+    A line is hidden if either hides it, and each restores what it changed.
     """
     log = Log()
     first, second = LogLevels(log.publisher, "warn"), LogLevels(log.publisher, "debug")
@@ -134,9 +134,9 @@ def test_two_gateways_of_a_process_hide_what_either_hides() -> None:
     assert log.say() == list(LEVELS)
 
 
-def test_old_lines_have_levels_too() -> None:
+def test_old_style_lines_have_levels() -> None:
     """
-    What Twisted's own modules say in its old way counts as info.
+    Lines that Twisted's own modules log in its old style count as info.
     """
     log = Log()
     observed = legacy.LogPublisher(publishPublisher=log.publisher)
@@ -150,7 +150,7 @@ def test_old_lines_have_levels_too() -> None:
 
 def test_twistd_writes_what_the_level_permits(tmp_path: Path) -> None:
     """
-    In a real process debug lines are shown at debug, and info lines hidden at warn.
+    In a real process debug lines are written at debug, and info lines are hidden at warn.
     """
     (tmp_path / "speaker.tac").write_text(APPLICATION)
     command = [sys.executable, "-c", TWISTD, "-n", "--pidfile=", "-y", "speaker.tac"]
@@ -164,9 +164,9 @@ def test_twistd_writes_what_the_level_permits(tmp_path: Path) -> None:
     assert "Server Shut Down." in shown
 
 
-def test_connections_of_the_http_client_are_told_in_detail_only() -> None:
+def test_connections_of_the_http_client_are_debug_lines() -> None:
     """
-    Twisted's client tells of each connection it opens, as of something that an operator wants to know.
+    Twisted's client logs each connection that it opens as if operators needed it.
     """
     log = Log()
     levels = LogLevels(log.publisher, "info")

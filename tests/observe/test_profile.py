@@ -17,14 +17,14 @@ from kgateway.observe.profile import Profile, Profiler, ProfilerBusy
 
 def work(pieces: int) -> int:
     """
-    What is to be found in a profile.
+    The function that a profile should show.
     """
     return sum(piece(number) for number in range(pieces))
 
 
 def piece(number: int) -> int:
     """
-    The part of it that is called most.
+    The part of the work that is called most.
     """
     return number
 
@@ -36,7 +36,7 @@ class ProfileTests(SynchronousTestCase):
 
     def begin(self, seconds: float = 10) -> Deferred[Profile]:
         """
-        A profile that is being made.
+        A profile that is running.
         """
         profile = Deferred.fromCoroutine(self.profiler.run(seconds))
         self.addCleanup(self.end, profile)
@@ -44,21 +44,18 @@ class ProfileTests(SynchronousTestCase):
         return profile
 
     def end(self, profile: Deferred[Profile]) -> None:
-        """
-        Leave no profiler behind.
-        """
         profile.addErrback(lambda failure: failure.trap(CancelledError))
         profile.cancel()
 
     def functions(self, profile: Profile) -> dict[str, int]:
         """
-        The calls of each function of this module, by its name.
+        The calls of each function of this module, by name.
         """
         return {row.function.split()[-1]: row.calls for row in profile.rows if "test_profile.py:" in row.function}
 
-    def test_what_runs_meanwhile_is_counted(self) -> None:
+    def test_calls_are_counted(self) -> None:
         """
-        A profile has the functions that ran between its begin and its end, and how often.
+        A profile has the functions that ran between its begin and its end, with their number of calls.
         """
         result = self.begin()
         work(50)
@@ -69,7 +66,7 @@ class ProfileTests(SynchronousTestCase):
 
     def test_it_ends_after_its_seconds(self) -> None:
         """
-        It comes when the time is over, says how long it was, and leaves no profiler behind.
+        The result has its duration, and no profiler is left behind.
         """
         result = self.begin(2.5)
         self.clock.advance(2.4)
@@ -80,7 +77,7 @@ class ProfileTests(SynchronousTestCase):
 
     def test_it_begins_in_a_turn_of_its_own(self) -> None:
         """
-        What asked for the profile is not in it.
+        The function that requested the profile is not in it.
         """
         result = Deferred.fromCoroutine(self.profiler.run(1))
         work(10)
@@ -88,9 +85,9 @@ class ProfileTests(SynchronousTestCase):
         self.clock.advance(1)
         assert "work" not in self.functions(self.successResultOf(result))
 
-    def test_the_most_expensive_comes_first(self) -> None:
+    def test_the_most_expensive_is_first(self) -> None:
         """
-        Rows are ordered by own time, and are few.
+        Rows are ordered by own time, and limited.
         """
         result = self.begin()
         namespace: dict[str, object] = {}
@@ -104,7 +101,7 @@ class ProfileTests(SynchronousTestCase):
 
     def test_a_function_includes_what_it_calls(self) -> None:
         """
-        The total time has the own time of the functions called.
+        The total time includes the functions called.
         """
         result = self.begin()
         work(1000)
@@ -112,9 +109,9 @@ class ProfileTests(SynchronousTestCase):
         (row,) = [row for row in self.successResultOf(result).rows if row.function.endswith(" work")]
         assert row.total_s > row.own_s
 
-    def test_waiting_stands_apart(self) -> None:
+    def test_waiting_is_separate(self) -> None:
         """
-        The time in which the reactor asks the system for news is what `waiting_s` has; other calls of it are not.
+        `waiting_s` is the time in which the reactor waits for events; other calls of that function do not count.
         """
         result = self.begin()
         reading, writing = os.pipe()
@@ -129,7 +126,7 @@ class ProfileTests(SynchronousTestCase):
 
     def test_one_at_a_time(self) -> None:
         """
-        While a profile is made another is refused; afterwards there is another.
+        During a profile another is refused; afterwards it is possible.
         """
         first = self.begin()
         self.failureResultOf(self.begin(), ProfilerBusy)
@@ -139,9 +136,9 @@ class ProfileTests(SynchronousTestCase):
         self.clock.advance(10)
         self.successResultOf(second)
 
-    def test_who_cancels_ends_it(self) -> None:
+    def test_cancelling_ends_it(self) -> None:
         """
-        Without a taker nothing is measured any more, and the next may ask.
+        A cancelled profile measures nothing more, and another one may begin.
         """
         result = self.begin()
         result.cancel()
@@ -152,7 +149,7 @@ class ProfileTests(SynchronousTestCase):
 
     def test_another_profiler_is_left_alone(self) -> None:
         """
-        Where the process is profiled as a whole, the profile is refused.
+        If the whole process is profiled, the profile is refused.
         """
         other = cProfile.Profile()
         other.enable()
@@ -162,9 +159,9 @@ class ProfileTests(SynchronousTestCase):
             other.disable()
         self.failureResultOf(result, ProfilerBusy)
 
-    def test_files_are_named_from_where_they_are_imported(self) -> None:
+    def test_files_have_import_paths(self) -> None:
         """
-        A function has the path of its module below the folder that Python found it in, the line and its name.
+        A function has the path of its module below the folder on sys.path, the line and its name.
         """
         result = self.begin()
         self.clock.advance(10)

@@ -1,20 +1,16 @@
 """
-Why clients were refused.
+The reasons of refusals to clients.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from kgateway.observe.reasons import Kind, Reasons
+from kgateway.observe.reasons import ReasonKind, Reasons
 from kgateway.wire.errors import ErrorCode
 
 
 @dataclass
 class Client:
-    """
-    Who asks.
-    """
-
     listener: str = "plaintext"
     host: str = "10.0.0.7"
     principal: str = "User:ANONYMOUS"
@@ -24,7 +20,7 @@ class Client:
 
 def remember(reasons: Reasons, when_ms: int = 1000, host: str = "10.0.0.7", **changes: Any) -> None:
     """
-    A refused Fetch of one partition.
+    Store a refused Fetch of one partition.
     """
     what: dict[str, Any] = {"client_id": "checkout", "api": "Fetch", "version": 13, "message": "105 is past the end"}
     reasons.remember(when_ms, Client(host=host), **what | {"code": ErrorCode.OFFSET_OUT_OF_RANGE} | changes)
@@ -32,27 +28,27 @@ def remember(reasons: Reasons, when_ms: int = 1000, host: str = "10.0.0.7", **ch
 
 def subjects(reasons: Reasons, **asked: Any) -> list[str]:
     """
-    What the reasons that fit are about.
+    The subjects of the matching reasons.
     """
     return [reason.subject for reason in reasons.latest(100, **asked)]
 
 
-def test_a_reason_says_who_asked_what_and_why() -> None:
+def test_a_reason_has_all_details() -> None:
     """
-    All that is known at the refusal stays.
+    All that is known at the refusal is kept.
     """
     reasons = Reasons()
     remember(reasons, subject="orders-3")
     (reason,) = reasons.latest(10)
     assert reason == (
         *(1000, 1000, "checkout", "10.0.0.7", "plaintext", "User:ANONYMOUS", "librdkafka", "2.3.0"),
-        *("Fetch", 13, Kind.REFUSED, ErrorCode.OFFSET_OUT_OF_RANGE, "orders-3", "105 is past the end", 1),
+        *("Fetch", 13, ReasonKind.REFUSED, ErrorCode.OFFSET_OUT_OF_RANGE, "orders-3", "105 is past the end", 1),
     )
 
 
-def test_the_latest_come_last() -> None:
+def test_the_latest_are_last() -> None:
     """
-    Of more than the limit the newest are given, in the order in which they came.
+    Beyond the limit the newest are returned, in order of arrival.
     """
     reasons = Reasons()
     for subject in ("a", "b", "c"):
@@ -60,9 +56,9 @@ def test_the_latest_come_last() -> None:
     assert [reason.subject for reason in reasons.latest(2)] == ["b", "c"]
 
 
-def test_the_oldest_goes_first() -> None:
+def test_the_oldest_is_dropped() -> None:
     """
-    Past the capacity the oldest is forgotten.
+    A full memory drops the oldest reason.
     """
     reasons = Reasons(capacity=2)
     for subject in ("a", "b", "c"):
@@ -73,7 +69,7 @@ def test_the_oldest_goes_first() -> None:
 
 def test_a_repeated_reason_is_counted() -> None:
     """
-    It takes one place, and says when it came first and last.
+    It takes one place, with its first and last time.
     """
     reasons = Reasons()
     remember(reasons, 1000)
@@ -83,9 +79,9 @@ def test_a_repeated_reason_is_counted() -> None:
     assert (reason.since_ms, reason.when_ms, reason.times) == (1000, 3000, 3)
 
 
-def test_clients_that_poll_push_nothing_out() -> None:
+def test_polling_clients_displace_nothing() -> None:
     """
-    Two that are refused by turns, again and again, leave what was before them.
+    Two clients that are refused by turns, again and again, displace no older reasons.
     """
     reasons = Reasons(capacity=3)
     remember(reasons, subject="before")
@@ -94,9 +90,9 @@ def test_clients_that_poll_push_nothing_out() -> None:
     assert subjects(reasons) == ["before", "polled", "polled"]
 
 
-def test_a_reason_that_comes_again_is_the_latest() -> None:
+def test_a_repeated_reason_is_the_latest() -> None:
     """
-    It moves to the end, and outlives what came between.
+    It moves to the end, and is kept longer than those in between.
     """
     reasons = Reasons(capacity=2)
     for subject in ("a", "b", "a", "c"):
@@ -104,9 +100,9 @@ def test_a_reason_that_comes_again_is_the_latest() -> None:
     assert subjects(reasons) == ["a", "c"]
 
 
-def test_whatever_differs_makes_another_reason() -> None:
+def test_any_difference_makes_another_reason() -> None:
     """
-    Client, host, API, version, code, subject and message each tell reasons apart.
+    Reasons may differ in client, host, API, version, code, subject or message.
     """
     reasons = Reasons()
     changes: list[dict[str, Any]] = [
@@ -118,7 +114,7 @@ def test_whatever_differs_makes_another_reason() -> None:
         {"code": ErrorCode.NOT_LEADER_OR_FOLLOWER},
         {"subject": "orders-4"},
         {"message": "99 is before the start at 100"},
-        {"kind": Kind.FAILED},
+        {"kind": ReasonKind.FAILED},
     ]
     for change in changes:
         remember(reasons, **change)
@@ -127,7 +123,7 @@ def test_whatever_differs_makes_another_reason() -> None:
 
 def test_long_texts_are_cut() -> None:
     """
-    A client cannot fill the memory with names of its choice.
+    A client cannot fill the memory with long names.
     """
     reasons = Reasons()
     remember(reasons, client_id="i" * 30_000, subject="s" * 30_000, message="m" * 30_000)
@@ -138,7 +134,7 @@ def test_long_texts_are_cut() -> None:
 
 def test_software_names_are_cut() -> None:
     """
-    Those come from clients, too.
+    Clients choose them, too.
     """
     reasons = Reasons()
     reasons.remember(0, Client(software="s" * 30_000, software_version="v" * 30_000), "no")
@@ -148,17 +144,17 @@ def test_software_names_are_cut() -> None:
 
 def test_a_closed_connection_has_a_reason_without_a_code() -> None:
     """
-    The kind says what happened; there may be no client id and no API.
+    The kind says what happened; client id and API may be missing.
     """
     reasons = Reasons()
-    reasons.remember(0, Client(), "this looks like HTTP", kind=Kind.MALFORMED)
+    reasons.remember(0, Client(), "this looks like HTTP", kind=ReasonKind.MALFORMED)
     (reason,) = reasons.latest(1)
     assert (reason.client_id, reason.api, reason.code, reason.outcome) == ("", "", None, "malformed")
 
 
 def test_reasons_of_a_client() -> None:
     """
-    The pattern is for the client id or the host.
+    The pattern matches the client id or the host.
     """
     reasons = Reasons()
     remember(reasons, client_id="checkout-1", subject="by id")
@@ -170,7 +166,7 @@ def test_reasons_of_a_client() -> None:
 
 def test_reasons_of_an_api() -> None:
     """
-    The name fits in whatever case, and as a whole.
+    The whole name has to match, in any case.
     """
     reasons = Reasons()
     remember(reasons, api="Fetch", subject="fetch")
@@ -180,21 +176,21 @@ def test_reasons_of_an_api() -> None:
 
 def test_reasons_of_an_outcome() -> None:
     """
-    It is the name of a code, or the kind.
+    The outcome is the name of a code, or the kind.
     """
     reasons = Reasons()
     remember(reasons, subject="refused")
-    remember(reasons, subject="failed", kind=Kind.FAILED, code=ErrorCode.UNKNOWN_SERVER_ERROR)
-    remember(reasons, subject="closed", kind=Kind.CLOSED, code=None)
+    remember(reasons, subject="failed", kind=ReasonKind.FAILED, code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    remember(reasons, subject="closed", kind=ReasonKind.CLOSED, code=None)
     assert subjects(reasons, outcome="offset_out_of_range") == ["refused"]
     assert subjects(reasons, outcome="Failed") == ["failed"]
     assert subjects(reasons, outcome="UNKNOWN_SERVER_ERROR") == ["failed"]
     assert subjects(reasons, outcome="closed") == ["closed"]
 
 
-def test_the_limit_counts_what_fits() -> None:
+def test_the_limit_counts_matches() -> None:
     """
-    What does not fit takes no place in the answer.
+    Reasons that do not match take no place in the result.
     """
     reasons = Reasons()
     remember(reasons, api="Produce", subject="wanted")

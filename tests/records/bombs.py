@@ -1,8 +1,9 @@
 """
-Compressed data that would fill memory, and the memory that refusing it takes.
+Decompression bombs, and the memory that refusing them takes.
 
 The bombs of a codec are refused by a process of its own, this module run as a program: only the high-water mark of a
-whole process sees what C libraries use, and only one that has not made the bombs itself has no memory free for them.
+whole process includes the memory of C libraries, and only a process that has not made the bombs has no memory free
+for them.
 """
 
 import pickle
@@ -19,17 +20,17 @@ import zstandard
 from kgateway.records.compression import Codec, compress, decompress
 
 LIMIT = 1 << 16
-OUTPUT = 1024 * LIMIT  # of each bomb
+OUTPUT = 1024 * LIMIT  # bytes of each bomb
 _CHUNK = bytes(1 << 20)
 _CHUNKS = OUTPUT // len(_CHUNK)
-_EMPTIES = 1_000_000  # blocks, members or frames with nothing in them
+_EMPTIES = 1_000_000  # empty blocks, members or frames
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 CAN_MEASURE = _CLEAR.exists()
 
 
 def bombs(codec: Codec) -> list[bytes]:
     """
-    Data that decompresses to a thousand times the limit, or says so, or to nothing a million times.
+    Data that decompresses to a thousand times the limit, declares to, or decompresses to nothing a million times.
     """
     return {Codec.GZIP: _gzip, Codec.SNAPPY: _snappy, Codec.LZ4: _lz4, Codec.ZSTD: _zstd}[codec]()
 
@@ -44,7 +45,7 @@ def _snappy() -> list[bytes]:
     stream = b"\x82SNAPPY\0\0\0\0\1\0\0\0\1"
     block = snappy.compress(_CHUNK[: LIMIT // 2])
     blocks = stream + (len(block).to_bytes(4, "big") + block) * (OUTPUT // (LIMIT // 2))
-    lie = b"\xff\xff\xff\xff\x0f" + block  # four gigabytes, it says
+    lie = b"\xff\xff\xff\xff\x0f" + block  # it declares four gigabytes
     small_lie = b"\x80\x80\x04" + b"\0" * 5  # the limit, out of five bytes
     lies = [lie, stream + len(lie).to_bytes(4, "big") + lie, small_lie]
     return [blocks, *lies, snappy.compress(_CHUNK * _CHUNKS), stream + b"\0\0\0\1\0" * _EMPTIES]
@@ -71,7 +72,7 @@ def _zstd() -> list[bytes]:
 
 def growth(codec: Codec, limit: int) -> int:
     """
-    How much the most memory rises by refusing all bombs of a codec.
+    How much peak memory rises when all bombs of a codec are refused.
     """
     command = [sys.executable, "-m", "tests.records.bombs", codec.name, str(limit)]
     made = pickle.dumps(bombs(codec))
@@ -81,8 +82,8 @@ def growth(codec: Codec, limit: int) -> int:
 
 def _growth_here(codec: Codec, limit: int) -> int:
     made = pickle.load(sys.stdin.buffer)
-    decompress(codec, compress(codec, b"harmless"), limit)  # whatever the library allocates once
-    _CLEAR.write_text("5")  # the most memory is now what there is
+    decompress(codec, compress(codec, b"harmless"), limit)  # memory that the library allocates once
+    _CLEAR.write_text("5")  # resets the peak to the current size
     before = _peak_bytes()
     for bomb in made:
         try:

@@ -1,8 +1,8 @@
 """
-A broker of one topic with one partition, just enough for real clients to produce to and consume from.
+A broker of one topic with one partition, sufficient for real clients to produce to and consume from.
 
-It keeps the batches produced, as they came, and gives out the bytes it was made with. Sockets and threads, nothing of
-the server: only the codec and the tables are under it.
+It stores produced batches unchanged, and serves the bytes it was made with. It uses sockets and threads and nothing
+of the server: only the codec and the message tables.
 """
 
 import socket
@@ -24,7 +24,6 @@ from kgateway.records.batch import batches
 from kgateway.wire.codec import decode, decoder
 from kgateway.wire.headers import (
     RequestHeader,
-    answer_version,
     peek,
     request_header_version,
     response_frame,
@@ -40,7 +39,7 @@ PRODUCER_EPOCH = 3
 
 class ScriptedBroker:
     """
-    Serves while it is entered; `log` is what a fetch reads.
+    Serves while entered; a fetch reads `log`.
     """
 
     def __init__(self, log: bytes = b"") -> None:
@@ -75,11 +74,11 @@ class ScriptedBroker:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._closing.set()
-        socket.create_connection((self._host, self._port)).close()  # wakes the thread that accepts
+        socket.create_connection((self._host, self._port)).close()  # wakes the accepting thread
         self._threads[0].join()
         self._listener.close()
         for client in self._clients:
-            with suppress(OSError):  # the client was faster
+            with suppress(OSError):  # the client closed first
                 client.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join()
@@ -105,7 +104,7 @@ class ScriptedBroker:
         header_version = request_header_version(request_type, version)
         _, start = decoder(RequestHeader, header_version)(frame, 0)
         answer = self._answers[request_type](decode(request_type, version, frame[start:]))
-        assert answer_version(type(answer), version) == version
+        assert version in type(answer).__spec__.versions
         return b"".join(response_frame(answer, version, correlation_id))
 
     def _api_versions(self, request: ApiVersionsRequest) -> ApiVersionsResponse:

@@ -1,5 +1,5 @@
 """
-Batches unopened: headers, borders, checksums, and the move to another offset.
+Unopened batches: headers, boundaries, checksums, and the move to another offset.
 """
 
 import tracemalloc
@@ -8,8 +8,8 @@ import pytest
 from kafka.record.default_records import DefaultRecordBatch
 
 from kgateway.records.batch import (
+    HEAD_SIZE,
     HEADER_SIZE,
-    PLACE_SIZE,
     BatchHeader,
     Incomplete,
     TimestampType,
@@ -22,18 +22,15 @@ from kgateway.records.batch import (
 )
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record
-from kgateway.wire.malformed import Malformed, Place
+from kgateway.wire.errors import Malformed, MessageField
 from kgateway.wire.types import Buffer
-from tests.records.sealed import sealed, three
+from tests.records.crc_batches import sealed, three
 from tests.records.values import JAVA_BATCHES, SAMPLE, batch_of, built
 
 PLAIN = built(SAMPLE)
 
 
-def test_header_is_read_field_by_field() -> None:
-    """
-    Each field is read from its place.
-    """
+def test_header_fields_are_read_from_their_places() -> None:
     data = bytes.fromhex(
         "0102030405060708 00000031 0a0b0c0d 02 f1f2f3f4 0013 00000005 1112131415161718 2122232425262728"
         "3132333435363738 4142 51525354 00000006"
@@ -58,7 +55,7 @@ def test_header_is_read_field_by_field() -> None:
 @pytest.mark.parametrize("codec", Codec)
 def test_java_header_is_read_as_kafka_python_reads_it(codec: Codec) -> None:
     """
-    The header of a batch of the Java producer says what kafka-python says it says.
+    The header of a Java producer's batch has the values that kafka-python reads.
     """
     header, theirs = read_header(JAVA_BATCHES[codec]), DefaultRecordBatch(JAVA_BATCHES[codec])
     assert header.codec == codec == theirs.compression_type
@@ -74,9 +71,9 @@ def test_java_header_is_read_as_kafka_python_reads_it(codec: Codec) -> None:
     ("attributes", "true"),
     [(0x08, "appended"), (0x10, "is_transactional"), (0x20, "is_control"), (0x40, "has_delete_horizon"), (0x80, "")],
 )
-def test_attributes_are_told_apart(attributes: int, true: str) -> None:
+def test_attribute_bits_are_independent(attributes: int, true: str) -> None:
     """
-    Each bit of the attributes has its property, beside any codec, and unknown bits have none.
+    Each has its property, beside any codec, and unknown bits have none.
     """
     for codec in Codec:
         header = sealed(three(), attributes=attributes | codec).header
@@ -88,28 +85,28 @@ def test_attributes_are_told_apart(attributes: int, true: str) -> None:
         assert header.timestamp_type is expected
 
 
-def test_last_offset_counts_from_the_base() -> None:
+def test_last_offset_is_that_of_the_header() -> None:
     """
-    The last offset is where the header says, however many records are left.
+    The number of remaining records does not matter.
     """
     assert sealed(three(), base_offset=1 << 40, last_offset_delta=9).header.last_offset == (1 << 40) + 9
 
 
 @pytest.mark.parametrize("left", range(HEADER_SIZE))
-def test_cut_header_is_incomplete(left: int) -> None:
+def test_a_truncated_header_is_incomplete(left: int) -> None:
     """
-    A header of less than 61 bytes is not read, wherever it starts.
+    Fewer than 61 bytes are not read, wherever they start.
     """
     with pytest.raises(Incomplete) as e:
         read_header(memoryview(b"___" + PLAIN[:left]), 3)
-    assert (e.value.place, e.value.position) == (Place("RecordBatch", 2, "header"), 3)
+    assert (e.value.field, e.value.position) == (MessageField("RecordBatch", 2, "header"), 3)
     assert e.value.reason == f"{left} bytes are left, a header takes 61"
 
 
 @pytest.mark.parametrize("magic", [0, 1, 3, 0xFF])
 def test_other_magic_is_malformed(magic: int) -> None:
     """
-    Only magic 2 is a record batch; that is wrong bytes, not missing ones.
+    Only magic 2 is a record batch; another one is wrong bytes, not missing ones.
     """
     with pytest.raises(Malformed, match=r"RecordBatch v2: magic at byte 20: magic -?\d, not 2") as e:
         read_header(b"____" + PLAIN[:16] + bytes([magic]) + PLAIN[17:], 4)
@@ -119,7 +116,7 @@ def test_other_magic_is_malformed(magic: int) -> None:
 @pytest.mark.parametrize("length", [48, 0, -1, -(1 << 31)])
 def test_batch_shorter_than_its_header_is_malformed(length: int) -> None:
     """
-    No length below the header's own leads anywhere, or backwards.
+    A shorter length would lead nowhere, or backwards.
     """
     data = PLAIN[:8] + length.to_bytes(4, "big", signed=True) + PLAIN[12:]
     with pytest.raises(Malformed, match=r"RecordBatch v2: batch_length at byte 8: .* shorter than its header"):
@@ -127,9 +124,9 @@ def test_batch_shorter_than_its_header_is_malformed(length: int) -> None:
 
 
 @pytest.mark.parametrize("wrap", [bytes, memoryview, bytearray])
-def test_batches_are_found_one_behind_the_other(wrap: type[Buffer]) -> None:
+def test_batches_of_a_buffer_are_found_in_order(wrap: type[Buffer]) -> None:
     """
-    A buffer gives its batches in order, as views of it, from any position.
+    They are views of the buffer, from any position on.
     """
     parts = [PLAIN, JAVA_BATCHES[Codec.LZ4], PLAIN]
     buffer = wrap(b"_" + b"".join(parts))
@@ -141,7 +138,7 @@ def test_batches_are_found_one_behind_the_other(wrap: type[Buffer]) -> None:
 
 def test_batches_are_found_lazily() -> None:
     """
-    What is before the damage comes out before the damage does.
+    Those before damage are returned before the error.
     """
     found = batches(PLAIN + PLAIN[:16] + b"\x09" + PLAIN[17:])
     assert next(found).data == PLAIN
@@ -149,9 +146,9 @@ def test_batches_are_found_lazily() -> None:
         next(found)
 
 
-def test_cut_tail_is_left_out_or_refused() -> None:
+def test_a_truncated_tail_is_skipped_or_refused() -> None:
     """
-    Wherever a buffer ends, the whole batches in it are found; the cut one is an error only if it must not be cut.
+    All whole batches of a buffer are found; a truncated one is an error only where truncation is not allowed.
     """
     whole = PLAIN + JAVA_BATCHES[Codec.ZSTD]
     for end in range(len(whole) + 1):
@@ -164,31 +161,31 @@ def test_cut_tail_is_left_out_or_refused() -> None:
                 list(batches(whole[:end]))
 
 
-def test_wrong_magic_is_no_cut_tail() -> None:
+def test_wrong_magic_is_no_truncated_tail() -> None:
     """
-    A tail may be cut; what is there must be right.
+    A tail may be short, but its bytes must be right.
     """
     with pytest.raises(Malformed):
         list(batches(PLAIN[:16] + b"\1" + PLAIN[17:], cut_tail=True))
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_crc_of_java_holds(codec: Codec) -> None:
+def test_crcs_of_java_batches_are_valid(codec: Codec) -> None:
     """
-    The CRC of Java's batches is the one computed here, for bytes and for a view into more.
+    The CRC is the same for bytes and for a view into a larger buffer.
     """
     data = JAVA_BATCHES[codec]
     assert crc_holds(read_batch(data))
     assert crc_holds(read_batch(b"___" + data + b"___", 3))
 
 
-def test_crc_guards_all_behind_it() -> None:
+def test_the_crc_covers_everything_behind_it() -> None:
     """
-    Any bit changed behind the CRC is noticed, and none before it is.
+    Any changed bit behind the CRC is noticed, and none before it.
     """
     for position in range(len(PLAIN)):
         if 8 <= position < 12 or position == 16:
-            continue  # the batch would end elsewhere, or not be one
+            continue  # the batch would end elsewhere, or be none
         for bit in range(8):
             damaged = bytearray(PLAIN)
             damaged[position] ^= 1 << bit
@@ -209,23 +206,23 @@ def test_checking_a_crc_copies_nothing() -> None:
     assert peak < 10_000
 
 
-def test_batch_finds_its_place_without_a_copy() -> None:
+def test_a_batch_gets_its_offset_without_a_copy() -> None:
     """
-    A batch is placed by a head of 16 bytes before a view of the very bytes it came in, and its CRC still holds.
+    A head of 16 bytes in front of a view of the original bytes places it, and its CRC stays valid.
     """
     frame = b"___" + PLAIN + b"___"
     head, rest = placed(read_batch(frame, 3), (1 << 40) + 7, 12)
-    assert len(head) == PLACE_SIZE
+    assert len(head) == HEAD_SIZE
     assert isinstance(rest, memoryview)
     assert rest.obj is frame
-    assert rest == PLAIN[PLACE_SIZE:]
+    assert rest == PLAIN[HEAD_SIZE:]
     moved = read_batch(b"".join([head, rest]))
     assert (moved.header.base_offset, moved.header.partition_leader_epoch) == ((1 << 40) + 7, 12)
     assert moved.header.size == len(PLAIN)
     assert crc_holds(moved)
 
 
-# UnifiedLog of Kafka 4.3.1, on a topic with LogAppendTime: when it stamped the Java producer's batch, and the CRC then.
+# UnifiedLog of Kafka 4.3.1, with LogAppendTime: when it stamped the Java producer's batch, and the resulting CRC.
 STAMPED = {
     Codec.NONE: (1_795_270_926_238, 0x0DA05016),
     Codec.GZIP: (1_795_270_926_285, 0x136133B9),
@@ -238,7 +235,7 @@ STAMPED = {
 @pytest.mark.parametrize("codec", Codec)
 def test_batch_is_stamped_as_kafkas_log_does(codec: Codec) -> None:
     """
-    LogAppendTime is set in the header, under a new CRC; the records, compressed or not, stay as they came.
+    LogAppendTime is set in the header, with a new CRC; the records, compressed or not, are unchanged.
     """
     timestamp, crc = STAMPED[codec]
     batch = read_batch(JAVA_BATCHES[codec])

@@ -1,5 +1,5 @@
 """
-The builder, byte for byte against kafka-python and Java, and what they read of it.
+The builder compared byte for byte with kafka-python and Java, and what they read of it.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from kgateway.records.batch import HEADER_SIZE, TimestampType, crc_holds, read_b
 from kgateway.records.builder import BatchBuilder, size_bound
 from kgateway.records.compression import Codec
 from kgateway.records.record import Header, Record, records
-from kgateway.wire.malformed import Unencodable
+from kgateway.wire.errors import Unencodable
 from tests.records.values import JAVA_BATCHES, JAVA_RECORDS, SAMPLE, batch_of, built, filled, record_lists
 
 JAVA_PRODUCER = {"leader_epoch": 5, "producer_id": 7, "producer_epoch": 3, "base_sequence": 11}
@@ -38,18 +38,18 @@ def read_by_kafka_python(data: bytes) -> list[Record]:
 
 
 @given(rows=record_lists(min_size=1))
-def test_bytes_are_kafka_pythons(rows: list[Record]) -> None:
+def test_bytes_are_those_of_kafka_python(rows: list[Record]) -> None:
     """
-    Without compression both builders make the same bytes.
+    This holds without compression.
     """
     assert built(rows, leader_epoch=0) == by_kafka_python(rows)
     producer = {"producer_id": 9, "producer_epoch": 2, "base_sequence": 40, "is_transactional": True}
     assert built(rows, leader_epoch=0, **producer) == by_kafka_python(rows, producer=(9, 2, 40))
 
 
-def test_sample_has_what_should_be_compared() -> None:
+def test_the_sample_has_the_same_bytes() -> None:
     """
-    Null and empty keys and values, headers, a negative timestamp delta: the same bytes as kafka-python's.
+    It has null and empty keys and values, headers, and a negative timestamp delta.
     """
     assert built(SAMPLE, leader_epoch=0) == by_kafka_python(SAMPLE)
     assert {record.key for record in SAMPLE} > {None, b""}
@@ -57,17 +57,17 @@ def test_sample_has_what_should_be_compared() -> None:
     assert SAMPLE[1].timestamp < SAMPLE[0].timestamp
 
 
-def test_bytes_are_javas() -> None:
+def test_bytes_are_those_of_java() -> None:
     """
-    Without compression Java's builder makes the same bytes too.
+    This holds without compression.
     """
     assert built(JAVA_RECORDS, **JAVA_PRODUCER) == JAVA_BATCHES[Codec.NONE]
 
 
 @pytest.mark.parametrize("codec", [Codec.SNAPPY, Codec.LZ4])
-def test_compressed_bytes_have_javas_form(codec: Codec) -> None:
+def test_compressed_bytes_have_javas_framing(codec: Codec) -> None:
     """
-    Snappy and lz4 begin as Java's do, before the compressors' own choices.
+    Snappy and lz4 begin as in Java, up to the choices of the compressors.
     """
     ours, framing = built(JAVA_RECORDS, codec=codec, **JAVA_PRODUCER), {Codec.SNAPPY: 16, Codec.LZ4: 7}[codec]
     assert ours[21 : HEADER_SIZE + framing] == JAVA_BATCHES[codec][21 : HEADER_SIZE + framing]
@@ -75,18 +75,18 @@ def test_compressed_bytes_have_javas_form(codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", Codec)
 @given(rows=record_lists(min_size=1))
-def test_kafka_python_reads_ours(codec: Codec, rows: list[Record]) -> None:
+def test_kafka_python_reads_our_batches(codec: Codec, rows: list[Record]) -> None:
     """
-    kafka-python's reader sees the records that went in, with every codec.
+    Its reader returns the original records with every codec.
     """
     assert read_by_kafka_python(built(rows, codec=codec)) == rows
 
 
 @pytest.mark.parametrize("codec", Codec)
 @given(rows=record_lists(min_size=1))
-def test_we_read_kafka_pythons(codec: Codec, rows: list[Record]) -> None:
+def test_kafka_python_batches_are_read(codec: Codec, rows: list[Record]) -> None:
     """
-    What kafka-python builds with every codec is read, and its CRC holds.
+    They are read with every codec, and their CRC is valid.
     """
     batch = read_batch(by_kafka_python(rows, codec))
     assert crc_holds(batch)
@@ -95,14 +95,14 @@ def test_we_read_kafka_pythons(codec: Codec, rows: list[Record]) -> None:
 
 def test_kafka_python_compresses_the_sample() -> None:
     """
-    The sample is large enough that kafka-python does compress it: it drops what does not pay.
+    kafka-python drops compression that does not pay, so the sample must be large enough.
     """
     for codec in Codec:
         assert read_batch(by_kafka_python([*SAMPLE, *SAMPLE], codec)).header.codec is codec
 
 
 @given(rows=record_lists(min_size=1))
-def test_kio_reads_ours(rows: list[Record]) -> None:
+def test_kio_reads_our_batches(rows: list[Record]) -> None:
     """
     A second independent reader agrees.
     """
@@ -114,9 +114,9 @@ def test_kio_reads_ours(rows: list[Record]) -> None:
     assert (theirs.producer_id, theirs.producer_epoch, theirs.base_sequence) == (7, 3, 11)
 
 
-def test_batch_without_records() -> None:
+def test_a_batch_without_records_is_a_header() -> None:
     """
-    A batch of nothing is a header, as compaction leaves it and kafka-python writes it, but for the timestamps.
+    Compaction leaves such batches, and kafka-python writes them, except for the timestamps.
     """
     ours, theirs = built([], leader_epoch=0, codec=Codec.GZIP), by_kafka_python([])
     assert ours[:17] + ours[21:27] + ours[43:] == theirs[:17] + theirs[21:27] + theirs[43:]
@@ -125,9 +125,9 @@ def test_batch_without_records() -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_batch_says_what_it_was_told(codec: Codec) -> None:
+def test_arguments_are_in_the_header(codec: Codec) -> None:
     """
-    What the builder is told stands in the header, and the CRC holds.
+    The CRC is valid.
     """
     batch = batch_of(SAMPLE, codec=codec, base_offset=100, is_transactional=True, is_control=True, **JAVA_PRODUCER)
     header = batch.header
@@ -143,9 +143,9 @@ def test_batch_says_what_it_was_told(codec: Codec) -> None:
     assert [record.offset for record in records(batch)] == [100, 101, 102, 103]
 
 
-def test_plain_batch_has_no_flags() -> None:
+def test_a_plain_batch_has_no_flags() -> None:
     """
-    A builder that is told nothing writes a batch of no producer and no leader.
+    Without arguments it has no producer and no leader epoch.
     """
     header = batch_of(SAMPLE).header
     assert (header.attributes, header.producer_id, header.producer_epoch, header.base_sequence) == (0, -1, -1, -1)
@@ -154,7 +154,7 @@ def test_plain_batch_has_no_flags() -> None:
 
 def test_log_append_time_keeps_the_deltas() -> None:
     """
-    LogAppendTime goes into the flag and the max timestamp; the records' own stay beneath.
+    LogAppendTime is in the flag and the max timestamp; the records keep their own timestamps.
     """
     header = batch_of(SAMPLE, log_append_time_ms=9_999).header
     assert (header.timestamp_type, header.base_timestamp) == (TimestampType.LOG_APPEND_TIME, 1_000)
@@ -165,16 +165,16 @@ def test_log_append_time_keeps_the_deltas() -> None:
 @pytest.mark.parametrize("timestamps", [[-1], [-1, -1], [-5, -3], [7, 3], [0]])
 def test_max_timestamp_is_the_largest(timestamps: list[int]) -> None:
     """
-    The max timestamp is that of the records, whatever they are, and the base is the first one's.
+    The records decide it, and the base timestamp is that of the first.
     """
     header = batch_of([Record(n, t, None, None) for n, t in enumerate(timestamps)]).header
     assert (header.base_timestamp, header.max_timestamp) == (timestamps[0], max(timestamps))
 
 
 @given(rows=record_lists())
-def test_size_is_that_of_the_batch(rows: list[Record]) -> None:
+def test_the_running_size_is_that_of_the_batch(rows: list[Record]) -> None:
     """
-    The running size is what an uncompressed batch will have, and no record adds more than its bound.
+    It is exact without compression, and no record exceeds its bound.
     """
     builder = BatchBuilder()
     for row in rows:
@@ -186,7 +186,7 @@ def test_size_is_that_of_the_batch(rows: list[Record]) -> None:
 
 def test_size_bound_is_reached_by_the_longest_numbers() -> None:
     """
-    The bound leaves room for the longest timestamp delta, and for the lengths in many headers.
+    The bound has room for the longest timestamp delta, and for the lengths of many headers.
     """
     builder = filled(BatchBuilder(), [Record(0, 0, None, None)])
     before = builder.size
@@ -199,9 +199,9 @@ def test_size_bound_is_reached_by_the_longest_numbers() -> None:
     assert builder.size - before <= size_bound(None, None, headers)
 
 
-def test_building_twice_gives_the_same() -> None:
+def test_building_twice_gives_the_same_bytes() -> None:
     """
-    A batch can be built while records still come.
+    A batch can be built between records.
     """
     builder = filled(BatchBuilder(codec=Codec.LZ4), SAMPLE[:3])
     assert builder.build() == builder.build() == built(SAMPLE[:3], codec=Codec.LZ4)
@@ -213,15 +213,15 @@ UNWRITABLE: list[dict[str, Any]] = [
     {"timestamp": (1 << 63) + 1_000},
     {"value": "text"},
     {"key": 5},
-    {"headers": [("\ud800", b"")]},  # half a character, and not one that stands for a broken byte
+    {"headers": [("\ud800", b"")]},  # half a surrogate pair that does not stand for a broken byte
     {"headers": [("k", "text")]},
 ]
 
 
 @pytest.mark.parametrize("wrong", UNWRITABLE, ids=str)
-def test_refused_record_leaves_no_trace(wrong: dict[str, Any]) -> None:
+def test_a_refused_record_leaves_no_trace(wrong: dict[str, Any]) -> None:
     """
-    A record that cannot be written is refused, and the batch is as if it had not come.
+    A record that cannot be encoded does not change the batch.
     """
     builder = filled(BatchBuilder(), SAMPLE[:1])
     with pytest.raises((Unencodable, UnicodeEncodeError)):
@@ -229,9 +229,9 @@ def test_refused_record_leaves_no_trace(wrong: dict[str, Any]) -> None:
     assert builder.build() == built(SAMPLE[:1])
 
 
-def test_level_is_checked_before_there_are_records() -> None:
+def test_the_level_is_checked_on_creation() -> None:
     """
-    A builder with a level that its codec has not is not made; one with a level uses it.
+    A valid level is used.
     """
     with pytest.raises(ValueError, match="gzip has levels 1 to 9, not 11"):
         BatchBuilder(codec=Codec.GZIP, level=11)
@@ -242,15 +242,12 @@ def test_level_is_checked_before_there_are_records() -> None:
 @given(key=st.binary(max_size=20))
 def test_any_header_key_can_be_written(key: bytes) -> None:
     """
-    A key of any bytes, read as text the way this package reads it, is written as those bytes.
+    A key of any bytes that this package reads as text is written as the same bytes.
     """
     batch = batch_of([Record(0, 0, None, None, (Header(key.decode(errors="surrogateescape"), None),))])
     assert bytes(batch.data).endswith(bytes([len(key) * 2]) + key + b"\1")
 
 
-def test_unknown_codec_is_refused() -> None:
-    """
-    A codec that there is not is refused before any record comes.
-    """
+def test_unknown_codecs_are_refused_on_creation() -> None:
     with pytest.raises(ValueError, match="9 is not a valid Codec"):
         BatchBuilder(codec=9)  # type: ignore[arg-type]

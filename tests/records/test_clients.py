@@ -1,5 +1,5 @@
 """
-Batches that real clients make, and clients reading ours: librdkafka by confluent-kafka, and kafka-python.
+Batches made by real clients, and clients that read ours: librdkafka through confluent-kafka, and kafka-python.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ ROWS = [
     Record(2, 1_700_000_005_000, b"tombstone", None),
     Record(3, 1_700_000_005_000, b"", b""),
 ]
-# What kafka-python refuses to send: neither key nor value, and a header without a value.
+# Records that kafka-python refuses to send: without key and value, or with a header without a value.
 BARE = [Record(0, 1_700_000_000_000, None, None, (Header("null", None),))]
 
 Produce = Callable[[str, Codec, Sequence[Record]], None]
@@ -106,7 +106,7 @@ def _captured(produce: Callable[[str], None]) -> Batch:
 @pytest.mark.parametrize("produce", [librdkafka_produces, kafka_python_produces])
 def test_batches_of_clients_are_read(produce: Produce, codec: Codec) -> None:
     """
-    What a client sends is taken, compressed as it was asked to, and holds the records it was given.
+    A client's batch has the requested codec and the original records.
     """
     batch = _captured(lambda address: produce(address, codec, ROWS))
     check_produced(batch)
@@ -119,7 +119,7 @@ def test_batches_of_clients_are_read(produce: Produce, codec: Codec) -> None:
 
 def test_nulls_of_librdkafka_are_read() -> None:
     """
-    No key, no value and no value of a header are told from empty ones.
+    A null key, value or header value differs from an empty one.
     """
     batch = _captured(lambda address: librdkafka_produces(address, Codec.NONE, BARE))
     assert list(records(batch)) == BARE
@@ -127,7 +127,7 @@ def test_nulls_of_librdkafka_are_read() -> None:
 
 def test_idempotent_librdkafka_numbers_its_batches() -> None:
     """
-    The producer id and epoch that the broker gave are in the header, with sequences from 0.
+    The header has the producer id and epoch from the broker, with sequences from 0.
     """
     settings = {"enable.idempotence": True, "batch.num.messages": 3}
     with ScriptedBroker() as broker:
@@ -139,16 +139,13 @@ def test_idempotent_librdkafka_numbers_its_batches() -> None:
 
 def test_kafka_python_is_idempotent_by_default() -> None:
     """
-    kafka-python 3 asks for a producer id by itself.
+    kafka-python 3 asks for a producer id by default.
     """
     header = _captured(lambda address: kafka_python_produces(address, Codec.NONE, ROWS)).header
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (PRODUCER_ID, PRODUCER_EPOCH, 0)
 
 
 def test_plain_librdkafka_has_no_producer_id() -> None:
-    """
-    Without idempotence the three fields are -1.
-    """
     header = _captured(lambda address: librdkafka_produces(address, Codec.NONE, ROWS)).header
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (-1, -1, -1)
 
@@ -156,7 +153,7 @@ def test_plain_librdkafka_has_no_producer_id() -> None:
 @pytest.mark.parametrize("consume", [librdkafka_consumes, kafka_python_consumes])
 def test_clients_read_our_batches(consume: Consume) -> None:
     """
-    A client consumes batches that we built, one of each codec, and sees the records that went in.
+    A client consumes batches of ours, one of each codec, and gets the original records.
     """
     rows = [*ROWS, *BARE]
     log = b"".join(built(rows, codec=codec, base_offset=len(rows) * codec, leader_epoch=0) for codec in Codec)
@@ -168,7 +165,7 @@ def test_clients_read_our_batches(consume: Consume) -> None:
 @pytest.mark.parametrize("consume", [librdkafka_consumes, kafka_python_consumes])
 def test_clients_read_log_append_time(consume: Consume) -> None:
     """
-    A client sees the LogAppendTime that we wrote on all records of a batch.
+    All records of a batch have the LogAppendTime that we wrote.
     """
     with ScriptedBroker(built(ROWS, log_append_time_ms=1_800_000_000_000, codec=Codec.ZSTD)) as broker:
         found = consume(broker.address, len(ROWS))
@@ -176,9 +173,9 @@ def test_clients_read_log_append_time(consume: Consume) -> None:
 
 
 @pytest.mark.parametrize("consume", [librdkafka_consumes, kafka_python_consumes])
-def test_clients_pass_over_an_emptied_batch(consume: Consume) -> None:
+def test_clients_skip_an_emptied_batch(consume: Consume) -> None:
     """
-    A client reads on behind a batch without records.
+    They read on behind a batch without records.
     """
     log = built(ROWS[:2]) + built([], base_offset=2) + built(ROWS[3:], base_offset=3)
     with ScriptedBroker(log) as broker:

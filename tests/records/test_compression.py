@@ -1,5 +1,5 @@
 """
-The codecs: what comes back, what other libraries make of it, and what damage and malice can do.
+The codecs: round trips, agreement with other libraries, damage and malice.
 """
 
 import gzip
@@ -24,9 +24,9 @@ COMPRESSING = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 
 @pytest.mark.parametrize("codec", Codec)
 @given(data=st.binary(max_size=300) | st.sampled_from([TEXT, TEXT[:32768], TEXT[:32769], bytes(1 << 18)]))
-def test_data_comes_back(codec: Codec, data: bytes) -> None:
+def test_data_round_trips(codec: Codec, data: bytes) -> None:
     """
-    Decompressing gives what was compressed, from any kind of buffer.
+    Data is compressed from any kind of buffer.
     """
     compressed = compress(codec, data)
     assert decompress(codec, compressed, ROOM) == data
@@ -47,7 +47,7 @@ OTHERS: dict[Codec, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] =
 @pytest.mark.parametrize("data", [b"", b"short", TEXT], ids=["empty", "short", "long"])
 def test_kafka_python_agrees(codec: Codec, data: bytes) -> None:
     """
-    What kafka-python compresses is read, and it reads ours.
+    Each reads what the other compresses.
     """
     encode, decode = OTHERS[codec]
     assert decompress(codec, encode(data), ROOM) == data
@@ -63,9 +63,9 @@ def test_kafka_python_agrees(codec: Codec, data: bytes) -> None:
         *((Codec.ZSTD, level) for level in (-131072, -1, 0, 3, 22)),
     ],
 )
-def test_levels_of_kafka_are_taken(codec: Codec, level: int) -> None:
+def test_kafkas_levels_are_accepted(codec: Codec, level: int) -> None:
     """
-    A codec takes every level that Kafka's configuration takes.
+    A codec accepts every level that Kafka's configuration accepts.
     """
     assert decompress(codec, compress(codec, TEXT, level), ROOM) == TEXT
 
@@ -85,7 +85,7 @@ def test_levels_of_kafka_are_taken(codec: Codec, level: int) -> None:
 )
 def test_other_levels_are_refused(codec: Codec, level: int, reason: str) -> None:
     """
-    A level that Kafka would refuse is refused, by name and range.
+    The error names the level and its range.
     """
     for use in (lambda: check_level(codec, level), lambda: compress(codec, TEXT, level)):
         with pytest.raises(ValueError, match=f"^{reason}$"):
@@ -97,22 +97,22 @@ def test_other_levels_are_refused(codec: Codec, level: int, reason: str) -> None
 )
 def test_levels_make_a_difference(codec: Codec, fast: int | None, dense: int) -> None:
     """
-    A denser level gives fewer bytes; of lz4's, the default is the fast one, as in Kafka.
+    A denser level gives fewer bytes; the default of lz4 is the fast one, as in Kafka.
     """
     assert len(compress(codec, TEXT, dense)) < len(compress(codec, TEXT, fast))
     assert compress(Codec.LZ4, TEXT, 9) == compress(Codec.LZ4, TEXT)
 
 
-def test_lz4_is_written_as_kafka_writes_it() -> None:
+def test_lz4_has_kafkas_framing() -> None:
     """
-    A frame has independent blocks of 64 KiB, for Kafka reads no others, and no checksum or size of the content.
+    Frames have independent blocks of 64 KiB, because Kafka reads no others, and no checksum or content size.
     """
     frame = compress(Codec.LZ4, TEXT)
     assert frame[:7] == bytes.fromhex("04224d18604082")
     assert lz4.frame.get_frame_info(frame)["block_size_id"] == lz4.frame.BLOCKSIZE_MAX64KB
 
 
-def test_snappy_is_written_as_java_writes_it() -> None:
+def test_snappy_has_javas_framing() -> None:
     """
     A stream has xerial's header, then blocks of 32 KiB behind their sizes.
     """
@@ -137,26 +137,26 @@ STREAMED = zstandard.ZstdCompressor(write_checksum=True, write_content_size=Fals
     ],
     ids=["bare snappy block", "linked lz4 blocks", "one large lz4 block", "streamed zstd", "gzip with a time"],
 )
-def test_other_forms_are_read(codec: Codec, compressed: bytes) -> None:
+def test_other_framings_are_read(codec: Codec, compressed: bytes) -> None:
     """
-    What other clients than Java's may write is read.
+    Clients other than Java's may write them.
     """
     assert decompress(codec, compressed, ROOM) == TEXT
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.LZ4, Codec.ZSTD])
-def test_what_follows_is_read_too(codec: Codec) -> None:
+def test_concatenated_members_are_read(codec: Codec) -> None:
     """
-    Members or frames one behind the other give their contents one behind the other.
+    Their contents are concatenated.
     """
     parts = [b"one", b"", TEXT, b"two"]
     assert decompress(codec, b"".join(compress(codec, part) for part in parts), ROOM) == b"".join(parts)
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_limit_is_exact(codec: Codec) -> None:
+def test_the_limit_is_exact(codec: Codec) -> None:
     """
-    As much as the limit may come out, and not a byte more.
+    Output of the limit's size is allowed, and not a byte more.
     """
     compressed = compress(codec, TEXT)
     assert decompress(codec, compressed, len(TEXT)) == TEXT
@@ -166,16 +166,16 @@ def test_limit_is_exact(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
-def test_data_that_ends_too_early_is_refused(codec: Codec) -> None:
+def test_truncated_data_is_refused(codec: Codec) -> None:
     """
-    Whatever is cut off gives no bytes; of snappy's blocks, those that came whole.
+    It gives no bytes, except for whole blocks of snappy.
     """
     compressed = compress(codec, TEXT[:40000])
     whole_blocks = {16: 0, 20 + int.from_bytes(compressed[16:20], "big"): 1 << 15} if codec is Codec.SNAPPY else {}
     for end in [*range(60), *range(60, len(compressed), 31), len(compressed) - 1]:
         if end in whole_blocks:
             assert len(decompress(codec, compressed[:end], ROOM)) == whole_blocks[end]
-        else:  # less than snappy's first eight bytes look like a bare block
+        else:  # fewer than snappy's first eight bytes look like a bare block
             bare = codec is Codec.SNAPPY and 0 < end < 8
             with pytest.raises(ValueError, match="cannot hold|corrupt|ends too early" if bare else "ends too early"):
                 decompress(codec, compressed[:end], ROOM)
@@ -183,35 +183,32 @@ def test_data_that_ends_too_early_is_refused(codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", COMPRESSING)
 @pytest.mark.parametrize("bytes_behind", [b"\0", b"junk that is not compressed"])
-def test_anything_left_over_is_refused(codec: Codec, bytes_behind: bytes) -> None:
-    """
-    Behind the compressed data there is nothing.
-    """
+def test_trailing_bytes_are_refused(codec: Codec, bytes_behind: bytes) -> None:
     with pytest.raises(ValueError, match=r"damaged|ends too early|cannot hold"):
         decompress(codec, compress(codec, TEXT) + bytes_behind, ROOM)
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
-def test_damage_has_a_plain_reason(codec: Codec) -> None:
+def test_damage_is_a_value_error(codec: Codec) -> None:
     """
-    Bytes of another kind are refused in words, by a ValueError and nothing more special.
+    The message is plain.
     """
     with pytest.raises(ValueError, match=rf"^damaged {codec.name.lower()} data: \w|^a snappy block of \d+ bytes") as e:
         decompress(codec, b"\x7fno codec begins like this", ROOM)
     assert type(e.value) is ValueError
 
 
-def test_snappy_damage_says_what_the_library_said() -> None:
+def test_snappy_damage_has_the_reason_of_the_library() -> None:
     """
-    The reason of a damaged snappy block is the library's, which python-snappy hides.
+    python-snappy hides it.
     """
     with pytest.raises(ValueError, match=r"^damaged snappy data: .*corrupt input"):
         decompress(Codec.SNAPPY, b"\x05\x0cab", ROOM)
 
 
-def test_snappy_block_cannot_declare_more_than_it_can_hold() -> None:
+def test_snappy_blocks_cannot_declare_more_than_they_can_hold() -> None:
     """
-    No memory is taken for a block that is too short for the size it declares, whatever the limit.
+    No memory is allocated for a block too short for its declared size, whatever the limit.
     """
     assert decompress(Codec.SNAPPY, snappy.compress(bytes(1 << 20)), 1 << 30) == bytes(1 << 20)
     with pytest.raises(ValueError, match=r"^a snappy block of 9 bytes cannot hold the 268435455 it declares$"):
@@ -222,15 +219,15 @@ def test_snappy_block_cannot_declare_more_than_it_can_hold() -> None:
 @pytest.mark.parametrize("codec", COMPRESSING)
 def test_bombs_cost_little_memory(codec: Codec) -> None:
     """
-    Data that would become a thousand times the limit, or says so, is refused within a few megabytes.
+    Data that decompresses to a thousand times the limit, or declares to, is refused within a few megabytes.
     """
     assert growth(codec, LIMIT) < 4 << 20
 
 
 @pytest.mark.skipif(not CAN_MEASURE, reason="needs Linux's /proc")
-def test_bombs_would_cost_much() -> None:
+def test_bombs_would_take_much_memory() -> None:
     """
-    The measure sees what a bomb takes that is let in almost to its end.
+    The measurement notices a bomb that is decompressed almost to its end.
     """
     assert growth(Codec.GZIP, OUTPUT - 1) > OUTPUT // 2
 
@@ -238,9 +235,9 @@ def test_bombs_would_cost_much() -> None:
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.LZ4, Codec.ZSTD])
 def test_many_tiny_frames_are_read_in_linear_time(codec: Codec) -> None:
     """
-    Three hundred thousand frames of a byte are no more work than their bytes: nothing copies what is still to be read.
+    Three hundred thousand frames of one byte cost no more than their bytes, because the rest is not copied.
     """
     many = compress(codec, b"x") * 300_000
     began = time.monotonic()
     assert decompress(codec, many, 300_000) == b"x" * 300_000
-    assert time.monotonic() - began < 5  # 0.3 here, and a minute if the rest were copied for each
+    assert time.monotonic() - began < 5  # 0.3 here, and a minute if each frame copied the rest

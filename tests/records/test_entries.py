@@ -1,5 +1,5 @@
 """
-Where records stand in a batch, and their keys: the same as what reading all of them tells.
+Positions and keys of records in a batch are found without reading the records.
 """
 
 import random
@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from kgateway.records.batch import HEADER_SIZE, Batch
 from kgateway.records.compression import Codec
-from kgateway.records.entries import Entry, entries, timestamp_at
-from kgateway.records.payload import Payload, payload_of
-from kgateway.records.record import Record, records
-from kgateway.wire.malformed import Malformed
+from kgateway.records.record import Entry, Payload, Record, entries, payload_of, records, timestamp_at
+from kgateway.wire.errors import Malformed
 from kgateway.wire.varints import write_varint
-from tests.records.handmade import body, holding
+from tests.records.handmade_batches import body, holding
 from tests.records.values import JAVA_BATCHES, JAVA_RECORDS, SAMPLE, batch_of, record_lists, with_header
 
 
@@ -25,7 +23,7 @@ def found(batch: Batch) -> list[Entry]:
 
 def checked(batch: Batch, rows: list[Record]) -> None:
     """
-    Fail unless the entries of the batch are those of these records, one behind the other.
+    Check that the entries of the batch are those of these records, in order.
     """
     payload, here = payload_of(batch), found(batch)
     assert [(base_delta, key, has_value) for _, _, base_delta, key, has_value in here] == [
@@ -38,17 +36,17 @@ def checked(batch: Batch, rows: list[Record]) -> None:
 
 @pytest.mark.parametrize("codec", Codec)
 @given(rows=record_lists())
-def test_entries_of_any_records(codec: Codec, rows: list[Record]) -> None:
+def test_entries_match_the_records(codec: Codec, rows: list[Record]) -> None:
     """
-    Each record has its offset, its key, and whether it has a value, in every codec.
+    Each has its offset, its key, and whether it has a value, in every codec.
     """
     checked(batch_of(rows, codec=codec), rows)
 
 
 @given(deltas=st.lists(st.integers(0, (1 << 31) - 1), min_size=1, max_size=4), key=st.none() | st.binary(max_size=3))
-def test_offsets_and_lengths_of_any_size(deltas: list[int], key: bytes | None) -> None:
+def test_long_offsets_and_lengths(deltas: list[int], key: bytes | None) -> None:
     """
-    What compaction left gaps between, as far as an offset can be from its batch; and records that need long lengths.
+    Compaction leaves gaps up to the largest offset delta; records may need long lengths.
     """
     rows = [body(delta, key, [(b"h", bytes(200))] * (delta % 2)) for delta in deltas]
     batch = holding(b"".join(rows), len(rows))
@@ -57,19 +55,13 @@ def test_offsets_and_lengths_of_any_size(deltas: list[int], key: bytes | None) -
 
 
 @pytest.mark.parametrize("timestamp", [0, 63, 64, 8_191, 8_192, -64, -65, 1 << 40, -(1 << 62), (1 << 63) - 1])
-def test_timestamps_of_any_length_are_passed_over(timestamp: int) -> None:
-    """
-    What stands behind a timestamp is found, however many bytes it has.
-    """
+def test_timestamps_of_any_length_are_skipped(timestamp: int) -> None:
     rows = [Record(0, 0, b"a", b"1"), Record(1, timestamp, b"b", None)]
     checked(batch_of(rows), rows)
 
 
 @pytest.mark.parametrize("codec", Codec)
 def test_entries_of_java_batches(codec: Codec) -> None:
-    """
-    What Kafka's producer has written is read.
-    """
     batch = holding(JAVA_BATCHES[codec][HEADER_SIZE:], len(JAVA_RECORDS))
     data = memoryview(bytes(HEADER_SIZE) + JAVA_BATCHES[codec][HEADER_SIZE:])
     checked(with_header(batch._replace(data=data), attributes=int(codec)), JAVA_RECORDS)
@@ -77,7 +69,7 @@ def test_entries_of_java_batches(codec: Codec) -> None:
 
 def test_empty_keys_are_keys() -> None:
     """
-    A key without bytes is not the same as none, and so it is with values.
+    A key without bytes differs from none, and so does a value.
     """
     batch = batch_of([Record(0, 0, b"", b""), Record(1, 0, None, None)])
     assert [(key, has_value) for *_, key, has_value in found(batch)] == [(b"", True), (None, False)]
@@ -86,16 +78,16 @@ def test_empty_keys_are_keys() -> None:
 @pytest.mark.parametrize("null", [b"\1", b"\3", b"\x7f"])
 def test_any_negative_size_is_null(null: bytes) -> None:
     """
-    Kafka takes any for a key or a value that is not there.
+    Kafka accepts any negative length for a missing key or value.
     """
     record = b"\x0c\0\0\0" + null + null + b"\0"
     assert [row[3:] for row in entries(Payload(record, 0), 1)] == [(None, False)]
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
-def test_count_is_what_is_there(codec: Codec) -> None:
+def test_the_count_must_be_right(codec: Codec) -> None:
     """
-    Neither fewer records than declared nor more, nor a number that is none.
+    Fewer or more records than declared, or a negative number, are malformed.
     """
     batch = batch_of(SAMPLE, codec=codec)
     for count in (-1, 0, 3, 5, (1 << 31) - 1):
@@ -103,18 +95,12 @@ def test_count_is_what_is_there(codec: Codec) -> None:
             found(with_header(batch, records_count=count))
 
 
-def test_no_records_at_all() -> None:
-    """
-    A batch may have none.
-    """
+def test_a_batch_may_be_empty() -> None:
     assert found(batch_of([])) == []
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_cut_anywhere(codec: Codec) -> None:
-    """
-    Whatever is missing at the end is noticed.
-    """
+def test_truncation_anywhere_is_malformed(codec: Codec) -> None:
     batch = batch_of(SAMPLE, codec=codec)
     for end in range(HEADER_SIZE, len(batch.data)):
         with pytest.raises(Malformed):
@@ -122,18 +108,12 @@ def test_cut_anywhere(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("number", [5, 6, 7])
-def test_unknown_codecs(number: int) -> None:
-    """
-    A codec that Kafka has not is malformed.
-    """
+def test_unknown_codecs_are_malformed(number: int) -> None:
     with pytest.raises(Malformed, match="is not a valid Codec"):
         found(with_header(batch_of(SAMPLE), attributes=number))
 
 
-def test_limit_on_what_is_decompressed() -> None:
-    """
-    No more is decompressed than was allowed.
-    """
+def test_decompression_is_limited() -> None:
     batch = batch_of(SAMPLE, codec=Codec.ZSTD)
     size = len(payload_of(batch).data)
     assert len(payload_of(batch, size).data) == size
@@ -141,9 +121,9 @@ def test_limit_on_what_is_decompressed() -> None:
         payload_of(batch, size - 1)
 
 
-def test_a_record_longer_than_it_says() -> None:
+def test_a_key_beyond_its_record_is_malformed() -> None:
     """
-    The key of a record ends within the record, and the value begins there.
+    The value must begin within the record, too.
     """
     first = body(0, b"k" * 20)
     for length in range(len(first) - 1):
@@ -153,15 +133,15 @@ def test_a_record_longer_than_it_says() -> None:
             list(entries(Payload(bytes(head) + first[1:] + body(1, b"k"), 0), 2))
 
 
-def test_a_record_without_a_place_for_its_value() -> None:
+def test_a_record_that_ends_with_its_key_is_malformed() -> None:
     """
-    A record that ends with its key is none, though another one follows that could be read.
+    A readable record may follow it.
     """
     with pytest.raises(Malformed):
         list(entries(Payload(b"\x0a\0\0\0\2k" + body(1, b"k"), 0), 2))
 
 
-NO_VALUE = b"\1\0"  # of a record that ends so, without headers
+NO_VALUE = b"\1\0"  # a record that ends so, without headers
 
 
 @pytest.mark.parametrize(
@@ -169,7 +149,7 @@ NO_VALUE = b"\1\0"  # of a record that ends so, without headers
     [
         b"\x0d\0\0\0\1" + NO_VALUE,  # a negative length
         b"\x0c\0\0\1\1" + NO_VALUE,  # a negative offset delta
-        b"\x0c\0\0\0\xff\xff\xff\xff\x7f" + NO_VALUE,  # a key of which no number tells the size
+        b"\x0c\0\0\0\xff\xff\xff\xff\x7f" + NO_VALUE,  # a key without a length
         b"\x16\0\0\0\xfe\xff\xff\xff\x0f\0" + NO_VALUE,  # a key of two gigabytes
         b"\x16\0\0\x80\x80\x80\x80\x80\x80\0\1" + NO_VALUE,  # an offset of too many bytes
         b"\xff\xff\xff\xff\xff\xff\0",
@@ -177,19 +157,15 @@ NO_VALUE = b"\1\0"  # of a record that ends so, without headers
         b"",
     ],
 )
-def test_what_no_record_can_be(wrong: bytes) -> None:
-    """
-    Numbers that cannot be are malformed.
-    """
+def test_impossible_numbers_are_malformed(wrong: bytes) -> None:
     with pytest.raises(Malformed, match="no record can be read here"):
         list(entries(Payload(wrong, 0), 1))
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
-def test_mutations(codec: Codec) -> None:
+def test_mutated_batches_have_entries_or_are_malformed(codec: Codec) -> None:
     """
-    Whatever was changed, entries come out, or Malformed; and where all of the records can be read, so can the entries,
-    with the same keys.
+    If all records can be read, so can the entries, with the same keys.
     """
     rng = random.Random(5)
     rows = [record for record in SAMPLE if len(record.value or b"") < 100]
@@ -203,7 +179,7 @@ def test_mutations(codec: Codec) -> None:
         keys, whole = _keys(batch), _whole(batch)
         read += keys is not None
         refused += keys is None
-        if whole and all(record.offset >= 0 for record in whole):  # one before its batch cannot be in a log
+        if whole and all(record.offset >= 0 for record in whole):  # an offset below the base cannot be in a log
             assert keys == [record.key for record in whole]
     assert read > 500
     assert refused > 200
@@ -225,18 +201,15 @@ def _whole(batch: Batch) -> list[Record] | None:
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
 @given(rows=record_lists(min_size=1))
-def test_timestamps_of_any_records(codec: Codec, rows: list[Record]) -> None:
-    """
-    Where a record starts is enough to tell its timestamp.
-    """
+def test_timestamps_are_read_from_record_positions(codec: Codec, rows: list[Record]) -> None:
     batch = batch_of(rows, codec=codec)
     data, base = payload_of(batch).data, batch.header.base_timestamp
     assert [base + timestamp_at(data, start)[0] for start, *_ in found(batch)] == [row.timestamp for row in rows]
 
 
-def test_a_timestamp_that_cannot_be() -> None:
+def test_impossible_timestamps_are_malformed() -> None:
     """
-    A timestamp of too many bytes is malformed.
+    They have too many bytes.
     """
     data = b"\x20\0" + b"\xff" * 10 + b"\0\0\1\1\0"
     with pytest.raises(Malformed, match="goes on beyond 64 bits"):

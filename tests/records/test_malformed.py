@@ -1,5 +1,5 @@
 """
-Records out of batches whose bytes lie or are damaged: they are read or malformed, and nothing else happens.
+Records of damaged or lying batches are read or malformed, and nothing else happens.
 """
 
 import random
@@ -12,15 +12,15 @@ import pytest
 from kgateway.records.batch import HEADER_SIZE, Batch, read_batch
 from kgateway.records.compression import Codec
 from kgateway.records.record import Record, records
-from kgateway.wire.malformed import Malformed, Place
+from kgateway.wire.errors import Malformed, MessageField
 from kgateway.wire.varints import write_varint
-from tests.records.handmade import body, holding
+from tests.records.handmade_batches import body, holding
 from tests.records.values import JAVA_RECORDS, SAMPLE, batch_of, with_header
 
 
-def test_records_come_lazily() -> None:
+def test_records_are_read_lazily() -> None:
     """
-    Records before the damage come out before the damage does.
+    Those before damage are returned before the error.
     """
     found = records(holding(body() + b"\x02\0", 2))
     assert next(found) == Record(0, 0, None, None)
@@ -29,7 +29,7 @@ def test_records_come_lazily() -> None:
 
 
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
-def test_limit_on_what_is_decompressed(codec: Codec) -> None:
+def test_decompression_is_limited(codec: Codec) -> None:
     """
     A batch that decompresses to more than the limit is malformed; at the limit it is read.
     """
@@ -42,17 +42,14 @@ def test_limit_on_what_is_decompressed(codec: Codec) -> None:
 
 @pytest.mark.parametrize("number", [5, 6, 7])
 def test_unknown_codec_is_malformed(number: int) -> None:
-    """
-    A codec that Kafka has not is malformed.
-    """
     with pytest.raises(Malformed, match=f"records at byte 61: {number} is not a valid Codec"):
         list(records(with_header(batch_of(SAMPLE), attributes=number)))
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
-def test_count_must_be_what_is_there(codec: Codec) -> None:
+def test_the_count_must_be_right(codec: Codec) -> None:
     """
-    Neither more records than declared nor fewer, nor a number that is none.
+    Fewer or more records than declared, or a negative number, are malformed.
     """
     batch = batch_of(SAMPLE, codec=codec)
     for count, reason in {3: "bytes are left over", 5: "cut off", 0: "bytes are left over", -1: "-1 records"}.items():
@@ -63,10 +60,7 @@ def test_count_must_be_what_is_there(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("difference", [-1, 1, -(1 << 31), 1 << 20])
-def test_length_must_be_that_of_the_record(difference: int) -> None:
-    """
-    A record is as long as it says.
-    """
+def test_the_length_must_be_that_of_the_record(difference: int) -> None:
     rest = body(key=b"k")[1:]
     data = bytearray()
     write_varint(data, len(rest) + difference)
@@ -74,13 +68,13 @@ def test_length_must_be_that_of_the_record(difference: int) -> None:
         list(records(holding(bytes(data) + rest + body(), 2)))
 
 
-def test_malformed_names_the_field() -> None:
+def test_errors_name_the_field() -> None:
     """
-    What is wrong inside a record is named, with its position.
+    What is wrong inside a record is named with its position.
     """
     with pytest.raises(Malformed) as e:
         list(records(holding(body()[:4] + b"\x10abc", 1)))
-    assert (e.value.place, e.value.position) == (Place("RecordBody", 2, "key"), HEADER_SIZE + 5)
+    assert (e.value.field, e.value.position) == (MessageField("RecordBody", 2, "key"), HEADER_SIZE + 5)
     assert e.value.reason == "8 declared, with 3 bytes left"
 
 
@@ -91,7 +85,7 @@ LONG = b"\xfe\xff\xff\xff\x0f"  # 2,147,483,647 as a varint
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
 def test_declared_lengths_allocate_nothing(head: bytes, codec: Codec) -> None:
     """
-    A key, value, header count, header key or header value of two gigabytes is refused before memory is taken for it.
+    Two gigabytes of key, value, header count, header key or header value are refused before memory is allocated.
     """
     batch = holding(b"\x7e" + head + LONG + bytes(50), 1, codec)
     tracemalloc.start()
@@ -106,7 +100,7 @@ def test_declared_lengths_allocate_nothing(head: bytes, codec: Codec) -> None:
 
 def _outcome(batch: Batch) -> list[Record] | None:
     """
-    The records, or nothing where the batch is malformed; anything else escapes, and so does a second of work.
+    The records, or None for a malformed batch; other exceptions escape, and so does a second of work.
     """
     began = time.monotonic()
     try:
@@ -118,10 +112,7 @@ def _outcome(batch: Batch) -> list[Record] | None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_records_cut_anywhere_are_malformed(codec: Codec) -> None:
-    """
-    Whatever is missing at the end of a batch, it is noticed.
-    """
+def test_truncation_anywhere_is_malformed(codec: Codec) -> None:
     batch = batch_of(SAMPLE, codec=codec)
     for end in range(HEADER_SIZE, len(batch.data)):
         assert _outcome(batch._replace(data=batch.data[:end])) is None, end
@@ -129,13 +120,13 @@ def test_records_cut_anywhere_are_malformed(codec: Codec) -> None:
 
 def _mutants(batch: Batch, count: int, rng: random.Random) -> Iterator[Batch]:
     """
-    The batch with a bit or two flipped, or an extreme number written over a byte; often in its header.
+    The batch with one or two bits flipped, or an extreme number over a byte; often in its header.
     """
     extremes = [b"\0", b"\x7f", b"\xff", LONG, b"\xff" * 10 + b"\1", b"\xff" * 9 + b"\1", b"\x80" * 5, b"\x01"]
     for _ in range(count):
         data = bytearray(batch.data)
         for _ in range(rng.randint(1, 2)):
-            at = rng.randrange(17, len(data))  # before that it would be no batch of this size
+            at = rng.randrange(17, len(data))  # a shorter length would make it another batch
             if rng.random() < 0.7:
                 data[at] ^= 1 << rng.randrange(8)
             else:
@@ -147,7 +138,7 @@ def _mutants(batch: Batch, count: int, rng: random.Random) -> Iterator[Batch]:
 @pytest.mark.parametrize("codec", Codec)
 def test_damaged_records_are_read_or_malformed(codec: Codec) -> None:
     """
-    Of thousands of damaged batches each gives records, or is malformed, and nothing else happens.
+    Thousands of damaged batches give records or are malformed.
     """
     rng = random.Random(codec)
     read = malformed = 0
@@ -164,7 +155,7 @@ def test_damaged_records_are_read_or_malformed(codec: Codec) -> None:
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
 def test_damaged_records_inside_sound_compression(codec: Codec) -> None:
     """
-    Damage that was compressed along with the records ends the same way.
+    Damage that was compressed with the records has the same outcome.
     """
     rng = random.Random(codec)
     for mutant in _mutants(batch_of(SAMPLE), 800, rng):

@@ -1,5 +1,5 @@
 """
-The tables of message sets, against kafka-python's builder of them.
+The tables of message sets, compared with kafka-python's builder.
 """
 
 import pytest
@@ -7,14 +7,14 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from kgateway.records.message_set import LegacyMessage, MessageSetEntry
 from kgateway.wire.codec import decode, decoder, encode
-from kgateway.wire.malformed import Malformed
+from kgateway.wire.errors import Malformed
 
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize(("key", "value"), [(b"key", b"value"), (None, None), (b"", b""), (None, b"v" * 70_000)])
-def test_tables_are_kafka_pythons(magic: int, key: bytes | None, value: bytes | None) -> None:
+def test_tables_agree_with_kafka_python(magic: int, key: bytes | None, value: bytes | None) -> None:
     """
-    An entry and its message have the same bytes in both, with lengths of four bytes and a timestamp from magic 1 on.
+    An entry and its message have the same bytes, with lengths of four bytes and a timestamp from magic 1 on.
     """
     builder = LegacyRecordBatchBuilder(magic, 0, 1 << 20)
     builder.append(7, 1_234, key, value)
@@ -27,7 +27,7 @@ def test_tables_are_kafka_pythons(magic: int, key: bytes | None, value: bytes | 
     assert encode(entry, magic) + encode(message, magic) == data
 
 
-def test_declared_length_is_checked() -> None:
+def test_declared_lengths_are_checked() -> None:
     """
     A value of two gigabytes in a few bytes is malformed.
     """

@@ -1,5 +1,5 @@
 """
-The check byte in the head of lz4 frames.
+The header checksum of lz4 frames.
 """
 
 import lz4.frame
@@ -13,19 +13,19 @@ _FLAGS = [{"store_size": size, "content_checksum": check} for size in (False, Tr
 
 @pytest.mark.parametrize("options", _FLAGS, ids=str)
 @pytest.mark.parametrize("size", [0, 1, 5, 100_000])
-def test_mended_is_as_the_library_writes_it(options: dict[str, bool], size: int) -> None:
+def test_mended_frames_are_those_of_the_library(options: dict[str, bool], size: int) -> None:
     """
-    A frame of the library is right already, and right again after it was broken.
+    Its own frames are valid already, and are valid again after they were broken.
     """
     frame = lz4.frame.compress(b"x" * size, **options)
     assert mended(frame) == frame
     assert mended(broken(frame)) == frame
 
 
-def test_broken_is_as_kafka_writes_it() -> None:
+def test_broken_frames_are_those_of_kafka() -> None:
     """
-    The frame that Kafka's producer makes for magic 0, seen of kafka-clients 0.10.2.2, differs in the check byte alone,
-    which the library refuses.
+    The frame that Kafka's producer makes for magic 0, observed with kafka-clients 0.10.2.2, differs only in the
+    checksum, which the library refuses.
     """
     frame = compress(Codec.LZ4, b"value")
     made = broken(frame)
@@ -36,9 +36,9 @@ def test_broken_is_as_kafka_writes_it() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 4, 5, 6])
-def test_no_frame(size: int) -> None:
+def test_short_data_is_unchanged(size: int) -> None:
     """
-    What is cut off before the byte stays as it is.
+    It ends before the checksum.
     """
     data = compress(Codec.LZ4, b"value")[:size]
     assert mended(data) == data

@@ -1,5 +1,5 @@
 """
-Records for tests: Hypothesis values, batches of them, and batches that Kafka's Java producer made.
+Hypothesis values of records, batches of them, and batches of Kafka's Java producer.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def record_lists(max_size: int = 8, min_size: int = 0) -> st.SearchStrategy[list
 
 def filled(builder: BatchBuilder, records: Sequence[Record]) -> BatchBuilder:
     """
-    The builder with these records in it.
+    The builder with these records added.
     """
     for record in records:
         builder.append(record.key, record.value, timestamp=record.timestamp, headers=record.headers)
@@ -37,22 +37,16 @@ def filled(builder: BatchBuilder, records: Sequence[Record]) -> BatchBuilder:
 
 
 def built(records: Sequence[Record], **options: Any) -> bytes:
-    """
-    The batch of these records.
-    """
     return filled(BatchBuilder(**options), records).build()
 
 
 def batch_of(records: Sequence[Record], **options: Any) -> Batch:
-    """
-    The same, read.
-    """
     return read_batch(built(records, **options))
 
 
 def with_header(batch: Batch, **changes: Any) -> Batch:
     """
-    The batch with another header, and the bytes it had.
+    The batch with another header over the same bytes.
     """
     header = type(batch.header)(**{f.name: getattr(batch.header, f.name) for f in batch.header.__fields__} | changes)
     return batch._replace(header=header)
@@ -65,7 +59,7 @@ SAMPLE = [
     Record(3, 2_000, b"k" * 70, b"long " * 100),
 ]
 
-# MemoryRecordsBuilder of kafka-clients 4.3.1: producer 7, epoch 3, sequence 11, leader epoch 5.
+# Made by MemoryRecordsBuilder of kafka-clients 4.3.1: producer 7, epoch 3, sequence 11, leader epoch 5.
 JAVA_RECORDS = [
     Record(0, 1_000, None, None, (Header("hé", None),)),
     Record(1, 997, b"key1", b"value 1 " + b"a" * 36, (Header("hé", b"\1\2"),)),

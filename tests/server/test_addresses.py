@@ -1,12 +1,12 @@
 """
-Where clients reach the listeners, as far as they can be told when they are not connected.
+The addresses of listeners that clients without a connection are told.
 """
 
 import pytest
 
 from kgateway.cluster.view import Address
 from kgateway.config.settings import read_settings
-from kgateway.server.addresses import NOWHERE, reached
+from kgateway.server.addresses import NOWHERE, reachable
 
 NEAR = Address("127.0.0.1", 9092)
 
@@ -27,8 +27,8 @@ NEAR = Address("127.0.0.1", 9092)
         ),
     ],
 )
-def test_reached(arguments: list[str], bound: list[Address], told: dict[str, Address]) -> None:
+def test_reachable_addresses(arguments: list[str], bound: list[Address], told: dict[str, Address]) -> None:
     """
-    What is advertised, or where a listener listens unless that is everywhere.
+    An advertised address, or the listener's own unless it listens everywhere.
     """
-    assert reached(read_settings(arguments, {}), bound) == told
+    assert reachable(read_settings(arguments, {}), bound) == told

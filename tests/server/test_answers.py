@@ -1,6 +1,6 @@
 """
-What answers say of errors. The answers written out here are those that the `getErrorResponse` of Kafka 4.3 makes, save
-for fields that nobody reads beside an error.
+Error responses. Those written out here are what the `getErrorResponse` of Kafka 4.3 makes, except for fields that
+nobody reads beside an error.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from kgateway.server.answers import error_finder, refused, unsupported_version
 from kgateway.wire.codec import decode, encode
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.schema import Field, Message, Struct
-from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType, i16, i32
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, StructOf, Text, UuidType, WireType, i16, i32
 from kgateway.wire.uuids import ZERO, Uuid
 
 M = TypeVar("M", bound=Message)
@@ -33,14 +33,14 @@ ID = Uuid(range(16))
 ERROR = KafkaError(ErrorCode.NOT_CONTROLLER, "ask node 2")
 API = {api.name: api for api in apis().values()}
 
-# The only answers without a place for the code: their items are directories, and the request names topics.
+# The only responses without a place for the code: their items are directories, and the request names topics.
 NO_PLACE = [("DescribeLogDirs", version) for version in (0, 1, 2)]
 
 
 @dataclass(frozen=True)
 class Sample:
     """
-    The values that requests are filled with. A bare one has null where it may, and items that have no items.
+    Values for the fields of requests. A bare sample has null wherever it may, and items without items.
     """
 
     text: str = "orders"
@@ -51,7 +51,7 @@ class Sample:
 
     def one_of_each(self, message: type[M], version: int) -> M:
         """
-        The message with all fields of the version, and one item in every list.
+        The message with all fields of the version, and one item in each list.
         """
         filled: M = self._struct(message, version)
         return filled
@@ -75,7 +75,7 @@ class Sample:
                 return self.text
             case Binary() | Referenced():
                 return b""
-            case Sixteen():
+            case UuidType():
                 return self.uuid
             case ListOf(item):
                 return [self._value(item, version)]
@@ -91,7 +91,7 @@ def over_the_wire(message: M, version: int) -> M:
 
 def answer(request: Message, name: str, version: int) -> dict[str, Any] | None:
     """
-    What a client reads when its request has failed; it sees only what the version has.
+    A failed request's response as the client reads it, with the fields of the version only.
     """
     response = refused(over_the_wire(request, version), API[name].response, version, ERROR)
     return None if response is None else plain(over_the_wire(response, version), version)
@@ -115,9 +115,9 @@ def _plain(value: Any, version: int) -> Any:
 
 
 @pytest.mark.parametrize("name", API)
-def test_every_refusal_shows_its_code(name: str) -> None:
+def test_every_error_response_has_its_code(name: str) -> None:
     """
-    Whatever the API and the version, a refused request gets an answer that can be written and that has the code.
+    This holds for each API and version.
     """
     api = API[name]
     for version in api.request.__spec__.versions:
@@ -146,9 +146,9 @@ def test_every_refusal_shows_its_code(name: str) -> None:
             "members": []}),
     ],
 )  # fmt: skip
-def test_own_code_is_enough(name: str, version: int, expected: dict[str, Any]) -> None:
+def test_a_response_with_an_error_code_needs_no_items(name: str, version: int, expected: dict[str, Any]) -> None:
     """
-    A response that has an error code of its own has nothing else, though the request named items, and itself.
+    The request may name items, and itself.
     """
     assert answer(Sample().one_of_each(API[name].request, version), name, version) == expected
 
@@ -177,10 +177,10 @@ def test_own_code_is_enough(name: str, version: int, expected: dict[str, Any]) -
             {"entity_type": "orders", "entity_name": "orders"}]}]}),
     ],
 )  # fmt: skip
-def test_items_are_mirrored(name: str, version: int, expected: dict[str, Any]) -> None:
+def test_items_of_the_request_are_mirrored(name: str, version: int, expected: dict[str, Any]) -> None:
     """
-    A response without a code of its own has, for each item of the request, one with its name and the code; the other
-    fields do not repeat what was asked.
+    A response without an error code of its own has an item with name and code for each item of the request; other
+    fields are not repeated.
     """
     assert answer(Sample().one_of_each(API[name].request, version), name, version) == expected
 
@@ -188,9 +188,9 @@ def test_items_are_mirrored(name: str, version: int, expected: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("version", "name"), [(3, {"name": "orders"}), (12, {"name": "orders"}), (13, {"topic_id": ID})]
 )
-def test_produce_is_mirrored(version: int, name: dict[str, Any]) -> None:
+def test_produce_partitions_are_mirrored(version: int, name: dict[str, Any]) -> None:
     """
-    A partition produced to comes back under its topic's name or, from v13 on, its id, with no offset.
+    A partition is under its topic's name or, from v13 on, its id, with no offset.
     """
     response = answer(Sample().one_of_each(ProduceRequest, version), "Produce", version)
     assert response is not None
@@ -216,7 +216,7 @@ def test_produce_is_mirrored(version: int, name: dict[str, Any]) -> None:
 )  # fmt: skip
 def test_plain_items_are_names(name: str, version: int, expected: dict[str, Any]) -> None:
     """
-    Where the request has no more of an item than a text or a number, that is the item's name.
+    A text or number in the request is the item's name.
     """
     assert answer(Sample().one_of_each(API[name].request, version), name, version) == expected
 
@@ -230,9 +230,9 @@ def test_plain_items_are_names(name: str, version: int, expected: dict[str, Any]
             "error_message": "ask node 2"}] * 2}),
     ],
 )  # fmt: skip
-def test_items_under_other_names(name: str, version: int, expected: dict[str, Any]) -> None:
+def test_items_under_other_names_are_mirrored(name: str, version: int, expected: dict[str, Any]) -> None:
     """
-    Items are found where the request has them deeper, in several lists, or under another name.
+    The request may have them deeper, in several lists, or under another name.
     """
     assert answer(Sample().one_of_each(API[name].request, version), name, version) == expected
 
@@ -248,9 +248,9 @@ def test_items_under_other_names(name: str, version: int, expected: dict[str, An
             "next_cursor": None}),
     ],
 )  # fmt: skip
-def test_outer_code_is_enough(name: str, version: int, expected: dict[str, Any]) -> None:
+def test_the_outer_item_has_the_code(name: str, version: int, expected: dict[str, Any]) -> None:
     """
-    Of items in items it is the outer one that has the code, if it can.
+    Inner items have it only where the outer one cannot.
     """
     assert answer(Sample().one_of_each(API[name].request, version), name, version) == expected
 
@@ -269,9 +269,9 @@ def test_outer_code_is_enough(name: str, version: int, expected: dict[str, Any])
         ("AlterPartitionReassignments", 1, ["", "orders-1"]),
     ],
 )
-def test_code_stands_twice(name: str, version: int, labels: list[str]) -> None:
+def test_codes_that_clients_expect_twice(name: str, version: int, labels: list[str]) -> None:
     """
-    Where clients look into the items though the response has a code of its own, both have it.
+    Some clients look into the items although the response has a code of its own.
     """
     request = over_the_wire(Sample().one_of_each(API[name].request, version), version)
     response = refused(request, API[name].response, version, ERROR)
@@ -280,19 +280,16 @@ def test_code_stands_twice(name: str, version: int, labels: list[str]) -> None:
     assert found == [(ERROR.code, label) for label in labels]
 
 
-def test_only_lists_of_the_version() -> None:
-    """
-    A list that the version lacks stays empty, though its items could have the code.
-    """
+def test_lists_that_the_version_lacks_are_empty() -> None:
     request = Sample().one_of_each(OffsetFetchRequest, 8)
     response = refused(request, OffsetFetchResponse, 8, ERROR)
     assert response is not None
     assert (len(response.groups), response.topics) == (1, [])
 
 
-def test_forgotten_partitions_are_not_answered() -> None:
+def test_forgotten_partitions_are_not_mirrored() -> None:
     """
-    What a fetch drops from its session is no part of the answer.
+    A fetch drops them from its session.
     """
     request = FetchRequest(
         max_wait_ms=0,
@@ -304,9 +301,9 @@ def test_forgotten_partitions_are_not_answered() -> None:
     assert response == {"error_code": 41, "session_id": 0, "responses": []}
 
 
-def test_refused_fetch_has_empty_records() -> None:
+def test_a_refused_fetch_has_empty_records() -> None:
     """
-    A partition that cannot be read has records, of no bytes: to some clients null is malformed.
+    For some clients null is malformed.
     """
     response = answer(Sample().one_of_each(FetchRequest, 11), "Fetch", 11)
     assert response is not None
@@ -314,9 +311,9 @@ def test_refused_fetch_has_empty_records() -> None:
 
 
 @pytest.mark.parametrize(("version", "name"), [(10, ""), (11, ""), (12, None)])
-def test_topic_asked_for_by_id(version: int, name: str | None) -> None:
+def test_a_topic_requested_by_id(version: int, name: str | None) -> None:
     """
-    A topic asked for by id alone keeps it, and has a null for its name only where the version admits one.
+    The id is mirrored, and the name is null only where the version allows it.
     """
     request = MetadataRequest(topics=[MetadataRequest.Topic(topic_id=ID, name=None)])
     response = answer(request, "Metadata", version)
@@ -324,9 +321,9 @@ def test_topic_asked_for_by_id(version: int, name: str | None) -> None:
     assert [(topic["topic_id"], topic["name"]) for topic in response["topics"]] == [(ID, name)]
 
 
-def test_created_topic_is_named_only() -> None:
+def test_a_topic_that_was_not_created_has_no_partitions() -> None:
     """
-    The answer to a topic that was not created does not say that it has the partitions asked for.
+    The response does not repeat the requested number.
     """
     response = answer(Sample().one_of_each(API["CreateTopics"].request, 5), "CreateTopics", 5)
     assert response == {
@@ -344,9 +341,9 @@ def test_created_topic_is_named_only() -> None:
     }
 
 
-def test_unknown_numbers() -> None:
+def test_unknown_numbers_are_minus_one() -> None:
     """
-    Ids, epochs, offsets, times and ports that the answer cannot know are -1.
+    They are ids, epochs, offsets, times and ports.
     """
     for name, version, fields in (
         ("InitProducerId", 5, ["producer_id", "producer_epoch"]),
@@ -361,28 +358,25 @@ def test_unknown_numbers() -> None:
     assert response["transaction_states"][0]["transaction_start_time_ms"] == -1
 
 
-def test_request_that_names_nothing() -> None:
+def test_a_request_without_items_has_no_error_response() -> None:
     """
-    Where only items could have the code and the request names none, there is no answer: it would look like success.
+    Only items could have the code, and an empty response would look like success.
     """
     assert answer(MetadataRequest(topics=None), "Metadata", 12) is None
     assert answer(MetadataRequest(topics=None), "Metadata", 13) is not None
     assert answer(DeleteTopicsRequest(topics=[], timeout_ms=0), "DeleteTopics", 6) is None
 
 
-def test_message_falls_back_on_the_meaning() -> None:
-    """
-    An error raised without a reason is told with what its code means.
-    """
+def test_the_default_message_is_the_meaning_of_the_code() -> None:
     request = Sample().one_of_each(API["CreateAcls"].request, 3)
     response = refused(request, API["CreateAcls"].response, 3, KafkaError(ErrorCode.SECURITY_DISABLED))
     assert response is not None
     assert plain(response, 3)["results"][0]["error_message"] == ErrorCode.SECURITY_DISABLED.meaning
 
 
-def test_answers_share_nothing() -> None:
+def test_responses_share_nothing() -> None:
     """
-    What is added to the lists of one answer is not in the next one.
+    Appending to a list of one does not change the next.
     """
     request = ListGroupsRequest()
     for _ in range(2):
@@ -394,7 +388,7 @@ def test_answers_share_nothing() -> None:
 
 def test_unsupported_version() -> None:
     """
-    An unknown version of ApiVersions is answered in the form of v0, with the versions of ApiVersions and nothing else.
+    An unknown version of ApiVersions is answered in v0, with the versions of ApiVersions only.
     """
     served = {0: (range(3, 14), "Produce"), 18: (range(1, 5), "ApiVersions")}
     response = over_the_wire(unsupported_version(served), 0)
@@ -408,32 +402,26 @@ def _produced(*codes: int, topic: dict[str, Any]) -> ProduceResponse:
     return ProduceResponse(responses=[ProduceResponse.Response(partition_responses=made, **topic)])
 
 
-def test_no_errors() -> None:
-    """
-    Nothing is found where all went well.
-    """
+def test_success_has_no_errors() -> None:
     assert error_finder(ProduceResponse)(_produced(0, 0, topic={"name": "orders"})) == []
 
 
 def test_errors_are_labelled() -> None:
     """
-    Each error of many partitions is found, with its topic, by name or else by id, and its partition.
+    Each error of many partitions is found with its partition, and its topic by name or else by id.
     """
     find = error_finder(ProduceResponse)
     assert find(_produced(0, 6, 0, 3, topic={"name": "orders"})) == [(6, "orders-1"), (3, "orders-3")]
     assert find(_produced(6, topic={"topic_id": ID})) == [(6, f"{ID}-0")]
 
 
-def test_own_error_has_no_label() -> None:
-    """
-    An error of the whole request is about nothing in particular.
-    """
+def test_an_error_of_the_whole_response_has_no_label() -> None:
     assert error_finder(HeartbeatResponse)(HeartbeatResponse(error_code=27)) == [(27, "")]
 
 
 def test_labels_are_names() -> None:
     """
-    The label is what tells an item from others: a group's id, a resource's name and not its kind.
+    The label distinguishes items: a group's id, a resource's name and not its type.
     """
     groups = Sample(text="g", number=3).one_of_each(DescribeGroupsResponse, 6)
     assert error_finder(DescribeGroupsResponse)(groups) == [(3, "g")]
@@ -443,9 +431,9 @@ def test_labels_are_names() -> None:
     assert error_finder(API["AlterClientQuotas"].response)(quotas) == [(2, "")]
 
 
-def test_every_place_is_searched() -> None:
+def test_all_error_codes_are_found() -> None:
     """
-    Errors of the request, of items, of items in items, and the second error of an item are all found.
+    They may be in the response, in items, in items of items, and second in an item.
     """
     metadata = Sample(number=3).one_of_each(MetadataResponse, 13)
     assert error_finder(MetadataResponse)(metadata) == [(3, ""), (3, "orders"), (3, "orders-3")]
@@ -456,7 +444,7 @@ def test_every_place_is_searched() -> None:
 
 class Polled(Message, key=1000, versions="0"):
     """
-    A response as a plugin may have it.
+    A response as a plugin may define it.
     """
 
     class Item(Struct):
@@ -466,17 +454,11 @@ class Polled(Message, key=1000, versions="0"):
     items: list[Item] | None
 
 
-def test_list_that_is_null() -> None:
-    """
-    In a list that may be null nothing is found where it is.
-    """
+def test_a_null_list_has_no_errors() -> None:
     find = error_finder(Polled)
     assert find(Polled(items=None)) == []
     assert find(Polled(items=[Polled.Item(number=4, error_code=3)])) == [(3, "4")]
 
 
-def test_finder_is_compiled_once() -> None:
-    """
-    Whoever asks for a finder again gets the same one.
-    """
+def test_a_finder_is_compiled_once() -> None:
     assert error_finder(HeartbeatResponse) is error_finder(HeartbeatResponse)

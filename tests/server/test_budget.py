@@ -1,5 +1,5 @@
 """
-Bytes of requests, shared out.
+Memory for requests, shared by all connections.
 """
 
 import gc
@@ -14,9 +14,9 @@ def _reserve(budget: ByteBudget, size: int, woken: list[int] | None = None) -> R
     return budget.reserve(size, lambda: (woken if woken is not None else []).append(size))
 
 
-def test_bytes_that_are_free_are_granted_at_once() -> None:
+def test_free_bytes_are_granted_at_once() -> None:
     """
-    As long as the sum is within the limit, nobody waits, and nobody is woken.
+    While the sum is within the limit nobody waits, and nobody is woken.
     """
     budget, woken = ByteBudget(100), list[int]()
     assert _reserve(budget, 60, woken).granted
@@ -24,9 +24,9 @@ def test_bytes_that_are_free_are_granted_at_once() -> None:
     assert (budget.used, budget.waiting, woken) == (100, 0, [])
 
 
-def test_who_waits_is_served_in_order() -> None:
+def test_waiting_reservations_are_granted_in_order() -> None:
     """
-    A small reservation does not overtake the large one before it, though there would be room.
+    A small one does not overtake a large one, even if there is room for it.
     """
     budget, woken = ByteBudget(100), list[int]()
     first = _reserve(budget, 70)
@@ -39,9 +39,9 @@ def test_who_waits_is_served_in_order() -> None:
     assert woken == [80, 10]
 
 
-def test_released_bytes_go_only_as_far_as_they_reach() -> None:
+def test_released_bytes_go_to_the_first_in_line() -> None:
     """
-    The front of the line waits until there is enough for it.
+    It waits until there is enough for it.
     """
     budget, woken = ByteBudget(100), list[int]()
     first, second = _reserve(budget, 50), _reserve(budget, 50)
@@ -54,10 +54,7 @@ def test_released_bytes_go_only_as_far_as_they_reach() -> None:
     assert budget.used == 80
 
 
-def test_leaving_the_line_lets_the_next_one_through() -> None:
-    """
-    Who gives up while waiting holds nothing and blocks nobody.
-    """
+def test_a_reservation_that_is_released_in_line_blocks_nobody() -> None:
     budget, woken = ByteBudget(100), list[int]()
     held = _reserve(budget, 60)
     given_up, next_one = _reserve(budget, 90, woken), _reserve(budget, 40, woken)
@@ -69,10 +66,7 @@ def test_leaving_the_line_lets_the_next_one_through() -> None:
     assert budget.used == 0
 
 
-def test_a_second_release_gives_nothing_back() -> None:
-    """
-    Bytes return once.
-    """
+def test_a_second_release_has_no_effect() -> None:
     budget = ByteBudget(100)
     once, other = _reserve(budget, 30), _reserve(budget, 30)
     once.release()
@@ -84,7 +78,7 @@ def test_a_second_release_gives_nothing_back() -> None:
 
 def test_more_than_the_limit_waits_for_all_of_it() -> None:
     """
-    A reservation above the limit is served alone, rather than never.
+    Such a reservation is granted alone, rather than never.
     """
     budget = ByteBudget(100)
     held = _reserve(budget, 1)
@@ -98,7 +92,7 @@ def test_more_than_the_limit_waits_for_all_of_it() -> None:
 @pytest.mark.parametrize(("size", "small"), [(1, True), (SMALL_FRAME_BYTES, True), (SMALL_FRAME_BYTES + 1, False)])
 def test_small_frames_have_a_budget_of_their_own(size: int, small: bool) -> None:
     """
-    Peers that hold all that is for large frames leave small ones alone, and the other way round.
+    Clients that hold all memory for large frames do not affect small ones, and vice versa.
     """
     memory = RequestMemory(1 << 30, 100 << 20)
     _reserve(memory.large if small else memory.small, 1 << 40)
@@ -107,7 +101,7 @@ def test_small_frames_have_a_budget_of_their_own(size: int, small: bool) -> None
 
 def test_the_largest_frame_always_fits() -> None:
     """
-    However little memory there is, one frame of the largest size can be read, and one small frame.
+    However little memory there is, a frame of the largest size can be read, and a small one.
     """
     memory = RequestMemory(1 << 20, 100 << 20)
     assert memory.large.limit == 100 << 20
@@ -116,7 +110,7 @@ def test_the_largest_frame_always_fits() -> None:
 
 class _Cycle:
     """
-    Holds on to itself, as a failure can that knows its own frame.
+    Refers to itself, as a failure can that knows its own frame.
     """
 
     def __init__(self) -> None:
@@ -124,9 +118,9 @@ class _Cycle:
 
 
 @pytest.mark.parametrize(("size", "gone"), [(20 << 20, True), (SMALL_FRAME_BYTES, False)], ids=["large", "small"])
-def test_large_frames_are_not_held_by_cycles(size: int, gone: bool) -> None:
+def test_large_frames_in_cycles_are_collected(size: int, gone: bool) -> None:
     """
-    After a quarter of the memory there is for them, what nobody has any more is looked for. Small ones can wait.
+    After every quarter of their memory garbage is collected. Small frames can wait.
     """
     memory = RequestMemory(1 << 30, 100 << 20)
     gc.disable()

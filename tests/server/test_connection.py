@@ -1,5 +1,5 @@
 """
-One client: order, overlap, bounds, and what happens when it leaves.
+One connection: order, overlap, bounds, and its end.
 """
 
 import gc
@@ -20,11 +20,9 @@ from kgateway.context import Session
 from kgateway.server.budget import RequestMemory
 from kgateway.server.clients import STALL_SECONDS, Clients
 from kgateway.server.connection import TURN_SECONDS, Connection
-from kgateway.server.frame_queue import QUEUED_BYTES_MAX
-from kgateway.server.outbox import WRITE_BYTES
-from kgateway.server.pending import HangUp, Pending
-from kgateway.server.unsent import STARTED_MAX
-from kgateway.wire.malformed import Malformed, Place
+from kgateway.server.request_queue import QUEUED_BYTES_MAX, STARTED_MAX, HangUp, PendingAnswer
+from kgateway.server.writer import WRITE_BYTES
+from kgateway.wire.errors import Malformed, MessageField
 
 FRAME_MAX = 100 << 20
 
@@ -51,19 +49,19 @@ class Transport(StringTransport):
 
 class Serving:
     """
-    Answers frames by script: bytes at once, a Pending later, an exception as it is.
+    Answers frames by script: with bytes at once, a PendingAnswer, or an exception.
     """
 
     def __init__(self, *script: Any) -> None:
         self.script = list(script)
         self.started: list[bytes] = []
 
-    def __call__(self, frame: bytes, session: Session) -> list[bytes] | Pending:
+    def __call__(self, frame: bytes, session: Session) -> list[bytes] | PendingAnswer:
         self.started.append(frame)
         answer = self.script.pop(0) if self.script else frame.upper()
         if isinstance(answer, Exception):
             raise answer
-        return answer if isinstance(answer, Pending) else [answer]
+        return answer if isinstance(answer, PendingAnswer) else [answer]
 
 
 class Client:
@@ -97,20 +95,17 @@ class Client:
         self.connection.dataReceived(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))
 
     def turn(self) -> None:
-        """
-        The reactor's next turn.
-        """
         self.clock.advance(0)
 
     def leaves(self) -> None:
         self.connection.connectionLost(Failure(ConnectionDone()))
 
 
-def _later(**options: bool) -> Pending:
-    return Pending(**{"next_may_start": False, "polls": False} | options)
+def _later(**options: bool) -> PendingAnswer:
+    return PendingAnswer(**{"next_may_start": False, "polls": False} | options)
 
 
-def test_answers_keep_the_order_of_the_requests() -> None:
+def test_answers_have_the_order_of_the_requests() -> None:
     """
     An answer that is ready waits for the one before it.
     """
@@ -118,50 +113,50 @@ def test_answers_keep_the_order_of_the_requests() -> None:
     client = Client(first)
     client.sends(b"a", b"b")
     assert client.transport.value() == b""
-    first.become([b"A"])
+    first.succeed([b"A"])
     client.turn()
     assert client.transport.value() == b"AB"
 
 
 def test_a_request_that_overlaps_lets_the_next_one_start() -> None:
     """
-    Produce requests are started one after the other, without waiting for their answers.
+    Produce requests start without waiting for earlier answers.
     """
     client = Client(_later(next_may_start=True), _later(next_may_start=True))
     client.sends(b"a", b"b", b"c")
     assert client.serving.started == [b"a", b"b", b"c"]
 
 
-def test_any_other_request_holds_the_next_one_back() -> None:
+def test_other_requests_hold_the_next_one_back() -> None:
     """
-    The next frame starts when the one before it is answered.
+    It starts once they are answered.
     """
     first = _later()
     client = Client(first)
     client.sends(b"a", b"b")
     assert client.serving.started == [b"a"]
-    first.become([b"A"])
+    first.succeed([b"A"])
     client.turn()
     assert client.serving.started == [b"a", b"b"]
     assert client.transport.value() == b"AB"
 
 
-def test_an_answer_wakes_the_connection_in_the_next_turn_only() -> None:
+def test_an_answer_wakes_the_connection_in_the_next_turn() -> None:
     """
-    Whoever completes an answer does not run the connection inside its own call.
+    Completing an answer does not run the connection within the same call.
     """
     first = _later()
     client = Client(first)
     client.sends(b"a")
-    first.become([b"A"])
+    first.succeed([b"A"])
     assert client.transport.value() == b""
     client.turn()
     assert client.transport.value() == b"A"
 
 
-def test_frames_may_come_byte_by_byte() -> None:
+def test_frames_may_arrive_byte_by_byte() -> None:
     """
-    A client that sends one byte a second is served as any other.
+    A client that sends a byte a second is served as any other.
     """
     client = Client()
     for byte in b"\0\0\0\3abc\0\0\0\1d":
@@ -171,9 +166,9 @@ def test_frames_may_come_byte_by_byte() -> None:
     assert client.memory.small.used == 0
 
 
-def test_small_answers_leave_in_one_write() -> None:
+def test_small_answers_are_written_together() -> None:
     """
-    The answers to what came in one piece go to the transport together.
+    Answers to requests that arrived together are one write.
     """
     writes: list[list[bytes]] = []
     client = Client()
@@ -182,9 +177,9 @@ def test_small_answers_leave_in_one_write() -> None:
     assert len(writes) == 1
 
 
-def test_a_full_transport_stops_the_starting_of_requests() -> None:
+def test_a_full_transport_starts_no_requests() -> None:
     """
-    Nothing is started or sent for a client that does not read, until it reads again.
+    Nothing is started or sent for a client that does not read.
     """
     client = Client()
     client.connection.pauseProducing()
@@ -195,9 +190,9 @@ def test_a_full_transport_stops_the_starting_of_requests() -> None:
     assert client.transport.value() == b"AB"
 
 
-def test_a_transport_that_fills_up_while_answering_stops_there() -> None:
+def test_a_transport_that_fills_up_stops_the_answers() -> None:
     """
-    No more is started or written than it takes, however large the answers; the rest goes when it has room.
+    No more is started or written than it accepts, however large the answers; the rest follows when it has room.
     """
     client = Client(b"A" * WRITE_BYTES, b"B")
     whole = client.transport.writeSequence
@@ -214,9 +209,9 @@ def test_a_transport_that_fills_up_while_answering_stops_there() -> None:
     assert client.transport.value() == b"A" * WRITE_BYTES + b"B"
 
 
-def test_a_large_answer_is_written_piece_by_piece() -> None:
+def test_a_large_answer_is_written_in_pieces() -> None:
     """
-    What a transport takes it copies: of an answer of many batches it holds one more than it wanted.
+    A transport copies what it accepts: it holds at most one batch more of an answer than it wants.
     """
     client = Client()
     batches = [bytes([number]) * WRITE_BYTES for number in range(5)]
@@ -240,43 +235,40 @@ def test_a_large_answer_is_written_piece_by_piece() -> None:
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "with another"])
-def test_an_answer_that_is_alone_is_written_at_once(monkeypatch: pytest.MonkeyPatch, alone: bool) -> None:
+def test_a_single_answer_is_written_at_once(monkeypatch: pytest.MonkeyPatch, alone: bool) -> None:
     """
-    A client that waits for one answer and does nothing else costs no round of the reactor; many are written together.
+    A client with one outstanding request costs no turn of the reactor; many answers are written together.
     """
     written: list[bytes] = []
     monkeypatch.setattr("kgateway.server.writer.write_now", lambda transport, data: written.append(data))
     answer = _later(next_may_start=True)
     client = Client(answer, _later(next_may_start=True))
     client.sends(*[b"a"] if alone else [b"a", b"b"])
-    answer.become([b"A", b"B"])
+    answer.succeed([b"A", b"B"])
     client.turn()
     assert written == ([b"AB"] if alone else [])
     assert client.transport.value() == (b"" if alone else b"AB")
 
 
-def test_a_large_answer_that_is_alone_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_single_answer_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    It is written piece by piece, as any other.
+    It is written in pieces, as any other.
     """
     monkeypatch.delattr("kgateway.server.writer.write_now")
     answer = _later()
     client = Client(answer)
     client.sends(b"a")
-    answer.become([b"A" * WRITE_BYTES, b"B"])
+    answer.succeed([b"A" * WRITE_BYTES, b"B"])
     client.turn()
     assert client.transport.value() == b"A" * WRITE_BYTES + b"B"
 
 
-def test_an_answer_that_is_alone_waits_for_a_full_transport() -> None:
-    """
-    It is not written before there is room.
-    """
+def test_a_single_answer_waits_for_a_full_transport() -> None:
     answer = _later()
     client = Client(answer)
     client.sends(b"a")
     client.connection.pauseProducing()
-    answer.become([b"A"])
+    answer.succeed([b"A"])
     client.turn()
     assert client.transport.value() == b""
     client.connection.resumeProducing()
@@ -284,9 +276,9 @@ def test_an_answer_that_is_alone_waits_for_a_full_transport() -> None:
     assert client.transport.value() == b"A"
 
 
-def test_a_client_with_much_to_ask_gives_others_their_turn() -> None:
+def test_a_busy_client_yields_to_others() -> None:
     """
-    After some milliseconds the rest waits for the reactor's next turn.
+    After some milliseconds its other requests wait for the reactor's next turn.
     """
     client = Client()
 
@@ -302,22 +294,22 @@ def test_a_client_with_much_to_ask_gives_others_their_turn() -> None:
     assert client.transport.value() == b"X" * 10
 
 
-def test_what_is_started_and_unanswered_is_bounded() -> None:
+def test_started_requests_are_bounded() -> None:
     """
-    Past the bound a request waits, though those before it overlap.
+    Beyond the bound a request waits, even if those before it overlap.
     """
     answers = [_later(next_may_start=True) for _ in range(STARTED_MAX)]
     client = Client(*answers)
     client.sends(*[b"x"] * (STARTED_MAX + 1))
     assert len(client.serving.started) == STARTED_MAX
-    answers[0].become([b"X"])
+    answers[0].succeed([b"X"])
     client.turn()
     assert len(client.serving.started) == STARTED_MAX + 1
 
 
-def test_too_much_that_cannot_start_pauses_the_reading() -> None:
+def test_too_many_waiting_requests_pause_reading() -> None:
     """
-    Reading pauses past the bound and goes on when the queue has been worked off.
+    Reading resumes when the queue has been worked off.
     """
     poll = _later()
     client = Client(poll)
@@ -325,23 +317,23 @@ def test_too_much_that_cannot_start_pauses_the_reading() -> None:
     assert client.transport.producerState == "producing"
     client.sends(b"x" * QUEUED_BYTES_MAX, b"y")
     assert client.transport.producerState == "paused"
-    poll.become([b"A"])
+    poll.succeed([b"A"])
     client.turn()
     assert client.transport.producerState == "producing"
 
 
-def test_a_long_poll_does_not_pause_the_reading() -> None:
+def test_a_long_poll_does_not_pause_reading() -> None:
     """
-    The end of a client that waits is seen, for its connection is read on.
+    The connection is read on, so that the end of a waiting client is noticed.
     """
     client = Client(_later(polls=True))
     client.sends(b"poll", b"next")
     assert client.transport.producerState == "producing"
 
 
-def test_a_frame_without_memory_waits_to_be_read() -> None:
+def test_a_frame_without_memory_pauses_reading() -> None:
     """
-    Reading pauses while the bytes that a frame declares are held by others, and goes on when they are free.
+    Reading resumes when the bytes that it declares are free.
     """
     client = Client(memory_bytes=FRAME_MAX)
     held = client.memory.large.reserve(FRAME_MAX, lambda: None)
@@ -353,9 +345,9 @@ def test_a_frame_without_memory_waits_to_be_read() -> None:
     assert client.memory.large.used == FRAME_MAX
 
 
-def test_the_bytes_of_a_frame_are_held_until_it_is_answered() -> None:
+def test_frames_hold_their_memory_until_answered() -> None:
     """
-    They are released with the answer, for a request points into its frame.
+    A request points into its frame.
     """
     answer = _later()
     client = Client(answer)
@@ -363,26 +355,26 @@ def test_the_bytes_of_a_frame_are_held_until_it_is_answered() -> None:
     client.connection.dataReceived(len(frame).to_bytes(4, "big"))
     client.connection.dataReceived(frame)
     assert client.memory.large.used == 100_000
-    answer.become([b"done"])
+    answer.succeed([b"done"])
     assert client.memory.large.used == 0
 
 
-def test_a_poll_holds_no_memory() -> None:
+def test_a_long_poll_holds_no_memory() -> None:
     """
-    It points into no frame, and there may be many that wait for long.
+    It points into no frame, and many may wait for long.
     """
     client = Client(_later(polls=True))
     client.sends(b"poll")
     assert client.memory.small.used == 0
 
 
-def test_a_poll_ends_when_reading_pauses_behind_it() -> None:
+def test_a_long_poll_ends_when_reading_pauses() -> None:
     """
-    A client that is not read could leave unseen; and it has asked for a megabyte of other things meanwhile.
+    Otherwise a client that is not read, after another megabyte of requests, could disconnect unnoticed.
     """
     poll = _later(polls=True)
     client = Client(poll)
-    work = Deferred[None](lambda _: poll.become([b"P"]))
+    work = Deferred[None](lambda _: poll.succeed([b"P"]))
     work.addErrback(lambda failure: None)
     poll.follow(work)
     client.sends(b"poll", b"x" * QUEUED_BYTES_MAX, b"y")
@@ -391,9 +383,9 @@ def test_a_poll_ends_when_reading_pauses_behind_it() -> None:
     assert client.transport.producerState == "producing"
 
 
-def test_a_connection_that_is_gone_leaves_nothing_behind() -> None:
+def test_a_closed_connection_is_freed_at_once() -> None:
     """
-    It goes with its last reference, and with it all it had received and not sent: no collector of cycles is needed.
+    Its last reference frees everything it had received and not sent, without the garbage collector.
     """
     client = Client(_later(polls=True))
     client.sends(b"poll", b"queued")
@@ -406,46 +398,46 @@ def test_a_connection_that_is_gone_leaves_nothing_behind() -> None:
         client.turn()
         assert not client.connection._outbox.size
         assert not client.connection.session.connected
-        del client.transport.producer, client.transport.protocol  # as those of Twisted do
+        del client.transport.producer, client.transport.protocol  # Twisted's own do likewise
         del client.connection, client.transport
         assert gone() is None
     finally:
         gc.enable()
 
 
-def test_a_small_frame_that_must_wait_is_accounted_for() -> None:
+def test_a_waiting_small_frame_holds_memory() -> None:
     """
-    Queued frames and those whose answer is to come hold their bytes.
+    So do frames whose answer is pending.
     """
     answer = _later()
     client = Client(answer)
     client.sends(b"12345", b"678")
     assert client.memory.small.used == 8
-    answer.become([b"done"])
+    answer.succeed([b"done"])
     client.turn()
     assert client.memory.small.used == 0
 
 
-@pytest.mark.parametrize("wrong", [Malformed(Place("Any", 0, "field"), 0, "no"), HangUp("no")], ids=str)
-def test_a_broken_request_closes_the_connection_after_the_answers_before_it(wrong: Exception) -> None:
+@pytest.mark.parametrize("wrong", [Malformed(MessageField("Any", 0, "field"), 0, "no"), HangUp("no")], ids=str)
+def test_a_malformed_request_closes_the_connection(wrong: Exception) -> None:
     """
-    What came before is answered, what came after is not started, and the reason is told.
+    Earlier requests are answered, later ones are not started, and the reason is remembered.
     """
     first = _later(next_may_start=True)
     client = Client(first, wrong)
     client.sends(b"a", b"broken", b"c")
     assert client.serving.started == [b"a", b"broken"]
     assert not client.transport.disconnecting
-    first.become([b"A"])
+    first.succeed([b"A"])
     client.turn()
     assert client.transport.value() == b"A"
     assert client.transport.disconnecting
     assert client.complaints == [str(wrong)]
 
 
-def test_an_answer_that_hangs_up_closes_the_connection() -> None:
+def test_a_handler_may_close_the_connection() -> None:
     """
-    A request that ends without an answer ends its connection.
+    It hangs up instead of answering.
     """
     answer = _later()
     client = Client(answer)
@@ -456,14 +448,14 @@ def test_an_answer_that_hangs_up_closes_the_connection() -> None:
     assert client.complaints == ["no records for acks=0"]
 
 
-def test_nothing_is_answered_after_an_answer_that_hangs_up() -> None:
+def test_nothing_is_sent_after_hanging_up() -> None:
     """
-    The answers behind it would be taken for its own.
+    Later answers would be mistaken for the missing one.
     """
     broken, behind = _later(next_may_start=True), _later(next_may_start=True)
     client = Client(broken, behind)
     client.sends(b"a", b"b")
-    behind.become([b"B"])
+    behind.succeed([b"B"])
     broken.fail("no records for acks=0")
     client.turn()
     assert client.transport.value() == b""
@@ -473,7 +465,7 @@ def test_nothing_is_answered_after_an_answer_that_hangs_up() -> None:
 @pytest.mark.parametrize("size", [FRAME_MAX + 1, (1 << 32) - 1])
 def test_an_impossible_size_closes_the_connection(size: int) -> None:
     """
-    Requests before it are answered first.
+    Earlier requests are answered first.
     """
     client = Client()
     client.connection.dataReceived(b"\0\0\0\1a" + size.to_bytes(4, "big"))
@@ -482,9 +474,9 @@ def test_an_impossible_size_closes_the_connection(size: int) -> None:
     assert len(client.complaints) == 1
 
 
-def test_nothing_is_read_from_a_connection_that_ends() -> None:
+def test_a_closing_connection_is_not_read() -> None:
     """
-    A client that broke the protocol cannot fill memory while its last answers are awaited.
+    A client that broke the protocol cannot fill memory while its last answers are pending.
     """
     client = Client(_later(next_may_start=True), HangUp("no"))
     client.sends(b"a", b"broken")
@@ -495,9 +487,9 @@ def test_nothing_is_read_from_a_connection_that_ends() -> None:
     assert client.memory.small.used == 1
 
 
-def test_a_client_that_leaves_ends_its_long_poll() -> None:
+def test_a_disconnect_ends_a_long_poll() -> None:
     """
-    The wait is given up, and all its memory is free.
+    All its memory is free.
     """
     cancelled: list[Deferred[None]] = []
     poll, work = _later(polls=True), Deferred[None](cancelled.append)
@@ -507,15 +499,15 @@ def test_a_client_that_leaves_ends_its_long_poll() -> None:
     client.sends(b"poll", b"queued")
     client.connection.dataReceived(b"\0\0\0\7half")
     client.leaves()
-    poll.become([])
+    poll.succeed([])
     assert cancelled == [work]
     assert client.memory.small.used == 0
     assert len(client.clients) == 0
 
 
-def test_an_append_that_has_started_goes_on_without_its_client() -> None:
+def test_a_started_append_continues_without_its_client() -> None:
     """
-    Only a wait is given up.
+    Only waiting is cancelled.
     """
     cancelled: list[Deferred[None]] = []
     append = _later(next_may_start=True)
@@ -523,15 +515,15 @@ def test_an_append_that_has_started_goes_on_without_its_client() -> None:
     client = Client(append)
     client.sends(b"append")
     client.leaves()
-    append.become([b"late"])
+    append.succeed([b"late"])
     client.turn()
     assert cancelled == []
     assert client.transport.value() == b""
 
 
-def test_a_failure_of_ours_closes_its_connection_alone() -> None:
+def test_an_internal_failure_closes_one_connection() -> None:
     """
-    A connection that cannot go on is closed rather than silent, and the others of the same turn go on.
+    It is closed rather than silent, and others of the same turn continue.
     """
     broken, sound = _later(), _later()
     client = Client(broken, sound)
@@ -539,8 +531,8 @@ def test_a_failure_of_ours_closes_its_connection_alone() -> None:
     other_transport, other = client.connect()
     other.dataReceived(b"\0\0\0\1b")
     client.transport.write = lambda data: 1 / 0  # type: ignore[method-assign]
-    broken.become([b"A"])
-    sound.become([b"B"])
+    broken.succeed([b"A"])
+    sound.succeed([b"B"])
     with capturedLogs() as events:
         client.turn()
     assert client.transport.aborted
@@ -548,20 +540,20 @@ def test_a_failure_of_ours_closes_its_connection_alone() -> None:
     assert [event["log_failure"].type for event in events if "log_failure" in event] == [ZeroDivisionError]
 
 
-def test_finishing_answers_what_has_started() -> None:
+def test_finish_answers_started_requests() -> None:
     """
     Long polls answer at once, appends when they are done; then the connection closes.
     """
     append, poll = _later(next_may_start=True), _later(polls=True)
     client = Client(append, poll)
-    work = Deferred[None](lambda _: poll.become([b"P"]))
+    work = Deferred[None](lambda _: poll.succeed([b"P"]))
     work.addErrback(lambda failure: None)
     poll.follow(work)
     client.sends(b"a", b"p", b"not started")
     finished = client.clients.finish(10)
     client.turn()
     assert not client.transport.disconnecting
-    append.become([b"A"])
+    append.succeed([b"A"])
     client.turn()
     assert client.transport.value() == b"AP"
     assert client.transport.disconnecting
@@ -571,9 +563,9 @@ def test_finishing_answers_what_has_started() -> None:
     assert client.clock.getDelayedCalls() == []
 
 
-def test_finishing_has_a_bound() -> None:
+def test_finish_is_bounded() -> None:
     """
-    What takes longer is closed by force.
+    Connections that take longer are aborted.
     """
     client = Client(_later())
     client.sends(b"a")
@@ -585,9 +577,9 @@ def test_finishing_has_a_bound() -> None:
     assert finished.called
 
 
-def test_finishing_without_clients_ends_at_once() -> None:
+def test_finish_without_clients_is_immediate() -> None:
     """
-    And no timer is left.
+    No timer is left.
     """
     client = Client()
     client.leaves()
@@ -601,7 +593,7 @@ def _wait(client: Client, seconds: float) -> None:
 
 def test_an_idle_connection_is_closed() -> None:
     """
-    After max_idle_ms without a byte; activity starts the time anew.
+    It is closed after max_idle_ms without a byte; activity restarts the time.
     """
     client = Client()
     _wait(client, 500)
@@ -615,7 +607,7 @@ def test_an_idle_connection_is_closed() -> None:
 
 def test_a_client_that_waits_for_an_answer_is_not_idle() -> None:
     """
-    It keeps its connection as long as the answer takes.
+    Its connection is kept as long as the answer takes.
     """
     client = Client(_later())
     client.sends(b"a")
@@ -625,7 +617,7 @@ def test_a_client_that_waits_for_an_answer_is_not_idle() -> None:
 
 def test_a_client_that_does_not_read_is_idle() -> None:
     """
-    What it was answered is not held for ever; as soon as it reads again, its time starts anew.
+    Its answers are not held for ever; when it reads again its time restarts.
     """
     client = Client()
     client.connection.pauseProducing()
@@ -639,9 +631,9 @@ def test_a_client_that_does_not_read_is_idle() -> None:
     assert client.transport.aborted
 
 
-def test_a_frame_that_stalls_closes_its_connection() -> None:
+def test_a_stalled_frame_closes_its_connection() -> None:
     """
-    Memory reserved for a frame that brings no byte is free again after the stall time.
+    The memory reserved for a frame is free again when no byte of it arrives for the stall time.
     """
     client = Client()
     client.connection.dataReceived((1 << 20).to_bytes(4, "big") + b"begun")
@@ -655,7 +647,7 @@ def test_a_frame_that_stalls_closes_its_connection() -> None:
 
 def test_a_frame_that_waits_for_memory_does_not_stall() -> None:
     """
-    Who is not read cannot send; the time counts from when it is read again.
+    A client that is not read cannot send; its time restarts with reading.
     """
     client = Client(memory_bytes=FRAME_MAX)
     held = client.memory.large.reserve(FRAME_MAX, lambda: None)

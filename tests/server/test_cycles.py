@@ -1,5 +1,5 @@
 """
-What requests leave behind: nothing that only a search for cycles would find, for it may hold on to a large frame.
+Refused requests leave no reference cycles, because a cycle may keep a large frame alive.
 """
 
 import gc
@@ -8,17 +8,17 @@ from types import FrameType
 
 import pytest
 
-from handlers.consumer_group_heartbeat import consumer_group_heartbeat
-from handlers.delete_groups import delete_groups
-from handlers.heartbeat import heartbeat
-from handlers.incremental_alter_configs import incremental_alter_configs
-from handlers.join_group import join_group
-from handlers.offset_commit import offset_commit
-from handlers.offset_delete import offset_delete
-from handlers.produce import produce
-from handlers.sync_group import sync_group
 from kgateway.context import Context
-from kgateway.groups.groups import Groups
+from kgateway.groups.coordinator import GroupCoordinator
+from kgateway.handlers.consumer_group_heartbeat import consumer_group_heartbeat
+from kgateway.handlers.delete_groups import delete_groups
+from kgateway.handlers.heartbeat import heartbeat
+from kgateway.handlers.incremental_alter_configs import incremental_alter_configs
+from kgateway.handlers.join_group import join_group
+from kgateway.handlers.offset_commit import offset_commit
+from kgateway.handlers.offset_delete import offset_delete
+from kgateway.handlers.produce import produce
+from kgateway.handlers.sync_group import sync_group
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.messages.delete_groups import DeleteGroupsRequest
 from kgateway.messages.heartbeat import HeartbeatRequest
@@ -28,10 +28,10 @@ from kgateway.messages.offset_commit import OffsetCommitRequest
 from kgateway.messages.offset_delete import OffsetDeleteRequest
 from kgateway.messages.produce import ProduceRequest
 from kgateway.messages.sync_group import SyncGroupRequest
-from kgateway.server.pending import Pending
+from kgateway.server.request_queue import PendingAnswer
 from kgateway.wire.schema import Message
-from tests.groups.beginning import beginning, empty_consumer
-from tests.server.dispatching import Dispatching
+from tests.groups.empty_groups import beginning, empty_consumer
+from tests.server.dispatcher import Dispatching
 
 TIMES = 20
 HANDLERS = (
@@ -123,11 +123,11 @@ REFUSED: list[tuple[Message, int]] = [
 @pytest.fixture
 def serving() -> Iterator[Dispatching]:
     """
-    Nothing is looked for but what a test lets be looked for.
+    A gateway without automatic garbage collection.
     """
     gc.disable()
     made = Dispatching(*HANDLERS)
-    groups = made.parts.service(Groups)
+    groups = made.parts.service(GroupCoordinator)
     empty_consumer(groups, "g")
     made.send(beginning("busy"), 1)
     yield made
@@ -141,11 +141,11 @@ def names(value: object) -> str:
 
 
 @pytest.mark.parametrize(("request_", "version"), REFUSED, ids=names)
-def test_a_refused_request_is_gone(serving: Dispatching, request_: Message, version: int) -> None:
+def test_a_refused_request_is_freed(serving: Dispatching, request_: Message, version: int) -> None:
     """
-    With its answer, and without a search.
+    It is freed with its answer, without the garbage collector.
     """
-    assert not isinstance(serving.send(request_, version), Pending)
+    assert not isinstance(serving.send(request_, version), PendingAnswer)
     gc.collect()
     gc.set_debug(gc.DEBUG_SAVEALL)
     for _ in range(TIMES):

@@ -1,5 +1,5 @@
 """
-Where plugins are found, and what is said of those that do not work.
+Where plugins are found, and how broken ones are reported.
 """
 
 import sys
@@ -11,9 +11,8 @@ from textwrap import dedent
 
 import pytest
 
-import handlers
 import twisted.plugins
-from kgateway import __version__
+from kgateway import __version__, handlers
 from kgateway.server import discovery
 from kgateway.server.discovery import discover, provider
 from kgateway.server.registry import PluginError
@@ -56,7 +55,7 @@ Install = Callable[..., None]
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     """
-    Writes modules where Python finds them, and Twisted its plugins; what was imported from there is forgotten again.
+    Writes modules where Python finds them, and Twisted its plugins; their imports are undone.
     """
     before, names = set(sys.modules), set(vars(twisted.plugins))
     monkeypatch.setattr(twisted.plugins, "__path__", [*twisted.plugins.__path__, str(tmp_path / "twisted/plugins")])
@@ -79,7 +78,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
 @pytest.fixture
 def install(tmp_path: Path, write: Write) -> Iterator[Install]:
     """
-    Notes which distribution has which files, as pip does.
+    Installs the files of a distribution and records them, as pip does.
     """
 
     def install(name: str, version: str, *paths: str) -> None:
@@ -87,6 +86,9 @@ def install(tmp_path: Path, write: Write) -> Iterator[Install]:
         notes.mkdir()
         (notes / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         (notes / "RECORD").write_text("".join(f"{path},,\n" for path in paths))
+        for path in paths:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).touch()
         invalidate_caches()
 
     discovery._distributions.cache_clear()
@@ -96,10 +98,10 @@ def install(tmp_path: Path, write: Write) -> Iterator[Install]:
 
 def found(*packages: str) -> list[tuple[str, str]]:
     """
-    The plugins beside the built-in ones: name and module.
+    Name and module of each plugin that is not built in.
     """
     plugins = [(plugin.value.name, plugin.module) for plugin in discover(packages)]
-    return [(name, module) for name, module in plugins if not name.startswith("handlers.")]
+    return [(name, module) for name, module in plugins if not name.startswith("kgateway.handlers.")]
 
 
 def refusal(*packages: str) -> str:
@@ -113,27 +115,15 @@ def refusal(*packages: str) -> str:
 
 def test_the_built_in_handlers_are_found() -> None:
     """
-    One of each module, by the module it is written in.
+    There is one in each module, provided by that module.
     """
-    modules = sorted(f"handlers.{module.name}" for module in iter_modules(handlers.__path__))
+    modules = sorted(f"kgateway.handlers.{module.name}" for module in iter_modules(handlers.__path__))
     assert sorted(plugin.module for plugin in discover(())) == modules
 
 
-def test_a_folder_that_hides_the_built_in_handlers_is_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_modules_of_a_package_are_searched(write: Write) -> None:
     """
-    A gateway without handlers would start, and serve nobody.
-    """
-    built_in = str(Path(handlers.__file__ or "").parent)
-    monkeypatch.delitem(sys.modules, "handlers")
-    write({"handlers/__init__": ""})
-    text = refusal()
-    assert "hides the built-in handlers" in text
-    assert built_in in text
-
-
-def test_all_modules_of_a_package_are_looked_at(write: Write) -> None:
-    """
-    The package itself, its modules, and those of its packages.
+    The package itself, its modules, and its subpackages.
     """
     write({"acme/__init__": HANDLER, "acme/one": HANDLER, "acme/deep/__init__": "", "acme/deep/two": HANDLER})
     assert found("acme") == [
@@ -143,25 +133,22 @@ def test_all_modules_of_a_package_are_looked_at(write: Write) -> None:
     ]
 
 
-def test_programs_of_a_package_are_not_run(write: Write) -> None:
+def test_main_modules_are_not_imported(write: Write) -> None:
     """
-    What stands in `__main__.py` is for `python -m`.
+    `__main__.py` is for `python -m`.
     """
     write({"acme/__init__": HANDLER, "acme/__main__": "raise SystemExit('it ran')"})
     assert found("acme") == [("acme.heartbeat", "acme")]
 
 
-def test_a_package_may_be_a_module(write: Write) -> None:
-    """
-    One file is enough.
-    """
+def test_a_package_may_be_one_module(write: Write) -> None:
     write({"acme": HANDLER})
     assert found("acme") == [("acme.heartbeat", "acme")]
 
 
-def test_a_package_may_be_inside_another(write: Write) -> None:
+def test_a_package_may_be_a_subpackage(write: Write) -> None:
     """
-    Then what is beside it is not looked at.
+    Its siblings are not searched.
     """
     write({"acme/__init__": "", "acme/kafka/__init__": HANDLER, "acme/broken": "1 / 0"})
     assert found("acme.kafka") == [("acme.kafka.heartbeat", "acme.kafka")]
@@ -169,7 +156,7 @@ def test_a_package_may_be_inside_another(write: Write) -> None:
 
 def test_a_dropped_in_module_is_found(write: Write) -> None:
     """
-    By nothing but its place.
+    Its place suffices.
     """
     write({DROPPED: HANDLER})
     assert found() == [("twisted.plugins.acme.heartbeat", "twisted.plugins.acme")]
@@ -177,29 +164,29 @@ def test_a_dropped_in_module_is_found(write: Write) -> None:
 
 def test_a_dropped_in_module_may_only_name_plugins(write: Write) -> None:
     """
-    They are written in the distribution's own package; the module they were found in is the dropped-in one.
+    They are defined in the distribution's own package; the dropped-in module is the one they were found in.
     """
     write({"acme_kgateway": HANDLER, DROPPED: "from acme_kgateway import heartbeat"})
     assert found() == [("acme_kgateway.heartbeat", "twisted.plugins.acme")]
 
 
-def test_a_dropped_in_module_that_does_not_mention_kgateway_is_not_imported(write: Write) -> None:
+def test_a_dropped_in_module_without_kgateway_is_not_imported(write: Write) -> None:
     """
-    It is somebody else's, and whether it works is none of our business.
+    It belongs to others, whether it works or not.
     """
     write({DROPPED: "raise RuntimeError('imported')"})
     assert found() == []
 
 
-def test_a_dropped_in_module_may_be_there_for_something_else(write: Write) -> None:
+def test_a_dropped_in_module_may_have_another_purpose(write: Write) -> None:
     """
-    A command of twistd that mentions kgateway brings no handler, and is no mistake.
+    A command of twistd that mentions kgateway has no handler, and is no mistake.
     """
     write({DROPPED: COMMAND})
     assert found() == []
 
 
-def test_our_own_command_of_twistd_is_not_taken_for_a_handler() -> None:
+def test_our_own_twistd_command_is_no_handler() -> None:
     """
     `twisted/plugins/kgateway_plugin.py` mentions kgateway, too.
     """
@@ -209,25 +196,24 @@ def test_our_own_command_of_twistd_is_not_taken_for_a_handler() -> None:
 
 def test_a_plugin_counts_once(write: Write) -> None:
     """
-    It is where it was found first, however many modules import it.
+    It belongs to the module where it was found first, however many import it.
     """
     again = "from acme.one import heartbeat  # for kgateway"
     write({"acme/__init__": again, "acme/one": HANDLER, DROPPED: again})
     assert found("acme") == [("acme.one.heartbeat", "twisted.plugins.acme")]
 
 
-def test_a_built_in_handler_stays_what_it_is(write: Write) -> None:
-    """
-    Who imports one, to call it, does not come to be its provider.
-    """
-    write({"acme": f"{HANDLER}    from handlers.metadata import metadata"})
+def test_importing_a_built_in_handler_does_not_provide_it(write: Write) -> None:
+    write({"acme": f"{HANDLER}    from kgateway.handlers.metadata import metadata"})
     assert found("acme") == [("acme.heartbeat", "acme")]
-    [module] = [plugin.module for plugin in discover(["acme"]) if plugin.value.name == "handlers.metadata.metadata"]
-    assert module == "handlers.metadata"
+    [module] = [
+        plugin.module for plugin in discover(["acme"]) if plugin.value.name == "kgateway.handlers.metadata.metadata"
+    ]
+    assert module == "kgateway.handlers.metadata"
 
 
 @pytest.mark.parametrize("name", ["acme", "acme.handlers", "kgateway.acme"])
-def test_a_package_that_is_not_there(name: str) -> None:
+def test_a_missing_package_is_reported(name: str) -> None:
     """
     The message says what to do.
     """
@@ -235,9 +221,9 @@ def test_a_package_that_is_not_there(name: str) -> None:
     assert refusal(name) == f"there is no package {name}: {where}"
 
 
-def test_a_module_that_a_package_lacks_is_named(write: Write) -> None:
+def test_a_missing_import_of_a_package_is_reported(write: Write) -> None:
     """
-    It is not the package that is missing.
+    The package itself is not missing.
     """
     write({"acme": "import acme_missing"})
     text = refusal("acme")
@@ -245,17 +231,14 @@ def test_a_module_that_a_package_lacks_is_named(write: Write) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "from kgateway.api import api, around, Handler"], ids=["empty", "imports"])
-def test_a_package_without_a_plugin_is_refused(write: Write, text: str) -> None:
-    """
-    Who names it expects something of it.
-    """
+def test_a_named_package_must_have_a_plugin(write: Write, text: str) -> None:
     write({"acme": text})
     assert refusal("acme").startswith("acme has no plugin: write a function and put `@api(...)`")
 
 
 def test_a_dropped_in_module_without_a_plugin_is_refused(write: Write) -> None:
     """
-    It mentions kgateway and has nothing that Twisted or the gateway would find.
+    It mentions kgateway, but has nothing that Twisted or the gateway would find.
     """
     write({DROPPED: "from kgateway.api import api"})
     assert refusal().startswith("twisted.plugins.acme has no plugin: ")
@@ -264,7 +247,7 @@ def test_a_dropped_in_module_without_a_plugin_is_refused(write: Write) -> None:
 @pytest.mark.parametrize("place", ["acme", DROPPED])
 def test_a_class_is_no_plugin(write: Write, place: str) -> None:
     """
-    It would be skipped in silence; the message shows the line that is missing.
+    It would be skipped silently; the message shows the missing line.
     """
     write({place: CLASS})
     module = place.replace("/", ".")
@@ -274,7 +257,7 @@ def test_a_class_is_no_plugin(write: Write, place: str) -> None:
 
 def test_a_class_with_an_instance_is_a_plugin(write: Write) -> None:
     """
-    Whoever writes one by hand writes both, the instance in another module if he likes.
+    The instance may be in another module.
     """
     write({"acme/__init__": "", "acme/beats": CLASS, "acme/made": "from acme.beats import Beat; beat = Beat()"})
     assert found("acme") == [("by hand", "acme.made")]
@@ -286,8 +269,8 @@ def test_a_module_that_cannot_be_imported(
     write: Write, tmp_path: Path, place: str, broken: tuple[str, str, int]
 ) -> None:
     """
-    The message begins with which it is, what is wrong and what to do, and ends with the place, without the machinery
-    that imports.
+    The message begins with the module, the error and what to do, and ends with the place, without the frames of the
+    import system.
     """
     text, error, line = broken
     write({"acme/__init__": "", "acme/deep/__init__": "", place: f"{text}  # kgateway"})
@@ -302,16 +285,13 @@ def test_a_module_that_cannot_be_imported(
     assert tail[-1].startswith(error)
 
 
-def test_the_provider_of_a_built_in_handler() -> None:
-    """
-    It comes with the gateway.
-    """
-    assert provider("handlers.metadata") == f"kgateway {__version__}"
+def test_built_in_handlers_are_provided_by_the_gateway() -> None:
+    assert provider("kgateway.handlers.metadata") == f"kgateway {__version__}"
 
 
 def test_the_provider_of_a_package(install: Install) -> None:
     """
-    The distribution that has it, with its version.
+    It is the distribution that has it, with its version.
     """
     install("acme-kgateway", "1.2", "acme_kgateway/__init__.py", "acme_kgateway/one.py")
     assert provider("acme_kgateway.one") == "acme-kgateway 1.2"
@@ -319,7 +299,7 @@ def test_the_provider_of_a_package(install: Install) -> None:
 
 def test_the_provider_of_a_dropped_in_module(install: Install) -> None:
     """
-    Twisted's folder belongs to many: it is the one that has the file.
+    Many share Twisted's folder: it is the distribution with the file.
     """
     install("acme-kgateway", "1.2", "twisted/plugins/acme.py")
     install("other", "3", "twisted/plugins/other.py")
@@ -328,7 +308,7 @@ def test_the_provider_of_a_dropped_in_module(install: Install) -> None:
 
 def test_the_provider_in_a_shared_namespace(install: Install) -> None:
     """
-    Distributions of one house may share a name; it is the one that has the file, of a package its `__init__.py`.
+    Distributions may share a namespace: it is the one with the file, for a package its `__init__.py`.
     """
     install("acme-kgateway", "1.2", "acme/kafka/__init__.py", "acme/kafka/one.py")
     install("acme-core", "3", "acme/core.py")
@@ -338,9 +318,9 @@ def test_the_provider_in_a_shared_namespace(install: Install) -> None:
 
 @pytest.mark.usefixtures("install")
 @pytest.mark.parametrize("module", ["acme.one", "twisted.plugins.acme"])
-def test_without_a_provider_there_is_the_module(module: str) -> None:
+def test_without_a_provider_the_module_is_named(module: str) -> None:
     """
-    A folder on PYTHONPATH is of no distribution.
+    A folder on PYTHONPATH belongs to no distribution.
     """
     assert provider(module) == module
 
@@ -348,9 +328,9 @@ def test_without_a_provider_there_is_the_module(module: str) -> None:
 @pytest.mark.usefixtures("install")
 def test_providers_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    All that is installed is gone through once, not once a module: the reactor waits meanwhile.
+    The reactor waits meanwhile, so all distributions are searched once, not once for each module.
     """
-    looks = iter([{"handlers": ["kgateway"]}])
+    looks = iter([{"kgateway": ["kgateway"]}])
     monkeypatch.setattr(discovery, "packages_distributions", lambda: next(looks))
-    for module in ("handlers.metadata", "handlers.produce", "handlers.fetch"):
+    for module in ("kgateway.handlers.metadata", "kgateway.handlers.produce", "kgateway.handlers.fetch"):
         assert provider(module).startswith("kgateway ")

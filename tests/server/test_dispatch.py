@@ -1,5 +1,5 @@
 """
-From a frame to its answer: what handlers may do, and what becomes of it when they fail.
+From a frame to its answer: what handlers may do, and how their failures are answered.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,23 +9,22 @@ import pytest
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import LogEvent, capturedLogs, eventAsText
 
-from handlers.api_versions import api_versions
 from kgateway.api import Context, Handler, api, around
 from kgateway.context import REFUSALS_MAX
+from kgateway.handlers.api_versions import api_versions
 from kgateway.interfaces import Proceed
-from kgateway.later import Later
+from kgateway.late_response import LateResponse
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
-from kgateway.observe.reasons import Kind
+from kgateway.observe.reasons import ReasonKind
 from kgateway.security.permissions import Free
-from kgateway.server.pending import HangUp, Pending
-from kgateway.server.route import Route
+from kgateway.server.dispatch import Route
+from kgateway.server.request_queue import HangUp, PendingAnswer
 from kgateway.wire.codec import decode
-from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
 from kgateway.wire.headers import request_frame
-from kgateway.wire.malformed import Malformed
 from kgateway.wire.schema import Message
-from tests.server.dispatching import (
+from tests.server.dispatcher import (
     CLIENT_ID,
     CountRequest,
     CountResponse,
@@ -42,40 +41,31 @@ Topic = CountResponse.Topic
 EVERYBODY = Free("a test")
 VERSIONS = (0, 1, 2)  # classic without a throttle time, classic with one, flexible
 UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
-OURS = "the gateway failed unforeseen; the traceback is in its log"
+OURS = "the gateway failed unexpectedly; its log has the traceback"
 
 
 def counting(function: Callable[..., Any], **options: Any) -> Handler:
     """
-    The function as the handler of Count.
+    The function as a handler of Count.
     """
     return api(CountRequest, CountResponse, versions="0-3", needs=EVERYBODY, **options)(function)
 
 
 def counted(request: CountRequest, context: Context) -> CountResponse:
-    """
-    A handler that works.
-    """
     return CountResponse(topics=[Topic(name=topic.name, count=len(topic.name)) for topic in request.topics])
 
 
 def broken(request: CountRequest, context: Context) -> NoReturn:
-    """
-    A handler with a bug.
-    """
     raise ZeroDivisionError("division by zero")
 
 
 def refusing(request: CountRequest, context: Context) -> NoReturn:
-    """
-    A handler that refuses the whole request.
-    """
     raise KafkaError(ErrorCode.POLICY_VIOLATION, "not on Sundays")
 
 
 def waiting(*waits: Deferred[Any]) -> Handler:
     """
-    A handler whose requests wait, one for each of these, and answer what comes out of it.
+    A handler whose requests wait for one of these each, and answer with its result.
     """
     remaining = iter(waits)
 
@@ -87,7 +77,7 @@ def waiting(*waits: Deferred[Any]) -> Handler:
 
 def in_turn(*functions: Callable[..., Any]) -> Handler:
     """
-    A handler that is another one for each request.
+    A handler that delegates each request to the next of these.
     """
     remaining = iter(functions)
 
@@ -99,23 +89,17 @@ def in_turn(*functions: Callable[..., Any]) -> Handler:
 
 def bare(request: CountRequest, context: Context) -> CountResponse:
     """
-    A handler that answers with a code, and says nothing of it.
+    A handler that answers with a bare error code.
     """
     return CountResponse(topics=[Topic(name="fine"), Topic(name="orders", error_code=3)])
 
 
 def route(dispatching: Dispatching, version: int = 0) -> Route:
-    """
-    The way of Count.
-    """
     return dispatching.dispatcher.routes[30_000, version]
 
 
 @pytest.fixture
 def logged() -> Iterator[Sequence[LogEvent]]:
-    """
-    What is logged meanwhile.
-    """
     with capturedLogs() as events:
         yield events
 
@@ -123,15 +107,15 @@ def logged() -> Iterator[Sequence[LogEvent]]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_answer_has_the_form_of_its_request(version: int) -> None:
     """
-    Size, correlation id and body, classic or flexible as the version of the request is.
+    It has size, correlation id and body, classic or flexible as the request's version.
     """
     answer = Dispatching(counting(counted)).said(CountResponse, version)
     assert answer == CountResponse(topics=[Topic(name="orders", count=6)])
 
 
-def test_a_handler_knows_who_asks() -> None:
+def test_a_handler_knows_its_client() -> None:
     """
-    The context has the version, the client and its connection, and when the request came by the monotonic clock.
+    The context has the version, the client and its connection, and the arrival by the monotonic clock.
     """
     contexts: list[Context] = []
 
@@ -149,9 +133,9 @@ def test_a_handler_knows_who_asks() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_handler_that_fails_ends_its_own_request(version: int) -> None:
+def test_a_failing_handler_ends_its_own_request(version: int) -> None:
     """
-    Each item that was asked for gets UNKNOWN_SERVER_ERROR; the requests after it are served.
+    Each item gets UNKNOWN_SERVER_ERROR; later requests are served.
     """
     dispatching = Dispatching(in_turn(broken, counted))
     answer = dispatching.said(CountResponse, version, count("orders", "payments"))
@@ -159,9 +143,9 @@ def test_a_handler_that_fails_ends_its_own_request(version: int) -> None:
     assert dispatching.codes(version) == [ErrorCode.NONE]
 
 
-def test_a_handler_that_fails_leaves_its_neighbours_alone() -> None:
+def test_a_failing_handler_does_not_affect_others() -> None:
     """
-    What waits for another handler, or for another connection, is answered when its time comes.
+    Requests that wait for another handler, or of another connection, are answered in time.
     """
     wait: Deferred[CountResponse] = Deferred()
     dispatching = Dispatching(in_turn(lambda *_: wait, broken))
@@ -174,7 +158,7 @@ def test_a_handler_that_fails_leaves_its_neighbours_alone() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_failure_is_logged_once_with_its_traceback(version: int, logged: Sequence[LogEvent]) -> None:
     """
-    The log tells which request of whom it was, and the line that failed.
+    The log names the request, the client, and the line that failed.
     """
     dispatching = Dispatching(counting(broken))
     dispatching.send(count("orders", "payments"), version)
@@ -184,30 +168,30 @@ def test_a_failure_is_logged_once_with_its_traceback(version: int, logged: Seque
     assert 'raise ZeroDivisionError("division by zero")' in text
 
 
-def test_why_a_failure_is_answered_is_remembered() -> None:
+def test_a_failure_is_remembered_as_a_failure() -> None:
     """
-    As a failure of the gateway's own, not as a refusal.
+    It is not remembered as a refusal.
     """
     dispatching = Dispatching(counting(broken))
     dispatching.send(count("orders"), 1)
     assert dispatching.remembered() == [(CLIENT_ID, "Count", 1, "UNKNOWN_SERVER_ERROR", "", OURS)]
-    assert dispatching.reasons.latest(1)[0].kind is Kind.FAILED
+    assert dispatching.reasons.latest(1)[0].kind is ReasonKind.FAILED
 
 
 def test_a_refusal_is_an_answer(logged: Sequence[LogEvent]) -> None:
     """
-    A KafkaError that is raised reaches the client as its code, is remembered with its message, and is no log entry.
+    A raised KafkaError is answered as its code, remembered with its message, and not logged.
     """
     dispatching = Dispatching(counting(refusing))
     assert dispatching.codes(2, count("orders", "payments")) == [ErrorCode.POLICY_VIOLATION] * 2
     assert dispatching.remembered() == [(CLIENT_ID, "Count", 2, "POLICY_VIOLATION", "", "not on Sundays")]
-    assert dispatching.reasons.latest(1)[0].kind is Kind.REFUSED
+    assert dispatching.reasons.latest(1)[0].kind is ReasonKind.REFUSED
     assert not logged
 
 
-def test_a_refusal_without_a_place_in_the_answer_ends_the_connection() -> None:
+def test_a_refusal_that_fits_no_answer_closes_the_connection() -> None:
     """
-    Kafka closes it too, and the reason is there for the operator.
+    Kafka closes it too, and the operator can read the reason.
     """
 
     def refuse(request: PingRequest, context: Context) -> NoReturn:
@@ -220,9 +204,9 @@ def test_a_refusal_without_a_place_in_the_answer_ends_the_connection() -> None:
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["plain", "async"])
-def test_a_response_that_cannot_be_encoded_is_a_failure(late: bool, logged: Sequence[LogEvent]) -> None:
+def test_an_unencodable_response_is_a_failure(late: bool, logged: Sequence[LogEvent]) -> None:
     """
-    The log names the field that the handler filled wrongly.
+    The log names the wrong field.
     """
     wrong = CountResponse(topics=[Topic(name="orders", count="many")])  # type: ignore[arg-type]
     dispatching = Dispatching(waiting(succeed(wrong)) if late else counting(lambda *_: wrong))
@@ -233,44 +217,44 @@ def test_a_response_that_cannot_be_encoded_is_a_failure(late: bool, logged: Sequ
 
 @pytest.mark.parametrize("answer", [{"topics": []}, CountResponse(topics=None)], ids=["dict", "null"])  # type: ignore[arg-type]
 @pytest.mark.parametrize("late", [False, True], ids=["plain", "async"])
-def test_what_is_no_response_is_a_failure(answer: Any, late: bool, logged: Sequence[LogEvent]) -> None:
+def test_anything_but_a_response_is_a_failure(answer: Any, late: bool, logged: Sequence[LogEvent]) -> None:
     """
-    Whatever a handler returns, its client is answered.
+    The client is answered whatever a handler returns.
     """
     assert Dispatching(waiting(succeed(answer)) if late else counting(lambda *_: answer)).codes() == [UNKNOWN]
     assert len(logged) == 1
 
 
-def test_an_answer_that_cannot_be_made_ends_the_connection(
+def test_a_failure_that_fits_no_answer_closes_the_connection(
     monkeypatch: pytest.MonkeyPatch, logged: Sequence[LogEvent]
 ) -> None:
     """
-    Nothing waits for ever, though not even a failure could be told.
+    Otherwise its client would wait for ever.
     """
     monkeypatch.setattr("kgateway.server.dispatch.refused", broken)
     wait: Deferred[CountResponse] = Deferred()
     answer = Dispatching(waiting(wait)).send(count("orders"), 1)
     wait.errback(KafkaError(ErrorCode.INVALID_REQUEST))
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     assert answer.hang_up
     assert len(logged) == 1
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["plain", "async"])
-def test_a_code_that_kafka_does_not_have_is_answered(late: bool) -> None:
+def test_an_unknown_code_is_answered(late: bool) -> None:
     """
-    As it is, and remembered with its number.
+    It is passed on, and remembered with its number.
     """
     response = CountResponse(topics=[Topic(name="orders", error_code=9999)])
     dispatching = Dispatching(waiting(succeed(response)) if late else counting(lambda *_: response))
     assert dispatching.codes() == [9999]
-    told = "9999 was answered, which is no error code of Kafka's"
+    told = "9999 was answered, which is not an error code of Kafka"
     assert dispatching.remembered() == [(CLIENT_ID, "Count", 0, "UNKNOWN_SERVER_ERROR", "orders", told)]
 
 
-def test_what_was_not_answered_is_not_remembered() -> None:
+def test_refusals_are_forgotten_after_a_failure() -> None:
     """
-    A handler that refuses some items and then fails: the failure stands for all of them.
+    A handler refuses some items and then fails: the failure replaces them all.
     """
 
     def refuse_and_fail(request: CountRequest, context: Context) -> NoReturn:
@@ -299,9 +283,9 @@ def test_a_produce_without_acks_gets_no_answer() -> None:
 
 
 @pytest.mark.parametrize("answer", [lambda *_: ProduceResponse(responses=[_refused_produce()]), refusing, broken])
-def test_a_produce_without_acks_that_fails_ends_the_connection(answer: Callable[..., Any]) -> None:
+def test_a_failed_produce_without_acks_closes_the_connection(answer: Callable[..., Any]) -> None:
     """
-    So its client hears that something is wrong, and the operator what.
+    So the client learns of the failure, and the operator can read it.
     """
     dispatching = producing(answer)
     with pytest.raises(HangUp, match="waits for no answer"):
@@ -315,9 +299,9 @@ def _refused_produce() -> ProduceResponse.Response:
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["Deferred", "async"])
-def test_what_is_there_at_once_is_answered_at_once(late: bool) -> None:
+def test_a_finished_result_is_answered_at_once(late: bool) -> None:
     """
-    A Deferred that has fired and a coroutine that does not wait cost no turn of the reactor.
+    A fired Deferred and a coroutine that does not wait take no turn of the reactor.
     """
     response = succeed(CountResponse(topics=[Topic(name="orders", count=1)]))
     handler = waiting(response) if late else counting(lambda *_: response)
@@ -325,20 +309,17 @@ def test_what_is_there_at_once_is_answered_at_once(late: bool) -> None:
 
 
 def test_a_coroutine_is_answered_when_it_returns() -> None:
-    """
-    Nothing is sent before.
-    """
     wait: Deferred[CountResponse] = Deferred()
     answer = Dispatching(waiting(wait)).send(count("orders"), 1)
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     assert not answer.ready
     wait.callback(CountResponse(topics=[Topic(name="orders", count=1)]))
     assert read(CountResponse, 1, ready(answer)).topics[0].count == 1
 
 
-def test_a_deferred_that_fails_later_is_a_failure(logged: Sequence[LogEvent]) -> None:
+def test_a_deferred_may_fail_later(logged: Sequence[LogEvent]) -> None:
     """
-    It is answered and logged as one that is raised at once.
+    It is answered and logged as an exception raised at once.
     """
     wait: Deferred[CountResponse] = Deferred()
     dispatching = Dispatching(counting(lambda *_: wait))
@@ -349,9 +330,9 @@ def test_a_deferred_that_fails_later_is_a_failure(logged: Sequence[LogEvent]) ->
     assert "ZeroDivisionError: later" in eventAsText(event)
 
 
-def test_a_deferred_that_has_failed_may_refuse() -> None:
+def test_a_deferred_may_refuse() -> None:
     """
-    A KafkaError that comes out of it is the client's.
+    Its KafkaError is answered.
     """
     error = KafkaError(ErrorCode.NOT_COORDINATOR, "node 2 is")
     dispatching = Dispatching(counting(lambda *_: fail(error)))
@@ -371,7 +352,7 @@ def test_a_handler_may_answer_nothing(handler: Handler) -> None:
 
 def test_a_handler_may_hang_up() -> None:
     """
-    The connection ends in place of an answer; what the context holds of refusals is remembered.
+    The connection is closed instead; the refusals in the context are remembered.
     """
 
     def hang_up(request: CountRequest, context: Context) -> CountResponse:
@@ -385,23 +366,19 @@ def test_a_handler_may_hang_up() -> None:
     assert dispatching.remembered() == [(CLIENT_ID, "Count", 1, "INVALID_RECORD", "orders-0", "no records")]
 
 
-def test_a_handler_that_waits_may_hang_up() -> None:
+def test_a_handler_may_hang_up_later() -> None:
     """
-    The connection is told when the time comes.
+    The connection is woken then.
     """
     wait: Deferred[CountResponse] = Deferred()
     answer = Dispatching(waiting(wait)).send(count("orders"), 1)
     wait.errback(HangUp("too late"))
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     assert answer.ready
     assert answer.hang_up == "too late"
 
 
-def test_a_handler_that_raises_hang_up_is_no_failure(logged: Sequence[LogEvent]) -> None:
-    """
-    The connection hears of it as it is.
-    """
-
+def test_raising_hang_up_is_no_failure(logged: Sequence[LogEvent]) -> None:
     def hang_up(request: CountRequest, context: Context) -> NoReturn:
         raise HangUp("no")
 
@@ -410,130 +387,122 @@ def test_a_handler_that_raises_hang_up_is_no_failure(logged: Sequence[LogEvent])
     assert not logged
 
 
-def test_a_request_that_was_given_up_has_no_answer(logged: Sequence[LogEvent]) -> None:
+def test_a_cancelled_request_has_no_answer(logged: Sequence[LogEvent]) -> None:
     """
-    Who cancels a handler's wait wants none, and it is no bug.
+    A cancelled handler is no bug.
     """
     wait: Deferred[CountResponse] = Deferred()
     answer = Dispatching(waiting(wait)).send(count("orders"), 1)
     wait.cancel()
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     assert answer.hang_up == "the request was given up"
     assert not logged
 
 
-def test_a_poll_is_cut_short() -> None:
+def test_the_end_of_a_connection_cancels_polls() -> None:
     """
-    A handler that polls has its wait cancelled when the connection ends; one that does not goes on.
+    A handler that does not poll continues.
     """
     for polls, cancelled in ((True, ["wait"]), (False, [])):
         ended: list[str] = []
         wait: Deferred[CountResponse] = Deferred(lambda _, ended=ended: ended.append("wait"))  # type: ignore[misc]
         answer = Dispatching(counting(waiting(wait).function, polls=polls)).send(count("orders"), 1)
-        assert isinstance(answer, Pending)
+        assert isinstance(answer, PendingAnswer)
         answer.cut_short()
         assert ended == cancelled, polls
 
 
-def test_an_answer_that_nobody_takes_is_logged(logged: Sequence[LogEvent]) -> None:
+def test_a_failure_behind_the_answer_is_logged(logged: Sequence[LogEvent]) -> None:
     """
-    What fails behind the answer is no failure of its handler.
+    It is no failure of the handler.
     """
     wait: Deferred[CountResponse] = Deferred()
     answer = Dispatching(waiting(wait)).send(count("orders"), 1)
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     answer.call_when_ready(lambda: 1 / 0)  # type: ignore[arg-type]
     wait.callback(CountResponse())
     [event] = logged
-    assert "an answer was lost" in eventAsText(event)
+    assert "a response was lost" in eventAsText(event)
 
 
-class Ending(Later):
+def ending(respond: Callable[[], Message]) -> LateResponse:
     """
-    What a handler may return in place of a Deferred: cancelled it ends, with an answer or a failure.
+    A handler's result in place of a Deferred: it ends when cancelled, with an answer or a failure.
     """
-
-    def __init__(self, make: Callable[[], Message]) -> None:
-        super().__init__()
-        self._make = make
-
-    def cancel(self) -> None:
-        self._end()
-
-    def _response(self) -> Message:
-        return self._make()
+    late = LateResponse(lambda: late.end(respond))
+    return late
 
 
 @pytest.mark.parametrize("filtered", [False, True], ids=["straight", "filtered"])
-def test_an_answer_may_come_later_without_a_deferred(filtered: bool) -> None:
+def test_a_later_answer_needs_no_deferred(filtered: bool) -> None:
     """
-    Through filters, too.
+    It passes through filters, too.
     """
 
     @around(CountRequest)
     async def through(request: CountRequest, context: Context, proceed: Proceed) -> Message | None:
         return await proceed(request)
 
-    later = Ending(lambda: CountResponse(topics=[Topic(name="orders", count=1)]))
+    later = ending(lambda: CountResponse(topics=[Topic(name="orders", count=1)]))
     answer = Dispatching(counting(lambda *_: later, polls=True), *[through] * filtered).send(count("orders"), 1)
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     assert not answer.ready
     answer.cut_short()
     assert read(CountResponse, 1, ready(answer)).topics[0].count == 1
 
 
-def test_an_answer_that_comes_later_may_fail(logged: Sequence[LogEvent]) -> None:
+def test_a_later_answer_may_fail(logged: Sequence[LogEvent]) -> None:
     """
-    It is answered and logged as one that is raised at once.
+    It is answered and logged as an exception raised at once.
     """
-    later = Ending(lambda: broken(count(), None))  # type: ignore[arg-type]
+    later = ending(lambda: broken(count(), None))  # type: ignore[arg-type]
     answer = Dispatching(counting(lambda *_: later, polls=True)).send(count("orders"), 1)
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     answer.cut_short()
     assert [topic.error_code for topic in read(CountResponse, 1, ready(answer)).topics] == [UNKNOWN]
     assert len(logged) == 1
 
 
 @pytest.mark.parametrize("overlaps", [True, False])
-def test_a_handler_says_whether_the_next_request_may_start(overlaps: bool) -> None:
+def test_handlers_declare_whether_the_next_request_may_start(overlaps: bool) -> None:
     """
     The connection starts it before this one is answered, or after.
     """
     wait: Deferred[CountResponse] = Deferred()
     answer = Dispatching(counting(lambda *_: wait, overlaps=overlaps)).send(count("orders"), 1)
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     assert answer.next_may_start is overlaps
 
 
-def test_an_unknown_api_ends_the_connection() -> None:
+def test_an_unknown_api_closes_the_connection() -> None:
     """
-    The reason names its key.
+    The reason has its key.
     """
     with pytest.raises(HangUp, match="the API with key 30001 is not served here"):
         Dispatching(counting(counted)).send(PingRequest(), 0)
 
 
-def test_a_version_that_is_not_served_ends_the_connection() -> None:
+def test_an_unsupported_version_closes_the_connection() -> None:
     """
-    The reason names the API and the version.
+    The reason has the API and the version.
     """
     old = api(CountRequest, CountResponse, versions="0-1", needs=EVERYBODY)(counted)
     with pytest.raises(HangUp, match="Count v2 is not served here"):
         Dispatching(old).send(count("orders"), 2)
 
 
-def test_a_version_that_is_only_advertised_ends_the_connection() -> None:
+def test_a_version_that_is_only_advertised_closes_the_connection() -> None:
     """
-    What ApiVersions tells of for another reason is not served by that.
+    ApiVersions lists it for another reason.
     """
     new = api(CountRequest, CountResponse, versions="1-2", advertised="0-2", needs=EVERYBODY)(counted)
     with pytest.raises(HangUp, match="Count v0 is not served here"):
         Dispatching(new).send(count("orders"), 0)
 
 
-def test_api_versions_of_the_future_is_answered() -> None:
+def test_a_future_api_versions_is_answered() -> None:
     """
-    Which versions of it there are, in the form of v0, which every client reads; and why is remembered.
+    The supported versions are sent in v0, which every client reads, and the reason is remembered.
     """
     dispatching = Dispatching(api_versions)
     frame = b"".join(request_frame(ApiVersionsRequest(client_software_name="new"), 4, 7, CLIENT_ID))
@@ -549,9 +518,9 @@ def test_api_versions_of_the_future_is_answered() -> None:
 
 
 @pytest.mark.parametrize("cut", [3, 12, -1])
-def test_a_frame_that_ends_too_early_is_malformed(cut: int) -> None:
+def test_a_truncated_request_is_malformed(cut: int) -> None:
     """
-    In the place that every header has, in the rest of the header, in the body.
+    It may end in the common part of the header, in the rest of it, or in the body.
     """
     dispatching = Dispatching(counting(counted))
     frame = b"".join(request_frame(count("orders"), 1, 7, CLIENT_ID))
@@ -559,9 +528,9 @@ def test_a_frame_that_ends_too_early_is_malformed(cut: int) -> None:
         dispatching.dispatcher.serve(frame[4:][:cut], dispatching.session)
 
 
-def test_refusals_are_remembered_with_what_they_are_about() -> None:
+def test_refusals_are_remembered_with_their_subjects() -> None:
     """
-    A handler that tells the context why has each code, subject and message in the operator's list, and no more.
+    The operator's list has each code, subject and message that a handler notes in the context, and no more.
     """
 
     def refuse(request: CountRequest, context: Context) -> CountResponse:
@@ -576,9 +545,9 @@ def test_refusals_are_remembered_with_what_they_are_about() -> None:
     ]
 
 
-def test_a_bare_code_is_remembered_with_what_it_means() -> None:
+def test_a_bare_code_is_remembered_with_its_meaning() -> None:
     """
-    A handler that puts codes into its response without a word: the answer itself says what they are about.
+    A handler notes nothing: its response has the subjects.
     """
     dispatching = Dispatching(counting(bare))
     dispatching.send(count("fine", "orders"), 1)
@@ -586,9 +555,9 @@ def test_a_bare_code_is_remembered_with_what_it_means() -> None:
     assert dispatching.remembered() == [(CLIENT_ID, "Count", 1, "UNKNOWN_TOPIC_OR_PARTITION", "orders", meaning)]
 
 
-def test_a_code_with_a_reason_is_not_remembered_again_without() -> None:
+def test_a_code_with_a_reason_is_remembered_once() -> None:
     """
-    The handler's own words stand for it.
+    The handler's own reason counts.
     """
 
     def both(request: CountRequest, context: Context) -> CountResponse:
@@ -603,9 +572,9 @@ def test_a_code_with_a_reason_is_not_remembered_again_without() -> None:
     ]
 
 
-def test_of_many_refusals_a_few_are_remembered() -> None:
+def test_few_of_many_refusals_are_remembered() -> None:
     """
-    A request may name a thousand partitions, and others are to be remembered, too.
+    A request may name a thousand partitions, and other requests have to be remembered.
     """
     response = CountResponse(topics=[Topic(name=f"topic-{i}", error_code=3) for i in range(1000)])
     dispatching = Dispatching(counting(lambda *_: response))
@@ -613,9 +582,9 @@ def test_of_many_refusals_a_few_are_remembered() -> None:
     assert [reason[4] for reason in dispatching.remembered()] == [f"topic-{i}" for i in range(10)]
 
 
-def test_of_many_refusals_a_few_are_kept() -> None:
+def test_few_of_many_refusals_are_kept_in_memory() -> None:
     """
-    A request of a hundred thousand partitions would hold as many errors, and the words for what they are about.
+    A request with a hundred thousand partitions would keep as many errors and subjects.
     """
     told: list[int] = []
 
@@ -641,7 +610,7 @@ def test_of_many_refusals_a_few_are_kept() -> None:
 
 def test_a_throttle_time_is_put_on_any_answer() -> None:
     """
-    Where the version has a place for it.
+    The version must have the field.
     """
 
     def throttle(request: CountRequest, context: Context) -> CountResponse:
@@ -654,9 +623,9 @@ def test_a_throttle_time_is_put_on_any_answer() -> None:
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["plain", "async"])
-def test_a_response_without_a_throttle_time_stays_without(late: bool) -> None:
+def test_a_response_without_a_throttle_time_is_unchanged(late: bool) -> None:
     """
-    Its table has no place for one.
+    Its table has no such field.
     """
 
     def throttle(request: PingRequest, context: Context) -> Any:
@@ -667,9 +636,9 @@ def test_a_response_without_a_throttle_time_stays_without(late: bool) -> None:
     assert dispatching.said(PingResponse, 0, PingRequest()).pongs == 1
 
 
-def test_without_a_throttle_time_the_handlers_own_stays() -> None:
+def test_the_handlers_own_throttle_time_is_kept() -> None:
     """
-    The context says nothing unless it is told to.
+    The context adds none without a call.
     """
     response = CountResponse(throttle_time_ms=70)
     assert Dispatching(counting(lambda *_: response)).said(CountResponse, 1).throttle_time_ms == 70
@@ -677,7 +646,7 @@ def test_without_a_throttle_time_the_handlers_own_stays() -> None:
 
 def test_requests_are_counted_and_timed() -> None:
     """
-    By version; a request takes until its answer is there, by the monotonic clock.
+    Versions are counted separately, and the time is that until the answer, by the monotonic clock.
     """
     waits = [Deferred[CountResponse](), Deferred[CountResponse]()]
     dispatching = Dispatching(waiting(*waits))
@@ -692,16 +661,16 @@ def test_requests_are_counted_and_timed() -> None:
 @pytest.mark.parametrize("handler", [broken, refusing, bare])
 def test_errors_are_counted(handler: Callable[..., Any]) -> None:
     """
-    One a request, however it came to be and however many codes the answer has.
+    A request counts once, whatever the cause and however many codes its answer has.
     """
     dispatching = Dispatching(counting(handler))
     dispatching.send(count("orders", "payments"), 0)
     assert (route(dispatching).errors, route(dispatching).calls) == (1, 1)
 
 
-def test_versions_of_different_handlers_go_different_ways() -> None:
+def test_versions_have_different_handlers() -> None:
     """
-    Each version has the handler that the registry gives it, also when both were used before.
+    Each has the one that the registry chose, even if both were used before.
     """
 
     def newer(request: CountRequest, context: Context) -> CountResponse:

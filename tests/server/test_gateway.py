@@ -1,5 +1,5 @@
 """
-A gateway as objects: what it opens and closes, in which order, and what its listeners make of clients.
+A gateway in a program: what it opens and closes, in which order, and how its listeners treat clients.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,6 @@ from twisted.logger import capturedLogs, eventAsText
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-from handlers.api_versions import api_versions
 from kgateway.api import Context, api
 from kgateway.broker.memory import MemoryBroker
 from kgateway.cluster.view import Address, Node
@@ -24,17 +23,18 @@ from kgateway.config.listeners import Advertised, Listener
 from kgateway.config.settings import Settings
 from kgateway.config.sources import SettingsError
 from kgateway.context import GatewayParts
+from kgateway.handlers.api_versions import api_versions
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kgateway.observe.reasons import Kind
+from kgateway.observe.reasons import ReasonKind
 from kgateway.security.authorizer import AllowAll
 from kgateway.security.permissions import Free
 from kgateway.server import gateway as module
 from kgateway.server.connection import Connection
-from kgateway.server.gateway import Gateway, Listening, StartError
+from kgateway.server.gateway import Gateway, ListenerFactory, StartError
 from kgateway.server.registry import Plugin, PluginError
 from kgateway.wire.codec import decode
 from kgateway.wire.headers import request_frame
-from tests.server.dispatching import CLIENT_ID, CountRequest, CountResponse, count, plugins, read
+from tests.server.dispatcher import CLIENT_ID, CountRequest, CountResponse, count, plugins, read
 from tests.server.test_connection import Transport
 from tests.serving import START_MS, Denying
 
@@ -44,7 +44,7 @@ CLIENT = IPv4Address("TCP", "10.0.0.7", 40_000)
 @implementer(IListeningPort)
 class Port:
     """
-    A listening port that notes when it is closed, and when it is opened again.
+    A listening port that records closing and reopening.
     """
 
     def __init__(self, address: IAddress, reactor: "Reactor") -> None:
@@ -68,16 +68,16 @@ class Port:
 
 class Reactor(MemoryReactorClock):
     """
-    A reactor whose ports are noted; some are taken.
+    A reactor that records its ports; some are taken.
     """
 
     def __init__(self, events: list[str]) -> None:
         super().__init__()
         self.events = events
         self.taken: dict[int, OSError] = {}
-        self.factories: list[Listening] = []
+        self.factories: list[ListenerFactory] = []
 
-    def listenTCP(self, port: int, factory: Listening, backlog: int = 50, interface: str = "") -> IListeningPort:
+    def listenTCP(self, port: int, factory: ListenerFactory, backlog: int = 50, interface: str = "") -> IListeningPort:
         if port in self.taken:
             raise CannotListenError(interface, port, self.taken[port])
         self.factories.append(factory)
@@ -87,7 +87,7 @@ class Reactor(MemoryReactorClock):
 
 class Broker(MemoryBroker):
     """
-    One that notes when it is opened and closed.
+    A broker that records opening and closing.
     """
 
     def __init__(self, events: list[str]) -> None:
@@ -104,14 +104,14 @@ class Broker(MemoryBroker):
 
     def become_part_of(self, *nodes: Node) -> None:
         """
-        Let these be the nodes of the cluster.
+        Make these the nodes of the cluster.
         """
         self._show(replace(self._view, nodes=nodes))
 
 
 def listeners(*endpoints: str) -> tuple[Listener, ...]:
     """
-    Listeners called a, b, ...
+    Listeners named a, b, ...
     """
     return tuple(Listener(name, endpoint) for name, endpoint in zip("abc", endpoints, strict=False))
 
@@ -124,7 +124,7 @@ class GatewayTests(SynchronousTestCase):
 
     def gateway(self, found: Iterable[Plugin] = (), **settings: Any) -> Gateway:
         """
-        One with these plugins, that listens on port 9092 unless told otherwise.
+        A gateway with these plugins that listens on port 9092 by default.
         """
         given = {"listen": listeners("tcp:9092:interface=127.0.0.1"), "broker": "memory:"} | settings
         return Gateway(Settings(**given), self.reactor, now_ms=lambda: START_MS, plugins=found)
@@ -136,7 +136,7 @@ class GatewayTests(SynchronousTestCase):
 
     def connect(self, address: IAddress | None = CLIENT, listener: int = 0) -> tuple[Connection, Transport]:
         """
-        A client that comes through a listener.
+        Connect a client through a listener.
         """
         connection = self.reactor.factories[listener].buildProtocol(address)
         assert connection
@@ -148,9 +148,9 @@ class GatewayTests(SynchronousTestCase):
     def stop(self, gateway: Gateway) -> Deferred[None]:
         return Deferred.fromCoroutine(gateway.stop())
 
-    def test_clients_are_sent_away_while_it_is_no_part_of_a_cluster(self) -> None:
+    def test_clients_are_disconnected_outside_the_cluster(self) -> None:
         """
-        Connections are closed, and those that come; later clients are served again.
+        Existing and new connections are closed until the gateway is part of it again.
         """
         gateway = self.started()
         _, transport = self.connect()
@@ -163,9 +163,9 @@ class GatewayTests(SynchronousTestCase):
         _, transport = self.connect()
         assert not transport.disconnecting
 
-    def test_ports_are_closed_while_it_is_no_part_of_a_cluster(self) -> None:
+    def test_ports_are_closed_outside_the_cluster(self) -> None:
         """
-        Clients that are refused look for another gateway; some that are let in and sent away come back for ever.
+        Refused clients look for another gateway; some that are accepted and disconnected return for ever.
         """
         gateway = self.started(listen=listeners("tcp:9092", "tcp:9093"))
         assert isinstance(gateway.broker, Broker)
@@ -176,9 +176,9 @@ class GatewayTests(SynchronousTestCase):
         gateway.broker.become_part_of(Node(1), Node(2))
         assert self.events[2:] == ["opened 9092 again", "opened 9093 again"]
 
-    def test_a_port_that_somebody_has_taken_meanwhile(self) -> None:
+    def test_a_taken_port_is_retried(self) -> None:
         """
-        Is tried once more each second, until the gateway stops.
+        It is retried every second until the gateway stops.
         """
         gateway = self.started()
         assert isinstance(gateway.broker, Broker)
@@ -190,7 +190,7 @@ class GatewayTests(SynchronousTestCase):
             self.reactor.advance(1)
         told = [eventAsText(event, includeTimestamp=False, includeSystem=False) for event in logs]
         assert len(told) == 2
-        assert told[0].startswith("cannot listen again, and try once more in a second: ")
+        assert told[0].startswith("cannot listen again, retrying in a second: ")
         assert self.events == []
         del self.reactor.taken[9092]
         self.reactor.advance(1)
@@ -206,23 +206,23 @@ class GatewayTests(SynchronousTestCase):
 
     def test_nothing_is_opened_before_the_start(self) -> None:
         """
-        Neither broker nor port: a daemon forks between the two.
+        Neither broker nor port is, because a daemon forks in between.
         """
         self.gateway()
         assert self.events == []
 
-    def test_the_broker_is_there_before_clients_are(self) -> None:
+    def test_the_broker_starts_before_the_listeners(self) -> None:
         """
-        Listeners open after it in the order given, and the start tells where.
+        They open in the given order, and the start returns their addresses.
         """
         gateway = self.gateway(listen=listeners("tcp:9092:interface=127.0.0.1", "tcp:0"))
         bound = self.successResultOf(Deferred.fromCoroutine(gateway.start()))
         assert self.events == ["broker started", "opened 9092", "opened 0"]
         assert bound == [Address("127.0.0.1", 9092), Address("0.0.0.0", 50_000)]
 
-    def test_it_stops_in_the_reverse_order(self) -> None:
+    def test_a_stop_has_the_reverse_order(self) -> None:
         """
-        No new clients; those that are there go; then the broker closes.
+        New clients are refused, existing ones finish, and then the broker closes.
         """
         gateway = self.started(listen=listeners("tcp:9092", "tcp:9093"))
         connection, transport = self.connect()
@@ -235,9 +235,9 @@ class GatewayTests(SynchronousTestCase):
         self.successResultOf(stopped)
         assert self.events == ["closed 9092", "closed 9093", "broker stopped"]
 
-    def test_what_has_started_is_answered_before_it_stops(self) -> None:
+    def test_a_stop_waits_for_started_requests(self) -> None:
         """
-        The client gets its answer, and the gateway waits for that.
+        The client gets its answer.
         """
         wait: Deferred[CountResponse] = Deferred()
         handler = api(CountRequest, CountResponse, versions="0-3", needs=Free("a test"))(lambda *_: wait)
@@ -254,10 +254,9 @@ class GatewayTests(SynchronousTestCase):
         connection.connectionLost()
         self.successResultOf(stopped)
 
-    def test_services_end_first(self) -> None:
+    def test_services_stop_first(self) -> None:
         """
-        A service that lets clients wait lets them go, or the gateway would wait for them; one that has nothing to end
-        is let alone.
+        Otherwise the gateway would wait for clients that wait for a service; a service need not have a stop.
         """
 
         class Waiting:
@@ -283,9 +282,9 @@ class GatewayTests(SynchronousTestCase):
         self.reactor.advance(0)
         assert read(CountResponse, 1, transport.value()).topics == []
 
-    def test_who_takes_too_long_is_closed_by_force(self) -> None:
+    def test_slow_clients_are_aborted_at_the_stop(self) -> None:
         """
-        After the time that the settings give it.
+        The settings limit the time.
         """
         handler = api(CountRequest, CountResponse, versions="0-3", needs=Free("a test"))(lambda *_: Deferred())
         gateway = self.started(plugins(handler), stop_timeout_ms=4_000)
@@ -299,18 +298,18 @@ class GatewayTests(SynchronousTestCase):
         assert transport.aborted
         assert self.events[-1] == "broker stopped"
 
-    def test_it_may_stop_twice_and_unstarted(self) -> None:
+    def test_a_gateway_may_stop_twice_and_unstarted(self) -> None:
         """
-        A program that embeds one stops it in any case.
+        An embedding program stops it in any case.
         """
         gateway = self.gateway()
         self.successResultOf(self.stop(gateway))
         self.successResultOf(self.stop(gateway))
         assert self.reactor.getDelayedCalls() == []
 
-    def test_a_port_that_is_taken(self) -> None:
+    def test_a_taken_port_fails_the_start(self) -> None:
         """
-        The start fails with which listener it was and why, and what was open by then is closed.
+        The error names the listener and the reason, and everything opened before is closed.
         """
         self.reactor.taken[9093] = OSError(98, "Address already in use")
         gateway = self.gateway(listen=listeners("tcp:9092", "tcp:9093"))
@@ -322,7 +321,7 @@ class GatewayTests(SynchronousTestCase):
 
     def test_an_endpoint_that_twisted_cannot_open(self) -> None:
         """
-        The start fails with the text that was given.
+        The error has the endpoint's text.
         """
         for endpoint in ("nosuch:9092", "tcp", "tcp:9092:color=red", "tcp:port"):
             gateway = self.gateway(listen=listeners(endpoint))
@@ -331,7 +330,7 @@ class GatewayTests(SynchronousTestCase):
 
     def test_a_client_is_served(self) -> None:
         """
-        What comes through a listener is answered by the handlers.
+        Its requests are answered by the handlers.
         """
         self.started(plugins(api_versions))
         connection, transport = self.connect()
@@ -339,9 +338,9 @@ class GatewayTests(SynchronousTestCase):
         [own] = decode(ApiVersionsResponse, 0, transport.value()[8:]).api_keys
         assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)
 
-    def test_a_connection_knows_where_it_came_from(self) -> None:
+    def test_a_connection_knows_its_listener(self) -> None:
         """
-        Through which listener, from which host, to which address of ours, and which one is advertised there.
+        It knows the client's host, our address, and the advertised one.
         """
         self.started(
             listen=listeners("tcp:9092", "tcp:9093"), advertise=(Advertised("b", "kafka.example.org", 19_093),)
@@ -354,17 +353,14 @@ class GatewayTests(SynchronousTestCase):
 
     def test_clients_of_all_kinds_of_sockets(self) -> None:
         """
-        An IPv6 client has its host; one of a Unix socket may have no address at all.
+        An IPv6 client has its host; a client of a Unix socket may have no address.
         """
         self.started()
         assert self.connect(IPv6Address("TCP", "::1", 1))[0].session.host == "::1"
         assert self.connect(UNIXAddress(b"/tmp/client"))[0].session.host == "localhost"
         assert self.connect(None)[0].session.host == ""
 
-    def test_how_much_goes_on(self) -> None:
-        """
-        The connections, and the bytes of requests that are held for them.
-        """
+    def test_connections_and_request_memory_are_reported(self) -> None:
         gateway = self.started()
         connection, _ = self.connect()
         self.connect()
@@ -373,9 +369,9 @@ class GatewayTests(SynchronousTestCase):
         connection.connectionLost()
         assert gateway.stats() == {"connections": 1, "request_bytes": 0}
 
-    def test_why_a_client_is_sent_away(self) -> None:
+    def test_the_reason_of_a_disconnect_is_logged(self) -> None:
         """
-        It is logged, and remembered: bytes that are not Kafka's, or a request that is not served.
+        It is remembered, too: other bytes than Kafka's, or an unsupported request.
         """
         gateway = self.started()
         with capturedLogs() as logged:
@@ -384,14 +380,14 @@ class GatewayTests(SynchronousTestCase):
                 connection.dataReceived(data)
                 assert transport.disconnecting
         malformed, closed = gateway.reasons.latest(10)
-        assert (malformed.kind, closed.kind) == (Kind.MALFORMED, Kind.CLOSED)
+        assert (malformed.kind, closed.kind) == (ReasonKind.MALFORMED, ReasonKind.CLOSED)
         assert closed.message == "the API with key 30000 is not served here"
         assert (closed.host, closed.listener, closed.when_ms) == ("10.0.0.7", "a", START_MS)
         texts = [eventAsText(event) for event in logged]
         for reason in (malformed, closed):
             assert any(f"10.0.0.7 on a closed: {reason.message}" in text for text in texts)
 
-    def test_limits_come_from_the_settings(self) -> None:
+    def test_limits_are_settings(self) -> None:
         """
         A frame above the largest request ends its connection.
         """
@@ -401,9 +397,9 @@ class GatewayTests(SynchronousTestCase):
             connection.dataReceived(size.to_bytes(4, "big") + b"...")
             assert transport.disconnecting is ends, size
 
-    def test_a_silent_client_is_closed(self) -> None:
+    def test_a_silent_client_is_disconnected(self) -> None:
         """
-        After the time that the settings give it.
+        The settings limit the time.
         """
         self.started(max_idle_ms=60_000)
         _, transport = self.connect()
@@ -414,7 +410,7 @@ class GatewayTests(SynchronousTestCase):
 
     def test_handlers_know_the_gateway(self) -> None:
         """
-        Its settings, its clocks, its authorizer, and the versions that clients are told of.
+        They see its settings, clocks, authorizer and advertised versions.
         """
         contexts: list[Context] = []
 
@@ -431,9 +427,9 @@ class GatewayTests(SynchronousTestCase):
         assert context.now_ms == START_MS
         assert context.served == {30_000: (range(4), "Count")}
 
-    def test_who_may_do_what_is_the_authorizers_word(self) -> None:
+    def test_the_authorizer_decides(self) -> None:
         """
-        Without one, everybody may everything.
+        Without one everything is allowed.
         """
         assert isinstance(self.gateway().parts.authorizer, AllowAll)
         authorizer = Denying()
@@ -442,7 +438,7 @@ class GatewayTests(SynchronousTestCase):
 
     def test_plugins_are_discovered_unless_given(self) -> None:
         """
-        With the packages that the settings name.
+        The settings name the packages.
         """
         asked: list[tuple[str, ...]] = []
 
@@ -457,9 +453,9 @@ class GatewayTests(SynchronousTestCase):
         Gateway(Settings(broker="memory:"), self.reactor, plugins=())
         assert len(asked) == 1
 
-    def test_plugins_that_do_not_fit_make_no_gateway(self) -> None:
+    def test_conflicting_plugins_make_no_gateway(self) -> None:
         """
-        It is said before anything is opened.
+        The error is raised before anything is opened.
         """
         mine = api(ApiVersionsRequest, ApiVersionsResponse, versions="0", needs=Free("a test"))(lambda *_: None)
         with pytest.raises(PluginError, match="both serve ApiVersions v0"):
@@ -467,9 +463,9 @@ class GatewayTests(SynchronousTestCase):
         assert self.events == []
 
 
-def test_a_broker_that_there_is_not_makes_no_gateway() -> None:
+def test_an_unknown_broker_makes_no_gateway() -> None:
     """
-    The message names those there are.
+    The message lists the known ones.
     """
     with pytest.raises(SettingsError, match="begins with memory:"):
         Gateway(Settings(broker="nosuch:x"), Reactor([]), plugins=())

@@ -1,5 +1,5 @@
 """
-The options of `twistd kgateway`, driven as twistd drives them.
+The options of `twistd kgateway`, used as twistd uses them.
 """
 
 import os
@@ -15,19 +15,19 @@ from twisted.python import usage
 
 from kgateway import __version__
 from kgateway.config.settings import OPTIONS, Settings
-from kgateway.server.options import Options
+from kgateway.server.service import Options
 
 
 def only_ours(_interface: object, _package: object = None) -> Iterable[Any]:
     """
-    The plugins there are, for twistd.
+    The plugins that twistd sees.
     """
-    return [service.ServiceMaker("kgateway", "kgateway.server.options", "A gateway.", "kgateway")]
+    return [service.ServiceMaker("kgateway", "kgateway.server.service", "A gateway.", "kgateway")]
 
 
 def settings(*arguments: str) -> Settings:
     """
-    What the subcommand makes of its arguments.
+    The settings that the subcommand parses.
     """
     twistd = app.ServerOptions()
     twistd.parseOptions(["kgateway", *arguments])
@@ -44,16 +44,16 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_settings_come_from_arguments_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    The subcommand reads what stands behind its name, and the environment of the process.
+    The arguments are those behind the subcommand's name.
     """
     monkeypatch.setenv("KGATEWAY_NODE_ID", "7")
     read = settings("--num-partitions", "3")
     assert (read.num_partitions, read.node_id) == (3, 7)
 
 
-def test_alone_it_reads_the_arguments_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_arguments_those_of_the_process_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Like all options of Twisted.
+    All options of Twisted do so.
     """
     monkeypatch.setattr(sys, "argv", ["kgateway", "--node-id=7"])
     options = Options()
@@ -63,7 +63,7 @@ def test_alone_it_reads_the_arguments_of_the_process(monkeypatch: pytest.MonkeyP
 
 def test_a_refusal_is_a_usage_error() -> None:
     """
-    twistd knows that exception, and shows its message.
+    twistd handles that exception by showing its message.
     """
     with pytest.raises(usage.UsageError, match=r"^--node-id is 'one': it must be an integer"):
         settings("--node-id", "one")
@@ -71,7 +71,7 @@ def test_a_refusal_is_a_usage_error() -> None:
 
 def test_twistd_shows_a_refusal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """
-    The usage of the subcommand and the message come out, not a traceback, and nothing is run.
+    It prints the usage of the subcommand and the message, no traceback, and runs nothing.
     """
     monkeypatch.setattr(sys, "argv", ["twistd", "kgateway", "--node-id", "one"])
     with pytest.raises(SystemExit) as end:
@@ -86,26 +86,26 @@ def test_twistd_shows_a_refusal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     "endpoint",
     ["localhost:9092", "tcp:kafka", "tcp:9092:host=localhost", "ssl:1:privateKey=nowhere.pem", "systemd:INET:0"],
 )
-def test_what_twisted_cannot_listen_on_is_refused(endpoint: str) -> None:
+def test_invalid_endpoints_are_refused(endpoint: str) -> None:
     """
-    Each mistake in an endpoint string has its own exception; a user sees one kind of message.
+    Twisted has an exception for each mistake; the user sees one kind of message.
     """
     with pytest.raises(usage.UsageError, match=f"^listen: '{endpoint}' is no endpoint of Twisted"):
         settings("--listen", endpoint)
 
 
-def test_a_file_that_an_endpoint_misses_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_of_an_endpoint_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    With TLS installed, Twisted opens the key while it reads the endpoint string.
+    With TLS installed Twisted opens the key while it parses the endpoint.
     """
-    monkeypatch.setattr("kgateway.server.options.serverFromString", lambda *_: Path("/nowhere/key.pem").read_bytes())
+    monkeypatch.setattr("kgateway.server.service.serverFromString", lambda *_: Path("/nowhere/key.pem").read_bytes())
     with pytest.raises(usage.UsageError, match=r"No such file or directory: '/nowhere/key.pem'"):
         settings("--listen", "ssl:1:privateKey=/nowhere/key.pem")
 
 
-def test_endpoints_are_looked_at_without_a_reactor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endpoints_are_parsed_without_a_reactor(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    twistd chooses its reactor itself, so parsing installs none.
+    twistd chooses its reactor itself, so parsing must install none.
     """
     monkeypatch.delitem(sys.modules, "twisted.internet.reactor", raising=False)
     settings("--listen", "a=tcp:1", "--listen", "b=unix:b.sock")
@@ -113,9 +113,10 @@ def test_endpoints_are_looked_at_without_a_reactor(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--node-id", "one", "--help"]])
-def test_help_shows_the_table(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_has_the_table_of_settings(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """
-    Every setting with its meaning, what is allowed and its default; whatever else is wrong on the line.
+    It has each setting with its meaning, allowed values and default, even if something else in the arguments is
+    wrong.
     """
     with pytest.raises(SystemExit) as end:
         settings(*arguments)
@@ -131,7 +132,7 @@ def test_help_shows_the_table(arguments: list[str], capsys: pytest.CaptureFixtur
 
 def test_version_is_that_of_kgateway(capsys: pytest.CaptureFixture[str]) -> None:
     """
-    Twisted's own comes after it.
+    Twisted's own follows.
     """
     with pytest.raises(SystemExit) as end:
         settings("--version")
@@ -144,13 +145,13 @@ def test_version_is_that_of_kgateway(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("broker", "message"),
     [
-        ("lgo:data", "there is no broker 'lgo:data'; what there is begins with memory:"),
+        ("lgo:data", "there is no broker 'lgo:data'; name one that begins with memory:, log: or seaweedmq:"),
         ("memory:data", "the broker is 'memory:data': memory: takes nothing behind the colon"),
     ],
 )
-def test_a_broker_that_is_not_there_is_a_usage_error(broker: str, message: str) -> None:
+def test_an_unknown_broker_is_a_usage_error(broker: str, message: str) -> None:
     """
-    It is told while options are parsed, before anything forks.
+    It is raised while options are parsed, before the fork.
     """
     with pytest.raises(usage.UsageError, match=re.escape(message)):
         settings("--broker", broker)

@@ -1,5 +1,5 @@
 """
-Another gateway is asked over the wire.
+Requests to another gateway over the wire.
 """
 
 from socket import create_server, socket
@@ -14,7 +14,7 @@ from kgateway.server import peers
 from kgateway.server.peers import Peers
 from kgateway.testing.kafka import Kafka
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.broker.seaweed.running import reactor, wait
+from tests.broker.seaweed.real_reactor import reactor, wait
 
 PEERS = Peers(reactor)
 REQUEST = DescribeClusterRequest(include_cluster_authorized_operations=False)
@@ -22,14 +22,14 @@ REQUEST = DescribeClusterRequest(include_cluster_authorized_operations=False)
 
 def node(*ports: int) -> Node:
     """
-    One that is reached at these ports, each of another listener.
+    A node with these ports, one for each listener.
     """
     return Node(7, addresses={f"listener-{port}": Address("127.0.0.1", port) for port in ports})
 
 
 def asked(of: Node) -> KafkaError:
     """
-    Why there is no answer.
+    The error of a request.
     """
     with pytest.raises(KafkaError) as error:
         wait(PEERS.ask(of, REQUEST, 1))
@@ -38,15 +38,12 @@ def asked(of: Node) -> KafkaError:
 
 def hang_up(server: socket) -> None:
     """
-    On whoever comes.
+    Close each connection at once.
     """
     server.accept()[0].close()
 
 
 def talk(server: socket) -> None:
-    """
-    Another protocol.
-    """
     with server.accept()[0] as connection:
         connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         connection.recv(1 << 16)
@@ -54,19 +51,16 @@ def talk(server: socket) -> None:
 
 def test_a_peer_answers() -> None:
     """
-    At the first of its addresses.
+    The first of its addresses is used.
     """
     with Kafka("--node-id", "7") as kafka, capturedLogs() as logs:
         answer = wait(PEERS.ask(node(kafka.port, 1), REQUEST, 1))
     assert isinstance(answer, DescribeClusterResponse)
-    assert not [each for each in logs if "factory" in each]  # two lines for each question
+    assert not [each for each in logs if "factory" in each]  # two lines for each request
     assert [broker.broker_id for broker in answer.brokers] == [7]
 
 
-def test_a_peer_that_tells_no_address() -> None:
-    """
-    Is not there for others.
-    """
+def test_a_peer_without_an_address_is_unreachable() -> None:
     error = asked(node())
     assert (error.code, error.message) == (
         ErrorCode.BROKER_NOT_AVAILABLE,
@@ -74,10 +68,7 @@ def test_a_peer_that_tells_no_address() -> None:
     )
 
 
-def test_a_peer_that_is_gone() -> None:
-    """
-    May be asked again later.
-    """
+def test_a_dead_peer_may_be_asked_again() -> None:
     with create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     error = asked(node(port))
@@ -88,15 +79,12 @@ def test_a_peer_that_is_gone() -> None:
 @pytest.mark.parametrize(
     ("host", "reason"),
     [
-        (f"{'a' * 64}.example", "nothing came within 0.5 s"),  # looked up for ever
+        (f"{'a' * 64}.example", "nothing came within 0.5 s"),  # resolved for ever
         ("a..b", "invalid hostname: "),
-        ("not_there", "DNS lookup failed: "),  # a name to Docker, and none to HostnameEndpoint
+        ("not_there", "DNS lookup failed: "),  # a name to Docker, but none to HostnameEndpoint
     ],
 )
-def test_a_peer_whose_host_is_none(monkeypatch: pytest.MonkeyPatch, host: str, reason: str) -> None:
-    """
-    Is not waited for.
-    """
+def test_an_invalid_host_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, host: str, reason: str) -> None:
     monkeypatch.setattr(peers, "_CONNECT_S", 0.5)
     error = asked(Node(7, addresses={"plaintext": Address(host, 9092)}))
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
@@ -105,7 +93,7 @@ def test_a_peer_whose_host_is_none(monkeypatch: pytest.MonkeyPatch, host: str, r
 
 def test_a_peer_that_hangs_up() -> None:
     """
-    Nobody knows what it has done.
+    What the node has done is unknown.
     """
     with create_server(("127.0.0.1", 0)) as server:
         thread = Thread(target=hang_up, args=(server,))
@@ -113,24 +101,18 @@ def test_a_peer_that_hangs_up() -> None:
         error = asked(node(server.getsockname()[1]))
         thread.join()
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
-    assert "may have done it, and has not said so: Connection" in str(error.message)
+    assert "may have done it, but has not answered: Connection" in str(error.message)
 
 
-def test_a_peer_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Is waited for, and not for ever.
-    """
+def test_a_silent_peer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "_ANSWER_S", 0.2)
     with create_server(("127.0.0.1", 0)) as server:
         error = asked(node(server.getsockname()[1]))
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
-    assert str(error.message).endswith("may have done it, and has not said so: nothing came within 0.2 s")
+    assert str(error.message).endswith("may have done it, but has not answered: nothing came within 0.2 s")
 
 
-def test_a_peer_that_is_none() -> None:
-    """
-    What it says is not understood.
-    """
+def test_a_peer_that_does_not_speak_kafka() -> None:
     with create_server(("127.0.0.1", 0)) as server:
         thread = Thread(target=talk, args=(server,))
         thread.start()

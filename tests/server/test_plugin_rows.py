@@ -10,11 +10,11 @@ import pytest
 from kgateway.api import Context, Handler, api, around
 from kgateway.interfaces import Proceed
 from kgateway.security.permissions import Free
-from kgateway.server import plugin_rows as module
-from kgateway.server.plugin_rows import plugin_rows
+from kgateway.server import discovery as module
+from kgateway.server.discovery import plugin_rows
 from kgateway.server.registry import Registry
 from kgateway.wire.schema import Message
-from tests.server.dispatching import CountRequest, CountResponse, plugins
+from tests.server.dispatcher import CountRequest, CountResponse, plugins
 
 Provider = Callable[[str], str]
 
@@ -28,9 +28,6 @@ async def _watch(request: CountRequest, context: Context, proceed: Proceed) -> M
 
 
 def handler(versions: str, **options: int) -> Handler:
-    """
-    A handler of Count.
-    """
     return api(CountRequest, CountResponse, versions=versions, needs=Free("a test"), **options)(_handle)  # type: ignore[arg-type]
 
 
@@ -49,9 +46,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return modules
 
 
-def test_a_row_has_what_an_operator_wants_to_know(asked: list[str]) -> None:
+def test_a_row_describes_a_handler(asked: list[str]) -> None:
     """
-    The API, the versions, the handler, whose it is, its priority and the filters around it.
+    It has the API, versions, handler, provider, priority and filters.
     """
     found = [*plugins(handler("0-2", priority=3), module="acme"), *plugins(_watch)]
     [row] = plugin_rows(Registry(found))()
@@ -63,18 +60,18 @@ def test_a_row_has_what_an_operator_wants_to_know(asked: list[str]) -> None:
     assert (around["priority"], around["topics"]) == (4, ("orders-*",))
 
 
-def test_rows_travel_as_json(asked: list[str]) -> None:
+def test_rows_are_json(asked: list[str]) -> None:
     """
-    They go through the control socket.
+    They are sent through the control socket.
     """
     rows = plugin_rows(Registry(plugins(handler("0-2"), _watch)))()
     [row] = json.loads(json.dumps(rows))
     assert row["filters"][0]["topics"] == ["orders-*"]
 
 
-def test_providers_are_looked_up_when_first_asked_for(asked: list[str]) -> None:
+def test_providers_are_looked_up_on_demand(asked: list[str]) -> None:
     """
-    Once a module, and not at the start of the gateway.
+    They are looked up once for each module, and not when the gateway starts.
     """
     found = [*plugins(handler("0"), handler("1"), module="acme"), *plugins(handler("2"), module="other")]
     rows = plugin_rows(Registry(found))

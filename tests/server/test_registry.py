@@ -1,5 +1,5 @@
 """
-Which handler serves which version, what stands around it, and which plugins do not go together.
+Which handler serves which version, with which filters, and which plugins conflict.
 """
 
 from types import SimpleNamespace
@@ -12,10 +12,10 @@ from kgateway.api import Around, Context, Handler, Operation, Resource, api, aro
 from kgateway.interfaces import IApiFilter, IApiHandler, Proceed
 from kgateway.records.batch import BatchHeader
 from kgateway.security.permissions import Free
-from kgateway.server.registry import FilterRow, Plugin, PluginError, Registry, Row
+from kgateway.server.registry import FilterRow, HandlerRow, Plugin, PluginError, Registry
 from kgateway.wire.schema import Message, v
 from kgateway.wire.types import i16
-from tests.server.dispatching import CountRequest, CountResponse, PingRequest, PingResponse, plugins
+from tests.server.dispatcher import CountRequest, CountResponse, PingRequest, PingResponse, plugins
 
 EVERYBODY = Free("a test")
 FILTERS = "tests.server.test_registry._pass_on"
@@ -23,15 +23,11 @@ FILTERS = "tests.server.test_registry._pass_on"
 
 class WiderCountRequest(Message, key=30_000, versions="0-9"):
     """
-    A table for Count that somebody made for himself.
+    A plugin's own table for Count.
     """
 
 
 class WiderCountResponse(Message, key=30_000, versions="0-9"):
-    """
-    The same.
-    """
-
     error_code: i16 = v()
 
 
@@ -43,30 +39,21 @@ async def _pass_on(request: Any, context: Context, proceed: Proceed) -> Message 
 
 
 def handler(versions: str = "0-3", **options: Any) -> Handler:
-    """
-    A handler of Count.
-    """
     return api(CountRequest, CountResponse, versions=versions, **{"needs": EVERYBODY} | options)(_handle)
 
 
 def replacing(versions: str, **options: Any) -> Handler:
     """
-    One that may take versions from others.
+    A handler that may replace versions of others.
     """
     return handler(versions, **{"replaces": True, "priority": 1} | options)
 
 
 def standing(*requests: type[Message], **options: Any) -> Around:
-    """
-    A filter around these.
-    """
     return around(*requests, **options)(_pass_on)
 
 
 def ping() -> Handler:
-    """
-    A handler of Ping.
-    """
     return api(PingRequest, PingResponse, versions="0", needs=EVERYBODY)(_handle)
 
 
@@ -81,23 +68,20 @@ def refusal(*found: Plugin) -> str:
 
 def refused(*values: Handler | Around) -> str:
     """
-    The same, of plugins that were found in a module called tests.
+    Why these plugins, found in a module named tests, cannot be served.
     """
     return refusal(*plugins(*values))
 
 
 def served(*values: Handler) -> list[Handler]:
     """
-    Which of them serves each version of Count, from 0 on.
+    The handler of each version of Count, from 0 on.
     """
     active = Registry(plugins(*values)).active
     return [active[30_000, version].value for version in range(len(active))]
 
 
-def test_a_handler_serves_the_versions_it_declares() -> None:
-    """
-    Those, and none beside them.
-    """
+def test_a_handler_serves_its_declared_versions() -> None:
     value = handler("1-2")
     registry = Registry(plugins(value))
     assert {place: plugin.value for place, plugin in registry.active.items()} == {
@@ -106,18 +90,18 @@ def test_a_handler_serves_the_versions_it_declares() -> None:
     }
 
 
-def test_two_handlers_share_the_versions_of_an_api() -> None:
+def test_two_handlers_may_share_an_api() -> None:
     """
-    As long as each has its own.
+    Each has versions of its own.
     """
     old, new = handler("0-1"), handler("2-3")
     assert served(old, new) == [old, old, new, new]
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
-def test_a_handler_that_may_replaces_a_range_of_another(first: bool) -> None:
+def test_a_replacement_takes_a_range_of_versions(first: bool) -> None:
     """
-    The other goes on serving what is left, whichever was found first.
+    The other handler serves the rest, whichever was found first.
     """
     built_in, better = handler("0-3"), replacing("1-2")
     assert served(*([better, built_in] if first else [built_in, better])) == [built_in, better, better, built_in]
@@ -135,7 +119,7 @@ def test_a_handler_that_may_replaces_a_range_of_another(first: bool) -> None:
 )
 def test_two_handlers_of_a_version_are_refused(options: dict[str, Any]) -> None:
     """
-    Nobody replaces anybody by accident: it takes the permission and the higher priority, and the message says so.
+    A replacement needs permission and a higher priority, as the message says, so it is never an accident.
     """
     text = refused(handler(), replacing("2", **options))
     assert text.count("tests.server.test_registry._handle (tests)") == 2
@@ -143,18 +127,18 @@ def test_two_handlers_of_a_version_are_refused(options: dict[str, Any]) -> None:
     assert "replaces=True and a priority above" in text
 
 
-def test_the_highest_of_several_replacements_serves() -> None:
+def test_the_highest_priority_of_several_replacements_serves() -> None:
     """
-    One replacement may be replaced.
+    A replacement may be replaced.
     """
     low, high = replacing("0-3"), replacing("2-3", priority=2)
     assert served(handler(), low, high) == [low, low, high, high]
     assert "both serve Count v0" in refused(handler(), low, replacing("0"))
 
 
-def test_what_is_advertised_is_the_range_of_all_handlers() -> None:
+def test_advertised_versions_are_those_of_all_handlers() -> None:
     """
-    By key, with the name of the API; what was replaced wholly advertises nothing.
+    They are listed by key, with the name of the API; a handler that is replaced entirely adds none.
     """
     registry = Registry(plugins(handler("0-1", advertised="0-1"), handler("2"), ping()))
     assert registry.advertised == {30_000: (range(3), "Count"), 30_001: (range(1), "Ping")}
@@ -162,18 +146,18 @@ def test_what_is_advertised_is_the_range_of_all_handlers() -> None:
     assert registry.advertised == {30_000: (range(1, 3), "Count")}
 
 
-def test_more_may_be_advertised_than_is_served() -> None:
+def test_more_versions_may_be_advertised_than_served() -> None:
     """
-    Where clients need to be told so.
+    Some clients need that.
     """
     registry = Registry(plugins(handler("2-3", advertised="0-3")))
     assert registry.advertised == {30_000: (range(4), "Count")}
     assert (30_000, 0) not in registry.active
 
 
-def test_a_gap_is_refused() -> None:
+def test_a_gap_in_the_versions_is_refused() -> None:
     """
-    Clients take the smallest and the largest version for a range: the message says which there are, and whose.
+    Clients use the range from the smallest to the largest; the message names the versions and their providers.
     """
     text = refused(handler("0"), handler("2-3"))
     assert "the versions of Count have a gap" in text
@@ -181,9 +165,9 @@ def test_a_gap_is_refused() -> None:
     assert text.count("tests.server.test_registry._handle (tests)") == 2
 
 
-def test_the_filter_of_higher_priority_is_the_outermost() -> None:
+def test_the_filter_of_highest_priority_is_the_outermost() -> None:
     """
-    Those of the same priority are in the order they were found.
+    Those of equal priority have the order in which they were found.
     """
     low, high, other = standing(CountRequest), standing(CountRequest, priority=1), standing(PingRequest)
     also = standing(PingRequest, CountRequest)
@@ -192,9 +176,9 @@ def test_the_filter_of_higher_priority_is_the_outermost() -> None:
     assert registry.filters(PingRequest) == [other, also]
 
 
-def test_a_table_of_ones_own_is_no_way_round_a_filter() -> None:
+def test_another_table_does_not_bypass_a_filter() -> None:
     """
-    A filter stands around an API, also where a handler reads its requests by another table.
+    A filter applies to an API, whichever table its handler uses.
     """
     wider = api(WiderCountRequest, WiderCountResponse, versions="4-9", needs=EVERYBODY)(_handle)
     guard = standing(CountRequest)
@@ -202,9 +186,9 @@ def test_a_table_of_ones_own_is_no_way_round_a_filter() -> None:
     assert registry.filters(WiderCountRequest) == [guard]
 
 
-def test_a_filter_around_nothing_that_is_served_is_refused() -> None:
+def test_a_filter_of_an_unserved_api_is_refused() -> None:
     """
-    What it was to guard or change would not be, and nobody would notice.
+    What it should guard or change would go unguarded, unnoticed.
     """
     text = refused(handler(), standing(CountRequest, PingRequest))
     assert text.startswith(f"{FILTERS} (tests) stands around Ping, which nothing here serves: install")
@@ -218,9 +202,9 @@ def test_a_filter_without_a_request_is_refused() -> None:
     assert text == f"{FILTERS} (tests) stands around nothing: name requests, as in @around(ProduceRequest)"
 
 
-def test_a_handler_must_say_what_it_needs() -> None:
+def test_a_handler_must_declare_its_permissions() -> None:
     """
-    Forgotten permissions would open an API to everybody.
+    Forgotten ones would open an API to everybody.
     """
     text = refused(handler(needs=()))
     assert text.startswith("tests.server.test_registry._handle (tests) declares nothing that it needs")
@@ -237,14 +221,11 @@ def test_a_handler_must_say_what_it_needs() -> None:
     ],
     ids=["nothing", "one", "several"],
 )
-def test_needs_may_be_one_or_several_or_none_with_a_reason(needs: Any) -> None:
-    """
-    Each is a declaration.
-    """
+def test_permissions_are_one_or_several_or_none_with_a_reason(needs: Any) -> None:
     assert Registry(plugins(handler(needs=needs))).active
 
 
-def test_request_and_response_are_of_one_api() -> None:
+def test_request_and_response_must_belong_to_one_api() -> None:
     """
     The message has both names and keys.
     """
@@ -253,9 +234,6 @@ def test_request_and_response_are_of_one_api() -> None:
 
 
 def test_a_message_without_a_key_is_no_request() -> None:
-    """
-    There is no API that it could be of.
-    """
     keyless = api(BatchHeader, BatchHeader, versions="2", needs=EVERYBODY)(_handle)
     assert "BatchHeader, key None" in refused(keyless)
 
@@ -263,7 +241,7 @@ def test_a_message_without_a_key_is_no_request() -> None:
 @pytest.mark.parametrize("versions", ["0-4", "none"])
 def test_versions_must_be_in_the_tables(versions: str) -> None:
     """
-    The message has those that are.
+    The message lists those that are.
     """
     text = refused(handler(versions, advertised="0"))
     assert text.endswith(f"serves the versions {versions}: name some that its tables have, 0-3")
@@ -271,16 +249,16 @@ def test_versions_must_be_in_the_tables(versions: str) -> None:
 
 def test_both_tables_must_have_a_version() -> None:
     """
-    A request that can be read and not be answered is no use.
+    A request that can be read but not answered is useless.
     """
     lopsided = api(WiderCountRequest, CountResponse, versions="0-4", needs=EVERYBODY)(_handle)
     assert refused(lopsided).endswith("name some that its tables have, 0-3")
 
 
 @pytest.mark.parametrize("interface", [IApiHandler, IApiFilter])
-def test_a_plugin_that_is_not_whole_is_refused(interface: Interface) -> None:
+def test_an_incomplete_plugin_is_refused(interface: Interface) -> None:
     """
-    One written by hand must have what the interface names.
+    A handwritten one must have everything that the interface names.
     """
     half = SimpleNamespace(name="half")
     directlyProvides(half, interface)
@@ -289,14 +267,14 @@ def test_a_plugin_that_is_not_whole_is_refused(interface: Interface) -> None:
     assert "priority" in text
 
 
-def test_a_row_tells_of_a_handler() -> None:
+def test_a_row_describes_a_handler() -> None:
     """
-    What it serves, what it is called, where it was found, its priority, and what stands around it, the outermost first.
+    It has the versions, name, module, priority and filters, the outermost first.
     """
     low, high = standing(CountRequest, priority=1), standing(CountRequest, priority=2, topics=["orders"])
     found = [*plugins(handler(priority=7), module="acme.count"), *plugins(low, module="low"), *plugins(high)]
     assert Registry(found).rows() == [
-        Row(
+        HandlerRow(
             key=30_000,
             api="Count",
             versions="0-3",
@@ -311,9 +289,9 @@ def test_a_row_tells_of_a_handler() -> None:
     ]
 
 
-def test_rows_are_by_key_and_version() -> None:
+def test_rows_are_sorted_by_key_and_version() -> None:
     """
-    A handler of which another took the middle says what is left to it; one that has nothing left has no row.
+    A handler whose middle was replaced has a row with the rest; one that is replaced entirely has none.
     """
     found = [
         *plugins(ping(), module="ping"),
@@ -325,9 +303,9 @@ def test_rows_are_by_key_and_version() -> None:
     assert rows == [("Count", "0, 2-3", "built in"), ("Count", "1", "better"), ("Ping", "0", "ping")]
 
 
-def test_two_handlers_of_one_name_have_rows_of_their_own() -> None:
+def test_two_handlers_of_one_name_have_separate_rows() -> None:
     """
-    Functions made by another function are called the same.
+    Functions made by another function share a name.
     """
     rows = Registry([*plugins(handler("0-1"), module="one"), *plugins(handler("2-3"), module="two")]).rows()
     assert [(row.versions, row.module) for row in rows] == [("0-1", "one"), ("2-3", "two")]

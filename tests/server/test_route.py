@@ -1,5 +1,5 @@
 """
-Filters around a handler: which come first, what they see, and what they may do.
+Filters around a handler: their order, what they see, and what they may do.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from twisted.logger import capturedLogs, eventAsText
 from kgateway.api import Around, Context, Handler, api, around
 from kgateway.interfaces import Proceed
 from kgateway.security.permissions import Free
-from kgateway.server.pending import Pending
+from kgateway.server.request_queue import PendingAnswer
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.schema import Message
-from tests.server.dispatching import CLIENT_ID, CountRequest, CountResponse, Dispatching, count, read, ready
+from tests.server.dispatcher import CLIENT_ID, CountRequest, CountResponse, Dispatching, count, read, ready
 
 Topic = CountResponse.Topic
 EVERYBODY = Free("a test")
@@ -23,7 +23,7 @@ EVERYBODY = Free("a test")
 
 def counting(function: Callable[..., Any], **options: Any) -> Handler:
     """
-    The function as the handler of Count.
+    The function as a handler of Count.
     """
     return api(CountRequest, CountResponse, versions="0-3", needs=EVERYBODY, **options)(function)
 
@@ -31,22 +31,19 @@ def counting(function: Callable[..., Any], **options: Any) -> Handler:
 @counting
 def counted(request: CountRequest, context: Context) -> CountResponse:
     """
-    A handler that answers with the names it was asked for.
+    Answer with the requested names.
     """
     return CountResponse(topics=[Topic(name=topic.name) for topic in request.topics])
 
 
 @counting
 async def counted_later(request: CountRequest, context: Context) -> CountResponse:
-    """
-    The same as a coroutine.
-    """
     return counted.function(request, context)  # type: ignore[return-value]  # a plain handler's
 
 
 def adding(name: str, **options: Any) -> Around:
     """
-    A filter that puts a name into the request on the way in, and another into the response on the way out.
+    A filter that adds a name to the request, and another to the response.
     """
 
     async def add(request: CountRequest, context: Context, proceed: Proceed) -> Message | None:
@@ -61,7 +58,7 @@ def adding(name: str, **options: Any) -> Around:
 
 def names(dispatching: Dispatching) -> list[str]:
     """
-    What the answer to a Count of orders names.
+    The names in the response to a Count of orders.
     """
     return [topic.name for topic in dispatching.said(CountResponse, 1).topics]
 
@@ -69,24 +66,20 @@ def names(dispatching: Dispatching) -> list[str]:
 @pytest.mark.parametrize("handler", [counted, counted_later], ids=["plain", "async"])
 def test_a_filter_changes_request_and_response(handler: Handler) -> None:
     """
-    The handler sees the request as the filter left it, the client the response.
+    The handler sees the changed request, the client the changed response.
     """
     assert names(Dispatching(handler, adding("a"))) == ["orders", "a in", "a out"]
 
 
-def test_the_filter_of_higher_priority_stands_outside() -> None:
+def test_the_filter_of_higher_priority_is_outside() -> None:
     """
-    It is the first to see the request and the last to see the response, however they were found.
+    It sees the request first and the response last, in whatever order they were found.
     """
     dispatching = Dispatching(counted, adding("b", priority=1), adding("c"), adding("a", priority=2))
     assert names(dispatching) == ["orders", "a in", "b in", "c in", "c out", "b out", "a out"]
 
 
-def test_a_filter_may_pass_on_a_request_of_its_own() -> None:
-    """
-    What is inside gets that one.
-    """
-
+def test_a_filter_may_replace_the_request() -> None:
     @around(CountRequest, priority=1)
     async def replace(request: CountRequest, context: Context, proceed: Proceed) -> Message | None:
         return await proceed(count("payments"))
@@ -96,7 +89,7 @@ def test_a_filter_may_pass_on_a_request_of_its_own() -> None:
 
 def test_a_filter_may_answer_by_itself() -> None:
     """
-    Then nothing inside it hears of the request, and what it says of errors is remembered.
+    Inner filters and the handler do not see the request, and the errors in its answer are remembered.
     """
 
     @around(CountRequest, priority=1)
@@ -111,7 +104,7 @@ def test_a_filter_may_answer_by_itself() -> None:
 
 def test_a_filter_may_refuse() -> None:
     """
-    A KafkaError that it raises is the answer to each item.
+    Its KafkaError is the answer for each item.
     """
 
     @around(CountRequest)
@@ -124,9 +117,9 @@ def test_a_filter_may_refuse() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-def test_a_filter_that_fails_ends_the_request(before: bool) -> None:
+def test_a_failing_filter_ends_the_request(before: bool) -> None:
     """
-    As a handler that fails does, also where the handler has answered; the next request is served.
+    This holds even after the handler has answered; the next request is served.
     """
     outcomes = iter([True, False])
 
@@ -147,9 +140,9 @@ def test_a_filter_that_fails_ends_the_request(before: bool) -> None:
     assert dispatching.codes(1) == [ErrorCode.NONE]
 
 
-def test_a_filter_sees_the_handler_fail() -> None:
+def test_a_filter_sees_failures_of_the_handler() -> None:
     """
-    It may make an answer of it.
+    It may turn one into an answer.
     """
 
     @counting
@@ -167,9 +160,9 @@ def test_a_filter_sees_the_handler_fail() -> None:
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["plain", "async"])
-def test_a_filter_sees_that_there_is_no_answer(late: bool) -> None:
+def test_a_filter_sees_a_missing_answer(late: bool) -> None:
     """
-    A handler that answers nothing gives it nothing, and nothing is sent.
+    It gets None, and nothing is sent.
     """
     seen: list[Message | None] = []
 
@@ -188,7 +181,7 @@ def test_a_filter_sees_that_there_is_no_answer(late: bool) -> None:
 
 def test_a_filter_may_wait() -> None:
     """
-    The answer is there when both have ended, the filter and the handler.
+    The answer is sent when both the filter and the handler are done.
     """
     looked_up: Deferred[None] = Deferred()
     counted_at_last: Deferred[CountResponse] = Deferred()
@@ -199,28 +192,28 @@ def test_a_filter_may_wait() -> None:
         return await proceed(request)
 
     answer = Dispatching(counting(lambda *_: counted_at_last), wait).send(count("orders"), 1)
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     looked_up.callback(None)
     assert not answer.ready
     counted_at_last.callback(CountResponse(topics=[Topic(name="late")]))
     assert read(CountResponse, 1, ready(answer)).topics[0].name == "late"
 
 
-def test_a_poll_with_a_filter_is_cut_short() -> None:
+def test_a_poll_inside_a_filter_can_be_cancelled() -> None:
     """
-    The wait inside the filter is cancelled, and what the handler answers then comes out through the filter.
+    The handler's last answer passes through the filter.
     """
     wait: Deferred[CountResponse] = Deferred(lambda wait: wait.callback(CountResponse(topics=[Topic(name="early")])))
     dispatching = Dispatching(counting(lambda *_: wait, polls=True), adding("a"))
     answer = dispatching.send(count("orders"), 1)
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     answer.cut_short()
     assert [topic.name for topic in read(CountResponse, 1, ready(answer)).topics] == ["early", "a out"]
 
 
-def test_a_filter_sets_a_throttle_time() -> None:
+def test_a_filter_may_set_a_throttle_time() -> None:
     """
-    The context puts it on the answer, the handler's too.
+    The context puts it on the handler's answer, too.
     """
 
     @around(CountRequest)
@@ -231,9 +224,9 @@ def test_a_filter_sets_a_throttle_time() -> None:
     assert Dispatching(counted, slow_down).said(CountResponse, 1).throttle_time_ms == 300
 
 
-def test_a_request_that_no_filter_fits_goes_straight_to_the_handler() -> None:
+def test_unmatched_requests_reach_the_handler_directly() -> None:
     """
-    Each request is looked at by itself.
+    Each request is matched by itself.
     """
     dispatching = Dispatching(counted, adding("a", topics=["pay*"]))
     assert names(dispatching) == ["orders"]
@@ -245,17 +238,15 @@ def test_a_request_that_no_filter_fits_goes_straight_to_the_handler() -> None:
     ]
 
 
-def test_a_request_passes_the_filters_that_fit_it_alone() -> None:
-    """
-    Those of other topics are not on its way.
-    """
+def test_a_request_passes_only_matching_filters() -> None:
     assert names(Dispatching(counted, adding("a", topics=["pay*"]), adding("b"))) == ["orders", "b in", "b out"]
 
 
 @pytest.mark.parametrize("waits", [True, False], ids=["waits", "goes on"])
-def test_a_request_that_a_filter_holds_is_not_overtaken(waits: bool) -> None:
+def test_a_request_held_by_a_filter_is_not_overtaken(waits: bool) -> None:
     """
-    The next one may start before this one is answered, but not before its handler has begun: records keep their order.
+    Records keep their order: the next request may start before this one is answered, but not before its handler has
+    begun.
     """
     look_up: Deferred[None] = Deferred()
 
@@ -267,16 +258,13 @@ def test_a_request_that_a_filter_holds_is_not_overtaken(waits: bool) -> None:
 
     acknowledged: Deferred[CountResponse] = Deferred()
     answer = Dispatching(counting(lambda *_: acknowledged, overlaps=True), wait).send(count("orders"), 1)
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     assert answer.next_may_start is not waits
 
 
-def test_a_filter_of_others_lets_requests_overlap() -> None:
-    """
-    A request that it does not concern has nothing to wait for.
-    """
+def test_other_filters_do_not_prevent_overlap() -> None:
     acknowledged: Deferred[CountResponse] = Deferred()
     dispatching = Dispatching(counting(lambda *_: acknowledged, overlaps=True), adding("a", topics=["none"]))
     answer = dispatching.send(count("orders"), 1)
-    assert isinstance(answer, Pending)
+    assert isinstance(answer, PendingAnswer)
     assert answer.next_may_start

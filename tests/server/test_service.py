@@ -1,5 +1,5 @@
 """
-The gateway as Twisted's own programs run it.
+The gateway as a Twisted service.
 """
 
 import signal
@@ -25,9 +25,9 @@ _LISTEN = ("kgateway", "--listen", "tcp:0:interface=127.0.0.1", "--port-file", "
 
 
 @pytest.mark.parametrize("program", [["twist"], ["twistd", "-n"], ["twistd", "-n", "-l", "file.log"]], ids=" ".join)
-def test_one_line_on_stdout_says_ready(program: list[str], tmp_path: Path) -> None:
+def test_readiness_is_one_line_on_stdout(program: list[str], tmp_path: Path) -> None:
     """
-    Where, and with which data; the port file has the address by then, and is gone with the gateway.
+    It has the address and the data; the port file exists by then, and is removed with the gateway.
     """
     name, *arguments = program
     command = [sys.executable, "-c", _RUN[name], *arguments, *_LISTEN]
@@ -43,9 +43,9 @@ def test_one_line_on_stdout_says_ready(program: list[str], tmp_path: Path) -> No
     assert not (tmp_path / "port").exists()
 
 
-def test_a_port_file_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
+def test_an_unwritable_port_file_fails_the_start(tmp_path: Path) -> None:
     """
-    Whoever waits for it would wait for ever.
+    A caller that waits for it would wait for ever.
     """
     command = [sys.executable, "-m", "kgateway", "serve", *_LISTEN[1:3], "--port-file", "nowhere/port"]
     run = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False)
@@ -54,11 +54,11 @@ def test_a_port_file_that_cannot_be_written_stops_the_start(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["kgateway-data"], "which is opened before"
 
 
-def test_a_start_that_fails_later_ends_the_process(
+def test_a_failed_start_ends_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """
-    Nothing stays that serves nobody, and the terminal has the reason.
+    Nothing remains that serves nobody, and the terminal has the reason.
     """
     start: Deferred[list[Any]] = Deferred()
     monkeypatch.setattr(Gateway, "start", lambda gateway: start)
@@ -69,7 +69,7 @@ def test_a_start_that_fails_later_ends_the_process(
     service.startService()
     start.errback(StartError("the disk is gone"))
     assert reactor.hasStopped
-    # Twisted prints what is critical, too, where nobody has begun to log.
+    # Until logging has begun, Twisted prints critical events, too.
     assert set(capfd.readouterr().err.splitlines()) == {"kgateway cannot start: the disk is gone"}
     service.stopService()
 

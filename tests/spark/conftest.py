@@ -1,5 +1,5 @@
 """
-One Spark for all tests of this folder. Where the extra `spark` is not installed, each module is skipped, and says so.
+One Spark for all tests of this folder. Without the extra `spark` each module is skipped with a reason.
 """
 
 import os
@@ -28,7 +28,7 @@ class Skipped(pytest.Module):
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
     """
-    Modules of this folder need what the extra brings.
+    Skip modules of this folder that cannot be imported without the extra.
     """
     return Skipped.from_parent(parent, path=module_path) if _MISSING else None
 
@@ -36,7 +36,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """
-    Spark in this process and a Java of its own, with two threads and little memory.
+    Spark in this process with a Java of its own, two threads and little memory.
     """
     from pyspark.sql import SparkSession
 
@@ -64,7 +64,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def topics(spark: Any, shared_kafka: Kafka) -> Any:
     """
-    Topics of a gateway that runs, for this Spark to read.
+    Topics of a running gateway, for this Spark to read.
     """
     from tests.spark.gateway import Topics
 

@@ -1,31 +1,30 @@
 """
-Folders of logs for tests, written by hand in the form that brokers write.
+Folders of logs, written by hand in the format of brokers.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kgateway.broker.log.checkpoints import SYNCED, written
-from kgateway.broker.log.folder import CLEAN
-from kgateway.broker.log.index import OFFSETS, TIMES
-from kgateway.broker.log.segment import LOG, file_name
-from kgateway.broker.log.segment_indexes import INDEX, TIME_INDEX
-from kgateway.client.offsets import Partition
+from kgateway.broker.log.data_folder.checkpoints import SYNCED, encode_offsets
+from kgateway.broker.log.data_folder.session import CLEAN
+from kgateway.broker.log.segments.file_names import LOG, file_name
+from kgateway.broker.log.segments.index import INDEX, OFFSETS, TIME_INDEX, TIMES
 from kgateway.records.batch import read_batch
 from kgateway.records.builder import BatchBuilder
-from kgateway.spark.files import LocalFiles
-from kgateway.spark.folder import FolderLogs
-from kgateway.spark.logs import Logs
-from kgateway.spark.ranges import OffsetRange
-from kgateway.spark.reading import Wanted, read
+from kgateway.spark.logs.files import LocalFiles
+from kgateway.spark.logs.folder import FolderLogs
+from kgateway.spark.logs.interface import Logs
+from kgateway.spark.logs.offset_range import OffsetRange
+from kgateway.spark.readers.range_reader import ReadSpec, read_range
+from kgateway.topic_partition import TopicPartition
 
-ORDERS = Partition("orders", 0)
+ORDERS = TopicPartition("orders", 0)
 
 
 def batch(base_offset: int, count: int = 1, size: int = 5, **options: Any) -> bytes:
     """
-    Records whose values tell their offsets, and whose timestamps are ten times these.
+    A batch whose values are its offsets, and whose timestamps are ten times those.
     """
     builder = BatchBuilder(base_offset=base_offset, **options)
     for offset in range(base_offset, base_offset + count):
@@ -35,14 +34,14 @@ def batch(base_offset: int, count: int = 1, size: int = 5, **options: Any) -> by
 
 def marker(base_offset: int, producer_id: int) -> bytes:
     """
-    What ends a transaction.
+    A control batch that aborts a transaction.
     """
     return batch(base_offset, producer_id=producer_id, producer_epoch=0, is_control=True, is_transactional=True)
 
 
 def segment(folder: Path, base_offset: int, found: Sequence[bytes], *, indexed: bool = True, room: int = 0) -> Path:
     """
-    A segment of these batches, with an entry for each in its indexes, and as much room behind them.
+    A segment of these batches with an index entry for each, and unused room at the end of its indexes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / file_name(base_offset, LOG)
@@ -61,7 +60,7 @@ def segment(folder: Path, base_offset: int, found: Sequence[bytes], *, indexed: 
 
 def clean(folder: Path) -> Logs:
     """
-    The logs in a folder whose gateway was stopped.
+    The logs in a folder after a clean stop.
     """
     (folder / CLEAN).write_text("{}")
     return logs(folder)
@@ -69,24 +68,23 @@ def clean(folder: Path) -> Logs:
 
 def synced(folder: Path, offset: int) -> Logs:
     """
-    The logs in a folder whose gateway runs, or was killed, as far as they are known to be good.
+    The logs in the folder of a running or killed gateway, synced up to an offset.
     """
-    (folder / SYNCED).write_bytes(written({(ORDERS.topic, ORDERS.index): offset}))
+    (folder / SYNCED).write_bytes(encode_offsets({TopicPartition(ORDERS.topic, ORDERS.index): offset}))
     return logs(folder)
 
 
 def logs(folder: Path, *, committed_only: bool = False) -> Logs:
-    """
-    The logs in a folder.
-    """
     return FolderLogs(folder, LocalFiles(), committed_only=committed_only)
 
 
 def offsets_in(found: Logs, start: int, end: int, *, fail: bool = True) -> list[int]:
     """
-    The offsets that a task reads; each value has to tell the same.
+    The offsets that a task reads; each value has to equal its offset.
     """
-    wanted = Wanted(("offset", "value"), fail_on_data_loss=fail)
-    rows = [row for rows in read(found, OffsetRange(ORDERS, start, end), wanted) for row in rows.to_pylist()]
+    wanted = ReadSpec(("offset", "value"), fail_on_data_loss=fail)
+    rows = [
+        row for rows in read_range(found.windows, OffsetRange(ORDERS, start, end), wanted) for row in rows.to_pylist()
+    ]
     assert all(row["value"].startswith(b"%d\0" % row["offset"]) for row in rows)
     return [row["offset"] for row in rows]

@@ -1,5 +1,5 @@
 """
-Topics of a gateway that runs, and Spark's view of them.
+Topics of a running gateway, and Spark's view of them.
 """
 
 import itertools
@@ -22,7 +22,7 @@ _names = (f"topic-{number}" for number in itertools.count())
 @dataclass
 class Topics:
     """
-    Makes topics and fills them, and has Spark read them.
+    Creates topics, fills them, and has Spark read them.
     """
 
     kafka: Kafka
@@ -34,7 +34,7 @@ class Topics:
 
     def make(self, *rows: Row, partitions: int = PARTITIONS, name: str = "") -> str:
         """
-        A topic with these records, which may be as old as they like; its name.
+        Create a topic with these records, whatever their age; returns its name.
         """
         name = name or next(_names)
         self.admin.create_topics([NewTopic(name, partitions, 1, config={"retention.ms": "-1"})])[name].result()
@@ -42,50 +42,32 @@ class Topics:
         return name
 
     def fill(self, topic: str, rows: Iterable[Row]) -> None:
-        """
-        More records.
-        """
         producer = Producer({"bootstrap.servers": self.kafka.bootstrap, "linger.ms": 5})
         for row in rows:
             producer.produce(topic, **row)
         assert producer.flush(30) == 0
 
     def delete(self, topic: str) -> None:
-        """
-        Have it gone.
-        """
         self.admin.delete_topics([topic])[topic].result()
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        """
-        Have the first records gone.
-        """
         place = TopicPartition(topic, partition, before)
         self.admin.delete_records([place])[place].result()
 
     def options(self, topic: str, **more: str) -> dict[str, str]:
-        """
-        What a query of the topic says.
-        """
         return {"kafka.bootstrap.servers": self.kafka.bootstrap, "subscribe": topic} | more
 
     def read(self, topic: str, schema: str | None = None, **more: str) -> Any:
-        """
-        The topic as a DataFrame.
-        """
         reader = self.spark.read.format("kgateway").options(**self.options(topic, **more))
         return (reader.schema(schema) if schema else reader).load()
 
     def stream(self, topic: str, **more: str) -> Any:
-        """
-        The topic as a stream.
-        """
         return self.spark.readStream.format("kgateway").options(**self.options(topic, **more)).load()
 
 
 def numbered(count: int, first: int = 0) -> list[Row]:
     """
-    Records that tell their numbers, one in the one partition, the next in the other.
+    Numbered records, in the two partitions by turns.
     """
     return [
         {"value": b"%d" % number, "key": b"k%d" % number, "partition": number % PARTITIONS, "timestamp": 1_000 + number}
@@ -94,15 +76,12 @@ def numbered(count: int, first: int = 0) -> list[Row]:
 
 
 def numbers(rows: Sequence[Any]) -> list[int]:
-    """
-    The numbers that these rows tell.
-    """
     return sorted(int(row["value"]) for row in rows)
 
 
 def refused(words: str) -> Any:
     """
-    Expects that a query fails, and says so in these words.
+    Expects that a query fails with these words.
     """
     from pyspark.errors import PySparkException
 

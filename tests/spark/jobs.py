@@ -1,5 +1,5 @@
 """
-Jobs of `kgateway spark`, run within the test and its Spark, or as they are called.
+Jobs of `kgateway spark`, run in the test's Spark or as commands.
 """
 
 import os
@@ -8,12 +8,11 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kgateway.cli import spark as spark_command
-from kgateway.cli.parsing import Parser
+from kgateway.cli.commands import COMMANDS
+from kgateway.cli.main import lines_of
 from tests.spark.gateway import Topics
 
 ROOT = Path(__file__).parents[2]
@@ -22,10 +21,6 @@ Run = Callable[..., list[str]]
 
 
 class Ended:
-    """
-    A command that has ended.
-    """
-
     def __init__(self, topics: Topics, *arguments: str) -> None:
         environment = os.environ | {"PYTHONPATH": str(ROOT), "KGATEWAY_BOOTSTRAP": topics.kafka.bootstrap}
         command = [sys.executable, "-m", "kgateway", "spark", *arguments]
@@ -35,14 +30,12 @@ class Ended:
 
 def runner(topics: Topics, monkeypatch: pytest.MonkeyPatch, job: str) -> Run:
     """
-    Runs one job with these options; its lines.
+    A function that runs a job with these options and returns its lines.
     """
-    monkeypatch.setattr(f"kgateway.cli.spark_{job}.session", lambda options: nullcontext(topics.spark))
+    module = COMMANDS["spark"].subcommands[job].module
+    monkeypatch.setattr(f"kgateway.cli.{module}.session", lambda options: nullcontext(topics.spark))
 
     def run(*given: object) -> list[str]:
-        parser = Parser(prog="kgateway spark")
-        spark_command.add_arguments(parser)
-        options: Any = parser.parse_args([job, "--bootstrap", topics.kafka.bootstrap, *map(str, given)])
-        return [*spark_command.run(options)]
+        return [*lines_of(["spark", job, "--bootstrap", topics.kafka.bootstrap, *map(str, given)])]
 
     return run

@@ -1,6 +1,6 @@
 """
-A folder of this machine behind HTTP, with ranges and listings as a filer of SeaweedFS has them, and with what servers
-do that have a bad day.
+A folder of this machine behind HTTP, with ranges and listings as a filer of SeaweedFS serves them, and with injected
+faults.
 """
 
 import json
@@ -21,19 +21,11 @@ Fault = Callable[["Handler"], bool]  # whether it has answered
 
 
 class Asked(NamedTuple):
-    """
-    A request.
-    """
-
     path: str
     headers: Any
 
 
 class Served(ThreadingHTTPServer):
-    """
-    The server.
-    """
-
     daemon_threads = True
 
     def __init__(self, root: Path) -> None:
@@ -45,22 +37,15 @@ class Served(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """
-        The root of it.
-        """
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """
-        Clients may leave.
+        Clients may disconnect.
         """
 
 
 class Handler(BaseHTTPRequestHandler):
-    """
-    One connection.
-    """
-
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: Served
@@ -79,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None, size: int = -1) -> None:
         """
-        Send it, and say that it has this size, unless it is its own.
+        Send a body, with a Content-Length that may be wrong.
         """
         self.send_response(status)
         for name, value in (headers or {}).items():
@@ -114,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: Any) -> None:
         """
-        Nobody reads it.
+        Log nothing.
         """
 
 
@@ -130,9 +115,6 @@ def _entry(path: Path, root: Path) -> dict[str, Any]:
 
 @contextmanager
 def serving(root: Path) -> Iterator[Served]:
-    """
-    The folder is served while this is entered.
-    """
     server = Served(root)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()

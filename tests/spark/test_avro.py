@@ -1,5 +1,5 @@
 """
-Avro by column, beside fastavro.
+Avro decoded by column, compared with fastavro.
 """
 
 import io
@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.spark.avro_schemas import node_of
-from kgateway.spark.avro_values import AvroDecoder, avro_decoder
+from kgateway.spark.decoders.avro import AvroDecoder, avro_decoder, node_of
 
 _LONG = st.integers(-(1 << 63), (1 << 63) - 1)
 _DAY = st.dates(date(1, 1, 1), date(9999, 12, 31))
@@ -69,9 +68,9 @@ def tables(draw: Any, depth: int = 1) -> tuple[Any, st.SearchStrategy[Any]]:
 
 
 @given(st.data())
-def test_by_column_is_what_was_written(data: Any) -> None:
+def test_columns_equal_what_was_written(data: Any) -> None:
     """
-    Records of all plain types, nested, with nullable fields, come out as they went in; so do values that are null.
+    Records of all plain types, nested, with nullable fields, come out as they went in; so do null values.
     """
     schema, values = data.draw(tables())
     rows = data.draw(st.lists(st.none() | values, max_size=8))
@@ -125,9 +124,9 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("damaged", DAMAGED.values(), ids=DAMAGED.keys())
-def test_damage_is_told(damaged: bytes) -> None:
+def test_damage_is_reported(damaged: bytes) -> None:
     """
-    A value that is not of the schema is named, wherever it stands in the column.
+    The error shows the value that does not fit the schema, wherever it is in the column.
     """
     decoder = AvroDecoder(json.dumps(ORDER))
     for column in ([GOOD, damaged], [damaged, GOOD], [damaged]):
@@ -137,7 +136,7 @@ def test_damage_is_told(damaged: bytes) -> None:
 
 def test_a_value_does_not_reach_into_the_next() -> None:
     """
-    What is cut off is not made whole by what happens to stand behind it.
+    A value that is cut off is not completed by the bytes behind it.
     """
     decoder = AvroDecoder(json.dumps(ORDER))
     for column in ([b"\x0e\x02", b"\x01\x00"], [b"\x0e\x02\x08me", b"\x0e\x00"]):
@@ -148,7 +147,7 @@ def test_a_value_does_not_reach_into_the_next() -> None:
 @given(st.lists(st.binary(max_size=24), min_size=1, max_size=4))
 def test_any_bytes_are_read_or_refused(values: list[bytes]) -> None:
     """
-    What comes out of arbitrary bytes is what fastavro reads, or nothing.
+    A decoder of arbitrary bytes returns what fastavro reads, or nothing.
     """
     try:
         found = AvroDecoder(json.dumps(ORDER)).decode(pa.array(values, pa.binary())).to_pylist()
@@ -160,15 +159,15 @@ def test_any_bytes_are_read_or_refused(values: list[bytes]) -> None:
 @pytest.mark.parametrize("schema", ["", "{", '"nonsense"', '["int", "string"]', '{"type": "record", "name": "x"}'])
 def test_a_schema_without_a_column_is_refused(schema: str) -> None:
     """
-    What no column can be made of is refused when the query is made.
+    A schema without a column type is refused when the query is made.
     """
     with pytest.raises((ValueError, KeyError)):
         avro_decoder(schema)
 
 
-def test_it_goes_to_tasks() -> None:
+def test_a_decoder_is_sent_to_tasks() -> None:
     """
-    A decoder that has decoded can be pickled, and decodes the same there.
+    A decoder is picklable after use, and decodes the same afterwards.
     """
     decoder = avro_decoder(json.dumps(ORDER))
     column = pa.array([GOOD])

@@ -1,5 +1,5 @@
 """
-Backfills: files into topics of a gateway that runs, cut off and begun again.
+Backfills: files into topics of a running gateway, interrupted and restarted.
 """
 
 import json
@@ -18,28 +18,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import NewPartitions, NewTopic  # type: ignore[attr-defined]  # its stubs do not pass it on
 
-from kgateway.client.address import Address
 from kgateway.client.cluster import Cluster
-from kgateway.client.offsets import Partition, committed
-from kgateway.client.partitioning import partition_of
+from kgateway.client.connection import Address
+from kgateway.client.group_offsets import committed_offsets
+from kgateway.client.producer import partition_of
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec
-from kgateway.spark.backfill.appending import Appender
-from kgateway.spark.backfill.encoding import Columns, Numbering, batch_of
-from kgateway.spark.backfill.hashing import partitions_of
-from kgateway.spark.backfill.sending import Pace, Sending
-from kgateway.spark.backfill.standing import SEQUENCES, _row_of, standing
-from kgateway.spark.backfill.state import load, save
-from kgateway.spark.failures import Unreadable, Unwritten
+from kgateway.spark.backfill.appender import SEQUENCES, Appender, _row_of, progress_of
+from kgateway.spark.backfill.batch_encoder import Columns, ProducerEpoch, batch_of
+from kgateway.spark.backfill.job import load_state, save_state
+from kgateway.spark.backfill.task import BackfillTask, Pace
+from kgateway.spark.errors import Unreadable, Unwritten
+from kgateway.spark.writers.partition_rows import partitions_of
+from kgateway.topic_partition import TopicPartition
 from tests.spark.gateway import PARTITIONS, Topics
 from tests.spark.jobs import Run, runner
 
 ROOT = Path(__file__).parents[2]
 DAY = 1_763_683_200_000
-ME = Numbering(7_000_000, 0)
+ME = ProducerEpoch(7_000_000, 0)
 Rows = list[dict[str, Any]]
 
 
@@ -55,7 +56,7 @@ def backfill(topics: Topics, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 @pytest.fixture
 def refused(backfill: Run, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """
-    What the command says where it does nothing.
+    The message of the command's refusal.
     """
 
     def run(*given: object) -> str:
@@ -69,7 +70,7 @@ def refused(backfill: Run, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
 
 def sales(count: int, first: int = 0) -> Rows:
     """
-    Rows of some customers, in an order that is not that of their numbers.
+    Rows of some customers, in random order of their numbers.
     """
     chance = random.Random(first)
     rows = [
@@ -81,17 +82,11 @@ def sales(count: int, first: int = 0) -> Rows:
 
 
 def write_json(path: str, rows: Rows) -> str:
-    """
-    A row a line.
-    """
     Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
 def write_csv(path: str, rows: Rows) -> str:
-    """
-    With a line of names.
-    """
     lines = [",".join(rows[0]), *(",".join("" if one is None else str(one) for one in row.values()) for row in rows)]
     Path(path).write_text("\n".join(lines) + "\n")
     return path
@@ -99,16 +94,13 @@ def write_csv(path: str, rows: Rows) -> str:
 
 def write_parquet(path: str, rows: Rows) -> str:
     """
-    In groups of a few rows.
+    Write row groups of a few rows.
     """
     pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=50)
     return path
 
 
 def held(topics: Topics, topic: str) -> dict[int, list[Any]]:
-    """
-    The records of each partition, in their order.
-    """
     found: dict[int, list[Any]] = defaultdict(list)
     for row in sorted(topics.read(topic).collect(), key=lambda row: (row.partition, row.offset)):
         found[row.partition].append(row)
@@ -116,15 +108,12 @@ def held(topics: Topics, topic: str) -> dict[int, list[Any]]:
 
 
 def numbers_of(records: Sequence[Any]) -> list[int]:
-    """
-    The numbers of the rows that these are.
-    """
     return [int(json.loads(record.value)["number"]) for record in records]
 
 
 def assert_each_once(topics: Topics, topic: str, rows: Rows, order: Callable[[Any], Any], partitions: int) -> None:
     """
-    Each row is there once, where Kafka's clients would put its key, in the order within its partition.
+    Each row is there once, in order, in the partition that Kafka's clients would choose for its key.
     """
     expected: dict[int, list[int]] = defaultdict(list)
     for row in sorted(rows, key=order):
@@ -138,9 +127,9 @@ WRITERS = [write_json, write_csv, write_parquet]
 
 
 @pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__)
-def test_each_row_comes_once_in_its_order(topics: Topics, backfill: Run, write: Callable[[str, Rows], str]) -> None:
+def test_each_row_is_sent_once_in_order(topics: Topics, backfill: Run, write: Callable[[str, Rows], str]) -> None:
     """
-    By the columns that are named, in each form of files, with the time that a column tells.
+    Rows of each file format are ordered by the named columns, and have the time of a column.
     """
     topic, rows = topics.make(partitions=3), sales(1_000)
     name = write(f"sales.{write.__name__.removeprefix('write_')}", rows)
@@ -156,9 +145,9 @@ def test_each_row_comes_once_in_its_order(topics: Topics, backfill: Run, write: 
     assert said[-1] == f"live records begin where the group backfill-{topic} does"
 
 
-def test_rows_that_order_does_not_tell_apart(topics: Topics, backfill: Run) -> None:
+def test_rows_equal_in_order(topics: Topics, backfill: Run) -> None:
     """
-    They stay in the order of the files' names and of the rows in them, in however many pieces Spark reads them.
+    Equal rows keep the order of the files' names and of the rows in them, however Spark splits the files.
     """
     topic, other, rows = topics.make(), topics.make(), sales(1_200)
     Path("parts").mkdir()
@@ -178,7 +167,7 @@ def test_rows_that_order_does_not_tell_apart(topics: Topics, backfill: Run) -> N
 
 def test_columns_as_they_are(topics: Topics, backfill: Run) -> None:
     """
-    A column may be the value; bytes and nulls stay what they are, and numbers and structs become texts.
+    A column may be the value; bytes and nulls are unchanged, and numbers and structs become text.
     """
     topic = topics.make(partitions=1)
     rows = [
@@ -194,18 +183,18 @@ def test_columns_as_they_are(topics: Topics, backfill: Run) -> None:
     assert found == [(b'{"a":[1,null]}', b"1"), (None, None), (b'{"a":[]}', b"-7")]
 
 
-def test_what_is_done_is_not_done_again(topics: Topics, backfill: Run) -> None:
+def test_a_second_run_sends_nothing(topics: Topics, backfill: Run) -> None:
     """
-    A second run finds all rows in the topic, and says the same.
+    A second run finds all rows in the topic, and prints the same.
     """
     topic, rows = topics.make(), sales(300)
     given = write_json("sales.json", rows), "--topic", topic, "--key", "who", "--order-by", "number", "--marker"
     first = backfill(*given)
     second = backfill(*given)
     state = Path(f"backfill-{topic}.json")
-    ended = load(state)
+    ended = load_state(state)
     assert ended
-    save(state, replace(ended, handed_over=None))  # as if cut off when all but this was done
+    save_state(state, replace(ended, handed_over=None))  # as if the run had stopped just before its end
     third = backfill(*given)
     assert first[:-2] == second[:-2] == third[:-2]
     assert sum(map(len, held(topics, topic).values())) == 300 + PARTITIONS
@@ -213,8 +202,7 @@ def test_what_is_done_is_not_done_again(topics: Topics, backfill: Run) -> None:
 
 def test_the_hand_over(topics: Topics, backfill: Run) -> None:
     """
-    A consumer of the group begins with the first live record; before it stands a marker, where one is wanted; records
-    of others before it are told of.
+    The group's offset is the first live record; a marker may precede it; earlier records of others are reported.
     """
     topic = topics.make({"value": b"was there", "partition": 0}, {"value": b"was there", "partition": 1})
     given = write_json("sales.json", sales(100)), "--topic", topic, "--key", "who", "--marker", "--group", "live"
@@ -225,7 +213,7 @@ def test_the_hand_over(topics: Topics, backfill: Run) -> None:
         assert [one.key for one in records if one.key == b"kgateway-backfill"] == [b"kgateway-backfill"]
         assert (records[-1].key, records[-1].value) == (b"kgateway-backfill", None)
     with Cluster([Address.parse(topics.kafka.bootstrap)], 10) as cluster:
-        offsets = {one.index: found.offset for one, found in committed(cluster, "live").items()}
+        offsets = {one.index: found.offset for one, found in committed_offsets(cluster, "live").items()}
     assert offsets == {index: len(records) for index, records in held(topics, topic).items()}
     topics.fill(topic, [{"value": b"live", "partition": index} for index in range(PARTITIONS)])
     consumer = Consumer({"bootstrap.servers": topics.kafka.bootstrap, "group.id": "live"})
@@ -238,9 +226,6 @@ def test_the_hand_over(topics: Topics, backfill: Run) -> None:
 
 
 def columns(first: int, count: int, size: int = 20) -> Columns:
-    """
-    Rows that tell their numbers.
-    """
     values = [b"%d" % number + b" " * size for number in range(first, first + count)]
     keys = pa.array([b"k"] * count, pa.large_binary())
     return Columns(keys, pa.array(values, pa.large_binary()), np.full(count, DAY))
@@ -248,50 +233,41 @@ def columns(first: int, count: int, size: int = 20) -> Columns:
 
 @pytest.fixture
 def cluster(topics: Topics) -> Iterator[Cluster]:
-    """
-    A client.
-    """
     with Cluster([Address.parse(topics.kafka.bootstrap)], 10) as cluster:
         yield cluster
 
 
 def append(appender: Appender, rows: Columns, most: int = 10) -> None:
-    """
-    Give rows to one.
-    """
     while not appender.has(rows):
         appender.append(rows, most)
     appender.skip(len(rows))
 
 
 def values_of(topics: Topics, topic: str) -> list[int]:
-    """
-    The numbers that records of the first partition tell.
-    """
     return [int(one.value) for one in held(topics, topic)[0]]
 
 
-def test_one_that_begins_again_goes_on(topics: Topics, cluster: Cluster) -> None:
+def test_a_restarted_appender_continues(topics: Topics, cluster: Cluster) -> None:
     """
-    Behind what is in the log, also where others have written much since, and in the middle of what it is given.
+    It continues behind its rows in the log, even if others have written much since, and in the middle of its input.
     """
     topic = topics.make({"value": b"-1"}, partitions=1)
-    append(Appender(cluster, Partition(topic, 0), 1, ME), columns(0, 25))
+    append(Appender(cluster, TopicPartition(topic, 0), 1, ME), columns(0, 25))
     topics.fill(topic, [{"value": b"-1"} for _ in range(12_000)])
-    again = Appender(cluster, Partition(topic, 0), 1, ME)
+    again = Appender(cluster, TopicPartition(topic, 0), 1, ME)
     append(again, columns(0, 20))
     append(again, columns(20, 20))
     assert again.appended == 15
     assert [number for number in values_of(topics, topic) if number >= 0] == list(range(40))
-    assert standing(cluster, Partition(topic, 0), 1, ME.producer_id).rows == 40
+    assert progress_of(cluster, TopicPartition(topic, 0), 1, ME.producer_id).rows == 40
 
 
-def test_a_try_that_is_not_dead_yet(topics: Topics, cluster: Cluster) -> None:
+def test_an_earlier_attempt_that_still_runs(topics: Topics, cluster: Cluster) -> None:
     """
-    Two of them append the same rows in turn, in batches of other sizes, and each row comes once.
+    Two appenders append the same rows by turns, in batches of other sizes, and each row is there once.
     """
     topic = topics.make(partitions=1)
-    one, other = (Appender(cluster, Partition(topic, 0), 0, ME) for _ in range(2))
+    one, other = (Appender(cluster, TopicPartition(topic, 0), 0, ME) for _ in range(2))
     rows = columns(0, 300)
     turns = 0
     while not (one.has(rows) and other.has(rows)):
@@ -306,36 +282,36 @@ def test_a_try_that_is_not_dead_yet(topics: Topics, cluster: Cluster) -> None:
 
 def test_batches_that_are_too_large(topics: Topics, cluster: Cluster) -> None:
     """
-    Are cut until the topic takes them; a single row that is too large is named.
+    Batches are halved until the topic takes them; the error names a single row that is too large.
     """
     topic = "small-batches"
     made = NewTopic(topic, 1, 1, config={"max.message.bytes": "2000", "retention.ms": "-1"})
     topics.admin.create_topics([made])[topic].result()
-    appender = Appender(cluster, Partition(topic, 0), 0, ME)
+    appender = Appender(cluster, TopicPartition(topic, 0), 0, ME)
     append(appender, columns(0, 50, size=300), most=1_000)
     assert values_of(topics, topic) == list(range(50))
     with pytest.raises(Unwritten, match="takes no row 51: "):
         append(appender, columns(50, 1, size=3_000))
 
 
-def test_rows_that_have_gone(topics: Topics, cluster: Cluster) -> None:
+def test_deleted_rows(topics: Topics, cluster: Cluster) -> None:
     """
-    Where the log begins behind what is looked for, nobody can say which rows are there.
+    If the log begins after the backfill's start, nobody can know which rows were there.
     """
     topic = topics.make(partitions=1)
-    append(Appender(cluster, Partition(topic, 0), 0, ME), columns(0, 10))
+    append(Appender(cluster, TopicPartition(topic, 0), 0, ME), columns(0, 10))
     topics.delete_records(topic, 0, 10)
     with pytest.raises(Unreadable, match=f"{topic}-0 begins with offset 10 now, and the backfill began at 0"):
-        Appender(cluster, Partition(topic, 0), 0, ME)
+        Appender(cluster, TopicPartition(topic, 0), 0, ME)
 
 
 def test_a_task_that_fails_in_the_middle(topics: Topics, cluster: Cluster) -> None:
     """
-    And is tried again with the same rows of several partitions.
+    A failed task is tried again with the same rows of several partitions.
     """
     topic = topics.make()
     starts = dict.fromkeys(range(PARTITIONS), 0)
-    sending = Sending((Address.parse(topics.kafka.bootstrap),), 10, topic, starts, ME, Codec.LZ4)
+    sending = BackfillTask((Address.parse(topics.kafka.bootstrap),), 10, topic, starts, ME, Codec.LZ4)
 
     def batches(fail_at: int | None) -> Iterator[pa.RecordBatch]:
         for number in range(0, 40, 4):
@@ -357,9 +333,9 @@ def test_a_task_that_fails_in_the_middle(topics: Topics, cluster: Cluster) -> No
     assert [int(one.value) for index in (0, 1) for one in found[index]] == list(range(40))
 
 
-def test_rows_are_told_from_their_sequence_numbers() -> None:
+def test_rows_are_recognized_by_sequence_numbers() -> None:
     """
-    Which begin again with 0 after two thousand million.
+    Sequence numbers wrap to 0 after 2**31 - 1.
     """
     assert _row_of(5, 5) == 5
     assert _row_of(5, 900) == 5
@@ -370,15 +346,15 @@ def test_rows_are_told_from_their_sequence_numbers() -> None:
 KILLS = 2
 
 
-def test_a_process_that_is_killed(topics: Topics, backfill: Run, tmp_path: Path) -> None:
+def test_a_killed_process(topics: Topics, backfill: Run, tmp_path: Path) -> None:
     """
-    While it sends, some times over: in the end each row is there once.
+    The sender is killed several times, and in the end each row is there once.
     """
     topic, rows = topics.make(partitions=3), sales(3_000)
     name = write_json("sales.json", rows)
     given = [name, "--topic", topic, "--key", "who", "--order-by", "number"]
     consumer = Consumer({"bootstrap.servers": topics.kafka.bootstrap, "group.id": "watching", "fetch.wait.max.ms": 50})
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(3)])
+    consumer.assign([ClientPartition(topic, index, 0) for index in range(3)])
     seen = 0
     for kill in range(1, KILLS + 1):
         command = [sys.executable, "-c", RUN, "backfill", *given, "--rate", "300", "--master", "local[2]"]
@@ -402,11 +378,8 @@ def test_a_process_that_is_killed(topics: Topics, backfill: Run, tmp_path: Path)
 
 RUN = """
 import sys
-from kgateway.cli import spark
-from kgateway.cli.parsing import Parser
-parser = Parser(prog="kgateway spark")
-spark.add_arguments(parser)
-print(*spark.run(parser.parse_args(sys.argv[1:])), sep="\\n")
+from kgateway.cli.main import lines_of
+print(*lines_of(["spark", *sys.argv[1:]]), sep="\\n")
 """
 
 
@@ -415,7 +388,7 @@ print(*spark.run(parser.parse_args(sys.argv[1:])), sep="\\n")
 
 def test_what_a_second_run_may_not_change(topics: Topics, backfill: Run, refused: Callable[..., str]) -> None:
     """
-    Files, options and topic are those that it was begun with.
+    A second run needs the same files, options and topic.
     """
     topic = topics.make()
     name = write_json("sales.json", sales(50))
@@ -442,7 +415,7 @@ def test_what_a_second_run_may_not_change(topics: Topics, backfill: Run, refused
 
 def test_mistakes_in_names(topics: Topics, refused: Callable[..., str]) -> None:
     """
-    Topics, files and columns that are not there are told with those like them; nothing is begun.
+    Errors suggest similar names of topics, files and columns, and nothing starts.
     """
     topic = topics.make(name="backfilled-sales")
     name = write_json("sales.json", sales(5))
@@ -463,9 +436,9 @@ def test_mistakes_in_names(topics: Topics, refused: Callable[..., str]) -> None:
     assert not list(Path().glob("backfill-*"))
 
 
-def test_rows_that_cannot_be(topics: Topics, refused: Callable[..., str]) -> None:
+def test_invalid_rows(topics: Topics, refused: Callable[..., str]) -> None:
     """
-    Files that are not what they are said to be, numbers as texts, and times that are none.
+    Files of another format, numbers as text, and invalid times are refused.
     """
     topic = topics.make()
     Path("broken.parquet").write_bytes(b"no Parquet at all, but of some length")
@@ -489,9 +462,9 @@ def test_rows_that_cannot_be(topics: Topics, refused: Callable[..., str]) -> Non
     assert not held(topics, topic)
 
 
-def test_what_fails_while_rows_are_sent(topics: Topics, refused: Callable[..., str]) -> None:
+def test_failures_during_a_send(topics: Topics, refused: Callable[..., str]) -> None:
     """
-    A row that the topic does not take, and a file whose damage shows late.
+    A row that the topic refuses and a file whose damage shows late both fail the job.
     """
     topic = "takes-small-rows"
     topics.admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "2000"})])[topic].result()
@@ -509,7 +482,7 @@ def test_what_fails_while_rows_are_sent(topics: Topics, refused: Callable[..., s
 
 def test_rows_that_would_be_deleted_at_once(topics: Topics, refused: Callable[..., str], backfill: Run) -> None:
     """
-    Are not sent, unless they have the time of their arrival.
+    Rows beyond the retention are refused, unless they get the time of their arrival.
     """
     topic = "keeps-a-day"
     topics.admin.create_topics([NewTopic(topic, 1, 1, config={"retention.ms": "86400000"})])[topic].result()
@@ -520,15 +493,15 @@ def test_rows_that_would_be_deleted_at_once(topics: Topics, refused: Callable[..
     assert len(held(topics, topic)[0]) == 1
 
 
-def test_a_file_that_is_no_state(tmp_path: Path) -> None:
+def test_an_invalid_state_file(tmp_path: Path) -> None:
     """
-    Is told; none is where nothing was begun.
+    A damaged state file is an error, and a missing one is no state.
     """
-    assert load(tmp_path / "none.json") is None
+    assert load_state(tmp_path / "none.json") is None
     for text in ("no JSON", "[]", '{"version": 9}', '{"version": 1}'):
         (tmp_path / "state.json").write_text(text)
         with pytest.raises(Unreadable, match="is no state of a backfill"):
-            load(tmp_path / "state.json")
+            load_state(tmp_path / "state.json")
 
 
 # Columns.
@@ -536,7 +509,7 @@ def test_a_file_that_is_no_state(tmp_path: Path) -> None:
 
 def test_partitions_are_those_of_single_keys() -> None:
     """
-    Of keys of all lengths, nulls and slices.
+    Vectorized hashes equal those of single keys, of all lengths, with nulls and slices.
     """
     chance = random.Random(1)
     keys = [None if one % 11 == 0 else chance.randbytes(one % 23) for one in range(3_000)]
@@ -549,7 +522,7 @@ def test_partitions_are_those_of_single_keys() -> None:
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
 def test_batches_are_those_of_the_builder(codec: Codec) -> None:
     """
-    Byte for byte, with nulls, long and short values, and times that go back.
+    Batches equal the builder's byte for byte, with nulls, long and short values, and times that go back.
     """
     chance = random.Random(2)
     keys = [None if one % 7 == 0 else chance.randbytes(one % 70) for one in range(500)]
@@ -560,12 +533,12 @@ def test_batches_are_those_of_the_builder(codec: Codec) -> None:
         builder = BatchBuilder(codec=codec, producer_id=9, producer_epoch=2, base_sequence=77)
         for number in range(start, end):
             builder.append(keys[number], values[number], timestamp=times[number])
-        assert batch_of(rows.cut(start, end), Numbering(9, 2), 77, codec) == builder.build()
+        assert batch_of(rows.cut(start, end), ProducerEpoch(9, 2), 77, codec) == builder.build()
 
 
-def test_pieces_are_as_large_as_may_be() -> None:
+def test_pieces_fill_the_limit() -> None:
     """
-    And have a row at least.
+    A piece fits the limit, but has at least one row.
     """
     rows = columns(0, 100, size=98)
     assert rows.fitting(1) == 1
@@ -573,9 +546,9 @@ def test_pieces_are_as_large_as_may_be() -> None:
     assert rows.fitting(1 << 20) == 100
 
 
-def test_the_pace() -> None:
+def test_the_rate_is_limited() -> None:
     """
-    So many a second over time, and not all at once.
+    The rate is limited over time, and rows are not sent all at once.
     """
     now, rests = [100.0], list[float]()
 

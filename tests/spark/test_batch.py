@@ -1,5 +1,5 @@
 """
-Batch queries of real Spark, of a gateway that runs.
+Batch queries of real Spark against a running gateway.
 """
 
 import json
@@ -26,15 +26,12 @@ def hundred(topics: Topics) -> str:
 
 @pytest.fixture
 def data(topics: Topics) -> Path:
-    """
-    Where the gateway keeps its log.
-    """
     return topics.kafka.folder / "kgateway-data"
 
 
 def test_rows(topics: Topics) -> None:
     """
-    A record is a row with the columns of Spark's own Kafka source, in UTC, with nulls where there is nothing.
+    A record is a row with the columns of Spark's own Kafka source, in UTC, with nulls where something is missing.
     """
     topic = topics.make(
         {
@@ -63,16 +60,16 @@ def test_rows(topics: Topics) -> None:
     assert [time.astimezone(UTC).replace(tzinfo=None) for time in local[:2]] == times
 
 
-def test_an_empty_topic(topics: Topics) -> None:
+def test_an_empty_topic_is_an_empty_table(topics: Topics) -> None:
     """
-    A topic without records is a table without rows, over the protocol.
+    The topic is read over the protocol.
     """
     assert topics.read(topics.make()).collect() == []
 
 
 def test_files_have_the_same_rows(topics: Topics, hundred: str, data: Path) -> None:
     """
-    What is read from the files of the log is what is read over the protocol, to the last record.
+    The log's files have the rows that the protocol has, to the last record.
     """
     from_files = topics.read(hundred, **{"kgateway.log.folder": str(data)})
     assert from_files.exceptAll(topics.read(hundred)).count() == 0
@@ -81,7 +78,7 @@ def test_files_have_the_same_rows(topics: Topics, hundred: str, data: Path) -> N
 
 def test_ranges(topics: Topics, hundred: str) -> None:
     """
-    Offsets of each partition say what is read.
+    Offsets per partition limit what is read.
     """
     starting, ending = json.dumps({hundred: {"0": 10, "1": -2}}), json.dumps({hundred: {"0": 12, "1": 2}})
     assert numbers(topics.read(hundred, startingOffsets=starting, endingOffsets=ending).collect()) == [1, 3, 20, 22]
@@ -92,7 +89,7 @@ def test_ranges(topics: Topics, hundred: str) -> None:
 
 def test_tasks(topics: Topics, hundred: str) -> None:
     """
-    A query has a task a partition, or as many as are wanted.
+    A query has one task per partition, or as many as requested.
     """
     assert topics.read(hundred).rdd.getNumPartitions() == 2
     many = topics.read(hundred, minPartitions="7")
@@ -126,9 +123,9 @@ def test_patterns_and_partitions(topics: Topics, hundred: str) -> None:
     assert numbers(reader.option("assign", json.dumps({hundred: [1]})).load().collect()) == list(range(1, COUNT, 2))
 
 
-def test_filters_do_not_stay(topics: Topics, hundred: str) -> None:
+def test_filters_are_forgotten(topics: Topics, hundred: str) -> None:
     """
-    One DataFrame gives each query its rows, whatever another one has filtered.
+    A DataFrame gives each query its own rows, whatever filter another query had.
     """
     frame = topics.read(hundred)
     assert frame.where("partition = 1").count() == 50
@@ -156,7 +153,7 @@ def test_typed_columns(topics: Topics) -> None:
 
 def test_avro_columns(topics: Topics) -> None:
     """
-    So is Avro.
+    Avro with a schema is a column of columns.
     """
     fields = [{"name": "id", "type": "long"}, {"name": "who", "type": ["null", "string"]}]
     schema = {"type": "record", "name": "Order", "fields": fields}
@@ -177,9 +174,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("given", "said"), WRONG, ids=[said for _, said in WRONG])
-def test_mistakes_are_told_in_words(topics: Topics, hundred: str, given: dict[str, str], said: str) -> None:
+def test_mistakes_name_options(topics: Topics, hundred: str, given: dict[str, str], said: str) -> None:
     """
-    What is wrong with a query is said in the words of its options.
+    Errors use the names of options.
     """
     with refused(said):
         topics.read(hundred, **given).collect()
@@ -196,7 +193,8 @@ def test_ends_before_starts(topics: Topics, hundred: str) -> None:
 
 def test_records_that_were_deleted(topics: Topics) -> None:
     """
-    Offsets that were named and are gone are lost; a query that goes on reads the others; one from the start has all.
+    Named offsets that were deleted are lost; a query that accepts losses reads the rest; a query from the start reads
+    all that exist.
     """
     topic = topics.make(*numbered(20))
     topics.delete_records(topic, 0, 4)
@@ -210,7 +208,7 @@ def test_records_that_were_deleted(topics: Topics) -> None:
 
 def test_a_topic_that_is_deleted_after_planning(topics: Topics) -> None:
     """
-    A DataFrame is a snapshot of offsets; where its topic is gone when it is used, that is said.
+    A DataFrame is a snapshot of offsets; using it after its topic was deleted is an error.
     """
     topic = topics.make(*numbered(20))
     frame = topics.read(topic)
@@ -224,8 +222,7 @@ def test_a_topic_that_is_deleted_after_planning(topics: Topics) -> None:
 
 def test_a_folder_without_its_gateway(spark: Any, tmp_path: Path) -> None:
     """
-    The files of a gateway that was stopped are read to their end, and a copy of them is as well; those of a cluster
-    are not taken for another's.
+    The files of a stopped gateway, and copies of them, are read to their end; the folder of another cluster is refused.
     """
     with Kafka(folder=tmp_path) as kafka:
         topics = Topics(kafka, spark)

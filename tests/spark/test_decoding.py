@@ -1,5 +1,5 @@
 """
-Columns beside the reader of `kgateway.records`, which reads record by record.
+Columns, compared with the records that `kgateway.records` reads one by one.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from kgateway.records.batch import batches
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec
 from kgateway.records.record import Header, Record, records
-from kgateway.spark.bodies import Bodies, bodies
-from kgateway.spark.columns import HEADERS, kafka_columns
-from kgateway.spark.decoding import decoded
-from kgateway.wire.malformed import Malformed
-from tests.records.handmade import body, holding
+from kgateway.spark.decoders.batch_bodies import RecordBodies, record_bodies
+from kgateway.spark.decoders.columns import HEADERS, kafka_columns
+from kgateway.spark.decoders.records import columns_of
+from kgateway.wire.errors import Malformed
+from tests.records.handmade_batches import body, holding
 from tests.records.values import JAVA_BATCHES, SAMPLE, built, filled, record_lists
 
 NAMES = [name for name in kafka_columns(with_headers=True) if name not in ("topic", "partition")]
@@ -27,12 +27,9 @@ _US = 1_000
 
 
 def rows(data: bytes, first: int = 0, end: int = ANY, size: int = 1 << 20) -> list[dict[str, Any]]:
-    """
-    The rows of all batches.
-    """
     found = []
-    for group in bodies(batches(data, cut_tail=True), lambda header: not header.is_control, size):
-        columns = decoded(group, NAMES, first, end)
+    for group in record_bodies(batches(data, cut_tail=True), lambda header: not header.is_control, size):
+        columns = columns_of(group, NAMES, first, end)
         table = pa.table(columns)
         table = table.set_column(NAMES.index("timestamp"), "timestamp", table["timestamp"].cast(pa.int64()))
         found += table.to_pylist()
@@ -41,7 +38,7 @@ def rows(data: bytes, first: int = 0, end: int = ANY, size: int = 1 << 20) -> li
 
 def expected(data: bytes) -> list[dict[str, Any]]:
     """
-    The same by the reader of records.
+    The rows that the reader of records finds.
     """
     return [
         {
@@ -61,9 +58,7 @@ _BATCH = st.tuples(record_lists(), st.sampled_from(Codec), st.none() | st.intege
 
 
 @given(st.lists(_BATCH, max_size=5), st.sampled_from([1, 100, 1 << 20]))
-def test_columns_are_what_the_reader_of_records_reads(
-    drawn: Sequence[tuple[list[Record], Codec, int | None]], size: int
-) -> None:
+def test_columns_equal_the_records(drawn: Sequence[tuple[list[Record], Codec, int | None]], size: int) -> None:
     """
     Batches of all codecs, with nulls, headers, deltas up and down, LogAppendTime, or nothing in them, however many are
     decoded together.
@@ -78,16 +73,13 @@ def test_columns_are_what_the_reader_of_records_reads(
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_what_java_writes(codec: Codec) -> None:
-    """
-    Batches of Kafka's Java producer are read.
-    """
+def test_batches_of_kafkas_java_producer(codec: Codec) -> None:
     assert rows(JAVA_BATCHES[codec]) == expected(JAVA_BATCHES[codec])
 
 
 def test_records_of_all_sizes() -> None:
     """
-    Lengths take one byte, two, three or four.
+    Lengths take one, two, three or four bytes.
     """
     sizes = [0, 1, 50, 63, 64, 100, 8_000, 8_191, 8_192, 100_000, 1_100_000, 3]
     data = built([Record(at, 5, None, bytes(size)) for at, size in enumerate(sizes)])
@@ -96,7 +88,7 @@ def test_records_of_all_sizes() -> None:
 
 def test_extreme_offsets_and_times() -> None:
     """
-    Deltas count from any base, and a timestamp that Spark has no place for is null.
+    Deltas count from any base, and a timestamp out of Spark's range is null.
     """
     largest = (1 << 63) // _US - 1
     stamps = [0, -largest, largest, 1 << 62, -(1 << 62)]
@@ -108,30 +100,30 @@ def test_extreme_offsets_and_times() -> None:
 
 def test_any_size_below_0_is_null() -> None:
     """
-    Kafka takes any size below 0 for null, not -1 alone.
+    Kafka reads any size below 0 as null, not only -1.
     """
     [group] = _unchecked(holding(b"", 1).header, b"\x0c\0\0\0\3\5\0")
-    assert {name: decoded(group, [name], 0, ANY)[name].to_pylist() for name in ("key", "value")} == {
+    assert {name: columns_of(group, [name], 0, ANY)[name].to_pylist() for name in ("key", "value")} == {
         "key": [None],
         "value": [None],
     }
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
-def test_what_is_decoded_at_a_time_is_bounded(codec: Codec) -> None:
+def test_decoded_groups_are_bounded(codec: Codec) -> None:
     """
-    However many batches come at once, they are decoded in groups of about so many bytes.
+    Groups of batches have about the requested size, however many batches there are.
     """
     found = list(batches(b"".join(built(SAMPLE, codec=codec, base_offset=4 * at) for at in range(5))))
-    one = bodies(found, lambda header: True, 10_000)
+    one = record_bodies(found, lambda header: True, 10_000)
     assert [len(group.headers) for group in one] == [5]
-    assert [len(group.headers) for group in bodies(found, lambda header: True, 700)] == [2, 2, 1]
-    assert [len(group.headers) for group in bodies(found, lambda header: True, 1)] == [1] * 5
+    assert [len(group.headers) for group in record_bodies(found, lambda header: True, 700)] == [2, 2, 1]
+    assert [len(group.headers) for group in record_bodies(found, lambda header: True, 1)] == [1] * 5
 
 
 def test_a_range_cuts_batches() -> None:
     """
-    Of a batch that reaches over the ends of the range, only what is inside comes out.
+    Records outside the range are dropped from batches that overlap its ends.
     """
     data = built(SAMPLE, base_offset=10) + built(SAMPLE, base_offset=14)
     assert [row["offset"] for row in rows(data, first=12, end=16)] == [12, 13, 14, 15]
@@ -139,13 +131,13 @@ def test_a_range_cuts_batches() -> None:
 
 def test_a_batch_that_is_cut_off_is_left_out() -> None:
     """
-    The last batch of what a server gives may be incomplete.
+    The last batch of an answer may be incomplete.
     """
     data = built(SAMPLE) + built(SAMPLE, base_offset=4)
     assert len(rows(data[:-1])) == len(SAMPLE)
 
 
-def test_header_keys_that_are_no_text() -> None:
+def test_header_keys_that_are_no_utf_8() -> None:
     """
     A header key that is not UTF-8 is read as Java reads it.
     """
@@ -155,7 +147,7 @@ def test_header_keys_that_are_no_text() -> None:
 
 def test_a_flipped_bit_is_found() -> None:
     """
-    A batch whose bytes are not those that its CRC was made of is refused.
+    A batch with a wrong CRC is refused.
     """
     data = bytearray(built(SAMPLE, base_offset=70))
     data[-1] ^= 1
@@ -184,7 +176,7 @@ DAMAGED = {
 @pytest.mark.parametrize("payload", DAMAGED.values(), ids=DAMAGED.keys())
 def test_damage_is_refused(payload: tuple[bytes, int]) -> None:
     """
-    What is no record is refused in words, and by the reader of records as well.
+    Broken records are refused with a message, as by the reader of records.
     """
     data, count = payload
     batch = holding(data, count)
@@ -192,13 +184,13 @@ def test_damage_is_refused(payload: tuple[bytes, int]) -> None:
         list(records(batch))
     [group] = _unchecked(batch.header, data)
     with pytest.raises(Malformed, match="first offset is 0"):
-        decoded(group, NAMES, 0, ANY)
+        columns_of(group, NAMES, 0, ANY)
 
 
 @given(st.binary(max_size=60), st.integers(1, 4))
 def test_any_bytes_are_read_or_refused(data: bytes, count: int) -> None:
     """
-    What both readers make of arbitrary bytes is the same.
+    Both readers agree about arbitrary bytes.
     """
     batch = holding(data, count)
     [group] = _unchecked(batch.header, data)
@@ -206,10 +198,10 @@ def test_any_bytes_are_read_or_refused(data: bytes, count: int) -> None:
         offsets = [record.offset for record in records(batch)]
     except Malformed:
         with pytest.raises(Malformed):
-            decoded(group, NAMES, -ANY, ANY)
+            columns_of(group, NAMES, -ANY, ANY)
     else:
-        assert decoded(group, NAMES, -ANY, ANY)["offset"].to_pylist() == offsets
+        assert columns_of(group, NAMES, -ANY, ANY)["offset"].to_pylist() == offsets
 
 
-def _unchecked(header: Any, data: bytes) -> list[Bodies]:
-    return [Bodies(data, [header], [0], [len(data)])]
+def _unchecked(header: Any, data: bytes) -> list[RecordBodies]:
+    return [RecordBodies(data, [header], [0], [len(data)])]

@@ -1,6 +1,6 @@
 """
-Topics of SeaweedMQ on a real cluster, read straight from its filer: the same rows as a gateway before it gives, in all
-forms, whoever has written them; and folders of logs that lie in the filer.
+Topics of SeaweedMQ on a real cluster, read straight from its filer: the same rows as a gateway shows, in all formats,
+whoever has written them; and folders of logs in the filer.
 """
 
 import json
@@ -16,29 +16,29 @@ from uuid import uuid4
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.dev_process import weed_program
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.weed_process import weed_program
 from kgateway.broker.seaweed.protos.schema_pb2 import STRING, Field, RecordType, RecordValue, Type
-from kgateway.broker.seaweedmq.forms.by_name import FORMS
-from kgateway.broker.seaweedmq.forms.form import Message
-from kgateway.broker.seaweedmq.layout import TOPIC_CONF, topic_folder
-from kgateway.client.offsets import Extent, Partition
-from kgateway.spark.failures import Unreadable, WrongOption
-from kgateway.spark.filer.logs import FilerLogs
+from kgateway.broker.seaweedmq.formats.format import Message
+from kgateway.broker.seaweedmq.formats.registry import FORMATS
+from kgateway.broker.seaweedmq.layout.topic_paths import TOPIC_CONF, topic_folder
+from kgateway.client.offsets import Extent
+from kgateway.spark.errors import Unreadable, WrongOption
+from kgateway.spark.http.client import Access, url_path
+from kgateway.spark.logs.offset_range import OffsetRange
 from kgateway.spark.options import READ, Options
-from kgateway.spark.query import place_of
-from kgateway.spark.ranges import OffsetRange
-from kgateway.spark.reading import Wanted, read
-from kgateway.spark.remote_access import Access
-from kgateway.spark.remote_paths import url_path
-from kgateway.spark.sql.statement import answered
+from kgateway.spark.query import location_of
+from kgateway.spark.readers.range_reader import ReadSpec, read_range
+from kgateway.spark.seaweed.logs import FilerLogs
+from kgateway.spark.sql.statement import analyzed
 from kgateway.spark.sql.tables import Tables
 from kgateway.testing.kafka import Kafka
+from kgateway.topic_partition import TopicPartition
 from tests.broker.seaweed.cluster import cluster as cluster
 from tests.broker.seaweed.cluster import mended as mended
+from tests.broker.seaweedmq.foreign_topic import ForeignTopic
 from tests.broker.seaweedmq.go_gateway import GoGateway
-from tests.broker.seaweedmq.published import Published
-from tests.spark.archive.archives import Archives, said
+from tests.spark.archive.archives import Archives, fault_texts
 from tests.spark.folders import ORDERS, batch, clean, offsets_in, segment
 from tests.spark.gateway import Row, Topics, refused
 
@@ -55,8 +55,8 @@ NAMES = ("topic", "partition", "offset", "key", "value", "timestamp", "timestamp
 @pytest.fixture(scope="module")
 def alien(cluster: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """
-    Topics that others have made and written to, before any gateway of ours has seen them: by the Go gateway, and by a
-    client of SeaweedMQ, without columns and with some.
+    Topics that others created and wrote before any gateway of ours saw them: the Go gateway, and a client of
+    SeaweedMQ, without columns and with some.
     """
     by_go, columns = f"go-{uuid4().hex}", RecordType(fields=[Field(name="who", type=Type(scalar_type=STRING))])
     with GoGateway(cluster, tmp_path_factory.mktemp("go")) as gateway:
@@ -65,8 +65,8 @@ def alien(cluster: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> dict
         _fill(
             gateway.bootstrap, by_go, [{"key": b"k%d" % n, "value": b"v%d" % n, "partition": n % 2} for n in range(50)]
         )
-    bare, columned = Published(cluster), Published(cluster, columns)
-    for number in range(3):  # a file each
+    bare, columned = ForeignTopic(cluster), ForeignTopic(cluster, columns)
+    for number in range(3):  # one file each
         bare.publish([Message(b"", b"value %d" % number), Message(b"key", b""), *[Message(b"k", b"v" * 300)] * 20])
         values = [RecordValue() for _ in range(5)]
         for value in values:
@@ -78,7 +78,7 @@ def alien(cluster: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> dict
 @pytest.fixture(scope="module")
 def kafka(cluster: DevCluster, alien: dict[str, str]) -> Iterator[Kafka]:
     """
-    A gateway of ours before the cluster.
+    A gateway of ours in front of the cluster.
     """
     with Kafka("--broker", f"seaweedmq:{','.join(cluster.masters)}", patience_s=_PATIENCE_S) as kafka:
         yield kafka
@@ -88,16 +88,13 @@ def kafka(cluster: DevCluster, alien: dict[str, str]) -> Iterator[Kafka]:
 @pytest.fixture
 def there(kafka: Kafka, spark: Any) -> Topics:
     """
-    Its topics, for Spark to read.
+    Topics of the gateway, for Spark to read.
     """
     return Topics(kafka, spark)
 
 
 @pytest.fixture
 def filer(cluster: DevCluster) -> Iterator[FilerLogs]:
-    """
-    The filer, without Spark.
-    """
     with closing(FilerLogs(url_path(f"http://{cluster.filer}"), SOON)) as logs:
         yield logs
 
@@ -113,17 +110,17 @@ def _fill(bootstrap: str, topic: str, rows: list[Row], **settings: Any) -> None:
 
 def make(there: Topics, form: str, partitions: int = 2) -> str:
     """
-    A topic of this form. What is acknowledged is in files.
+    Create a topic of this format whose acknowledged records are in files.
     """
     name = f"{form}-{uuid4().hex}"
-    config = {"seaweedmq.format": form, "seaweedmq.acks": "flushed", "retention.ms": "-1", **FORMS[form].needs}
+    config = {"seaweedmq.format": form, "seaweedmq.acks": "flushed", "retention.ms": "-1", **FORMATS[form].needs}
     there.admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result()
     return name
 
 
 def records(form: str, first: int, count: int, partitions: int) -> list[Row]:
     """
-    Records of all kinds that the form has a place for.
+    Records of all kinds that the format can store.
     """
     rows: list[Row] = []
     for number in range(first, first + count):
@@ -153,7 +150,7 @@ def both(
     there: Topics, cluster: DevCluster, topic: str, *, names: Sequence[str] = NAMES, **options: str
 ) -> list[tuple[Any, ...]]:
     """
-    The rows, which are the same whoever is asked.
+    The rows, after checking that filer and gateway agree.
     """
     servers = {"kafka.bootstrap.servers": there.kafka.bootstrap}
     through = rows_of(there, names=names, subscribe=topic, **servers, **options)
@@ -162,18 +159,18 @@ def both(
     return straight
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_rows_are_those_of_the_gateway(there: Topics, cluster: DevCluster, form: str) -> None:
     """
-    Of all forms: over many files, after the topic has grown and its first records were deleted, in many tasks, from an
-    offset on and from a time on; also when the gateway has nothing of it in memory any more.
+    Rows of all formats agree: over many files, after the topic has grown and its first records were deleted, in many
+    tasks, from an offset or a time on; also when the gateway has nothing of them in memory any more.
     """
     topic = make(there, form)
     for number, settings in enumerate(MORE):
         _fill(there.kafka.bootstrap, topic, records(form, number * 100, 100, 2), **settings)
     there.admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
     _fill(there.kafka.bootstrap, topic, records(form, 300, 90, 3))
-    # What the gateway has just taken it shows with its own clock, where a message has no time but SeaweedMQ's.
+    # The gateway dates what it has just taken by its own clock if a message has only SeaweedMQ's time.
     names = [name for name in NAMES if form != "plain" or name != "timestamp"]
     rows = both(there, cluster, topic, names=names)
     assert [[row[1] for row in rows].count(index) for index in range(3)] == [180, 180, 30]
@@ -193,23 +190,23 @@ def test_rows_that_others_wrote(
     there: Topics, cluster: DevCluster, alien: dict[str, str], filer: FilerLogs, which: str, count: int
 ) -> None:
     """
-    By the Go gateway, or by clients of SeaweedMQ: the gateway shows the same ones.
+    Messages of the Go gateway and of SeaweedMQ's clients have the rows that the gateway shows.
     """
     assert len(both(there, cluster, alien[which])) == count
 
 
 def test_topics_that_no_gateway_has_seen(cluster: DevCluster) -> None:
     """
-    They are read as a gateway would show them, and nothing is written beside them.
+    These topics have the rows that a gateway would show, and nothing is written beside them.
     """
-    namespace = f"test-{uuid4().hex}"  # of which no gateway knows
-    topic = Published(cluster, namespace=namespace)
+    namespace = f"test-{uuid4().hex}"  # that no gateway knows
+    topic = ForeignTopic(cluster, namespace=namespace)
     topic.publish([Message(b"k", b"v%d" % number) for number in range(4)])
-    place = Partition(topic.name, 0)
+    place = TopicPartition(topic.name, 0)
     with closing(FilerLogs(url_path(f"http://{cluster.filer}"), SOON, namespace)) as filer:
         assert filer.partitions() == {topic.name: [place]}
         assert filer.extents([place]) == {place: Extent(0, 4)}
-        found = read(filer, OffsetRange(place, 1, 4), Wanted(("offset", "key", "value")))
+        found = read_range(filer.windows, OffsetRange(place, 1, 4), ReadSpec(("offset", "key", "value")))
         rows = [row for each in found for row in each.to_pylist()]
     assert rows == [{"offset": n, "key": b"k", "value": b"v%d" % n} for n in (1, 2, 3)]
     folder = topic_folder(topic.name, namespace)
@@ -218,17 +215,17 @@ def test_topics_that_no_gateway_has_seen(cluster: DevCluster) -> None:
 
 def test_an_empty_topic(there: Topics, cluster: DevCluster, filer: FilerLogs) -> None:
     """
-    It has no rows, and its partitions are there.
+    An empty topic has partitions and no rows.
     """
     topic = make(there, "record")
     assert both(there, cluster, topic) == []
-    places = [Partition(topic, 0), Partition(topic, 1)]
+    places = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
     assert filer.extents(places) == dict.fromkeys(places, Extent(0, 0))
 
 
 def test_a_stream_follows_the_files(there: Topics, cluster: DevCluster, tmp_path: Path) -> None:
     """
-    Each record comes once, also after the query was started again.
+    Each record is read once, even if the query is restarted.
     """
     topic = make(there, "batch")
     stream = there.spark.readStream.format("kgateway").options(
@@ -250,7 +247,7 @@ def test_a_stream_follows_the_files(there: Topics, cluster: DevCluster, tmp_path
 
 def test_topics_by_a_pattern_and_names_like_one(there: Topics, cluster: DevCluster) -> None:
     """
-    A topic that is not there is told with those that are like it.
+    The error for a missing topic suggests similar names.
     """
     topic = make(there, "plain")
     options = {"kgateway.filer": f"http://{cluster.filer}"}
@@ -259,9 +256,9 @@ def test_topics_by_a_pattern_and_names_like_one(there: Topics, cluster: DevClust
         rows_of(there, subscribe=topic[:-1], **options)
 
 
-def test_what_is_no_filer_of_seaweedmq(cluster: DevCluster) -> None:
+def test_a_server_that_is_no_filer(cluster: DevCluster) -> None:
     """
-    Its master is none; and a server that is not there is told after a time.
+    A master is no filer; an unreachable server is an error after a time.
     """
     with (
         closing(FilerLogs(url_path(f"http://{cluster.masters[0]}"), SOON)) as master,
@@ -273,28 +270,28 @@ def test_what_is_no_filer_of_seaweedmq(cluster: DevCluster) -> None:
 @pytest.mark.parametrize("given", ["host", "http://host:8888/topics", "http://host", "host:port", "ftp://host:1"])
 def test_wrong_addresses(given: str) -> None:
     """
-    They are refused before anything is asked; and so is a server beside the filer.
+    Wrong addresses, and a server beside the filer, are refused before anything is asked.
     """
     with pytest.raises(WrongOption, match="it has to be HOST:PORT of a filer's HTTP, or http://HOST:PORT"):
-        place_of(Options({"kgateway.filer": given}, READ))
+        location_of(Options({"kgateway.filer": given}, READ))
     with pytest.raises(WrongOption, match=r"kgateway.filer is read past all servers"):
-        place_of(Options({"kgateway.filer": "host:1", "kafka.bootstrap.servers": "host:1"}, READ))
+        location_of(Options({"kgateway.filer": "host:1", "kafka.bootstrap.servers": "host:1"}, READ))
 
 
-def test_parquet_that_seaweedfs_makes(there: Topics, cluster: DevCluster) -> None:
+def test_parquet_files_of_seaweedfs(there: Topics, cluster: DevCluster) -> None:
     """
-    It is read in place of log files where that is said: what SeaweedFS has put there comes at its offsets.
+    On request they are read at their offsets in place of log files.
     """
     topic, rows = make(there, "record", 1), records("record", 0, 60, 1)
     _fill(there.kafka.bootstrap, topic, rows)
     straight = {"kgateway.filer": cluster.filer, "subscribe": topic}
     assert rows_of(there, **straight, **{"kgateway.filer.files": "parquet"}) == []
-    for _ in range(_TRIES):  # what is younger than a second is left alone
+    for _ in range(_TRIES):  # files younger than a second are ignored
         _shell(cluster, f"lock\nmq.topic.compact -namespace kafka -topic {topic} -timeAgo 1ms\nunlock\n")
         found = rows_of(there, **straight, **{"kgateway.filer.files": "parquet"})
         if found:
             break
-    # It does not tell null from empty.
+    # SeaweedFS's Parquet does not distinguish null from empty.
     wanted = [(*row[:3], row[3] or None, row[4] or b"", *row[5:]) for row in rows_of(there, **straight)]
     assert {row[3] is None for row in wanted} == {bool(row[7]) for row in wanted} == {True, False}
     assert found == wanted
@@ -303,7 +300,7 @@ def test_parquet_that_seaweedfs_makes(there: Topics, cluster: DevCluster) -> Non
         row for row in wanted if 10 <= row[2] < 30
     ]
     other = make(there, "plain", 1)
-    with refused(f"topic {other} is of the form plain, which SeaweedFS has no Parquet of"):
+    with refused(f"topic {other} is of the format plain, which SeaweedFS has no Parquet of"):
         rows_of(there, **straight | {"subscribe": other}, **{"kgateway.filer.files": "parquet"})
 
 
@@ -314,7 +311,7 @@ def _shell(cluster: DevCluster, commands: str) -> None:
 
 def test_a_folder_of_logs_in_the_filer(there: Topics, cluster: DevCluster, tmp_path: Path) -> None:
     """
-    It is read as one of this machine.
+    A data folder in the filer is read like one of this machine.
     """
     for base in (0, 10, 20):
         segment(tmp_path / str(ORDERS), base, [batch(base + at, 2) for at in range(0, 10, 2)])
@@ -323,7 +320,7 @@ def test_a_folder_of_logs_in_the_filer(there: Topics, cluster: DevCluster, tmp_p
     for path in sorted(tmp_path.rglob("*")):
         if path.is_file():
             _ask(cluster, "PUT", f"{root}/{path.relative_to(tmp_path)}", path.read_bytes())
-    place = place_of(Options({"kgateway.log.folder": f"http://{cluster.filer}{root}"}, READ))
+    place = location_of(Options({"kgateway.log.folder": f"http://{cluster.filer}{root}"}, READ))
     with closing(place.open(planning=True)) as behind:
         assert offsets_in(behind, 3, 27) == offsets_in(here, 3, 27) == list(range(3, 27))
     straight = rows_of(there, subscribe="orders", **{"kgateway.log.folder": f"http://{cluster.filer}{root}"})
@@ -338,9 +335,9 @@ def _ask(cluster: DevCluster, verb: str, path: str, body: bytes | None = None) -
         answer.read()
 
 
-def test_archived_and_asked_past_all_gateways(there: Topics, cluster: DevCluster) -> None:
+def test_archive_and_sql_need_no_gateway(there: Topics, cluster: DevCluster) -> None:
     """
-    The archive is made of the filer's files and lies in the filer, and SQL sees it and what came since as one table.
+    An archive in the filer is made from the filer's files, and SQL sees it and later records as one table.
     """
     topic, place = make(there, "record"), {"kgateway.filer": cluster.filer}
     _fill(there.kafka.bootstrap, topic, records("record", 0, 100, 2))
@@ -349,11 +346,11 @@ def test_archived_and_asked_past_all_gateways(there: Topics, cluster: DevCluster
     assert manifest.ends == {0: 50, 1: 50}
     _fill(there.kafka.bootstrap, topic, records("record", 100, 20, 2))
     outcome = archives.verify(topic)
-    assert (said(outcome), outcome.compared) == ([], 100)
+    assert (fault_texts(outcome), outcome.compared) == ([], 100)
     asked = f"SELECT _source, _partition, _offset, _key, _value, _ts_ns FROM `{topic}` ORDER BY 2, 3"
     with (
         Tables(there.spark, place, {topic: archives.folder(topic)}, print) as made,
-        answered(there.spark, asked, lambda name: made.table(name, {}), made.topics) as result,
+        analyzed(there.spark, asked, lambda name: made.table(name, {}), made.topics) as result,
     ):
         rows = [tuple(row) for row in result.collect()]
     straight = rows_of(there, names=("partition", "offset", "key", "value", "timestamp"), subscribe=topic, **place)

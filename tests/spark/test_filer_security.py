@@ -1,5 +1,5 @@
 """
-Topics of SeaweedMQ read straight from a filer that wants certificates and signatures.
+Topics of SeaweedMQ read straight from a filer that requires certificates and signatures.
 """
 
 from collections.abc import Iterator
@@ -10,24 +10,23 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from kgateway.client.offsets import Extent, Partition
+from kgateway.client.offsets import Extent
 from kgateway.records.record import Record
-from kgateway.spark.archive.store import read as read_all
-from kgateway.spark.failures import Unreadable
-from kgateway.spark.filer.store import filer_store
+from kgateway.spark.archive.store import read_file as read_all
+from kgateway.spark.errors import Unreadable
+from kgateway.spark.http.client import Access, RemoteError, url_path
+from kgateway.spark.logs.offset_range import OffsetRange
 from kgateway.spark.options import READ, Options
-from kgateway.spark.query import place_of
-from kgateway.spark.ranges import OffsetRange
-from kgateway.spark.reading import Wanted, read
-from kgateway.spark.remote_access import Access
-from kgateway.spark.remote_http import RemoteError
-from kgateway.spark.remote_paths import url_path
+from kgateway.spark.query import location_of
+from kgateway.spark.readers.range_reader import ReadSpec, read_range
+from kgateway.spark.seaweed.archive_store import filer_store
 from kgateway.testing.kafka import Kafka
+from kgateway.topic_partition import TopicPartition
 from tests.broker.seaweed.grpc.certificates import Authority
-from tests.broker.seaweed.secured import FILER_GROUP, Sections, SecuredCluster
+from tests.broker.seaweed.secured_cluster import FILER_GROUP, Sections, SecuredCluster
 from tests.clients.confluent_client import Confluent
 
-PLACE = Partition("t", 0)
+PLACE = TopicPartition("t", 0)
 
 
 @pytest.fixture(scope="module")
@@ -51,26 +50,26 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster
 
 def offsets(secured: SecuredCluster, security: Path | None, scheme: str = "https") -> list[int]:
     """
-    Those that are read with this file.
+    The offsets read with this security file.
     """
     given = {"kgateway.filer": f"{scheme}://{secured.cluster.filer}", "kafkaConsumer.pollTimeoutMs": "300"}
     given |= {"kgateway.seaweed.security": str(security)} if security else {}
-    with closing(place_of(Options(given, READ)).open(planning=True)) as logs:
+    with closing(location_of(Options(given, READ)).open(planning=True)) as logs:
         assert logs.extents([PLACE]) == {PLACE: Extent(0, 20)}
-        found = list(read(logs, OffsetRange(PLACE, 0, 20), Wanted(("offset",))))
+        found = list(read_range(logs.windows, OffsetRange(PLACE, 0, 20), ReadSpec(("offset",))))
     return [row["offset"] for rows in found for row in rows.to_pylist()]
 
 
-def test_who_has_what_it_takes_reads(secured: SecuredCluster) -> None:
+def test_a_complete_security_file_reads(secured: SecuredCluster) -> None:
     """
-    With the file that a gateway has.
+    The file is that of a gateway.
     """
     assert offsets(secured, secured.gateway("reader")) == list(range(20))
 
 
-def test_who_has_not_is_told_what_is_missing(secured: SecuredCluster) -> None:
+def test_missing_security_is_named(secured: SecuredCluster) -> None:
     """
-    A key, an authority, TLS.
+    A key, an authority or TLS may be missing.
     """
     wrong = secured.gateway("wrong", {"jwt.filer_signing.read": {"key": "another"}})
     with pytest.raises(
@@ -86,23 +85,23 @@ def test_who_has_not_is_told_what_is_missing(secured: SecuredCluster) -> None:
         offsets(secured, secured.gateway("reader"), scheme="http")
 
 
-def test_who_has_what_it_takes_writes(secured: SecuredCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_complete_security_file_writes(secured: SecuredCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A file of an archive, by gRPC and HTTP; who has no certificate is told so.
+    A file of an archive is written by gRPC and HTTP; the error names a missing certificate.
     """
     path = url_path(f"https://{secured.cluster.filer}/archives/orders/file")
     store = filer_store(path.origin, Access(security_file=str(secured.gateway("writer"))))
     making = store.make(path.parent)
     making.write(b"some bytes")
-    making.name(path.name)
-    making.give_up()
+    making.finish(path.name)
+    making.discard()
     assert read_all(store, path) == b"some bytes"
     store.remove(path)
     assert store.names(path.parent) == []
-    monkeypatch.setattr("kgateway.broker.seaweed.volumes._ALL_S", 1.0)
+    monkeypatch.setattr("kgateway.broker.seaweed.filer.content._ALL_S", 1.0)
     none: Sections = {"grpc": {}, "grpc.mq": {}}
     making = filer_store(path.origin, Access(security_file=str(secured.gateway("nobody", none)))).make(path.parent)
     making.write(b"some bytes")
     with pytest.raises(RemoteError, match=r"the filer 127.0.0.1:\d+ cannot be asked by gRPC"):
-        making.name(path.name)
-    making.give_up()
+        making.finish(path.name)
+    making.discard()

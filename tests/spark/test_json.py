@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kgateway.spark.json_values import json_decoder
+from kgateway.spark.decoders.json import json_decoder
 
 SCHEMA = StructType(
     [
@@ -52,7 +52,7 @@ _ROWS = st.fixed_dictionaries(
 
 def decoded(*values: bytes | None) -> list[Any]:
     """
-    What comes out of these values.
+    The columns decoded from these values.
     """
     column = json_decoder(SCHEMA.json()).decode(pa.array(values, pa.binary()))
     rows: list[Any] = column.to_pylist()
@@ -60,9 +60,9 @@ def decoded(*values: bytes | None) -> list[Any]:
 
 
 @given(st.lists(st.none() | _ROWS, max_size=6), st.sampled_from([None, 2]))
-def test_columns_are_what_was_written(rows: list[Any], indent: int | None) -> None:
+def test_columns_equal_what_was_written(rows: list[Any], indent: int | None) -> None:
     """
-    Objects come out as they went in, on one line or many, and values that are null stay null.
+    Objects come out as they went in, on one line or many, and null values remain null.
     """
     values = [None if row is None else json.dumps(row, indent=indent).encode() for row in rows]
     assert decoded(*values) == rows
@@ -70,7 +70,7 @@ def test_columns_are_what_was_written(rows: list[Any], indent: int | None) -> No
 
 def test_fields_of_other_schemas() -> None:
     """
-    A field that the schema does not name is passed over, one that an object lacks is null; order does not matter.
+    Fields unknown to the schema are ignored, missing ones are null; order does not matter.
     """
     [row] = decoded(b'{"new": {"x": [1]}, "who": "me", "id": 3}')
     assert row == {"id": 3, "price": None, "who": "me", "paid": None, "at": None, "lines": None}
@@ -78,7 +78,7 @@ def test_fields_of_other_schemas() -> None:
 
 def test_null_is_an_object_without_fields() -> None:
     """
-    JSON's null has null in all columns, whatever stands beside it.
+    JSON's null has null in all columns, whatever is beside it.
     """
     nothing = dict.fromkeys(SCHEMA.fieldNames())
     assert decoded(b"null", b"{}") == [nothing, nothing]
@@ -88,25 +88,25 @@ def test_null_is_an_object_without_fields() -> None:
 
 def test_timestamps_are_texts() -> None:
     """
-    A timestamp is written as ISO 8601 has it.
+    Timestamps are in ISO 8601.
     """
     [row] = decoded(b'{"at": "2026-11-22T12:00:00Z"}')
     assert row["at"] == datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("damaged", [b"", b"{", b"[1]", b"3", b'{"id": "x"}', b'{"id": 1}{"id": 2}', b"\xff"])
-def test_damage_is_told(damaged: bytes) -> None:
+def test_damage_is_reported(damaged: bytes) -> None:
     """
-    A value that is no object of the schema is named, wherever it stands in the column.
+    The error has the value that is no object of the schema, wherever in the column it is.
     """
     for values in ([b"{}", damaged], [damaged, b"{}"], [damaged]):
         with pytest.raises(ValueError, match="is no JSON of the schema"):
             decoded(*values)
 
 
-def test_it_goes_to_tasks() -> None:
+def test_a_decoder_is_sent_to_tasks() -> None:
     """
-    A decoder can be pickled, and decodes the same there.
+    A decoder is picklable, and decodes the same afterwards.
     """
     decoder = pickle.loads(pickle.dumps(json_decoder(SCHEMA.json())))
     assert decoder.decode(pa.array([b'{"id": 3}'])).to_pylist()[0]["id"] == 3

@@ -1,41 +1,44 @@
 """
-What options mean, and what is said of those that mean nothing.
+The meaning of options, and the errors of wrong ones.
 """
 
 from collections.abc import Collection
 
 import pytest
 
-from kgateway.client.offsets import Extent, Found, Partition
+from kgateway.client.offsets import Extent, OffsetAndTimestamp
 from kgateway.records.compression import Codec
-from kgateway.spark.bounds import Bound, ending, of_json, starting, to_json
-from kgateway.spark.failures import Unreadable, WrongOption
+from kgateway.spark.errors import Unreadable, WrongOption
 from kgateway.spark.options import READ, STREAM, WRITE, Options
 from kgateway.spark.query import query_of
-from kgateway.spark.topics import topics_of
-from kgateway.spark.writing import writing_of
+from kgateway.spark.readers.offset_bounds import Bound, ending, of_json, starting, to_json
+from kgateway.spark.readers.topic_selection import selection_of
+from kgateway.spark.writers.writer import topic_writer_of
+from kgateway.topic_partition import TopicPartition
 
-ONE, TWO = Partition("orders", 0), Partition("orders", 1)
+ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
 EXTENTS = {ONE: Extent(5, 10), TWO: Extent(0, 3)}
 WHERE = {"kafka.bootstrap.servers": "one:9092,two:9093", "subscribe": "orders"}
 
 
-class Told:
-    """
-    Logs that say what a test has them say.
-    """
-
-    def __init__(self, times: dict[Partition, Found] | None = None, topics: Collection[Partition] = EXTENTS) -> None:
+class ScriptedLogs:
+    def __init__(
+        self,
+        times: dict[TopicPartition, OffsetAndTimestamp] | None = None,
+        topics: Collection[TopicPartition] = EXTENTS,
+    ) -> None:
         self.times = times or {}
         self.topics = topics
-        self.asked: list[tuple[list[Partition], int]] = []
+        self.asked: list[tuple[list[TopicPartition], int]] = []
 
-    def at_time(self, wanted: Collection[Partition], timestamp_ms: int) -> dict[Partition, Found]:
+    def at_time(
+        self, wanted: Collection[TopicPartition], timestamp_ms: int
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
         self.asked.append((list(wanted), timestamp_ms))
         return {one: self.times[one] for one in wanted if one in self.times}
 
-    def partitions(self, topics: Collection[str] | None = None) -> dict[str, list[Partition]]:
-        found: dict[str, list[Partition]] = {}
+    def partitions(self, topics: Collection[str] | None = None) -> dict[str, list[TopicPartition]]:
+        found: dict[str, list[TopicPartition]] = {}
         for one in self.topics:
             if topics is None or one.topic in topics:
                 found.setdefault(one.topic, []).append(one)
@@ -45,16 +48,16 @@ class Told:
         return "the test"
 
 
-def resolved(bound: Bound, logs: Told | None = None) -> dict[Partition, int]:
+def resolved(bound: Bound, logs: ScriptedLogs | None = None) -> dict[TopicPartition, int]:
     """
-    Offsets of the partitions of the test.
+    The offsets of the partitions of the test.
     """
-    return bound.resolved(logs or Told(), EXTENTS)  # type: ignore[arg-type]  # what is asked of logs here, it has
+    return bound.resolved(logs or ScriptedLogs(), EXTENTS)  # type: ignore[arg-type]  # what is asked of logs here, it has
 
 
 def read(**given: str) -> Options:
     """
-    Options of a batch query.
+    The options of a batch query.
     """
     return Options(given, READ)
 
@@ -77,13 +80,13 @@ def read(**given: str) -> Options:
 )
 def test_unknown_options_are_refused(given: dict[str, str], said: str) -> None:
     """
-    An option that is not known names those like it, and one of another use says of which.
+    The error for an unknown option suggests similar names; for an option of another use it names that use.
     """
     with pytest.raises(WrongOption, match=said):
         Options(given, READ)
 
 
-def test_names_are_the_same_in_any_case() -> None:
+def test_names_ignore_case() -> None:
     """
     Spark writes the names of options in lower case.
     """
@@ -109,30 +112,30 @@ def test_names_are_the_same_in_any_case() -> None:
 )
 def test_wrong_values_are_refused(given: dict[str, str], said: str) -> None:
     """
-    A value that cannot be is told, with what it may be.
+    The error has the wrong value and the possible ones.
     """
     with pytest.raises(WrongOption, match=said):
         query_of(read(**(WHERE | given)))
 
 
-def test_a_place_has_to_be_named() -> None:
+def test_a_source_is_required() -> None:
     """
-    There are servers or a folder.
+    Servers or a folder are required.
     """
     with pytest.raises(WrongOption, match="say where the topics are"):
         query_of(read(subscribe="orders"))
 
 
-def test_what_a_query_is_made_of() -> None:
+def test_options_of_a_query() -> None:
     """
-    Options end where they are used.
+    Options arrive where they are used.
     """
     given = {"includeHeaders": "true", "minPartitions": "7", "kafka.isolation.level": "READ_COMMITTED"}
     query = query_of(read(**(WHERE | given), **{"kafka.request.timeout.ms": "1500", "failOnDataLoss": "False"}))
     assert query.wanted.names[-1] == "headers"
     assert query.min_partitions == 7
     assert not query.wanted.fail_on_data_loss
-    servers = query.place.servers
+    servers = query.location.servers
     assert servers
     assert [str(one) for one in servers.bootstrap] == ["one:9092", "two:9093"]
     assert (servers.committed_only, servers.answer_s) == (True, 1.5)
@@ -148,10 +151,10 @@ def test_what_a_query_is_made_of() -> None:
 )
 def test_topics_are_named_in_three_ways(given: dict[str, str], topics: set[str]) -> None:
     """
-    By name, by a pattern for whole names, or partition by partition.
+    Topics are named by name, by a pattern for whole names, or partition by partition.
     """
-    logs = Told(topics=[ONE, TWO, Partition("clicks", 0), Partition("old-clicks", 0)])
-    found = topics_of(read(**given)).partitions(logs)  # type: ignore[arg-type]
+    logs = ScriptedLogs(topics=[ONE, TWO, TopicPartition("clicks", 0), TopicPartition("old-clicks", 0)])
+    found = selection_of(read(**given)).partitions(logs)  # type: ignore[arg-type]
     assert {one.topic for one in found} == topics
     assert ONE not in found or "assign" not in given
 
@@ -159,31 +162,31 @@ def test_topics_are_named_in_three_ways(given: dict[str, str], topics: set[str])
 @pytest.mark.parametrize(
     "given", [{}, {"subscribe": ""}, {"assign": "[]"}, {"assign": '{"a": ["x"]}'}, {"subscribePattern": "("}]
 )
-def test_topics_have_to_be_named(given: dict[str, str]) -> None:
+def test_topics_are_required(given: dict[str, str]) -> None:
     """
-    Nothing, or nothing that can be understood, is refused.
+    Missing or unreadable names are refused.
     """
     with pytest.raises(WrongOption, match=r"subscribe|assign"):
-        topics_of(read(**given))
+        selection_of(read(**given))
 
 
 @pytest.mark.parametrize(
     "given", [{"subscribe": "orders,nope"}, {"assign": '{"nope": [0]}'}, {"assign": '{"orders": [2]}'}]
 )
-def test_topics_that_are_not_there(given: dict[str, str]) -> None:
+def test_missing_topics(given: dict[str, str]) -> None:
     """
-    A topic or partition that is not there is named; a query that goes on without it may do so.
+    The error names a missing topic or partition; a query may accept that.
     """
-    logs = Told()
+    logs = ScriptedLogs()
     with pytest.raises(Unreadable, match=r"no topic or partition (nope|orders-2) in the test"):
-        topics_of(read(**given)).partitions(logs)  # type: ignore[arg-type]
-    found = topics_of(read(**given)).partitions(logs, all_there=False)  # type: ignore[arg-type]
+        selection_of(read(**given)).partitions(logs)  # type: ignore[arg-type]
+    found = selection_of(read(**given)).partitions(logs, all_there=False)  # type: ignore[arg-type]
     assert set(found) <= {ONE, TWO}
 
 
 def test_ends_of_the_log() -> None:
     """
-    A batch query reads from the first offset to the last, a stream what comes, unless they are told otherwise.
+    By default a batch query reads from the first offset to the last, and a stream only new records.
     """
     assert resolved(starting(read(), "earliest")) == {ONE: 5, TWO: 0}
     assert resolved(ending(read())) == {ONE: 10, TWO: 3}
@@ -212,9 +215,9 @@ def test_offsets_of_partitions() -> None:
         ('{"orders": {"0": -2, "1": 1}}', "cannot be earliest"),
     ],
 )
-def test_offsets_that_cannot_be(text: str, said: str) -> None:
+def test_invalid_offsets(text: str, said: str) -> None:
     """
-    All partitions have to be named, no others, and the query has to have something to read.
+    All partitions have to be named, and no others, and the range must not be empty.
     """
     with pytest.raises(WrongOption, match=f"endingOffsets.*{said}"):
         resolved(ending(read(endingOffsets=text)))
@@ -232,9 +235,9 @@ def test_a_batch_query_begins_before_the_end() -> None:
 
 def test_timestamps() -> None:
     """
-    One timestamp for all, or one for each; they go before offsets.
+    All partitions share a timestamp or each has its own; timestamps take precedence over offsets.
     """
-    logs = Told({ONE: Found(6, 100), TWO: Found(2, 101)})
+    logs = ScriptedLogs({ONE: OffsetAndTimestamp(6, 100), TWO: OffsetAndTimestamp(2, 101)})
     given = {"startingTimestamp": "100", "startingOffsets": "earliest"}
     assert resolved(starting(read(**given), "earliest"), logs) == {ONE: 6, TWO: 2}
     assert logs.asked == [([ONE, TWO], 100)]
@@ -244,9 +247,9 @@ def test_timestamps() -> None:
 
 def test_timestamps_after_the_last_record() -> None:
     """
-    Where no record is so late, the start is a mistake unless it is said what to do; the end is that of the log.
+    Where no record is late enough, the start is an error unless an option allows it; the end is that of the log.
     """
-    logs = Told({ONE: Found(6, 100), TWO: Found(None, None)})
+    logs = ScriptedLogs({ONE: OffsetAndTimestamp(6, 100), TWO: OffsetAndTimestamp(None, None)})
     with pytest.raises(WrongOption, match="orders-1 has no record from 100 on"):
         resolved(starting(read(startingTimestamp="100"), "earliest"), logs)
     lenient = read(startingTimestamp="100", startingOffsetsByTimestampStrategy="latest")
@@ -262,14 +265,14 @@ def test_offsets_in_checkpoints() -> None:
     assert of_json({"orders": {"0": 3, "1": 4}}) == {ONE: 3, TWO: 4}
 
 
-def test_what_is_written_where() -> None:
+def test_options_of_writers() -> None:
     """
-    Options of writers end where they are used.
+    Options arrive where they are used.
     """
     import pyarrow as pa
 
     given = {"kafka.bootstrap.servers": "one:9092", "topic": "out", "kafka.compression.type": "zstd", "kafka.acks": "1"}
-    writing = writing_of(Options(given, WRITE), pa.schema([("value", pa.string()), ("offset", pa.int64())]))
+    writing = topic_writer_of(Options(given, WRITE), pa.schema([("value", pa.string()), ("offset", pa.int64())]))
     assert (writing.topic, writing.codec, writing.acks) == ("out", Codec.ZSTD, 1)
 
 
@@ -284,13 +287,13 @@ def test_what_is_written_where() -> None:
         ({"value": "string"}, {"kafka.acks": "0"}, "one of 1, all, -1"),
     ],
 )
-def test_what_cannot_be_written(columns: dict[str, str], given: dict[str, str], said: str) -> None:
+def test_invalid_rows(columns: dict[str, str], given: dict[str, str], said: str) -> None:
     """
-    Rows that no records can be made of are refused before the first is written, and so is what would lose them.
+    Impossible rows, and rows whose columns would be lost, are refused before the first is written.
     """
     import pyarrow as pa
 
     schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns.items()])
     options = Options({"kafka.bootstrap.servers": "one:9092", "topic": "out"} | given, WRITE)
     with pytest.raises(WrongOption, match=said):
-        writing_of(options, schema)
+        topic_writer_of(options, schema)

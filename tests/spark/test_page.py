@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
 
 def test_examples(topics: Topics, tmp_path: Path) -> None:
     """
-    One after the other they run: read, stream into another topic, once too, choose columns, read files, typed columns.
+    They run one after the other: read, stream into another topic, once too, choose columns, read files, typed columns.
     """
     orders: list[dict[str, Any]] = [
         {"key": key, "value": json.dumps({"id": id_, "who": "me"}).encode()} for id_, key in enumerate("aab")

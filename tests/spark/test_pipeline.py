@@ -1,5 +1,5 @@
 """
-The example of docs/pipeline.md, run as a newcomer runs it.
+The example of docs/pipeline.md, run as the page tells newcomers to.
 """
 
 import json
@@ -38,7 +38,7 @@ def run(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
 
 def expected(topics: Topics) -> Sums:
     """
-    What comes out when the orders of the topic are added up one by one.
+    The sums of the orders of the topic, added up one by one.
     """
     sums: Sums = defaultdict(int)
     for row in topics.read("pipeline-orders").collect():
@@ -63,7 +63,7 @@ def _of(key: bytes) -> tuple[str, str]:
 
 def in_files(folder: Path) -> Sums:
     """
-    The sums of the last batch that has them.
+    The sums of the last batch of each key.
     """
     rows: list[dict[str, Any]] = pq.read_table(folder / "sums").to_pylist()
     rows.sort(key=lambda row: int(row["batch"]))
@@ -72,7 +72,7 @@ def in_files(folder: Path) -> Sums:
 
 def in_picture(folder: Path) -> dict[str, int]:
     """
-    What the picture tells of each fruit, in euros.
+    The euros of each fruit in the picture.
     """
     picture = ElementTree.parse(folder / "picture.svg")
     titles = [str(title.text) for title in picture.iter("{http://www.w3.org/2000/svg}title")]
@@ -81,9 +81,6 @@ def in_picture(folder: Path) -> dict[str, int]:
 
 
 def by_fruit(sums: Sums) -> dict[str, float]:
-    """
-    All of a fruit.
-    """
     total: dict[str, float] = defaultdict(float)
     for (_, fruit), cents in sums.items():
         total[fruit] += cents / 100
@@ -92,7 +89,7 @@ def by_fruit(sums: Sums) -> dict[str, float]:
 
 def test_all_orders_are_in_the_sums(topics: Topics, tmp_path: Path) -> None:
     """
-    Topic, files and picture say what the orders say; a second run goes on behind the first.
+    Topic, files and picture agree with the orders; a second run continues behind the first.
     """
     for number in (1, 2):
         given = "--bootstrap", topics.kafka.bootstrap, "--orders", str(COUNT), "--orders-a-day", str(A_DAY)
@@ -108,9 +105,9 @@ def test_all_orders_are_in_the_sums(topics: Topics, tmp_path: Path) -> None:
         assert len(drawn) == 4
 
 
-def test_a_gateway_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_gateway(tmp_path: Path) -> None:
     """
-    Is told in a line, before Spark starts.
+    The error is one line, before Spark starts.
     """
     ended = run(tmp_path, "--bootstrap", "127.0.0.1:1")
     assert ended.returncode == 1
@@ -120,7 +117,7 @@ def test_a_gateway_that_is_not_there(tmp_path: Path) -> None:
 
 def test_the_page_shows_the_program() -> None:
     """
-    Its excerpts stand in the program letter by letter, but for what stands left of them.
+    The excerpts equal the program's lines except for their indentation.
     """
     excerpts = re.findall(r"^```py\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     program = "\n".join(line.strip() for line in PROGRAM.read_text().splitlines())

@@ -1,5 +1,5 @@
 """
-Files behind HTTP: what is asked of a server, and what is said of one that cannot, will not or does not answer.
+Files behind HTTP: the requests, and the errors of servers that cannot, will not or do not answer.
 """
 
 import base64
@@ -14,17 +14,14 @@ from pathlib import Path, PurePath
 import pytest
 
 from kgateway.client.offsets import Extent
-from kgateway.spark import segments as segments_module
-from kgateway.spark.failures import DataLost, TopicGone, Unreadable, WrongOption
-from kgateway.spark.logs import Logs
+from kgateway.spark.errors import DataLost, TopicGone, Unreadable, WrongOption
+from kgateway.spark.http.client import Access, RemoteError, UrlPath, url_path
+from kgateway.spark.http.files import RemoteFiles, one_ahead
+from kgateway.spark.logs import segments as segments_module
+from kgateway.spark.logs.folder import RemoteFolderLogs
+from kgateway.spark.logs.interface import Logs
 from kgateway.spark.options import READ, Options
-from kgateway.spark.query import place_of
-from kgateway.spark.remote_access import Access
-from kgateway.spark.remote_ahead import one_ahead
-from kgateway.spark.remote_files import RemoteFiles
-from kgateway.spark.remote_folder import RemoteFolderLogs
-from kgateway.spark.remote_http import RemoteError
-from kgateway.spark.remote_paths import UrlPath, url_path
+from kgateway.spark.query import location_of
 from tests.spark.folders import ORDERS, batch, clean, offsets_in, segment
 from tests.spark.remote_server import Handler, Served, serving
 
@@ -35,7 +32,7 @@ SOON = Access(answer_s=5, patience_s=0.3)
 @pytest.fixture
 def orders(tmp_path: Path) -> Path:
     """
-    A folder of a partition with offsets 0 to 29 in three segments, of a gateway that was stopped.
+    The folder of a stopped gateway with a partition of offsets 0 to 29 in three segments.
     """
     folder = tmp_path / "data of logs" / str(ORDERS)
     for base in (0, 10, 20):
@@ -46,26 +43,17 @@ def orders(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    """
-    It, behind HTTP.
-    """
     with serving(tmp_path) as server:
         yield server
 
 
 def logs(server: Served, access: Access = SOON) -> Logs:
-    """
-    The logs that are served.
-    """
     found = RemoteFolderLogs(url_path(f"{server.url}/data%20of%20logs/"), access, committed_only=False)
     server.readers.callback(found.close)
     return found
 
 
 def files(server: Served) -> RemoteFiles:
-    """
-    The files that are served.
-    """
     found = RemoteFiles(server.url, SOON)
     server.readers.callback(found.close)
     return found
@@ -73,7 +61,7 @@ def files(server: Served) -> RemoteFiles:
 
 def faulty(server: Served, fault: Callable[[Handler], None], times: int = 1, among: str = ".log") -> None:
     """
-    Have requests for such files end in a fault, so many of them.
+    Some requests for such files end in a fault.
     """
     left = [times]
 
@@ -88,9 +76,9 @@ def faulty(server: Served, fault: Callable[[Handler], None], times: int = 1, amo
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 30), (3, 4), (9, 11), (5, 25), (29, 30), (12, 12)])
-def test_offsets_come_as_from_a_folder_of_this_machine(orders: Path, served: Served, start: int, end: int) -> None:
+def test_offsets_equal_those_of_a_local_folder(orders: Path, served: Served, start: int, end: int) -> None:
     """
-    Whatever the range is; and the log begins and ends where it does there.
+    Any range has the same offsets, and the log the same extent.
     """
     assert offsets_in(logs(served), start, end) == offsets_in(clean(orders.parent), start, end) == ALL[start:end]
     assert logs(served).extents([ORDERS]) == {ORDERS: Extent(0, 30)}
@@ -99,7 +87,7 @@ def test_offsets_come_as_from_a_folder_of_this_machine(orders: Path, served: Ser
 
 def test_files_are_read_by_ranges(orders: Path, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    No more is asked for at once than a window, or a batch that is larger.
+    A request is for one window, or for one batch that is larger.
     """
     monkeypatch.setattr(segments_module, "WINDOW_BYTES", 200)
     assert offsets_in(logs(served), 0, 30) == ALL
@@ -110,7 +98,7 @@ def test_files_are_read_by_ranges(orders: Path, served: Served, monkeypatch: pyt
 
 def test_folders_of_many_files(tmp_path: Path, served: Served) -> None:
     """
-    All are listed, page by page, whatever their names are.
+    Listings have several pages, and any names.
     """
     names = {".hidden", "c d%41", "ü&?#", *(f"{number:05}" for number in range(2_500))}
     for name in names:
@@ -124,7 +112,7 @@ def test_folders_of_many_files(tmp_path: Path, served: Served) -> None:
 
 def test_large_files_and_ends(tmp_path: Path, served: Served) -> None:
     """
-    A file is read whole in parts, and there is nothing behind its end.
+    A large file is read in parts, and there are no bytes behind its end.
     """
     data = bytes(range(256)) * (5 << 12)
     (tmp_path / "large").write_bytes(data)
@@ -142,7 +130,7 @@ def test_large_files_and_ends(tmp_path: Path, served: Served) -> None:
 
 def test_paths() -> None:
     """
-    Joined like any other, and written as URLs are where somebody reads them.
+    Paths are joined like others, and shown as URLs.
     """
     path = url_path("https://host:8888/a%20b/c/") / "d?e"
     assert (str(path), path.origin, path.target, path.name) == (
@@ -164,9 +152,9 @@ BREAKS: dict[str, Callable[[Handler], None]] = {
 
 
 @pytest.mark.parametrize("how", BREAKS)
-def test_what_breaks_is_asked_for_again(orders: Path, served: Served, how: str) -> None:
+def test_broken_requests_are_repeated(orders: Path, served: Served, how: str) -> None:
     """
-    Each offset comes once, as if nothing had been.
+    Each offset is read once in spite of faults.
     """
 
     def fault(handler: Handler) -> None:
@@ -178,9 +166,9 @@ def test_what_breaks_is_asked_for_again(orders: Path, served: Served, how: str) 
 
 
 @pytest.mark.parametrize("how", BREAKS)
-def test_it_is_tried_for_a_time_with_an_end(orders: Path, served: Served, how: str) -> None:
+def test_retries_end(orders: Path, served: Served, how: str) -> None:
     """
-    Then it is said what was tried, for how long, and what came of it.
+    The error says what was tried, for how long, and the last failure.
     """
 
     def fault(handler: Handler) -> None:
@@ -205,7 +193,7 @@ def _wait(released: threading.Event) -> None:
 
 def test_a_server_that_hangs(orders: Path, served: Served) -> None:
     """
-    An answer is waited for as long as the option says, and asked for again.
+    The option limits the wait for an answer, which is asked for again.
     """
     released = threading.Event()
     faulty(served, lambda _: _wait(released))
@@ -213,20 +201,14 @@ def test_a_server_that_hangs(orders: Path, served: Served) -> None:
     released.set()
 
 
-def test_a_server_that_is_not_there(tmp_path: Path) -> None:
-    """
-    It is tried, and said that it refuses.
-    """
+def test_refused_connections_are_retried(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         gone = logs(server)
     with pytest.raises(Unreadable, match=r"the folder http://127.*/data of logs cannot be read: .*tried for.*refused"):
         gone.partitions()
 
 
-def test_a_host_that_nobody_knows() -> None:
-    """
-    It is said at once.
-    """
+def test_an_unknown_host_is_an_error_at_once() -> None:
     wrong = RemoteFolderLogs(url_path("http://nowhere.invalid/logs"), Access(), committed_only=False)
     with pytest.raises(Unreadable, match=r"the folder http://nowhere.invalid/logs cannot be read: "):
         wrong.partitions()
@@ -234,7 +216,7 @@ def test_a_host_that_nobody_knows() -> None:
 
 def test_a_server_that_ignores_ranges(orders: Path, served: Served) -> None:
     """
-    It would send all of a file, so it is refused; where that is not more than was asked for it will do.
+    A server that would send a whole file is refused, unless the file is as small as the range.
     """
     whole = (orders / "00000000000000000000.log").read_bytes()
     faulty(served, lambda handler: handler.answer(200, whole), times=2, among="00000000000000000000.log")
@@ -249,7 +231,7 @@ def test_a_server_that_ignores_ranges(orders: Path, served: Served) -> None:
 @pytest.mark.parametrize("told", ["bytes 1-20/100", "bytes 0-99999999/100000000", "chapters 1-2/3"])
 def test_a_server_that_sends_other_ranges(orders: Path, served: Served, told: str) -> None:
     """
-    Than those it was asked for, which would be taken for other records.
+    A range that was not requested is refused: its records would be taken for others.
     """
     faulty(served, lambda handler: handler.answer(206, bytes(20), {"Content-Range": told}), times=1)
     with pytest.raises(Unreadable, match=r"instead of .* from 0 on|does not answer ranges"):
@@ -277,9 +259,9 @@ def test_a_server_that_sends_other_ranges(orders: Path, served: Served, told: st
         (lambda handler: handler.answer(403), "HTTP 403: name what it wants by kgateway.http.authorization"),
     ],
 )
-def test_what_is_no_filer(orders: Path, served: Served, fault: Callable[[Handler], None], said: str) -> None:
+def test_servers_that_are_no_filers(orders: Path, served: Served, fault: Callable[[Handler], None], said: str) -> None:
     """
-    Each is told in its own words, at once.
+    Each kind of wrong server has its own error, at once.
     """
 
     def ends(handler: Handler) -> None:
@@ -291,9 +273,9 @@ def test_what_is_no_filer(orders: Path, served: Served, fault: Callable[[Handler
         logs(served, Access(patience_s=60)).partitions()
 
 
-def test_pages_that_begin_anew(tmp_path: Path, served: Served) -> None:
+def test_a_listing_that_starts_over(tmp_path: Path, served: Served) -> None:
     """
-    A server that does not know where to go on would never come to an end.
+    It is refused, because it would never end.
     """
     page = {"Entries": [{"FullPath": "/a", "Mode": 420, "FileSize": 1, "Mtime": "2026-01-01T00:00:00.123456789Z"}]}
     body = json.dumps(page | {"ShouldDisplayLoadMore": True}).encode()
@@ -304,16 +286,16 @@ def test_pages_that_begin_anew(tmp_path: Path, served: Served) -> None:
 
 def test_a_server_without_tls(served: Served) -> None:
     """
-    It is said at once that there is none.
+    The error says so at once.
     """
     wrong = RemoteFolderLogs(url_path(served.url.replace("http", "https")), Access(), committed_only=False)
     with pytest.raises(Unreadable, match=r"no TLS with https://127.0.0.1:\d+"):
         wrong.partitions()
 
 
-def test_a_segment_that_goes_while_it_is_read(orders: Path, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_segment_deleted_while_it_is_read(orders: Path, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Here it is gone at once, which is told as any loss is; so is that all of the partition goes.
+    Behind HTTP a deleted segment vanishes at once, which is reported as a loss; so is a deleted partition.
     """
     monkeypatch.setattr(segments_module, "WINDOW_BYTES", 200)
     seen = []
@@ -335,9 +317,9 @@ def test_a_segment_that_goes_while_it_is_read(orders: Path, served: Served, monk
         offsets_in(logs(served), 10, 30)
 
 
-def test_damage_is_told_with_its_place(orders: Path, served: Served) -> None:
+def test_damage_is_reported_with_its_place(orders: Path, served: Served) -> None:
     """
-    The file by its URL, and the byte.
+    The error has the file's URL and the byte.
     """
     path = orders / "00000000000000000010.log"
     path.write_bytes(path.read_bytes()[:-1])
@@ -349,9 +331,9 @@ def test_damage_is_told_with_its_place(orders: Path, served: Served) -> None:
         offsets_in(logs(served), 0, 30)
 
 
-def test_headers_that_servers_want(orders: Path, served: Served, tmp_path: Path) -> None:
+def test_required_headers(orders: Path, served: Served, tmp_path: Path) -> None:
     """
-    One that is given goes with each request; a security.toml signs them, for as long as it says.
+    A given header is sent with each request; a security.toml signs requests with a limited lifetime.
     """
     offsets_in(logs(served, Access(authorization="Basic x")), 0, 5)
     assert {each.headers["Authorization"] for each in served.told} == {"Basic x"}
@@ -380,18 +362,18 @@ def test_headers_that_servers_want(orders: Path, served: Served, tmp_path: Path)
 )
 def test_wrong_options(given: dict[str, str], said: str) -> None:
     """
-    URLs that are none are refused before anything is asked.
+    Invalid URLs are refused before anything is asked.
     """
     with pytest.raises(WrongOption, match=re.escape(said)):
-        place_of(Options(given, READ))
+        location_of(Options(given, READ))
 
 
 def test_options_name_a_folder_behind_http(orders: Path, served: Served) -> None:
     """
-    In place of one of this machine; how long to wait is said by the options that say it of servers.
+    Timeouts are those of the options for servers.
     """
     given = {"kgateway.log.folder": f"{served.url}/data%20of%20logs", "kafkaConsumer.pollTimeoutMs": "700"}
-    place = place_of(Options(given | {"kafka.request.timeout.ms": "200"}, READ))
+    place = location_of(Options(given | {"kafka.request.timeout.ms": "200"}, READ))
     assert place.access == Access(answer_s=0.2, patience_s=0.7)
     with closing(place.open(planning=False)) as found:
         assert offsets_in(found, 0, 30) == ALL
@@ -399,8 +381,7 @@ def test_options_name_a_folder_behind_http(orders: Path, served: Served) -> None
 
 def test_one_piece_ahead() -> None:
     """
-    While a piece is looked at the next one is made, and no other; what fails fails in its turn, and what is not wanted
-    any more is closed.
+    One piece is made ahead; failures appear in order, and an abandoned generator is closed.
     """
     made: list[int] = []
     is_made, ended = threading.Semaphore(0), []
@@ -431,21 +412,18 @@ def test_one_piece_ahead() -> None:
     assert all(name.startswith("kgateway-ahead") for name in ended)
 
 
-def test_paths_of_this_machine_stay(tmp_path: Path) -> None:
-    """
-    They are no URLs.
-    """
-    assert place_of(Options({"kgateway.log.folder": str(tmp_path)}, READ)).folder == PurePath(tmp_path)
+def test_local_paths_are_no_urls(tmp_path: Path) -> None:
+    assert location_of(Options({"kgateway.log.folder": str(tmp_path)}, READ)).folder == PurePath(tmp_path)
 
 
-def test_nothing_of_a_reactor_is_there() -> None:
+def test_reading_imports_no_reactor() -> None:
     """
-    What reads behind HTTP brings no reactor into Spark's workers.
+    Reading behind HTTP imports no reactor into Spark's workers.
     """
     import subprocess
 
     code = (
-        "import sys, kgateway.spark.place, kgateway.spark.query; "
-        "from kgateway.spark.remote_access import Access; print('twisted.internet.reactor' in sys.modules)"
+        "import sys, kgateway.spark.query, kgateway.spark.query; "
+        "from kgateway.spark.http.client import Access; print('twisted.internet.reactor' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -1,5 +1,5 @@
 """
-Reports: what is counted, beside what was written, and the page.
+Reports: counts, compared with what was written, and the page.
 """
 
 import json
@@ -14,13 +14,15 @@ from xml.etree import ElementTree
 import pytest
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # its stubs do not pass it on
 
-from kgateway.client.address import Address
 from kgateway.client.cluster import Cluster
-from kgateway.client.offsets import Extent, Partition, commit
+from kgateway.client.connection import Address
+from kgateway.client.group_offsets import commit_offsets
+from kgateway.client.offsets import Extent
 from kgateway.spark.report.facts import Bin, Frequent, Part, TopicFacts
-from kgateway.spark.report.measuring import Measuring, Sent
 from kgateway.spark.report.page import page
-from kgateway.spark.report.scales import at, byte_step, in_bytes, in_time, number_step, time_step
+from kgateway.spark.report.plots import at, byte_step, in_bytes, in_time, number_step, time_step
+from kgateway.spark.report.queries import SentTime, TopicQueries
+from kgateway.topic_partition import TopicPartition
 from tests.spark.gateway import Row, Topics
 from tests.spark.jobs import Run, runner
 
@@ -36,17 +38,17 @@ def report(topics: Topics, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> R
     return runner(topics, monkeypatch, "report")
 
 
-def measured(topics: Topics, topic: str, *ends: int, sent: Sent | None = None) -> TopicFacts:
+def measured(topics: Topics, topic: str, *ends: int, sent: SentTime | None = None) -> TopicFacts:
     """
-    What is counted of partitions that end there.
+    The counts of partitions that end at these offsets.
     """
     extents = {index: Extent(0, end) for index, end in enumerate(ends)}
-    return Measuring(topics.spark, topics.kafka.bootstrap, topic, extents, lambda step: None).facts(sent)
+    return TopicQueries(topics.spark, topics.kafka.bootstrap, topic, extents, lambda step: None).facts(sent)
 
 
 def some_rows() -> list[Row]:
     """
-    A record each minute of ten hours, of many sizes, of keys that are more and less frequent; some lack key or value.
+    A record a minute for ten hours, of many sizes, of rare and frequent keys; some lack key or value.
     """
     return [
         {
@@ -59,7 +61,7 @@ def some_rows() -> list[Row]:
     ]
 
 
-def test_all_is_counted(topics: Topics) -> None:
+def test_everything_is_counted(topics: Topics) -> None:
     """
     Volume, sizes and keys are those of the records that were written.
     """
@@ -92,7 +94,7 @@ def test_all_is_counted(topics: Topics) -> None:
 
 def test_offsets_are_those_that_were_named(topics: Topics) -> None:
     """
-    What comes after them is not counted.
+    Later records are not counted.
     """
     facts = measured(topics, topics.make(*some_rows()), 100, 50)
     assert [part.records for part in facts.parts] == [100, 50]
@@ -102,7 +104,7 @@ def test_offsets_are_those_that_were_named(topics: Topics) -> None:
 
 def test_a_time_far_outside(topics: Topics) -> None:
     """
-    One record with the time 0 does not make one column of all others.
+    A single record with the time 0 does not squeeze all others into one column.
     """
     rows = [{"value": b"x", "partition": 0, "timestamp": START_MS + number * 1_000} for number in range(3_000)]
     rows[7]["timestamp"] = 1
@@ -115,9 +117,9 @@ def test_a_time_far_outside(topics: Topics) -> None:
     assert len(facts.times.slots) > 40
 
 
-def test_sizes_that_most_do_not_exceed(topics: Topics) -> None:
+def test_percentiles_of_sizes(topics: Topics) -> None:
     """
-    Half of them, and 99 of 100.
+    The median and the 99th percentile of sizes are shown.
     """
     rows: list[Row] = [{"value": b"x" * size, "partition": 0} for size in [5] * 60 + [30] * 39 + [700]]
     sizes = measured(topics, topics.make(*rows), 100, 0).sizes
@@ -125,13 +127,13 @@ def test_sizes_that_most_do_not_exceed(topics: Topics) -> None:
     assert [sizes.share_up_to(share) for share in (0.5, 0.6, 0.61, 0.99, 1)] == [8, 8, 32, 32, 700]
 
 
-SENT = [Sent(header="sent"), Sent(field="sent")]
+SENT = [SentTime(header="sent"), SentTime(field="sent")]
 
 
 @pytest.mark.parametrize("sent", SENT, ids=str)
-def test_latency_where_it_is_known(topics: Topics, sent: Sent) -> None:
+def test_known_latency(topics: Topics, sent: SentTime) -> None:
     """
-    From the time that a record tells to that at which it was appended; records that tell none do not count.
+    Latency counts from the time in a record to its append time; records without one are left out.
     """
     name = f"appended-{str(sent).replace(' ', '-')}"
     made = NewTopic(name, 2, 1, config={"message.timestamp.type": "LogAppendTime"})
@@ -155,19 +157,19 @@ def test_latency_where_it_is_known(topics: Topics, sent: Sent) -> None:
     assert {one.start_ms for one in latency.slots} <= {slot.start_ms for slot in facts.times.slots}
 
 
-def test_latency_that_is_not_known(topics: Topics) -> None:
+def test_unknown_latency(topics: Topics) -> None:
     """
-    Records with the time of their producer tell nothing of when they were appended.
+    Records with the producer's timestamp have no append time.
     """
     topic = topics.make({"value": b'{"sent": 1}', "timestamp": START_MS, "partition": 0})
-    facts = measured(topics, topic, 1, 0, sent=Sent(field="sent"))
+    facts = measured(topics, topic, 1, 0, sent=SentTime(field="sent"))
     assert facts.latency is None
     assert "nobody has noted when they were appended" in " ".join(page("here", 0, [facts]).split())
 
 
 class Page(HTMLParser):
     """
-    What a browser would make of a page: its texts, its plots, and what it would fetch from elsewhere.
+    The texts and plots of a page, and what it would load from elsewhere.
     """
 
     def __init__(self, text: str) -> None:
@@ -185,21 +187,18 @@ class Page(HTMLParser):
         self.texts.append(data.strip())
 
     def row(self, first: str) -> list[str]:
-        """
-        The texts from this one on.
-        """
         texts = [text for text in self.texts if text]
         return texts[texts.index(first) :]
 
 
 def test_the_page(topics: Topics, report: Run) -> None:
     """
-    It has all topics, plots and groups, stands alone, and takes nothing of what clients wrote for markup.
+    The page has all topics, plots and groups, loads nothing, and escapes what clients wrote.
     """
     hostile = b"<script>alert(1)</script>"
     topic, empty = topics.make(*some_rows(), *[{"key": hostile, "value": b"1"}] * 300), topics.make()
     with Cluster([Address.parse(topics.kafka.bootstrap)], 10) as cluster:
-        commit(cluster, "<b>readers", {Partition(topic, 0): 100, Partition(topic, 1): 250})
+        commit_offsets(cluster, "<b>readers", {TopicPartition(topic, 0): 100, TopicPartition(topic, 1): 250})
     [said] = report(topic, empty, "--json", "report.json")
     assert said == "2 topics, 900 records: report.html"
     text = Path("report.html").read_text()
@@ -221,7 +220,7 @@ def test_the_page(topics: Topics, report: Run) -> None:
 
 def test_records_from_a_time_on(topics: Topics, report: Run) -> None:
     """
-    Those before are not read.
+    Earlier records are not read.
     """
     topic = topics.make(*some_rows())
     [said] = report(topic, "--since", "2025-11-21T08:00:00Z")
@@ -232,7 +231,7 @@ def test_records_from_a_time_on(topics: Topics, report: Run) -> None:
 
 def test_records_that_were_deleted(topics: Topics, report: Run) -> None:
     """
-    A partition begins where its log does, and a topic of which all is gone is empty.
+    A partition begins where its log does, and a topic without remaining records is empty.
     """
     topic = topics.make(*some_rows())
     topics.delete_records(topic, 0, 300)
@@ -254,7 +253,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("given", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
 def test_mistakes(topics: Topics, report: Run, capsys: pytest.CaptureFixture[str], given: list[str], said: str) -> None:
     """
-    Are told in a line; no page is left.
+    Each mistake is one line, and no page is written.
     """
     if not topics.admin.list_topics("reported-topic").topics["reported-topic"].partitions:
         topics.make(name="reported-topic")
@@ -265,10 +264,7 @@ def test_mistakes(topics: Topics, report: Run, capsys: pytest.CaptureFixture[str
     assert not list(Path().iterdir())
 
 
-def test_a_server_that_is_not_there(report: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    Is told.
-    """
+def test_an_unreachable_server_is_one_line(report: Run, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         report("--bootstrap", "127.0.0.1:1")
     assert "127.0.0.1:1" in capsys.readouterr().err
@@ -298,8 +294,5 @@ STEPS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("found", "wanted"), STEPS, ids=[str(wanted) for _, wanted in STEPS])
-def test_scales(found: Any, wanted: Any) -> None:
-    """
-    Numbers that people read easily.
-    """
+def test_steps_of_scales_are_round_numbers(found: Any, wanted: Any) -> None:
     assert found == wanted

@@ -1,5 +1,5 @@
 """
-Streaming queries of real Spark, of a gateway that runs.
+Streaming queries of real Spark against a running gateway.
 """
 
 import json
@@ -15,7 +15,7 @@ from tests.spark.gateway import Topics, numbered, numbers, refused
 @pytest.fixture
 def drained(topics: Topics, tmp_path: Path) -> Any:
     """
-    Runs a query until all is read that was there when it began; the rows of each of its batches, and its progress.
+    Runs a query until it has read what existed at its start; returns the rows of each batch, and the progress.
     """
 
     def run(topic: str, checkpoint: str = "checkpoint", **given: str) -> tuple[list[list[int]], list[Any]]:
@@ -35,9 +35,9 @@ def drained(topics: Topics, tmp_path: Path) -> Any:
     return run
 
 
-def test_each_record_comes_once(topics: Topics, drained: Any) -> None:
+def test_each_record_is_read_once(topics: Topics, drained: Any) -> None:
     """
-    A query that is started again goes on behind what it has read.
+    A restarted query continues behind what it has read.
     """
     topic = topics.make(*numbered(40))
     batches, _ = drained(topic)
@@ -49,7 +49,7 @@ def test_each_record_comes_once(topics: Topics, drained: Any) -> None:
 
 def test_batches_are_limited(topics: Topics, drained: Any) -> None:
     """
-    No batch has more records than it may have; progress tells the offsets, and how far the topic goes.
+    Batches are limited; progress has the offsets and the topic's end.
     """
     topic = topics.make(*numbered(40))
     batches, progress = drained(topic, maxOffsetsPerTrigger="16")
@@ -60,9 +60,9 @@ def test_batches_are_limited(topics: Topics, drained: Any) -> None:
     assert json.loads(source.latestOffset) == {topic: {"0": 20, "1": 20}}
 
 
-def test_a_batch_that_failed_is_read_again(topics: Topics, tmp_path: Path) -> None:
+def test_a_failed_batch_is_repeated(topics: Topics, tmp_path: Path) -> None:
     """
-    A batch whose work failed has the same records when it is tried again, though there are more by then.
+    A repeated batch has the same records, even if there are more by then.
     """
     topic = topics.make(*numbered(10))
     seen: list[list[int]] = []
@@ -89,7 +89,7 @@ def test_a_batch_that_failed_is_read_again(topics: Topics, tmp_path: Path) -> No
 
 def test_new_partitions_are_read_from_their_start(topics: Topics, drained: Any) -> None:
     """
-    A topic that has more partitions than before loses nothing of them.
+    New partitions lose no records.
     """
     from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]  # its stubs do not pass it on
 
@@ -103,7 +103,7 @@ def test_new_partitions_are_read_from_their_start(topics: Topics, drained: Any) 
 
 def test_files_are_followed(topics: Topics, drained: Any) -> None:
     """
-    A stream may read from files, as far as the gateway says.
+    A stream may read files, as far as the gateway says.
     """
     topic = topics.make(*numbered(10))
     folder = {"kgateway.log.folder": str(topics.kafka.folder / "kgateway-data")}
@@ -114,7 +114,7 @@ def test_files_are_followed(topics: Topics, drained: Any) -> None:
 
 def test_checkpoints_of_other_topics(topics: Topics, drained: Any) -> None:
     """
-    A checkpoint is of the topics that its query reads.
+    A checkpoint of other topics is refused.
     """
     one, other = topics.make(*numbered(4)), topics.make(*numbered(4))
     drained(one)
@@ -122,9 +122,9 @@ def test_checkpoints_of_other_topics(topics: Topics, drained: Any) -> None:
         drained(other)
 
 
-def test_records_that_went_before_they_were_read(topics: Topics, drained: Any) -> None:
+def test_records_deleted_before_they_were_read(topics: Topics, drained: Any) -> None:
     """
-    What was deleted while the query was down is lost to it; one that goes on reads what is there.
+    Records deleted while the query was down are lost to it; a query that accepts losses reads the rest.
     """
     topic = topics.make(*numbered(10))
     drained(topic)
@@ -136,9 +136,9 @@ def test_records_that_went_before_they_were_read(topics: Topics, drained: Any) -
     assert sorted(chain(*batches)) == [11, 13, 15, 16, 17, 18, 19]
 
 
-def test_a_topic_that_was_made_anew(topics: Topics, drained: Any) -> None:
+def test_a_recreated_topic(topics: Topics, drained: Any) -> None:
     """
-    A topic of the same name that has less than was read already is told from one that has grown.
+    A topic that was replaced by a shorter one is noticed.
     """
     topic = topics.make(*numbered(10))
     drained(topic)

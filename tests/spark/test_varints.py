@@ -1,5 +1,5 @@
 """
-Numbers of variable length, many at a time, beside the functions that read one.
+Varints decoded many at a time, compared with the functions that read one.
 """
 
 import numpy as np
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kgateway.spark.varints import TooLong, read_varints
+from kgateway.spark.decoders.arrays import TooLong, read_varints
 from kgateway.wire.varints import read_varint, write_varlong
 
 _SHORT = st.binary(min_size=1, max_size=11) | st.integers(0, 11).map(lambda count: b"\xff" * count + b"\1")
@@ -18,7 +18,7 @@ _SHORT = st.binary(min_size=1, max_size=11) | st.integers(0, 11).map(lambda coun
 @example(b"\xff\xff\xff\xff\x0f")
 @example(b"\xff" * 5 + b"\0")
 @example(b"\x80" * 5 + b"\0")
-def test_what_one_reads_many_do(data: bytes) -> None:
+def test_columns_equal_single_reads(data: bytes) -> None:
     """
     Any bytes are the same number, or none, for both.
     """
@@ -36,7 +36,7 @@ def test_what_one_reads_many_do(data: bytes) -> None:
 @example([1 << 62, -(1 << 63), (1 << 63) - 1, 0, -1])
 def test_long_numbers(numbers: list[int]) -> None:
     """
-    Numbers of 64 bits are read from where each begins.
+    Numbers of 64 bits are read at their positions.
     """
     data, starts = bytearray(), []
     for number in numbers:
@@ -48,9 +48,6 @@ def test_long_numbers(numbers: list[int]) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff" * 9 + b"\2", b"\xff" * 10 + b"\1"])
-def test_numbers_of_more_than_64_bits(data: bytes) -> None:
-    """
-    What does not fit is refused.
-    """
+def test_more_than_64_bits_are_refused(data: bytes) -> None:
     with pytest.raises(TooLong, match="64 bits"):
         read_varints(np.frombuffer(data, np.uint8), np.array([0]), bits=64)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from kgateway.client.partitioning import partition_of
+from kgateway.client.producer import partition_of
 from tests.spark.gateway import PARTITIONS, Topics, numbered, numbers, refused
 
 
 def consumed(topics: Topics, topic: str, count: int) -> list[Any]:
     """
-    The first so many records of a topic, by librdkafka.
+    The first records of a topic.
     """
     consumer = Consumer({"bootstrap.servers": topics.kafka.bootstrap, "group.id": "none", "check.crcs": True})
     consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
@@ -27,9 +27,6 @@ def consumed(topics: Topics, topic: str, count: int) -> list[Any]:
 
 
 def write(topics: Topics, frame: Any, to: str | None, **given: str) -> None:
-    """
-    Append the rows.
-    """
     writer = frame.write.format("kgateway").mode("append").option("kafka.bootstrap.servers", topics.kafka.bootstrap)
     writer.options(**({"topic": to} if to else {}) | given).save()
 
@@ -37,7 +34,7 @@ def write(topics: Topics, frame: Any, to: str | None, **given: str) -> None:
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_rows_become_records(topics: Topics, codec: str) -> None:
     """
-    Keys, values and headers are what a Kafka client reads, in every compression, and a key is where it always is.
+    A Kafka client reads keys, values and headers, in every compression, and keys are in their partitions.
     """
     topic = topics.make()
     frame = topics.spark.range(40).selectExpr(
@@ -52,9 +49,9 @@ def test_rows_become_records(topics: Topics, codec: str) -> None:
     assert all(one.partition() == partition_of(one.key(), PARTITIONS) for one in found)
 
 
-def test_columns_say_where_to(topics: Topics) -> None:
+def test_columns_name_topic_and_partition(topics: Topics) -> None:
     """
-    A row may name its topic and its partition; nulls are nulls.
+    A row may name its topic and its partition.
     """
     one, other = topics.make(), topics.make()
     rows = [(one, 1, None, b"a"), (other, 0, b"k", None), (other, 1, b"k", b"")]
@@ -66,10 +63,7 @@ def test_columns_say_where_to(topics: Topics) -> None:
     assert found == {0: None, 1: b""}
 
 
-def test_what_was_read_is_written(topics: Topics) -> None:
-    """
-    A topic is copied as it is read.
-    """
+def test_a_topic_is_copied(topics: Topics) -> None:
     source, copy = topics.make(*numbered(30)), topics.make()
     write(topics, topics.read(source), copy)
     columns = "key", "value", "partition"
@@ -87,10 +81,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("given", "columns", "said"), WRONG, ids=[said for _, _, said in WRONG])
-def test_mistakes_are_told_in_words(topics: Topics, given: dict[str, str], columns: str, said: str) -> None:
-    """
-    What is wrong with rows or options is said.
-    """
+def test_mistakes_name_columns_and_options(topics: Topics, given: dict[str, str], columns: str, said: str) -> None:
     topic = topics.make()
     with refused(said):
         write(topics, topics.spark.range(1).selectExpr(*columns.split(", ")), topic, **given)
@@ -107,7 +98,7 @@ def test_nothing_is_overwritten(topics: Topics) -> None:
         writer.options(topic=topic, **{"kafka.bootstrap.servers": topics.kafka.bootstrap}).save()
 
 
-def test_a_stream_is_written(topics: Topics, tmp_path: Path) -> None:
+def test_a_stream_is_written_by_batches(topics: Topics, tmp_path: Path) -> None:
     """
     A stream ends in a topic, batch by batch.
     """

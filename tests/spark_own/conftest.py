@@ -16,8 +16,8 @@ import pytest
 
 from bench.kafka.servers import Apache
 from tests.spark.conftest import spark
-from tests.spark_own.asking import Said, said
 from tests.spark_own.kafka import Topics
+from tests.spark_own.queries import Said, said
 
 __all__ = ["spark"]
 
@@ -27,9 +27,6 @@ Ask = Callable[[Said], Said]
 
 @pytest.fixture(scope="session")
 def topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
-    """
-    Those of a Kafka that runs.
-    """
     server = Apache(tmp_path_factory.mktemp("kafka") / "node")
     server.start()
     try:
@@ -40,10 +37,11 @@ def topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
 
 @pytest.fixture(scope="session")
 def own() -> Iterator[Ask]:
-    """
-    Asks Spark's own source.
-    """
-    command = [os.environ["SPARKS_OWN_PYTHON"], str(Path(__file__).with_name("own.py")), os.environ["SPARKS_OWN_JARS"]]
+    command = [
+        os.environ["SPARKS_OWN_PYTHON"],
+        str(Path(__file__).with_name("source_process.py")),
+        os.environ["SPARKS_OWN_JARS"],
+    ]
     environment = {key: value for key, value in os.environ.items() if key not in ("SPARK_HOME", "PYTHONPATH")}
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environment) as process:
         questions, answers = process.stdin, process.stdout
@@ -65,6 +63,6 @@ def own() -> Iterator[Ask]:
 @pytest.fixture(scope="session")
 def ours(spark: Any) -> Ask:
     """
-    Asks ours. What it says crosses to JSON and back, too.
+    Asks our source; its answer passes through JSON as well.
     """
     return lambda asked: json.loads(json.dumps(said(spark, "kgateway", asked)))

@@ -1,5 +1,5 @@
 """
-Topics of an Apache Kafka, with all that records can be.
+Topics of an Apache Kafka, with every kind of record.
 """
 
 import itertools
@@ -20,7 +20,7 @@ _names = (f"topic-{number}" for number in itertools.count())
 @dataclass
 class Topics:
     """
-    Makes topics and fills them.
+    Creates topics and fills them.
     """
 
     bootstrap: str
@@ -31,7 +31,7 @@ class Topics:
 
     def make(self, *rows: Row, name: str = "", **config: str) -> str:
         """
-        A topic with these records; its name.
+        Create a topic with these records; returns its name.
         """
         name = name or next(_names)
         new = NewTopic(name, PARTITIONS, 1, config={"retention.ms": "-1"} | config)
@@ -40,9 +40,6 @@ class Topics:
         return name
 
     def fill(self, topic: str, rows: Iterable[Row], **settings: Any) -> None:
-        """
-        More records.
-        """
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5} | settings)
         for row in rows:
             producer.produce(topic, **row)
@@ -50,7 +47,7 @@ class Topics:
 
     def transact(self, topic: str, rows: Iterable[Row], *, commits: bool) -> None:
         """
-        Records of a transaction, that ends so.
+        Append records in a transaction with this outcome.
         """
         producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": topic})
         producer.init_transactions(30)
@@ -61,16 +58,13 @@ class Topics:
         (producer.commit_transaction if commits else producer.abort_transaction)(30)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        """
-        Have the first records gone.
-        """
         place = TopicPartition(topic, partition, before)
         self.admin.delete_records([place])[place].result()
 
 
 def numbered(count: int, first: int = 0) -> list[Row]:
     """
-    Records a second apart, of which each tells its number; the partitions take turns.
+    Numbered records, a second apart, in the partitions by turns.
     """
     return [
         {
@@ -85,7 +79,7 @@ def numbered(count: int, first: int = 0) -> list[Row]:
 
 def odd() -> list[Row]:
     """
-    Records without key, value or both, empty ones, ones that are no text, and headers of all kinds.
+    Records without key, value or both, empty ones, bytes that are no text, and headers of all kinds.
     """
     headers: list[list[tuple[str, bytes | None]]] = [
         [],

@@ -1,5 +1,5 @@
 """
-The same question to Spark's own Kafka source and to ours, of the same topics: the same rows, or a refusal by both.
+Spark's own Kafka source and ours answer the same queries of the same topics with the same rows, or both refuse.
 """
 
 import json
@@ -8,24 +8,20 @@ from typing import Any
 
 import pytest
 
-from tests.spark_own.asking import Said
 from tests.spark_own.kafka import CODECS, PARTITIONS, START_MS, Row, Topics, numbered, odd
+from tests.spark_own.queries import Said
 
 Ask = Callable[[Said], Said]
 COUNT = 90
 
 
 class Both:
-    """
-    Asks both sources the same.
-    """
-
     def __init__(self, topics: Topics, own: Ask, ours: Ask) -> None:
         self.topics, self.own, self.ours = topics, own, ours
 
     def ask(self, kind: str = "read", **asked: Any) -> Any:
         """
-        What both answer, which has to be the same.
+        The common answer of both sources.
         """
         own, ours = self._asked(kind, asked)
         assert "answer" in own, own
@@ -33,15 +29,9 @@ class Both:
         return own["answer"]
 
     def read(self, topic: str, **options: str) -> Any:
-        """
-        The rows of a topic, that both read.
-        """
         return self.ask(options={"subscribe": topic} | options)
 
     def refused(self, kind: str = "read", **asked: Any) -> None:
-        """
-        Neither answers.
-        """
         own, ours = self._asked(kind, asked)
         assert "refused" in own, own
         assert "refused" in ours, ours
@@ -59,30 +49,21 @@ def both(topics: Topics, own: Ask, ours: Ask) -> Both:
 
 @pytest.fixture(scope="session")
 def plain(topics: Topics) -> str:
-    """
-    A topic of which much is asked.
-    """
     return topics.make(*numbered(COUNT))
 
 
 def by_partition(topic: str, *values: int) -> str:
-    """
-    What options say of each partition.
-    """
     return json.dumps({topic: {str(index): value for index, value in enumerate(values)}})
 
 
 def numbers(rows: list[Row]) -> list[int]:
-    """
-    The numbers that these rows tell.
-    """
     return sorted(int(bytes.fromhex(row["value"])) for row in rows)
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_all_that_records_can_be(both: Both, codec: str) -> None:
+def test_all_kinds_of_records(both: Both, codec: str) -> None:
     """
-    Nulls, what is empty, what is no text, and headers, in each compression.
+    Nulls, empty values, bytes that are no text, and headers are equal in each compression.
     """
     topic = both.topics.make()
     both.topics.fill(topic, odd(), **{"compression.type": codec})
@@ -96,7 +77,7 @@ def test_all_that_records_can_be(both: Both, codec: str) -> None:
 @pytest.mark.parametrize("headers", ["true", "false"])
 def test_columns(both: Both, plain: str, headers: str) -> None:
     """
-    Their names, types and order.
+    Columns have the same names, types and order.
     """
     columns = both.ask("types", options={"subscribe": plain, "includeHeaders": headers})
     assert [name for name, _ in columns][:3] == ["key", "value", "topic"]
@@ -107,7 +88,7 @@ def test_columns(both: Both, plain: str, headers: str) -> None:
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
 def test_times(both: Both, zone: str, kind: str) -> None:
     """
-    Each session sees them in its own time zone; of a topic whose times are the broker's that is said.
+    Each session has its own time zone; the timestamp type distinguishes the broker's times.
     """
     topic = both.topics.make(*numbered(6), **{"message.timestamp.type": kind})
     rows = both.ask(options={"subscribe": topic}, time_zone=zone)
@@ -127,7 +108,7 @@ def test_partitions_without_records(both: Both) -> None:
 
 def test_several_topics(both: Both) -> None:
     """
-    By their names, by a pattern, and by their partitions.
+    Topics are named by name, by pattern, and by partition.
     """
     one, other = both.topics.make(*numbered(6), name="some-a"), both.topics.make(*numbered(6, 6), name="some-b")
     assert numbers(both.read(f"{one},{other}")) == list(range(12))
@@ -163,7 +144,7 @@ def test_from_the_earliest_to_the_latest(both: Both, plain: str) -> None:
 @pytest.mark.parametrize(("starting_s", "ending_s"), [(0, 90), (10, 20), (10.5, 20.5), (40, 40), (-5, 3)])
 def test_from_time_to_time(both: Both, plain: str, starting_s: float, ending_s: float) -> None:
     """
-    For all partitions alike, and for each. A partition without a record so late is read to its end.
+    Timestamps are for all partitions or for each. A partition without a late enough record is read to its end.
     """
     starting_ms, ending_ms = START_MS + int(starting_s * 1_000), START_MS + int(ending_s * 1_000)
     alike = both.read(plain, startingTimestamp=str(starting_ms), endingTimestamp=str(ending_ms))
@@ -178,7 +159,7 @@ def test_from_time_to_time(both: Both, plain: str, starting_s: float, ending_s: 
 
 def test_from_a_time_that_no_record_has(both: Both, plain: str) -> None:
     """
-    That is an error, unless it is to mean the end.
+    The missing record is an error, unless an option allows it.
     """
     late = str(START_MS + 1_000_000)
     both.refused(options={"subscribe": plain, "startingTimestamp": late})
@@ -195,7 +176,7 @@ def test_however_many_tasks(both: Both, plain: str, option: str, number: str) ->
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_transactions(both: Both, level: str) -> None:
     """
-    One that has committed between two that were aborted; and markers are no rows.
+    Readers see a committed transaction between two aborted ones, and no control records.
     """
     topic = both.topics.make(*numbered(3))
     for first, commits in ((3, False), (9, True), (15, False)):
@@ -207,7 +188,7 @@ def test_transactions(both: Both, level: str) -> None:
 
 def test_records_that_were_deleted(both: Both) -> None:
     """
-    Offsets that are gone are an error, unless that is to be put up with.
+    Deleted offsets are an error, unless an option allows them.
     """
     topic = both.topics.make(*numbered(30))
     both.topics.delete_records(topic, 0, 4)
@@ -220,7 +201,7 @@ def test_records_that_were_deleted(both: Both) -> None:
 @pytest.mark.parametrize("limit", ["7", "1000"])
 def test_streams(both: Both, plain: str, limit: str) -> None:
     """
-    As much at a time as is wanted, and all in the end.
+    Batches are limited, and everything is read in the end.
     """
     asked = {"subscribe": plain, "startingOffsets": "earliest", "maxOffsetsPerTrigger": limit}
     rows = both.ask("stream", options=asked)
@@ -241,9 +222,9 @@ ROWS = (
 )
 
 
-def test_what_is_written(both: Both) -> None:
+def test_written_rows(both: Both) -> None:
     """
-    Keyed records are in the partitions where Kafka's own producer has them.
+    Keyed records are in the partitions of Kafka's own producer.
     """
     keyed = f"select * from ({ROWS}) where key is not null"
     own, ours = both.topics.make(), both.topics.make()
@@ -262,7 +243,7 @@ def test_what_is_written(both: Both) -> None:
 
 def test_rows_without_keys_are_written(both: Both) -> None:
     """
-    To whichever partition; to the one that a row names.
+    Rows without keys are in any partition, or in the one that they name.
     """
     topic = both.topics.make()
     options = {"kafka.bootstrap.servers": both.topics.bootstrap}

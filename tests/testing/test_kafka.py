@@ -1,5 +1,5 @@
 """
-Gateways for tests: real processes, started and stopped.
+Gateways for tests are real processes that tests start and stop.
 """
 
 import socket
@@ -20,16 +20,13 @@ _FRAME = b"".join(request_frame(ApiVersionsRequest(), 0, 7, None))
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Kafka]:
-    """
-    One that serves meanwhile.
-    """
     with Kafka("--num-partitions", "7") as kafka:
         yield kafka
 
 
 def serves(address: str) -> bool:
     """
-    Whether a client gets an answer there.
+    Whether a client gets a response from this port.
     """
     host, _, port = address.rpartition(":")
     try:
@@ -42,21 +39,21 @@ def serves(address: str) -> bool:
 
 def test_clients_connect(kafka: Kafka) -> None:
     """
-    To a free port of the loopback interface, as soon as it is entered.
+    The gateway listens at a free loopback port as soon as its block is entered.
     """
     assert kafka.bootstrap == f"127.0.0.1:{kafka.port}"
     assert kafka.addresses == [kafka.bootstrap]
     assert serves(kafka.bootstrap)
 
 
-def test_operators_ask(kafka: Kafka) -> None:
+def test_operators_connect(kafka: Kafka) -> None:
     """
-    Through a control socket of its own.
+    Each gateway has its own control socket.
     """
     assert ask(kafka.control_socket, "loglevel", {})["level"] == "info"
 
 
-def test_two_are_apart(kafka: Kafka) -> None:
+def test_two_gateways_are_separate(kafka: Kafka) -> None:
     """
     Each has a folder, a port and a process of its own.
     """
@@ -66,16 +63,16 @@ def test_two_are_apart(kafka: Kafka) -> None:
         assert other.pid != kafka.pid
 
 
-def test_the_log_is_at_hand(kafka: Kafka) -> None:
+def test_the_log_is_available(kafka: Kafka) -> None:
     """
-    For the message of a test that fails.
+    A failing test can show it.
     """
     assert "is ready: plaintext on 127.0.0.1" in kafka.log
 
 
 def test_it_stops(tmp_path: Path) -> None:
     """
-    In good order, by the signal that it is sent, and may be started again.
+    SIGTERM ends it in order, and it may be started again.
     """
     kafka = Kafka(folder=tmp_path).start()
     first = kafka.bootstrap
@@ -88,7 +85,7 @@ def test_it_stops(tmp_path: Path) -> None:
 
 def test_it_leaves_nothing_behind() -> None:
     """
-    A folder of its own goes with it.
+    Its own folder is deleted.
     """
     with Kafka() as kafka:
         assert kafka.folder.parent == Path(tempfile.gettempdir())
@@ -97,7 +94,7 @@ def test_it_leaves_nothing_behind() -> None:
 
 def test_it_leaves_nothing_behind_where_it_does_not_start() -> None:
     """
-    Its folder goes then, too.
+    Its own folder is deleted as well.
     """
     kafka = Kafka("--num-partitions", "many")
     with pytest.raises(NotStarted), kafka:
@@ -105,18 +102,18 @@ def test_it_leaves_nothing_behind_where_it_does_not_start() -> None:
     assert not kafka.folder.exists()
 
 
-def test_it_crashes_when_told_to(tmp_path: Path) -> None:
+def test_it_crashes_on_request(tmp_path: Path) -> None:
     """
-    At once; the exit code says by what.
+    The crash is immediate; the exit code has the signal.
     """
     kafka = Kafka(folder=tmp_path).start()
     assert kafka.kill() == -SIGKILL
     assert not serves(f"127.0.0.1:{kafka.port}")
 
 
-def test_one_that_crashed_may_be_broken(tmp_path: Path) -> None:
+def test_a_crashed_gateway_may_be_broken(tmp_path: Path) -> None:
     """
-    Then it does not start, though the file with the port is still there.
+    It does not start again, though the file with the port still exists.
     """
     config = tmp_path / "gateway.toml"
     config.write_text("num_partitions = 2")
@@ -127,9 +124,9 @@ def test_one_that_crashed_may_be_broken(tmp_path: Path) -> None:
         kafka.start()
 
 
-def test_listeners_are_as_they_are_given(tmp_path: Path) -> None:
+def test_given_listeners_are_used(tmp_path: Path) -> None:
     """
-    In place of the free port; and the folder that was given is left.
+    They replace the free port; a given folder is kept.
     """
     listen = ["--listen", "one=tcp:0:interface=127.0.0.1", "--listen", "two=tcp:0:interface=127.0.0.1"]
     with Kafka(*listen, folder=tmp_path) as kafka:
@@ -142,9 +139,9 @@ def test_listeners_are_as_they_are_given(tmp_path: Path) -> None:
     ("option", "value", "why"),
     [("--num-partitions", "many", "num-partitions"), ("--handlers", "acme", "there is no package acme")],
 )
-def test_why_it_did_not_start(tmp_path: Path, option: str, value: str, why: str) -> None:
+def test_a_failed_start_has_a_reason(tmp_path: Path, option: str, value: str, why: str) -> None:
     """
-    What the gateway said is in the exception.
+    The exception has the gateway's output.
     """
     with pytest.raises(NotStarted, match=f"(?s)did not become ready.*{why}"):
         Kafka(option, value, folder=tmp_path).start()
@@ -152,7 +149,7 @@ def test_why_it_did_not_start(tmp_path: Path, option: str, value: str, why: str)
 
 def test_patience_ends(tmp_path: Path) -> None:
     """
-    One that is not ready in time is killed.
+    A gateway that is not ready in time is killed.
     """
     kafka = Kafka(folder=tmp_path, patience_s=0)
     with pytest.raises(NotStarted):

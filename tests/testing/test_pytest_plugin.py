@@ -1,5 +1,5 @@
 """
-The fixtures, in a run of pytest that knows nothing else of ours.
+The fixtures, in a run of pytest without any of our conftest modules.
 """
 
 import os
@@ -43,7 +43,7 @@ def test_several_are_gone():
 
 def run(folder: Path, text: str) -> str:
     """
-    What pytest says of these tests, all of which pass.
+    The output of pytest for these tests, all of which pass.
     """
     (folder / "test_it.py").write_text(text)
     command = [
@@ -65,15 +65,16 @@ def run(folder: Path, text: str) -> str:
 
 def test_fixtures(tmp_path: Path) -> None:
     """
-    `kafka` is another one for each test, `shared_kafka` the same for all; `start_kafka` starts any number. All of them
-    end, the first and the last after the test.
+    `kafka` is new for each test, `shared_kafka` the same for all; `start_kafka` starts any number. All of them end,
+    the first and the last after the test.
     """
     assert "4 passed" in run(tmp_path, TESTS)
 
 
 def test_the_fixtures_are_found_by_themselves() -> None:
     """
-    pytest loads them where kgateway is installed: under the name of their module, or `-p` would load them twice.
+    pytest loads them where kgateway is installed, under the name of their module; otherwise `-p` would load them
+    twice.
     """
     settings = ConfigParser()
     settings.read(ROOT / "setup.cfg")

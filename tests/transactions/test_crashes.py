@@ -1,9 +1,9 @@
 """
-Whatever the machine, the logs and the clients do, each transaction is wholly there or wholly not.
+Transactions are committed in all of their partitions or in none, whatever machine, logs and clients do.
 
-Some producers write to some partitions in transactions; the gateway stops at any moment, and what was not safe by then
-may be lost or kept. In the end each transaction has ended alike in all its partitions, as its producer was told if it
-was told anything, and who was replaced has written nothing since.
+Some producers write to some partitions in transactions; the gateway stops at any moment, and uncommitted entries may
+be lost or kept. In the end each transaction has ended alike in all its partitions, as its producer was answered if it
+got an answer, and a replaced producer has written nothing since.
 """
 
 from collections.abc import Callable
@@ -23,17 +23,18 @@ from kgateway.interfaces import IBroker
 from kgateway.records.batch import Batch
 from kgateway.records.control import read_marker
 from kgateway.security.authorizer import AllowAll
-from kgateway.transactions.coding import encoded
-from kgateway.transactions.listing import Filter
-from kgateway.transactions.state import LAST_EPOCH, Identity, Place
-from kgateway.transactions.transactions import Transactions
+from kgateway.topic_partition import TopicPartition
+from kgateway.transactions.coordinator import TransactionCoordinator
+from kgateway.transactions.records import encoded
+from kgateway.transactions.state import LAST_EPOCH, ProducerIdAndEpoch
+from kgateway.transactions.transaction_filter import TransactionFilter
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import START_MS
-from tests.transactions.simulated import SimulatedBroker, SimulatedState
-from tests.transactions.transacting import ADD_VERSION, EACH, END_VERSION, OLD, TIMEOUT_MS, transaction
+from tests.transactions.simulated_broker import SimulatedBroker, SimulatedStateLog
+from tests.transactions.transaction_world import ADD_VERSION, EACH, END_VERSION, OLD, TIMEOUT_MS, transaction
 
 NAMES = ["a", "b"]
-PLACES = [Place("t", index) for index in range(3)]
+PLACES = [TopicPartition("t", index) for index in range(3)]
 AGAIN = {
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -47,13 +48,13 @@ STEPS = 40
 @dataclass(eq=False)
 class Attempt:
     """
-    One transaction, as its producer knows it.
+    A transaction as its producer knows it.
     """
 
-    who: Identity
-    places: set[Place] = field(default_factory=set)  # that were added
-    wanted: bool | None = None  # whether it is to commit, once that is decided
-    acknowledged: bool = False  # that it did, or did not
+    who: ProducerIdAndEpoch
+    partitions: set[TopicPartition] = field(default_factory=set)  # added partitions
+    wanted: bool | None = None  # the requested outcome, once decided
+    acknowledged: bool = False  # the answered outcome, if any
 
 
 @dataclass(frozen=True)
@@ -63,22 +64,22 @@ class Data:
     """
 
     attempt: Attempt
-    who: Identity
+    who: ProducerIdAndEpoch
 
 
 class Producer:
     """
-    A client, which has one request under way at most.
+    A client with one request in flight at most.
     """
 
     def __init__(self, name: str, spoken: int, number: int) -> None:
         self.name = name
         self.spoken = spoken
         self.number = number
-        self.who: Identity | None = None  # none before it has begun, and after it was fenced
+        self.who: ProducerIdAndEpoch | None = None  # None before it has begun, and after it was fenced
         self.attempt: Attempt | None = None
         self.asked: Deferred[Any] | None = None
-        self.wrong: list[Failure] = []  # what should never happen
+        self.wrong: list[Failure] = []  # violated invariants
 
     @property
     def is_idle(self) -> bool:
@@ -114,7 +115,7 @@ class Crashes:
         self.logs = [self.broker.state, *self.broker.partitions]
         self.attempts: list[Attempt] = []
         self.producers = [Producer(NAMES[number // 2], random.choice([OLD, EACH]), number) for number in range(4)]
-        self.latest: dict[str, int] = {}  # name -> number of the producer that has begun last
+        self.latest: dict[str, int] = {}  # name -> number of the latest producer
         for log in self.logs:
             log.is_slow = True
         self.broker.state.entries.append(encoded(transaction(epoch=LAST_EPOCH - 3)))
@@ -122,33 +123,30 @@ class Crashes:
 
     def start(self) -> None:
         parts = GatewayParts(cast(IBroker, self.broker), Settings(), AllowAll(), self.clock, self.now_ms)
-        self.parts, self.transactions = parts, parts.service(Transactions)
+        self.parts, self.transactions = parts, parts.service(TransactionCoordinator)
         self.clock.pump([0] * 5)
 
     def now_ms(self) -> int:
         return START_MS + round(self.clock.seconds() * 1000)
 
     def step(self) -> None:
-        """
-        Anything happens.
-        """
         random = self.random
         number, commits, seconds = random.randrange(4), random.random() < 0.6, random.choice([0, 1, CHECK_S, 70])
-        places = set(random.sample(PLACES, random.randint(1, 3)))
+        partitions = set(random.sample(PLACES, random.randint(1, 3)))
         steps: list[Callable[[], None]] = [
             lambda: self.begins(number),
-            lambda: self.adds(number, places),
+            lambda: self.adds(number, partitions),
             lambda: self.writes(number),
             lambda: self.ends(number, commits),
-            lambda: self.transacts(number, places, commits),
-            lambda: self.is_replaced(number, places, commits),
+            lambda: self.transacts(number, partitions, commits),
+            lambda: self.is_replaced(number, partitions, commits),
             lambda: self.becomes_safe(number, random.randint(1, 4)),
             self.all_becomes_safe,
             lambda: self.fails(number),
             lambda: self.takes_nothing(number),
             self.all_take_anything,
             lambda: self.time_passes(seconds),
-            self.crashes,
+            self.crash,
         ]
         random.choices(steps, [2, 2, 2, 2, 6, 2, 6, 2, 1, 1, 3, 3, 4])[0]()
 
@@ -157,13 +155,13 @@ class Crashes:
         if not producer.is_idle or producer.who:
             return
 
-        def begun(who: Identity) -> None:
+        def begun(who: ProducerIdAndEpoch) -> None:
             self.latest[producer.name] = producer.number
             producer.who, producer.attempt = who, None
 
-        producer.ask(self.transactions.init(producer.name, TIMEOUT_MS, None, 5), begun)
+        producer.ask(self.transactions.init_producer(producer.name, TIMEOUT_MS, None, 5), begun)
 
-    def adds(self, number: int, places: set[Place]) -> None:
+    def adds(self, number: int, partitions: set[TopicPartition]) -> None:
         producer = self.producers[number]
         if not (producer.is_idle and producer.who) or (producer.attempt and producer.attempt.wanted is not None):
             return
@@ -174,38 +172,38 @@ class Crashes:
 
         def added(_: None) -> None:
             assert self.is_latest(producer), "who was replaced may add nothing"
-            attempt.places |= places
+            attempt.partitions |= partitions
 
         version = ADD_VERSION[producer.spoken]
-        producer.ask(self.transactions.add_partitions(producer.name, producer.who, places, version), added)
+        producer.ask(self.transactions.add_partitions(producer.name, producer.who, partitions, version), added)
 
     def writes(self, number: int) -> None:
         """
-        To all partitions that it has added, as far as those let it.
+        Write to all added partitions, as far as they accept it.
         """
         producer = self.producers[number]
         attempt = producer.attempt
         if not (attempt and producer.is_idle) or attempt.wanted is not None:
             return
-        for place in attempt.places:
-            log = self.broker.partitions[place.partition]
+        for place in attempt.partitions:
+            log = self.broker.partitions[place.index]
             if not log.error and attempt.who.epoch >= _epoch(log.entries, attempt.who.producer_id):
-                safe = log.add(Data(attempt, attempt.who)).safe
-                if safe:
-                    safe.addErrback(lambda _: None)
+                committed = log.add(Data(attempt, attempt.who)).committed
+                if committed:
+                    committed.addErrback(lambda _: None)
 
     def ends(self, number: int, commits: bool) -> None:
         """
-        Once what it wrote is safe; or asks again for what it asked.
+        End the transaction once its records are committed, or repeat the request.
         """
         producer = self.producers[number]
         attempt, who = producer.attempt, producer.who
-        if not (attempt and who and producer.is_idle) or not (attempt.places or producer.spoken == EACH):
+        if not (attempt and who and producer.is_idle) or not (attempt.partitions or producer.spoken == EACH):
             return
         if attempt.wanted is None:
             attempt.wanted = commits and self.is_all_safe(attempt)
 
-        def ended(after: Identity) -> None:
+        def ended(after: ProducerIdAndEpoch) -> None:
             assert self.is_latest(producer), "who was replaced may end nothing"
             attempt.acknowledged = True
             producer.who, producer.attempt = after, None
@@ -213,27 +211,27 @@ class Crashes:
         version = END_VERSION[producer.spoken]
         producer.ask(self.transactions.end(producer.name, who, attempt.wanted, version), ended)
 
-    def transacts(self, number: int, places: set[Place], commits: bool) -> None:
+    def transacts(self, number: int, partitions: set[TopicPartition], commits: bool) -> None:
         """
-        Without trouble as far as the end, which is asked for.
+        Run a transaction up to its requested end.
         """
-        for _ in range(2):  # the first one may only fence who was before
+        for _ in range(2):  # the first request may only fence the predecessor
             self.begins(number)
             self.all_becomes_safe()
-        self.adds(number, places)
+        self.adds(number, partitions)
         self.all_becomes_safe()
         self.writes(number)
         self.all_becomes_safe()
         self.ends(number, commits)
 
-    def is_replaced(self, number: int, places: set[Place], commits: bool) -> None:
+    def is_replaced(self, number: int, partitions: set[TopicPartition], commits: bool) -> None:
         """
-        In the middle of a transaction, and does not know.
+        Replace the producer in the middle of a transaction, without telling it.
         """
         twin = self.producers[number ^ 1]
-        self.transacts(number, places, commits)
+        self.transacts(number, partitions, commits)
         self.all_becomes_safe()
-        self.adds(number, places)
+        self.adds(number, partitions)
         self.all_becomes_safe()
         self.writes(number)
         twin.who = twin.attempt = None
@@ -247,7 +245,7 @@ class Crashes:
 
     def becomes_safe(self, number: int, count: int) -> None:
         log = self.logs[number]
-        for _ in range(min(count, len(log.unsafe))):
+        for _ in range(min(count, len(log.uncommitted))):
             log.settle()
 
     def all_becomes_safe(self) -> None:
@@ -256,15 +254,15 @@ class Crashes:
 
     def fails(self, number: int) -> None:
         """
-        A writer is told so, and what it wrote stays all the same.
+        Fail a write whose records stay in the log.
         """
         log = self.logs[number]
-        if log.unsafe:
+        if log.uncommitted:
             log.settle(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "not for sure"))
 
     def takes_nothing(self, number: int) -> None:
         """
-        A log, for a while.
+        Have a log refuse writes for a while.
         """
         self.logs[number].error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "not now")
 
@@ -275,9 +273,9 @@ class Crashes:
     def time_passes(self, seconds: int) -> None:
         self.clock.advance(seconds)
 
-    def crashes(self) -> None:
+    def crash(self) -> None:
         """
-        The process ends, and nobody gets an answer.
+        End the process; no client gets an answer.
         """
         for log in self.logs:
             log.crash(self.random.choice([0, 1, 9]))
@@ -294,21 +292,21 @@ class Crashes:
 
     def is_all_safe(self, attempt: Attempt) -> bool:
         for log in self.broker.partitions:
-            unsafe = log.entries[len(log.entries) - len(log.unsafe) :]
-            if any(isinstance(entry, Data) and entry.attempt is attempt for entry in unsafe):
+            uncommitted = log.entries[len(log.entries) - len(log.uncommitted) :]
+            if any(isinstance(entry, Data) and entry.attempt is attempt for entry in uncommitted):
                 return False
         return True
 
-    def ends_well(self) -> None:
+    def check_the_end(self) -> None:
         """
-        In the end everything is safe, and nothing is open.
+        Commit everything, and check that nothing is open.
         """
         self.all_take_anything()
         for _ in range(20):
             self.all_becomes_safe()
             self.clock.advance(CHECK_S)
         left = Deferred.fromCoroutine(
-            self.transactions.listed(Filter(["Ongoing", "PrepareCommit", "PrepareAbort"]), lambda _: True)
+            self.transactions.list(TransactionFilter(["Ongoing", "PrepareCommit", "PrepareAbort"]), lambda _: True)
         )
         assert left.result == []
         for attempt in self.attempts:
@@ -330,7 +328,7 @@ class Crashes:
 
 def _epoch(entries: list[Any], producer_id: int) -> int:
     """
-    The newest that a partition knows.
+    The newest epoch in a partition.
     """
     known = [-1]
     for entry in entries:
@@ -353,21 +351,21 @@ def _outcome(entries: list[Any], producer_id: int) -> bool | None:
     return None
 
 
-def _opened_again(before: SimulatedState) -> SimulatedState:
-    found = SimulatedState()
+def _opened_again(before: SimulatedStateLog) -> SimulatedStateLog:
+    found = SimulatedStateLog()
     found.entries, found.epoch, found.is_slow = before.entries, before.epoch + 1, True
     return found
 
 
 @settings(max_examples=10 * settings().max_examples)
 @given(st.randoms(use_true_random=True))
-def test_transactions_are_wholly_there_or_wholly_not(random: Random) -> None:
+def test_transactions_are_atomic(random: Random) -> None:
     """
-    In all partitions, as their producers were told.
+    Every transaction ends alike in all partitions, as its producer was answered.
     """
     world = Crashes(random)
     for _ in range(STEPS):
         world.step()
-    world.ends_well()
+    world.check_the_end()
     for failure in (one for producer in world.producers for one in producer.wrong):
         failure.raiseException()

@@ -1,5 +1,5 @@
 """
-Transactions over the log on disk: what was decided is there after a restart, however the process ended.
+Transactions over the log on disk: decisions survive a restart, however the process ended.
 """
 
 from collections.abc import Callable
@@ -10,19 +10,19 @@ import pytest
 from twisted.internet.task import Clock
 
 from kgateway.security.permissions import Resource
-from kgateway.transactions.coding import encoded
-from kgateway.transactions.state import State
+from kgateway.transactions.records import encoded
+from kgateway.transactions.state import TransactionState
 from tests.broker.log.log_world import LogWorld
-from tests.transactions.transacting import T0, T1, Transacting, transaction
+from tests.transactions.transaction_world import T0, T1, TransactionWorld, transaction
 
 pytestmark = pytest.mark.usefixtures("power_goes")
 
 EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
 
 
-class OnDisk(Transacting):
+class OnDisk(TransactionWorld):
     """
-    A coordinator over a broker with a folder.
+    A coordinator over a broker with a data folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,7 +31,7 @@ class OnDisk(Transacting):
 
     def restart(self, again: Callable[[LogWorld], None]) -> None:
         """
-        The process ends, and another one begins.
+        End the process and start another one.
         """
         self.parts.stop()
         again(self.world)
@@ -42,9 +42,9 @@ class OnDisk(Transacting):
 
 
 @EITHER
-def test_transactions_outlive_the_process(tmp_path: Path, again: Callable[[LogWorld], None]) -> None:
+def test_transactions_survive_a_restart(tmp_path: Path, again: Callable[[LogWorld], None]) -> None:
     """
-    An open transaction goes on, and one that was committed stays so.
+    An open one continues, and a committed one is still committed.
     """
     world = OnDisk(tmp_path)
     me = world.init()
@@ -61,12 +61,9 @@ def test_transactions_outlive_the_process(tmp_path: Path, again: Callable[[LogWo
 
 
 @EITHER
-def test_what_was_decided_is_told_after_a_restart(tmp_path: Path, again: Callable[[LogWorld], None]) -> None:
-    """
-    To the partitions that had not heard of it.
-    """
+def test_missing_markers_are_written_after_a_restart(tmp_path: Path, again: Callable[[LogWorld], None]) -> None:
     world = OnDisk(tmp_path)
-    decided = transaction(state=State.PREPARE_ABORT, places=frozenset({T0, T1}))
+    decided = transaction(state=TransactionState.PREPARE_ABORT, partitions=frozenset({T0, T1}))
     log: Any = world.broker.coordinator(Resource.TRANSACTIONAL_ID, "a")
     log.append([encoded(decided)])
     assert world.markers(T0) == []

@@ -1,5 +1,5 @@
 """
-The transactional ids of one state log: how they are loaded, written and kept, and how they go on.
+The transactional ids of one state log: how they are loaded and written, and how their transactions end.
 """
 
 import gc
@@ -12,25 +12,26 @@ from twisted.logger import capturedLogs
 
 from kgateway.config.settings import Settings
 from kgateway.context import GatewayParts
-from kgateway.coordinating import state_shard
-from kgateway.coordinating.state_shard import StateShard
+from kgateway.coordination import shard as coordinator_shard
+from kgateway.coordination.shard import CoordinatorShard
 from kgateway.interfaces import IBroker, IStateLog
 from kgateway.security.authorizer import AllowAll
-from kgateway.transactions.coding import decoded, encoded, tombstone
-from kgateway.transactions.sending import FIRST_PAUSE_S, Sender
+from kgateway.topic_partition import TopicPartition
+from kgateway.transactions.markers import FIRST_PAUSE_S, MarkerSender
+from kgateway.transactions.records import decoded, encoded, tombstone
 from kgateway.transactions.shard import TransactionShard
-from kgateway.transactions.state import Place, State, Transaction
+from kgateway.transactions.state import Transaction, TransactionState
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import START_MS, refusal, result
-from tests.transactions.simulated import HERE, THERE, SimulatedBroker
-from tests.transactions.transacting import T0, T1, T2, transaction
+from tests.transactions.simulated_broker import HERE, THERE, SimulatedBroker
+from tests.transactions.transaction_world import T0, T1, T2, transaction
 
-PREPARED = transaction(state=State.PREPARE_COMMIT, places=frozenset({T0, T1}), client_version=2)
+PREPARED = transaction(state=TransactionState.PREPARE_COMMIT, partitions=frozenset({T0, T1}), client_version=2)
 
 
 class World:
     """
-    A shard over a log in which this is written.
+    A shard over a log with these records.
     """
 
     def __init__(self, *written: Transaction, leaders: tuple[int, ...] = (HERE, HERE, HERE)) -> None:
@@ -40,8 +41,8 @@ class World:
         self.log.epoch = 9
         self.log.entries += [encoded(one) for one in written]
         parts = GatewayParts(cast(IBroker, self.broker), Settings(), AllowAll(), self.clock, lambda: START_MS)
-        self.ended: list[StateShard] = []
-        self.shard = TransactionShard(cast(IStateLog, self.log), parts, Sender(parts), self.ended.append)
+        self.ended: list[CoordinatorShard] = []
+        self.shard = TransactionShard(cast(IStateLog, self.log), parts, MarkerSender(parts), self.ended.append)
 
     def started(self) -> "World":
         self.shard.start()
@@ -50,7 +51,7 @@ class World:
 
     def turn(self) -> None:
         """
-        One turn of the reactor.
+        Run one turn of the reactor.
         """
         call = self.clock.calls.pop(0)
         call.called = 1
@@ -58,56 +59,53 @@ class World:
 
     def written(self) -> list[int]:
         """
-        How many markers each partition has.
+        The number of markers in each partition.
         """
         return [len(partition.entries) for partition in self.broker.partitions]
 
     def states(self) -> list[str | None]:
         """
-        Of all records in the log.
+        The states in all records of the log.
         """
         found = [decoded(key, value) if value else None for key, value in self.log.entries]
         return [one.state.label if one else None for one in found]
 
     def state(self, name: str = "a") -> str | None:
-        found = self.shard.look(name)
+        found = self.shard.get(name)
         return found.state.label if found else None
 
 
-def test_write() -> None:
+def test_a_change_counts_once_committed() -> None:
     """
-    What is written is known when it is safe; until then whoever would change it is told to ask again.
+    Until then other changes are refused with CONCURRENT_TRANSACTIONS.
     """
     world = World(transaction()).started()
     world.log.is_slow = True
-    written = world.shard.write(transaction(state=State.ONGOING, places=frozenset({T0})))
+    written = world.shard.write(transaction(state=TransactionState.ONGOING, partitions=frozenset({T0})))
     assert (world.state(), world.states()) == ("Empty", ["Empty", "Ongoing"])
-    error = refusal(lambda: world.shard.find("a"))
+    error = refusal(lambda: world.shard.get_for_update("a"))
     assert (error.code, error.message) == (ErrorCode.CONCURRENT_TRANSACTIONS, "a is about to be Ongoing")
-    assert world.shard.find("b") is None
+    assert world.shard.get_for_update("b") is None
     world.log.settle()
     result(cast(Deferred[None], written))
-    found = world.shard.find("a")
+    found = world.shard.get_for_update("a")
     assert found
-    assert found.state is State.ONGOING
+    assert found.state is TransactionState.ONGOING
 
 
-def test_a_new_id_is_pending_too() -> None:
-    """
-    Though nothing is known of it yet.
-    """
+def test_a_new_id_is_pending_until_committed() -> None:
     world = World().started()
     world.log.is_slow = True
     world.shard.write(transaction())
-    assert world.shard.look("a") is None
-    assert refusal(lambda: world.shard.find("a")).code is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert world.shard.get("a") is None
+    assert refusal(lambda: world.shard.get_for_update("a")).code is ErrorCode.CONCURRENT_TRANSACTIONS
     world.log.settle()
-    assert world.shard.find("a")
+    assert world.shard.get_for_update("a")
 
 
-def test_write_that_fails() -> None:
+def test_a_failed_change_does_not_count() -> None:
     """
-    What is not safe does not count, whether it is refused at once or later; the next one may.
+    It may fail at once or later; the next one may succeed.
     """
     world = World(transaction()).started()
     world.log.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "full")
@@ -122,10 +120,7 @@ def test_write_that_fails() -> None:
     assert world.written() == [1, 1, 0]
 
 
-def test_a_client_that_does_not_wait() -> None:
-    """
-    What is written goes on where its client has gone.
-    """
+def test_a_write_continues_without_its_client() -> None:
     world = World(transaction()).started()
     world.log.is_slow = True
     written = cast(Deferred[None], world.shard.write(PREPARED))
@@ -136,9 +131,9 @@ def test_a_client_that_does_not_wait() -> None:
     assert (world.state(), world.written()) == ("CompleteCommit", [1, 1, 0])
 
 
-def test_partitions_hear_of_what_is_safe() -> None:
+def test_markers_follow_the_committed_decision() -> None:
     """
-    No marker is written before the decision is safe, and it is not complete before all markers are.
+    No marker is written before the decision is committed, and the transaction is complete after the last marker.
     """
     world = World(transaction()).started()
     world.log.is_slow = world.broker.partitions[0].is_slow = True
@@ -152,12 +147,12 @@ def test_partitions_hear_of_what_is_safe() -> None:
     world.log.settle()
     assert world.state() == "CompleteCommit"
     assert world.written() == [1, 1, 0]
-    assert world.shard._ending == {}  # nothing is kept of it
+    assert world.shard._endings == {}  # nothing is kept of it
 
 
-def test_markers_are_of_the_coordinator() -> None:
+def test_markers_have_the_epoch_of_the_log() -> None:
     """
-    They have the epoch of the log, and what the transaction has.
+    They have the producer's epoch, too.
     """
     world = World(leaders=(THERE, THERE, THERE)).started()
     world.shard.write(PREPARED)
@@ -167,24 +162,24 @@ def test_markers_are_of_the_coordinator() -> None:
     assert (*told, marker.coordinator_epoch, marker.transaction_version) == (7, 3, True, 9, 2)
 
 
-def test_partitions_that_are_told_are_left_out() -> None:
+def test_marked_partitions_are_removed() -> None:
     """
-    Who looks while partitions are being told sees those that are not.
+    While markers are written, the transaction shows the partitions without one.
     """
     world = World().started()
     world.broker.partitions[1].error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "not now")
     world.shard.write(PREPARED)
-    found = world.shard.look("a")
+    found = world.shard.get("a")
     assert found
-    assert found.places == {T1}
+    assert found.partitions == {T1}
     world.broker.partitions[1].error = None
     world.clock.advance(FIRST_PAUSE_S)
     assert world.state() == "CompleteCommit"
 
 
-def test_completing_that_fails() -> None:
+def test_a_failed_completion_is_retried() -> None:
     """
-    That all are told is written again until it is safe; the partitions are not told again.
+    It is written again until committed; the partitions get no second marker.
     """
     world = World().started()
     log = world.broker.partitions[0]
@@ -205,20 +200,20 @@ def test_completing_that_fails() -> None:
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_loaded_transactions_go_on(commits: bool) -> None:
+def test_prepared_transactions_are_completed_after_a_load(commits: bool) -> None:
     """
-    What was decided is told to the partitions after a restart, of ids that nobody asks for, too.
+    This includes ids without any request.
     """
-    state = State.PREPARE_COMMIT if commits else State.PREPARE_ABORT
-    prepared = transaction(state=state, places=frozenset({T0, T1}))
+    state = TransactionState.PREPARE_COMMIT if commits else TransactionState.PREPARE_ABORT
+    prepared = transaction(state=state, partitions=frozenset({T0, T1}))
     world = World(transaction(), prepared).started()
     assert (world.written(), world.state()) == ([1, 1, 0], "CompleteCommit" if commits else "CompleteAbort")
     assert world.states()[2:] == [world.state()]
 
 
-def test_loaded_transactions_go_on_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transactions_are_completed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    So many a turn; and others are served meanwhile.
+    Other requests are served in between.
     """
     monkeypatch.setattr("kgateway.transactions.shard.PIECE", 2)
     names = "abcde"
@@ -241,24 +236,29 @@ def _prepared(name: str) -> Transaction:
         epoch=1,
         timeout_ms=1,
         updated_ms=1,
-        state=State.PREPARE_COMMIT,
-        places=frozenset({T0}),
+        state=TransactionState.PREPARE_COMMIT,
+        partitions=frozenset({T0}),
     )
 
 
-def test_other_states_are_left_as_they_are() -> None:
+def test_other_states_survive_a_load() -> None:
     """
-    An open transaction stays open after a restart, and one that is over stays over.
+    An open transaction is still open, and a complete one complete.
     """
-    places = frozenset({T0})
-    for state in (State.EMPTY, State.ONGOING, State.COMPLETE_COMMIT, State.COMPLETE_ABORT):
-        world = World(transaction(state=state, places=places)).started()
+    partitions = frozenset({T0})
+    for state in (
+        TransactionState.EMPTY,
+        TransactionState.ONGOING,
+        TransactionState.COMPLETE_COMMIT,
+        TransactionState.COMPLETE_ABORT,
+    ):
+        world = World(transaction(state=state, partitions=partitions)).started()
         assert (world.state(), world.written()) == (state.label, [0, 0, 0])
 
 
-def test_what_is_not_understood_is_kept() -> None:
+def test_unknown_records_are_kept() -> None:
     """
-    Records of unknown kinds and damaged ones are passed over, and are in the next snapshot.
+    Unknown and damaged records are skipped, and are in the next snapshot.
     """
     world = World(transaction())
     strange = [(b"\0\x63 strange", b"value"), (b"\0\0 damaged", b"value")]
@@ -271,37 +271,37 @@ def test_what_is_not_understood_is_kept() -> None:
     assert world.log.snapshots == [[encoded(transaction()), *strange]]
 
 
-def test_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshots_have_the_last_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A snapshot has the last word on each id, and nothing of one that is forgotten.
+    They have nothing of a forgotten id.
     """
-    monkeypatch.setattr(state_shard, "SNAPSHOT_RECORDS", 4)
+    monkeypatch.setattr(coordinator_shard, "SNAPSHOT_RECORDS", 4)
     world = World().started()
     world.shard.write(transaction())
     world.shard.write(_prepared("b"))
     assert world.log.snapshots == []
-    world.shard.forget("a")
+    world.shard.delete("a")
     (snapshot,) = world.log.snapshots
     assert [key for key, _ in snapshot] == [tombstone("b")[0]]
 
 
-def test_forget() -> None:
+def test_an_id_is_known_until_its_tombstone_is_committed() -> None:
     """
-    An id is known until it is safe that it is not; meanwhile nobody begins with it.
+    No producer begins with it meanwhile.
     """
     world = World(transaction()).started()
     world.log.is_slow = True
-    world.shard.forget("a")
-    assert refusal(lambda: world.shard.find("a")).message == "a is about to be Dead"
+    world.shard.delete("a")
+    assert refusal(lambda: world.shard.get_for_update("a")).message == "a is about to be Dead"
     assert world.state() == "Empty"
     world.log.settle()
-    assert world.shard.find("a") is None
+    assert world.shard.get_for_update("a") is None
     assert world.states() == ["Empty", None]
 
 
-def test_lost() -> None:
+def test_a_lost_log_ends_markers() -> None:
     """
-    Who has lost the log tells no partition anything any more, and leaves no timers.
+    No timer is left.
     """
     world = World().started()
     world.broker.partitions[0].error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "not now")
@@ -313,13 +313,17 @@ def test_lost() -> None:
     assert world.clock.getDelayedCalls() == []
     assert world.ended == [world.shard]
     assert not world.shard.transactions
-    for ask in (lambda: world.shard.find("a"), lambda: world.shard.look("a"), lambda: world.shard.write(PREPARED)):
+    for ask in (
+        lambda: world.shard.get_for_update("a"),
+        lambda: world.shard.get("a"),
+        lambda: world.shard.write(PREPARED),
+    ):
         assert refusal(ask).code is ErrorCode.NOT_COORDINATOR
 
 
-def test_lost_before_it_is_safe() -> None:
+def test_a_decision_committed_after_the_loss() -> None:
     """
-    What becomes safe later is for another coordinator to go on with.
+    Another coordinator completes it.
     """
     world = World().started()
     world.log.is_slow = True
@@ -330,9 +334,9 @@ def test_lost_before_it_is_safe() -> None:
     assert world.written() == [0, 0, 0]
 
 
-def test_lost_while_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loss_ends_the_completion(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Those that were prepared and not reached yet are left.
+    Prepared transactions that were not reached are left as they are.
     """
     monkeypatch.setattr("kgateway.transactions.shard.PIECE", 1)
     world = World(_prepared("a"), _prepared("b"))
@@ -346,13 +350,10 @@ def test_lost_while_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with capturedLogs() as logged:
         del world
         gc.collect()
-    assert logged == []  # no failure that nobody has heard of
+    assert logged == []  # there is no unhandled failure
 
 
-def test_lost_while_loading() -> None:
-    """
-    Nothing goes on that was not loaded to the end.
-    """
+def test_an_unfinished_load_completes_nothing() -> None:
     world = World(_prepared("a"), _prepared("b"))
     world.shard.start()
     loaded = world.shard.when_loaded()
@@ -363,22 +364,22 @@ def test_lost_while_loading() -> None:
     assert refusal(world.shard.check).code is ErrorCode.NOT_COORDINATOR
 
 
-def test_a_partition_that_knows_better() -> None:
+def test_a_partition_with_a_later_coordinator() -> None:
     """
-    Where another coordinator has told a partition, this one says so in its log, and leaves the transaction to that.
+    It is logged, and the transaction is left to that coordinator.
     """
     world = World().started()
     world.broker.partitions[0].error = KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, "epoch 10")
     with capturedLogs() as logged:
         world.shard.write(PREPARED)
-    assert ["cannot be ended" in event["log_format"] for event in logged] == [True]
+    assert ["cannot end" in event["log_format"] for event in logged] == [True]
     world.clock.advance(60)
     assert (world.state(), world.states()) == ("PrepareCommit", ["PrepareCommit"])
 
 
-def test_a_bug_is_told() -> None:
+def test_a_bug_is_logged() -> None:
     """
-    And costs one transaction its end, not the client its answer.
+    It costs one transaction its end, not the client its answer.
     """
     world = World().started()
     world.broker.partition = None  # type: ignore[assignment, method-assign]
@@ -387,20 +388,16 @@ def test_a_bug_is_told() -> None:
     assert [event["log_level"].name for event in logged] == ["critical"]
 
 
-def test_fresh_ids() -> None:
-    """
-    A producer id is fetched where one may be needed, and only there.
-    """
+def test_producer_ids_are_fetched_only_when_needed() -> None:
     world = World().started()
     for now, needed in ((None, True), (transaction(epoch=32_765), False), (transaction(epoch=32_766), True)):
-        found = result(Deferred.fromCoroutine(world.shard.fresh_id(now)))
+        found = result(Deferred.fromCoroutine(world.shard.new_producer_id(now)))
         assert (found > 0) == needed
 
 
-def test_places_elsewhere() -> None:
-    """
-    A transaction that has nothing to tell is complete at once.
-    """
+def test_a_transaction_without_partitions_is_complete_at_once() -> None:
     world = World().started()
-    world.shard.write(transaction(state=State.PREPARE_ABORT, places=frozenset({Place("gone", 0), T2} - {T2})))
+    world.shard.write(
+        transaction(state=TransactionState.PREPARE_ABORT, partitions=frozenset({TopicPartition("gone", 0), T2} - {T2}))
+    )
     assert world.state() == "CompleteAbort"

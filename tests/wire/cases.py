@@ -1,5 +1,5 @@
 """
-What the tests of the tables go through.
+Parameters for tests of all message tables.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ EVERY_VERSION = [(message, version) for message in EVERY_MESSAGE for version in 
 
 def cases(counterpart: Callable[[type[Message], int], Any]) -> list[Any]:
     """
-    Message, version and their counterpart elsewhere, as pytest's parameters, wherever there is one.
+    Pytest parameters with message, version and counterpart, wherever there is one.
     """
     found = [(message, version, counterpart(message, version)) for message, version in EVERY_VERSION]
     return [

@@ -1,5 +1,5 @@
 """
-Who judges which message: kio, kafka-python's JSON tables, its old tables, or, for the rest, bytes kept from Kafka.
+Which codec judges which message: kio, kafka-python's JSON tables, its old tables, or else stored bytes of Kafka.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from tests.wire.cases import EVERY_VERSION
 from tests.wire.kafka_python_values import containers, tuples
 from tests.wire.kio_values import kio_class
 
-# What is wrong on the other side, and so cannot be compared.
+# Defects of the other side, which cannot be compared.
 THEIR_BUGS = {
     ("DescribeLogDirsRequest", 0): "its partitions are one number there; Kafka has a list of them",
 }
@@ -17,14 +17,14 @@ THEIR_BUGS = {
 
 def container(message: type[Message], version: int) -> Any:
     """
-    kafka-python's class made from JSON, in the versions that kio vouches for: its JSON is that of today's Kafka.
+    kafka-python's class made from JSON, in the versions that kio has too: its JSON is today's Kafka's.
     """
     return containers().get(message.__name__) if kio_class(message, version) else None
 
 
 def old_table(message: type[Message], version: int) -> Any:
     """
-    kafka-python's hand-written class, in the versions that kio has forgotten.
+    kafka-python's handwritten class, in versions that kio has dropped.
     """
     name = (message.__name__, version)
     return None if kio_class(message, version) or name in THEIR_BUGS else tuples().get(name)

@@ -1,8 +1,8 @@
 """
-The same message in kafka-python's classes.
+Our messages in kafka-python's classes.
 
-It has two sets of tables: containers made from JSON, for what today's brokers speak, and hand-written tuples in
-`kafka.protocol.old`, which reach back to version 0.
+It has two sets of tables: containers made from JSON for today's brokers, and handwritten tuples in
+`kafka.protocol.old` that reach back to version 0.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.old.api import Request, Response
 
 from kgateway.wire.schema import Struct
-from kgateway.wire.types import ListOf, Sixteen, StructOf, WireType
+from kgateway.wire.types import ListOf, StructOf, UuidType, WireType
 from kgateway.wire.uuids import ZERO
 
 
@@ -39,7 +39,7 @@ def containers() -> dict[str, Any]:
 @cache
 def tuples() -> dict[tuple[str, int], Any]:
     """
-    The hand-written classes, by message name and version.
+    The handwritten classes, by message name and version.
     """
     _import_all()
     found = [*_descendants(Request), *_descendants(Response)]
@@ -54,7 +54,7 @@ def _descendants(cls: Any) -> Iterator[Any]:
 
 def to_container(value: Struct, theirs: Any, version: int, *, outermost: bool = True) -> Any:
     """
-    A struct of ours as the container that kafka-python makes from JSON.
+    Our struct as the container that kafka-python makes from JSON.
     """
     fields = theirs._struct.fields if outermost else theirs.fields
     present = [f for f in fields.values() if f.for_version_q(version)]
@@ -78,9 +78,9 @@ def _item(value: Any, kind: WireType, their: Any, version: int) -> Any:
             return [to_container(one, their, version, outermost=False) for one in value]
         case StructOf():
             return to_container(value, their, version, outermost=False)
-        case ListOf(Sixteen()):
+        case ListOf(UuidType()):
             return [uuid.UUID(bytes=bytes(one)) for one in value]
-        case Sixteen():
+        case UuidType():
             return uuid.UUID(bytes=bytes(value)) if value != ZERO else None
         case _ if their.type_str == "bitfield":
             return {bit for bit in range(32) if value >> bit & 1}
@@ -90,7 +90,7 @@ def _item(value: Any, kind: WireType, their: Any, version: int) -> Any:
 
 def to_tuple(value: Struct, version: int) -> tuple[Any, ...]:
     """
-    A struct of ours as the nested tuples that the hand-written tables take.
+    Our struct as the nested tuples of the handwritten tables.
     """
     present = [f for f in value.__fields__ if version in f.versions]
     return tuple(_nested(getattr(value, f.name), version) for f in present)

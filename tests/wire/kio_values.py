@@ -1,5 +1,5 @@
 """
-The same message in kio's classes: fields match by their place, for kio renames some (`timeout` for `timeout_ms`).
+Our messages in kio's classes. Fields match by position, because kio renames some (`timeout` for `timeout_ms`).
 """
 
 import dataclasses
@@ -19,14 +19,14 @@ from kgateway.wire.types import ListOf, StructOf, WireType
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MS = datetime.timedelta(milliseconds=1)
 _CODES = st.sampled_from([code.value for code in KioErrorCode])
-# kio turns these numbers into datetimes and timedeltas by way of floats, which blur what is far from zero.
+# kio turns these numbers into datetimes and timedeltas through floats, which lose precision far from zero.
 _MOMENTS = st.integers(0, 1 << 42)
 _SPANS = st.integers(-(1 << 42), 1 << 42)
 
 
 def kio_class(message: type[Message], version: int) -> Any:
     """
-    kio's class for a message in a version; `None` where kio has none.
+    kio's class for a message in a version, or `None`.
     """
     name, kind = kio_name(message)
     path = schema_name_map.get(name, {}).get(version, {}).get(kind)
@@ -53,7 +53,7 @@ def _snake(name: str) -> str:
 
 def narrowed(field: Field) -> st.SearchStrategy[Any] | None:
     """
-    Values that kio's types can hold, for the fields where they hold less than the wire does.
+    Values for the fields whose kio types hold less than the wire does.
     """
     if field.name.endswith("error_code"):
         return _CODES
@@ -66,7 +66,7 @@ def narrowed(field: Field) -> st.SearchStrategy[Any] | None:
 
 def to_kio(value: Struct, kio: Any, version: int) -> Any:
     """
-    A struct of ours as kio's.
+    Our struct as kio's.
     """
     ours = [f for f in value.__fields__ if version in f.versions]
     theirs = dataclasses.fields(kio)

@@ -1,5 +1,5 @@
 """
-Small tables that have each feature of the engine.
+Small tables with each feature of the codec.
 """
 
 from kgateway.wire.schema import Message, Struct, v
@@ -11,7 +11,7 @@ ID = Uuid(range(16))
 
 class Pair(Message, versions="0-2", flexible="2+"):
     """
-    Strings and lists in both forms of their lengths.
+    Strings and lists in both length formats.
     """
 
     class Item(Struct):
@@ -39,7 +39,7 @@ class Flat(Message, versions="0"):
 
 class Tagged(Message, versions="0", flexible="0+"):
     """
-    Tags of several types, declared out of their order.
+    Tags of several types, declared out of order.
     """
 
     class Inner(Struct):
@@ -54,7 +54,7 @@ class Tagged(Message, versions="0", flexible="0+"):
 
 class Nested(Message, versions="0", flexible="0+"):
     """
-    A struct that may be null, and one that may not.
+    A nullable struct and another one.
     """
 
     class Inner(Struct):
@@ -65,10 +65,6 @@ class Nested(Message, versions="0", flexible="0+"):
 
 
 class Batches(Message, versions="0-1", flexible="1+"):
-    """
-    Records between other fields.
-    """
-
     before: i16
     records: Records | None
     after: i16
@@ -76,7 +72,7 @@ class Batches(Message, versions="0-1", flexible="1+"):
 
 class Signed(Message, versions="0", zigzag=True):
     """
-    The inside of a record: all lengths are signed varints.
+    The inside of a record, where all lengths are signed varints.
     """
 
     small: varint
@@ -86,8 +82,4 @@ class Signed(Message, versions="0", zigzag=True):
 
 
 class Numbers(Message, versions="0", flexible="0+"):
-    """
-    Nothing but small numbers.
-    """
-
     numbers: list[i8]

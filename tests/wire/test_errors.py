@@ -1,5 +1,5 @@
 """
-The table of error codes against two others that were made without us, and the exception that carries a code.
+The table of error codes compared with two independent ones, and the exception that carries a code.
 """
 
 import pickle
@@ -12,7 +12,7 @@ import pytest
 
 from kgateway.wire.errors import ErrorCode, KafkaError
 
-# Names that kafka-python kept from older Kafka, or made up.
+# Names that kafka-python kept from older Kafka versions, or made up.
 KAFKA_PYTHON_NAMES = {
     "UNKNOWN": "UNKNOWN_SERVER_ERROR",
     "NO_ERROR": "NONE",
@@ -25,7 +25,7 @@ KAFKA_PYTHON_NAMES = {
 # Kafka's clients fetch or send damaged records again; kafka-python gives up on them.
 KAFKA_PYTHON_NEVER_RETRIES = {"CORRUPT_MESSAGE"}
 
-# kafka-python 3.0 stops at code 127.
+# kafka-python 3.0 ends at code 127.
 KAFKA_PYTHON_LACKS = {
     "INVALID_REGULAR_EXPRESSION",
     "REBOOTSTRAP_REQUIRED",
@@ -36,34 +36,34 @@ KAFKA_PYTHON_LACKS = {
 }
 
 
-class Row(NamedTuple):
+class CodeRow(NamedTuple):
     number: int
     retriable: bool
 
 
-def rows() -> dict[str, Row]:
-    return {code.name: Row(code, code.retriable) for code in ErrorCode}
+def rows() -> dict[str, CodeRow]:
+    return {code.name: CodeRow(code, code.retriable) for code in ErrorCode}
 
 
-def kafka_python_rows() -> dict[str, Row]:
+def kafka_python_rows() -> dict[str, CodeRow]:
     classes = {number: known for number, known in kafka.errors.kafka_errors.items() if number is not None}
     return {
-        KAFKA_PYTHON_NAMES.get(known.message, known.message): Row(number, known.retriable)
+        KAFKA_PYTHON_NAMES.get(known.message, known.message): CodeRow(number, known.retriable)
         for number, known in classes.items()
     }
 
 
-def test_agrees_with_kio() -> None:
+def test_codes_agree_with_kio() -> None:
     """
-    The table and kio's have the same names, there in lower case, with the same numbers and retriability.
+    Both have the same names, there in lower case, with the same numbers and retriability.
     """
-    theirs = {code.name.upper(): Row(code, code.retriable) for code in kio.schema.errors.ErrorCode}
+    theirs = {code.name.upper(): CodeRow(code, code.retriable) for code in kio.schema.errors.ErrorCode}
     assert rows() == theirs
 
 
-def test_agrees_with_kafka_python() -> None:
+def test_codes_agree_with_kafka_python() -> None:
     """
-    The table has what kafka-python has, but for the differences listed.
+    Differences are listed above.
     """
     ours, theirs = rows(), kafka_python_rows()
     assert ours.keys() - theirs.keys() == KAFKA_PYTHON_LACKS
@@ -72,24 +72,21 @@ def test_agrees_with_kafka_python() -> None:
     assert {name for name in theirs if theirs[name].retriable != ours[name].retriable} == KAFKA_PYTHON_NEVER_RETRIES
 
 
-def test_each_number_has_one_name() -> None:
-    """
-    No two rows share a number.
-    """
+def test_numbers_are_unique() -> None:
     assert list(ErrorCode.__members__) == [code.name for code in ErrorCode]
 
 
 def test_numbers_have_no_gap() -> None:
     """
-    The rows count up from -1.
+    They count up from -1.
     """
     assert list(ErrorCode) == list(range(-1, len(ErrorCode) - 1))
 
 
 @pytest.mark.parametrize("code", ErrorCode, ids=lambda code: code.name)
-def test_meaning_is_one_short_line(code: ErrorCode) -> None:
+def test_meanings_are_one_short_line(code: ErrorCode) -> None:
     """
-    Each code has a meaning that fits on a line and reads on after a colon.
+    Each fits on a line and can follow a colon.
     """
     assert 0 < len(code.meaning) <= 90
     assert code.meaning == code.meaning.strip()
@@ -99,15 +96,12 @@ def test_meaning_is_one_short_line(code: ErrorCode) -> None:
 
 
 def test_meanings_differ() -> None:
-    """
-    A meaning tells its code from every other.
-    """
     assert len({code.meaning for code in ErrorCode}) == len(ErrorCode)
 
 
-def test_number_finds_its_code() -> None:
+def test_numbers_are_looked_up() -> None:
     """
-    A number read from the wire looks its code up, and a number Kafka has not given out is refused.
+    A number that Kafka does not use is refused.
     """
     assert ErrorCode(1) is ErrorCode.OFFSET_OUT_OF_RANGE
     assert ErrorCode(-1) is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -115,9 +109,9 @@ def test_number_finds_its_code() -> None:
         ErrorCode(len(ErrorCode))
 
 
-def test_code_is_its_number() -> None:
+def test_a_code_equals_its_number() -> None:
     """
-    A code equals its plain number and is false only when nothing went wrong.
+    It is false only if there is no error.
     """
     assert ErrorCode["OFFSET_OUT_OF_RANGE"] == 1
     assert type(ErrorCode.OFFSET_OUT_OF_RANGE.value) is int
@@ -125,37 +119,34 @@ def test_code_is_its_number() -> None:
 
 
 @pytest.mark.parametrize("code", ErrorCode, ids=lambda code: code.name)
-def test_packs_as_i16(code: ErrorCode) -> None:
+def test_codes_pack_as_i16(code: ErrorCode) -> None:
     """
-    Each code packs as a signed 16-bit number and comes back as itself.
+    Each is unpacked as itself.
     """
     packed = struct.pack(">h", code)
     assert packed == int(code.value).to_bytes(2, "big", signed=True)
     assert ErrorCode(*struct.unpack(">h", packed)) is code
 
 
-def test_error_says_what_happened() -> None:
-    """
-    An error reads as the name of its code and the message.
-    """
+def test_errors_show_code_and_message() -> None:
     error = KafkaError(ErrorCode.INVALID_CONFIG, "no setting is called retention")
     assert str(error) == "INVALID_CONFIG: no setting is called retention"
     assert (error.code, error.message) == (ErrorCode.INVALID_CONFIG, "no setting is called retention")
 
 
 @pytest.mark.parametrize("message", [None, ""])
-def test_error_without_message_says_what_its_code_means(message: str | None) -> None:
+def test_errors_without_a_message_show_the_meaning(message: str | None) -> None:
     """
-    An error that has no message reads as the name of its code and the meaning, and keeps the message it was given.
+    Their message is still the original one.
     """
     error = KafkaError(ErrorCode.NON_EMPTY_GROUP, message)
     assert str(error) == "NON_EMPTY_GROUP: the group still has members"
     assert error.message == message
 
 
-def test_error_can_be_pickled() -> None:
+def test_errors_can_be_pickled() -> None:
     """
-    An error that crosses to another process arrives with its code and message.
+    Another process gets code and message.
     """
     error = pickle.loads(pickle.dumps(KafkaError(ErrorCode.NOT_CONTROLLER, "ask broker 2")))
     assert (error.code, error.message) == (ErrorCode.NOT_CONTROLLER, "ask broker 2")

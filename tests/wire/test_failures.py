@@ -1,5 +1,5 @@
 """
-The two failures of the codec: malformed bytes, and values that have no form.
+The two failures of the codec: malformed bytes, and values that cannot be encoded.
 """
 
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 from kgateway.wire.codec import decode, encode
 from kgateway.wire.decoding import ITEMS_MAX
-from kgateway.wire.malformed import Malformed, Unencodable
+from kgateway.wire.errors import Malformed, Unencodable
 from kgateway.wire.schema import Message
 from tests.wire.tables import ID, Batches, Flat, Nested, Numbers, Pair, Signed, Tagged
 
@@ -48,19 +48,19 @@ def _flat(**wrong: Any) -> Flat:
         (Signed, 0, "00 00 01 01", "Signed v0: names at byte 4: null is not allowed here"),
     ],
 )
-def test_malformed_names_what_is_wrong(message: type[Message], version: int, data: str, words: str) -> None:
+def test_malformed_names_field_and_position(message: type[Message], version: int, data: str, words: str) -> None:
     """
-    The failure names message, version, field and position.
+    It also names message and version.
     """
     with pytest.raises(Malformed) as failure:
         decode(message, version, bytes.fromhex(data))
     assert words in str(failure.value)
-    assert failure.value.place.message == message.__name__
+    assert failure.value.field.message == message.__name__
 
 
-def test_strings_keep_kafkas_bound() -> None:
+def test_strings_are_limited_as_in_kafka() -> None:
     """
-    The compact form could say more than 32767 bytes, and Kafka refuses it.
+    The compact format could have more than 32767 bytes, but Kafka refuses them.
     """
     item = Pair(code=1, items=[Pair.Item(name="x" * 32767, numbers=[])])
     assert decode(Pair, 2, encode(item, 2)) == item
@@ -71,9 +71,9 @@ def test_strings_keep_kafkas_bound() -> None:
         decode(Pair, 2, longer)
 
 
-def test_items_have_a_budget() -> None:
+def test_items_are_limited() -> None:
     """
-    Tiny items cannot be made into more memory than a million of them take, however they are spread over lists.
+    Tiny items can take no more memory than a million of them, however they are spread over lists.
     """
     item = bytes.fromhex("01 01 00")  # an empty name, no numbers, no tags
 
@@ -90,36 +90,36 @@ def test_items_have_a_budget() -> None:
         decode(Pair, 2, frame(ITEMS_MAX + 1))
 
 
-def test_numbers_are_items_too() -> None:
+def test_numbers_count_as_items() -> None:
     """
-    A list of a million and one bytes is refused as well.
+    A list of a million and one bytes is refused.
     """
     assert len(decode(Numbers, 0, bytes.fromhex("c1843d") + bytes(ITEMS_MAX) + b"\0").numbers) == ITEMS_MAX
     with pytest.raises(Malformed, match="numbers at byte 3: more than 1000000 items"):
         decode(Numbers, 0, bytes.fromhex("c2843d") + bytes(ITEMS_MAX + 1) + b"\0")
 
 
-def test_tags_are_items_too() -> None:
+def test_tags_count_as_items() -> None:
     """
-    A million and one tags, even if the table has none of them, are refused.
+    A million and one tags are refused, even unknown ones.
     """
     frame = b"\x01" + bytes.fromhex("c1843d") + b"\x7f\0" * (ITEMS_MAX + 1)
     with pytest.raises(Malformed, match="tags at byte 4: more than 1000000 items"):
         decode(Numbers, 0, frame)
 
 
-def test_malformed_does_not_hold_on_to_the_frame() -> None:
+def test_malformed_does_not_keep_the_frame_alive() -> None:
     """
-    What went wrong inside is no part of the failure.
+    Inner exceptions are not chained.
     """
     with pytest.raises(Malformed) as failure:
         decode(Pair, 1, b"")
     assert failure.value.__context__ is None
 
 
-def test_any_length_below_zero_is_null() -> None:
+def test_any_negative_length_is_null() -> None:
     """
-    As Kafka reads it: -2 is null where null may be, and refused as null where it may not.
+    As in Kafka, -2 is null where null is allowed, and refused elsewhere.
     """
     assert decode(Pair, 1, bytes.fromhex("0001 fffffffe")).items is None
     assert decode(Nested, 0, bytes.fromhex("fe 0001 00 00")).one is None
@@ -152,7 +152,7 @@ def test_any_length_below_zero_is_null() -> None:
 )
 def test_unencodable_names_the_field(value: Message, words: str) -> None:
     """
-    A value without a form on the wire is told apart from malformed bytes, and its field is named.
+    A value that cannot be encoded has its own error.
     """
     with pytest.raises(Unencodable) as failure:
         encode(value, 1 if isinstance(value, Pair) else 0)

@@ -1,5 +1,5 @@
 """
-Frames in a stream.
+Framing of a byte stream.
 """
 
 import struct
@@ -18,7 +18,7 @@ def framed(*frames: bytes) -> bytes:
 @given(st.lists(st.binary(max_size=40), max_size=6), st.lists(st.integers(1, 50), max_size=30))
 def test_pieces_do_not_matter(frames: list[bytes], sizes: list[int]) -> None:
     """
-    However a stream is cut, the same frames come out.
+    However a stream is split, the frames are the same.
     """
     stream, framer, found = framed(*frames), Framer(), []
     for size in sizes:
@@ -28,18 +28,18 @@ def test_pieces_do_not_matter(frames: list[bytes], sizes: list[int]) -> None:
     assert found == frames
 
 
-def test_every_byte_alone() -> None:
+def test_a_frame_is_complete_with_its_last_byte() -> None:
     """
-    A frame is given with its last byte, not earlier and not later.
+    It is returned neither earlier nor later.
     """
     framer, stream = Framer(), framed(b"abc", b"", b"defg")
     ends = [index for index, byte in enumerate(stream) if framer.feed(bytes([byte]))]
     assert ends == [6, 10, 18]
 
 
-def test_a_begun_frame_is_known_by_its_size() -> None:
+def test_the_size_of_an_incomplete_frame_is_known() -> None:
     """
-    What a connection must find room for is told from the size on until the frame is complete.
+    It is known from the size field on until the frame is complete.
     """
     framer, stream = Framer(), framed(b"x" * 100)
     seen = []
@@ -50,9 +50,9 @@ def test_a_begun_frame_is_known_by_its_size() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, -(1 << 31), 1001, (1 << 31) - 1])
-def test_sizes_out_of_bounds(size: int) -> None:
+def test_invalid_sizes_end_the_stream(size: int) -> None:
     """
-    A size below zero or above the limit ends the stream; the frames before it are given.
+    They are negative or above the limit; earlier frames are returned.
     """
     framer = Framer(1000)
     assert framer.feed(framed(b"x" * 1000) + struct.pack(">i", size)) == [b"x" * 1000]
@@ -60,9 +60,9 @@ def test_sizes_out_of_bounds(size: int) -> None:
     assert framer.feed(framed(b"y")) == []
 
 
-def test_large_frames_are_not_copied_again_and_again() -> None:
+def test_pieces_of_large_frames_are_copied_once() -> None:
     """
-    The pieces of a frame are kept as they came until it is complete.
+    They are stored unchanged until the frame is complete.
     """
     framer, piece = Framer(), b"x" * 1000
     framer.feed(struct.pack(">i", 1_000_000))

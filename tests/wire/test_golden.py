@@ -1,5 +1,5 @@
 """
-Our bytes against bytes that Kafka's own classes wrote, for the messages and versions that no other codec here knows.
+Our bytes compared with those of Kafka's own classes, for messages and versions that no other codec here knows.
 """
 
 import json
@@ -19,9 +19,9 @@ _BY_NAME = {message.__name__: message for message in EVERY_MESSAGE}
 
 
 @pytest.mark.parametrize(("name", "version", "data", "shown"), _LINES, ids=_IDS)
-def test_bytes_are_kafkas(name: str, version: Any, data: str, shown: str) -> None:
+def test_bytes_are_those_of_kafka(name: str, version: Any, data: str, shown: str) -> None:
     """
-    Kafka's bytes are read as the fields that Kafka shows, and written again the same.
+    They are read as the fields that Kafka shows, and written back unchanged.
     """
     value = decode(_BY_NAME[name], int(version), bytes.fromhex(data))
     assert matches(value, json.loads(shown), int(version))
@@ -30,7 +30,7 @@ def test_bytes_are_kafkas(name: str, version: Any, data: str, shown: str) -> Non
 
 def test_every_version_has_a_judge() -> None:
     """
-    What neither kio nor kafka-python knows is among the kept bytes.
+    The stored bytes cover what neither kio nor kafka-python knows.
     """
     kept = {(name, int(version)) for name, version, _, _ in _LINES}
     assert {(message.__name__, version) for message, version in UNJUDGED} == kept

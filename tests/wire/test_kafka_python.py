@@ -1,5 +1,6 @@
 """
-Our bytes against kafka-python's: its JSON tables for what clients send today, its hand-written ones below kio's reach.
+Our bytes compared with kafka-python's: its JSON tables for current versions, its handwritten ones for those that kio
+has dropped.
 """
 
 from typing import Any
@@ -24,10 +25,11 @@ def _without_error(field: Field) -> st.SearchStrategy[int] | None:
     return st.just(0) if field.name == "error_code" else None
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(("message", "version", "theirs"), cases(container))
-def test_bytes_are_those_of_the_json_tables(message: type[Message], version: int, theirs: Any) -> None:
+def test_bytes_agree_with_the_json_tables(message: type[Message], version: int, theirs: Any) -> None:
     """
-    Both codecs make the same bytes of a value, and what it reads of ours it writes again the same.
+    Both codecs encode a value alike, and kafka-python writes ours back unchanged.
     """
 
     override = [_without_error] if message is ApiVersionsResponse else []
@@ -37,16 +39,17 @@ def test_bytes_are_those_of_the_json_tables(message: type[Message], version: int
         ours = encode(value, version)
         assert to_container(value, theirs, version).encode(version=version) == ours
         again = theirs.decode(ours, version=version)
-        again._header = None  # its own encode() asks for it
+        again._header = None  # its own encode() requires it
         assert again.encode(version=version) == ours
 
     check()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(("message", "version", "theirs"), cases(old_table))
-def test_bytes_are_those_of_the_old_tables(message: type[Message], version: int, theirs: Any) -> None:
+def test_bytes_agree_with_the_old_tables(message: type[Message], version: int, theirs: Any) -> None:
     """
-    Versions that kio has forgotten are as kafka-python's oldest tables have them, both ways.
+    Both directions agree.
     """
 
     @given(values.messages(message, version))

@@ -1,5 +1,6 @@
 """
-Our bytes against kio's, an independent codec with the tables of Kafka 4.3: every message in every version it has.
+Our bytes compared with kio's, an independent codec with the tables of Kafka 4.3: every message in every version it
+has.
 """
 
 import io
@@ -16,10 +17,11 @@ from tests.wire.cases import cases
 from tests.wire.kio_values import kio_class, narrowed, to_kio
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(("message", "version", "kio"), cases(kio_class))
-def test_bytes_are_kios(message: type[Message], version: int, kio: Any) -> None:
+def test_bytes_agree_with_kio(message: type[Message], version: int, kio: Any) -> None:
     """
-    Both codecs make the same bytes of a value, and read them back as that value.
+    Both codecs encode a value alike, and decode it to that value.
     """
     write, read = entity_writer(kio), entity_reader(kio)
 

@@ -1,5 +1,5 @@
 """
-A class body becomes a table, and its class a value with slots.
+A class body is a table, and its class a value with slots.
 """
 
 import pytest
@@ -11,7 +11,7 @@ from kgateway.wire.uuids import ZERO, Uuid
 
 class Sample(Message, key=7, versions="0-4", flexible="3+"):
     """
-    A table with one field of each manner.
+    A table with one field of each kind.
     """
 
     class Inner(Struct):
@@ -28,7 +28,7 @@ class Sample(Message, key=7, versions="0-4", flexible="3+"):
 
 def test_required_fields_must_be_given() -> None:
     """
-    A field without `v(...)` has no default, also if it admits null.
+    A field without `v(...)` has no default, even if it is nullable.
     """
     with pytest.raises(TypeError, match="name"):
         Sample(code=1)  # type: ignore[call-arg]
@@ -36,7 +36,7 @@ def test_required_fields_must_be_given() -> None:
 
 def test_unknown_fields_are_refused() -> None:
     """
-    A misspelt field is an error, at the first instance and at later ones.
+    A misspelt field is an error on each instantiation.
     """
     for _ in range(2):
         with pytest.raises(TypeError, match="nmae"):
@@ -45,16 +45,13 @@ def test_unknown_fields_are_refused() -> None:
 
 def test_defaults_are_those_of_the_table_or_the_type() -> None:
     """
-    What is left out has the default of `v(...)`, else null where the whole field admits it, else the empty value.
+    An omitted field has the default of `v(...)`, else null if it is always nullable, else the empty value.
     """
     sample = Sample(code=1, name=None)
     assert (sample.late, sample.items, sample.topic_id, sample.partly, sample.inner) == (-1, [], ZERO, "", None)
 
 
 def test_default_lists_are_not_shared() -> None:
-    """
-    Each value has a list of its own.
-    """
     one, other = Sample(code=1, name=None), Sample(code=1, name=None)
     one.items.append(Sample.Inner(number=1))
     assert other.items == []
@@ -62,23 +59,20 @@ def test_default_lists_are_not_shared() -> None:
 
 def test_values_compare_by_their_fields() -> None:
     """
-    Equal fields of the same class make equal values; other classes never do.
+    Only values of the same class with equal fields are equal.
     """
     assert Sample(code=1, name="a") == Sample(code=1, name="a")
     assert Sample(code=1, name="a") != Sample(code=1, name="b")
     assert Sample.Inner(number=1) != (1,)
 
 
-def test_values_show_their_fields() -> None:
-    """
-    The representation names class and fields.
-    """
+def test_repr_shows_class_and_fields() -> None:
     assert repr(Sample.Inner(number=1)) == "Sample.Inner(number=1)"
 
 
 def test_values_have_slots() -> None:
     """
-    A field that the table does not have cannot be set by mistake.
+    An unknown field cannot be set by mistake.
     """
     with pytest.raises(AttributeError):
         Sample(code=1, name=None).cod = 2  # type: ignore[attr-defined]
@@ -86,15 +80,15 @@ def test_values_have_slots() -> None:
 
 def test_a_message_knows_its_key_and_versions() -> None:
     """
-    The class line is the one place for them.
+    They stand in the class line only.
     """
     spec = Sample.__spec__
     assert (spec.key, spec.versions, 2 in spec.flexible, 3 in spec.flexible) == (7, range(5), False, True)
 
 
-def test_types_without_a_wire_form_are_refused() -> None:
+def test_types_without_a_wire_format_are_refused() -> None:
     """
-    A table that the wire has no form for fails as it is declared.
+    The error is raised with the declaration.
     """
     with pytest.raises(TypeError, match="no form on the wire"):
 
@@ -102,9 +96,9 @@ def test_types_without_a_wire_form_are_refused() -> None:
             number: int
 
 
-def test_a_struct_that_may_be_missing_must_admit_null() -> None:
+def test_a_struct_absent_in_some_versions_must_be_nullable() -> None:
     """
-    There is no empty value for a struct.
+    A struct has no empty value.
     """
     with pytest.raises(TypeError, match="must admit None"):
 

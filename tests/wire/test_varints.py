@@ -1,5 +1,5 @@
 """
-Numbers of variable length.
+Integers of variable length.
 """
 
 from collections.abc import Callable
@@ -19,27 +19,24 @@ def written(write: Callable[[bytearray, int], None], value: int) -> bytes:
 
 
 @given(st.integers(0, (1 << 32) - 1))
-def test_unsigned_numbers_come_back(value: int) -> None:
-    """
-    What is written is read again, to its last byte.
-    """
+def test_unsigned_numbers_round_trip(value: int) -> None:
     data = written(varints.write_uvarint, value)
     assert varints.read_uvarint(data, 0) == (value, len(data))
 
 
 @given(st.integers(-(1 << 31), (1 << 31) - 1))
-def test_signed_numbers_come_back(value: int) -> None:
+def test_signed_numbers_round_trip(value: int) -> None:
     """
-    The same for 32 bits with a sign.
+    They have 32 bits.
     """
     data = written(varints.write_varint, value)
     assert varints.read_varint(data, 0) == (value, len(data))
 
 
 @given(st.integers(0, (1 << 64) - 1))
-def test_long_numbers_come_back(value: int) -> None:
+def test_long_numbers_round_trip(value: int) -> None:
     """
-    The same for 64 bits, of which a decoder reads the first byte itself.
+    They have 64 bits, of which a decoder reads the first byte itself.
     """
     data = written(varints.write_uvarint, value)
     if value > 127:
@@ -62,15 +59,15 @@ def test_long_numbers_come_back(value: int) -> None:
 )
 def test_known_bytes(write: Any, value: int, data: str) -> None:
     """
-    The lowest seven bits come first, and signs are folded into the lowest bit.
+    The lowest seven bits come first, and the sign is the lowest bit.
     """
     assert written(write, value).hex() == data
 
 
 @pytest.mark.parametrize(("write", "bits"), [(varints.write_varint, 31), (varints.write_varlong, 63)])
-def test_numbers_that_do_not_fit(write: Any, bits: int) -> None:
+def test_numbers_that_do_not_fit_are_refused(write: Any, bits: int) -> None:
     """
-    A number beyond the type is refused, not cut.
+    They are not truncated.
     """
     for value in (1 << bits, -(1 << bits) - 1):
         with pytest.raises(ValueError, match="does not fit"):
@@ -85,9 +82,9 @@ def test_numbers_that_do_not_fit(write: Any, bits: int) -> None:
         (varints.read_varint, "ffffffff7f"),
     ],
 )
-def test_numbers_that_go_on(read: Any, data: str) -> None:
+def test_overlong_numbers_are_refused(read: Any, data: str) -> None:
     """
-    Too many bytes, or bits beyond the type, are an error.
+    They have too many bytes, or bits beyond the type.
     """
     with pytest.raises(ValueError, match="bits"):
         read(bytes.fromhex(data), 0)

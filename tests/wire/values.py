@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kgateway.wire.schema import Field, Message, Struct
-from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, Sixteen, StructOf, Text, WireType, Zigzag
+from kgateway.wire.types import Binary, Fixed, ListOf, Referenced, StructOf, Text, UuidType, WireType, Zigzag
 from kgateway.wire.uuids import Uuid
 
 Override = Callable[[Field], st.SearchStrategy[Any] | None]
@@ -35,7 +35,7 @@ _UUID = st.binary(min_size=16, max_size=16).map(Uuid)
 
 def messages(message: type[Message], version: int, override: Override = lambda field: None) -> st.SearchStrategy[Any]:
     """
-    Messages with the fields of this version; the others keep their defaults.
+    Messages with the fields of this version; others have their defaults.
     """
     return _structs(message, version, override)
 
@@ -51,7 +51,7 @@ def _values(field: Field, version: int, override: Override) -> st.SearchStrategy
         values = _plain(field.type, version, override)
     tagged_struct = isinstance(field.type, StructOf) and field.tag is not None
     if tagged_struct:
-        # A tagged struct of nothing but defaults is left out by Kafka, and sent by us.
+        # Kafka omits a tagged struct with default values only; we send it.
         values = values.filter(lambda struct: struct != type(struct)(**_defaults(type(struct))))
     if version in field.nullable or tagged_struct:
         values = st.none() | values
@@ -72,7 +72,7 @@ def _plain(kind: WireType, version: int, override: Override) -> st.SearchStrateg
             return _TEXT
         case Binary() | Referenced():
             return _BINARY
-        case Sixteen():
+        case UuidType():
             return _UUID
         case ListOf(Fixed() as item):
             return st.lists(_plain(item, version, override), max_size=3) | st.just([1] * 150)

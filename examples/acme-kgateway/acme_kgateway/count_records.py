@@ -5,7 +5,7 @@ CountRecords: how many records topics hold. An API of Acme's own, and so are its
 """
 
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.partitions import topic_named
+from kgateway.topic_lookup import topic_named
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.schema import Message, Struct, v
 from kgateway.wire.types import i16, i32, i64

@@ -1,7 +1,7 @@
 """
-The masters of a cluster: who of them leads, and what servers it knows.
+The masters of a cluster: which of them leads, and what servers it knows.
 
-Only the leader knows the others; who follows it answers that there are none.
+Only the leader knows the servers; a follower answers that there are none.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,18 +10,18 @@ from typing import NamedTuple
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 
-from kgateway.broker.seaweed.addresses import ServerAddress
-from kgateway.broker.seaweed.grpc.method import Method
+from kgateway.broker.deferreds import SharedAnswers
+from kgateway.broker.seaweed.calls.addresses import ServerAddress
+from kgateway.broker.seaweed.calls.breaker import GuardedChannel
+from kgateway.broker.seaweed.calls.retries import Retries
+from kgateway.broker.seaweed.grpc.call_headers import Method
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
-from kgateway.broker.seaweed.guarded import GuardedChannel
 from kgateway.broker.seaweed.protos.master_pb2 import (
     GetMasterConfigurationRequest,
     GetMasterConfigurationResponse,
     ListClusterNodesRequest,
     ListClusterNodesResponse,
 )
-from kgateway.broker.seaweed.retrying import Retrying
-from kgateway.broker.seaweed.shared import Shared
 
 FILERS, BROKERS = "filer", "broker"
 
@@ -33,18 +33,14 @@ _FRESH_S = 30.0
 _ANSWER_S = 3.0
 
 
-class Node(NamedTuple):
-    """
-    A server as the masters know it; its address is as it has told them.
-    """
-
+class ClusterNode(NamedTuple):
     address: str
     created_at_ns: int
 
 
 class Masters:
     """
-    Asked one after the other, first the one that led last.
+    A client of the masters, which are asked one after the other, first the one that led last.
     """
 
     def __init__(
@@ -52,38 +48,35 @@ class Masters:
         addresses: Sequence[ServerAddress],
         channel_to: Callable[[ServerAddress], GuardedChannel],
         clock: IReactorTime,
-        retrying: Retrying,
+        retries: Retries,
         filer_group: str = "",
     ) -> None:
         self._addresses = list(addresses)
         self._channel_to = channel_to
         self._clock = clock
-        self._retrying = retrying
+        self._retries = retries
         self._filer_group = filer_group
         self._leader: ServerAddress | None = None
-        self._known: dict[str, tuple[float, list[Node]]] = {}
-        self._asking: Shared[str, list[Node]] = Shared(self._ask_for_nodes)
+        self._known: dict[str, tuple[float, list[ClusterNode]]] = {}
+        self._asking: SharedAnswers[str, list[ClusterNode]] = SharedAnswers(self._ask_for_nodes)
 
-    def nodes(self, kind: str, timeout_s: float = 10, *, anew: bool = False) -> Deferred[list[Node]]:
+    def nodes(self, kind: str, timeout_s: float = 10, *, refresh: bool = False) -> Deferred[list[ClusterNode]]:
         """
-        The servers of a kind, which may have been looked up half a minute ago unless they are wanted anew.
+        The servers of a kind, cached for half a minute unless they are to be refreshed.
         """
         since, found = self._known.get(kind, (0.0, []))
-        if found and not anew and self._clock.seconds() - since < _FRESH_S:
+        if found and not refresh and self._clock.seconds() - since < _FRESH_S:
             return succeed(found)
-        return self._retrying.run(lambda seconds: self._asking.get(kind), timeout_s)
+        return self._retries.run(lambda seconds: self._asking.get(kind), timeout_s)
 
     def leader(self, timeout_s: float = 10) -> Deferred[ServerAddress]:
-        """
-        The one that leads now.
-        """
-        return self._retrying.run(lambda seconds: self._find_leader(), timeout_s)
+        return self._retries.run(lambda seconds: self._find_leader(), timeout_s)
 
-    async def _ask_for_nodes(self, kind: str) -> list[Node]:
+    async def _ask_for_nodes(self, kind: str) -> list[ClusterNode]:
         leader = await self._find_leader()
         request = ListClusterNodesRequest(client_type=kind, filer_group=self._filer_group)
         answer = await self._channel_to(leader).call(LIST_NODES, request, _ANSWER_S)
-        found = sorted(Node(node.address, node.created_at_ns) for node in answer.cluster_nodes)
+        found = sorted(ClusterNode(node.address, node.created_at_ns) for node in answer.cluster_nodes)
         self._known[kind] = self._clock.seconds(), found
         return found
 

@@ -1,63 +1,47 @@
 """
 The broker whose topics are those of a SeaweedMQ cluster.
 
-It has no state of its own: topics and records are SeaweedMQ's, and what SeaweedMQ has no place for lies in the filer
-beside them (topics.py, beside.py, state_topics.py). One gateway at a time owns all of it (owner.py, owned_topics.py).
+The broker has no state of its own: topics and records are SeaweedMQ's, and what SeaweedMQ has no place for is in the
+filer beside them (topics/catalog.py, partitions/side_files.py, topics/state_topics.py). Several gateways may share a
+cluster. One of them leads; the others stand by, tell clients of the leader, and take over when it is gone. What this
+gateway does depends on its role, which the election sets (election.py).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
-from twisted.internet.defer import Deferred
-from twisted.logger import Logger
+from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from kgateway.broker.config_changes import ConfigChanges
-from kgateway.broker.lone import STATE_PARTITIONS
-from kgateway.broker.patience import at_most
-from kgateway.broker.producers import EXPIRY_MS
-from kgateway.broker.retention_rounds import CHECK_MS, RetentionRounds
-from kgateway.broker.seaweed.addresses import ServerAddress
-from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.base import STATE_PARTITIONS, BrokerBase, BrokerUnusable, NoPeers
+from kgateway.broker.partition.producer_state import EXPIRY_MS
+from kgateway.broker.partition.retention import CHECK_MS
+from kgateway.broker.partition.spool import Spool
+from kgateway.broker.seaweed.calls.addresses import ServerAddress
+from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.grpc.status import RpcError
-from kgateway.broker.seaweed.seaweed import Seaweed
-from kgateway.broker.seaweed.security import Security
-from kgateway.broker.seaweedmq.first_offsets import FirstOffsets
-from kgateway.broker.seaweedmq.following import Following
-from kgateway.broker.seaweedmq.in_kafkas_words import CLUSTERS_ERRORS
-from kgateway.broker.seaweedmq.layout import NAMESPACE
-from kgateway.broker.seaweedmq.openings import Partition
-from kgateway.broker.seaweedmq.owned import Owned
-from kgateway.broker.seaweedmq.owned_topics import NOT_OWNER, OwnedTopics
-from kgateway.broker.seaweedmq.owner import Ownership
-from kgateway.broker.seaweedmq.owning import Owning
-from kgateway.broker.seaweedmq.parts import Parts
-from kgateway.broker.seaweedmq.site import Site
-from kgateway.broker.seaweedmq.watching import Watching
-from kgateway.broker.spool import Spool
-from kgateway.broker.unusable import Unusable
-from kgateway.cluster.view import ClusterView, Node, Topic
-from kgateway.coordinating.places import STATE_TOPICS
-from kgateway.interfaces import IBroker
+from kgateway.broker.seaweed.security.cluster_access import Security
+from kgateway.broker.seaweedmq.election import Election
+from kgateway.broker.seaweedmq.formats.registry import with_format
+from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime, ShownCluster
+from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS
+from kgateway.broker.seaweedmq.layout.topic_paths import NAMESPACE, check_count, check_name
+from kgateway.broker.seaweedmq.leadership.gateways import Gateways
+from kgateway.broker.seaweedmq.partitions.registry import Partition
+from kgateway.broker.state_log import StateLog
+from kgateway.cluster.config_resource import Change, ConfigResource
+from kgateway.cluster.partition import DiskUsage
+from kgateway.cluster.view import Address, ClusterView, NewTopic, Node, Topic
+from kgateway.interfaces import IBroker, IPeers
 from kgateway.security.permissions import Resource
+from kgateway.topic_partition import PartitionId
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
-_OPEN_S = 3.0
-_STOPPING = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the gateway stops")
-
 
 @implementer(IBroker)
-class SeaweedMQBroker(OwnedTopics):
-    """
-    One gateway before a cluster.
-    """
-
-    _log = Logger()
-
+class SeaweedMQBroker(BrokerBase):
     folder: str | None = None
 
     def __init__(
@@ -67,6 +51,8 @@ class SeaweedMQBroker(OwnedTopics):
         node_id: int,
         now_ms: Callable[[], int],
         reactor: Any,
+        peers: IPeers | None = None,
+        listeners: Set[str] = frozenset(),
         client: str = "kgateway",
         namespace: str = NAMESPACE,
         producer_expiry_ms: int = EXPIRY_MS,
@@ -77,120 +63,131 @@ class SeaweedMQBroker(OwnedTopics):
         retention_check_ms: int = CHECK_MS,
         recent_bytes: int = 0,
     ) -> None:
-        super().__init__(node_id, offsets_partitions, topic_defaults)
-        self._masters = masters
-        seaweed = Seaweed(masters, reactor, filer_group=filer_group, security=security)
-        kept = producer_expiry_ms, self._topic_defaults, Spool(recent_bytes)
-        self._site = Site(seaweed, namespace, client, now_ms, reactor, *kept)
-        self._owning = Owning(self._site, node_id, self._begin, self._wait, self._end)
-        self._ends: list[Callable[[], None]] = []  # what is done when the topics are ours no more
-        self._retention_check_ms = retention_check_ms
+        super().__init__(node_id, "", topic_defaults)
+        self.peers = peers or NoPeers()
+        self._masters = ",".join(map(str, masters))
+        self._seaweed = SeaweedCluster(masters, reactor, filer_group=filer_group, security=security)
+        gateway = GatewayRuntime(
+            self._seaweed,
+            namespace,
+            client,
+            now_ms,
+            reactor,
+            producer_expiry_ms,
+            self._topic_defaults,
+            Spool(recent_bytes),
+            offsets_partitions,
+            retention_check_ms,
+        )
+        self._gateways = Gateways(gateway, node_id, self._gateways_changed)
+        shown = ShownCluster(
+            lambda: self._view,
+            self._show,
+            self._show_topic,
+            self._show_overrides,
+            self.check_topic,
+            self._new_topic,
+            self._grown,
+            self._configured,
+            self._topic,
+            self._led,
+            self._topic_defaults,
+        )
+        self._election = Election(gateway, self._gateways, self.peers, listeners, shown)
 
     @property
     def description(self) -> str:
         count = len(self._view.topics)
-        masters = ", ".join(map(str, self._masters))
-        return f"{count} topic{'' if count == 1 else 's'} of the SeaweedMQ cluster at {masters}"
+        topics = f"{count} topic{'' if count == 1 else 's'}"
+        return (
+            f"{topics} of the SeaweedMQ cluster at {self._masters.replace(',', ', ')}{self._election.role.description}"
+        )
 
     @property
     def log_dir(self) -> str:
-        return f"seaweedmq:{','.join(map(str, self._masters))}"
-
-    def view(self) -> ClusterView:
-        if self._held and self._owning.has_overslept():
-            return self._view.without_leaders()  # who sends clients to itself now may send them astray
-        return self._view
-
-    def leave(self) -> None:
-        self._owning.leave()
+        return f"seaweedmq:{self._masters}"
 
     def start(self) -> Deferred[None]:
-        return self._owning.start().addErrback(self._unusable)
+        return self._election.start().addErrback(self._unusable)
 
     def stop(self) -> Deferred[None]:
         return Deferred.fromCoroutine(self._stop())
 
+    def leave(self) -> None:
+        self._election.leave()
+
+    def announce(self, addresses: Mapping[str, Address]) -> None:
+        self._gateways.announce(addresses)
+
+    def view(self) -> ClusterView:
+        return self._election.role.current(self._view)
+
+    def coordinator(self, resource: Resource, key: str) -> StateLog | Node:
+        if resource is Resource.TRANSACTIONAL_ID:
+            # The one answer by which every client gives up at once; others it takes for something that passes.
+            raise KafkaError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"{key} cannot begin: SeaweedMQ has no transactions; a gateway with a log of its own has (log:FOLDER)",
+            )
+        return self._election.role.coordinator(key)
+
+    def coordinators(self, resource: Resource) -> list[StateLog]:
+        return [] if resource is Resource.TRANSACTIONAL_ID else self._election.role.coordinators()
+
+    def measure(self, partitions: Iterable[PartitionId]) -> Deferred[DiskUsage]:
+        return succeed(self._election.role.measure(partitions))
+
+    def partition(self, topic_id: Uuid, index: int) -> Partition:
+        topic = self._topic(topic_id)
+        if not 0 <= index < len(topic.partitions):
+            raise topic.no_partition(index)
+        return self._election.role.partition(topic, index)
+
+    def check_topic(self, new: NewTopic) -> None:
+        if new.internal and new.name in self._view.topics:
+            return  # it is a coordinator's, and no topic of SeaweedMQ's
+        check_name(new.name)
+        check_count(new.partition_count)
+        with_format(new.config, self._topic_defaults)
+
+    def create_topic(self, new: NewTopic) -> Deferred[Topic]:
+        return Deferred.fromCoroutine(self._election.role.create(new))
+
+    def delete_topic(self, topic_id: Uuid) -> Deferred[None]:
+        return Deferred.fromCoroutine(self._election.role.delete(topic_id))
+
+    def add_partitions(self, topic_id: Uuid, partition_count: int) -> Deferred[Topic]:
+        return Deferred.fromCoroutine(self._election.role.grow(topic_id, partition_count))
+
+    def new_producer_id(self) -> Deferred[int]:
+        return Deferred.fromCoroutine(self._election.role.new_producer_id())
+
+    async def _configure(self, name: str, change: Change) -> None:
+        await self._election.role.configure(name, change)
+
+    def _change_overrides(self, resource: ConfigResource, change: Change) -> Deferred[None]:
+        return Deferred.fromCoroutine(self._election.role.change_config(resource, change))
+
+    def _apply_config(self, topic: Topic) -> None:
+        self._election.role.apply(topic)
+
+    def _gateways_changed(self) -> None:
+        self._election.role.show_again()
+
+    async def _stop(self) -> None:
+        await self._gateways.stop()
+        has_served = await self._election.stop_trying()
+        await self._topic_configs.stop()
+        await self._election.role.flush()
+        if has_served:
+            await self._election.give_back()
+        await self._seaweed.close()
+
     def _unusable(self, failure: Failure) -> Failure:
-        if not failure.check(*CLUSTERS_ERRORS):
+        if not failure.check(*CLUSTER_ERRORS):
             return failure
-        masters = ",".join(map(str, self._masters))
-        reason = f"seaweedmq:{masters} cannot be used: {failure.getErrorMessage()}"
+        reason = f"seaweedmq:{self._masters} cannot be used: {failure.getErrorMessage()}"
         if failure.check(RpcError):
             secured = "as they are secured (seaweed_security, seaweed_filer_group)"
             reason += f"; see that its masters, a filer and a broker run, and can be reached {secured}"
-        return Failure(Unusable(reason))
-
-    async def _begin(self, ownership: Ownership, made: Parts) -> None:
-        """
-        Show the topics, which are ours.
-        """
-        self._parts = made
-        owned = Owned(made, ownership.epoch, self._site.topic_defaults)
-        shown, show = partial(self._shown, owned), partial(self._show_owned, owned)
-        following = Following(owned, self._own_changes, lambda: self._view, show, shown)
-        self._look_at = following.changed
-        watching = Watching(self._site, made.making.grown, following.changed, following.look_again)
-        self._ends += [watching.stop, partial(owned.lose, NOT_OWNER)]
-        await watching.start()
-        overrides = await made.configs.read()
-        self._configs = ConfigChanges(overrides, made.configs.keep, self._show_overrides)
-        self._topic_defaults.follow(overrides)
-        loaded = await owned.load()
-        await self._take_over(owned, {stored.name: shown(stored) for stored in loaded})
-        view = self._view.having(map(shown, owned.known()))
-        self._held = owned
-        view = replace(view, cluster_id=ownership.cluster_id, controller_id=self.node_id, nodes=self._nodes())
-        self._show(view.with_overrides(overrides))
-        await at_most(self._site.reactor, _OPEN_S, owned.open_all(view.topics.values()))
-        rounds = RetentionRounds(self._site.reactor, self._retention_check_ms, self._served, self._at)
-        self._ends.append(rounds.stop)
-
-    async def _served(self) -> list[tuple[Uuid, int]]:
-        """
-        All partitions with records of clients.
-        """
-        topics = [topic for topic in self._view.topics.values() if not topic.internal]
-        return [(topic.id, index) for topic in topics for index in range(len(topic.partitions))]
-
-    def _at(self, key: tuple[Uuid, int]) -> Partition:
-        return self.partition(*key)
-
-    async def _take_over(self, owned: Owned, topics: Mapping[str, Topic]) -> None:
-        """
-        Let groups begin, where there were none before, with the offsets that the Go gateway has kept.
-        """
-        made, make = self._parts, partial(self._new_state_topic, Resource.GROUP, owned.epoch)
-        first = FirstOffsets(self._site.seaweed, self._site.folder, made.offset_files, made.demand_ownership)
-        await first.take_over(topics.get(STATE_TOPICS[Resource.GROUP]), make, owned)
-
-    def _end(self) -> None:
-        """
-        They are ours no more.
-        """
-        ends, self._ends = self._ends, []
-        for end in ends:
-            end()
-        self._held = None
-        self._show(replace(self._view, nodes=()))  # clients are to go elsewhere
-
-    def _wait(self, filer: Filer, owner: Ownership) -> None:
-        """
-        They are another's; called every second.
-        """
-
-    def _nodes(self) -> tuple[Node, ...]:
-        """
-        The gateways that clients are to know while the topics are ours.
-        """
-        return (Node(self.node_id),)
-
-    async def _stop(self) -> None:
-        has_begun = await self._owning.try_no_more()
-        if owned := self._held:
-            await self._topic_configs.stop()
-            await self._configs.stop()
-            await owned.settle()
-            owned.lose(_STOPPING)
-        if has_begun:
-            await self._owning.give_back()
-        await self._site.seaweed.close()
+        return Failure(BrokerUnusable(reason))

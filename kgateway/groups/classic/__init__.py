@@ -1,3 +1,3 @@
 """
-Groups whose members share out the partitions among themselves: they join, their leader assigns, they sync.
+Groups of the classic protocol: members join, their leader assigns, they sync.
 """

@@ -13,44 +13,36 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from kgateway.config.settings import Settings
-from kgateway.groups.classic.exchange import Join, Joined, Leave, Sync, Synced
-from kgateway.groups.classic.joining import NEW_MEMBER_TIMEOUT_MS, Joining
-from kgateway.groups.classic.journal import Journal
-from kgateway.groups.classic.member import Member
-from kgateway.groups.classic.members import Members
+from kgateway.groups.classic.member_join import NEW_MEMBER_TIMEOUT_MS, MemberJoin
+from kgateway.groups.classic.members import Member, Members
 from kgateway.groups.classic.rebalance import Rebalance
-from kgateway.groups.classic.session import Session
-from kgateway.groups.classic.state import Phase, State
+from kgateway.groups.classic.requests import JoinRequest, JoinResult, LeavingMember, SyncRequest, SyncResult
+from kgateway.groups.classic.state import ClassicGroupJournal, ClassicGroupState, Phase
+from kgateway.groups.deadline import Deadline
 from kgateway.groups.group import GroupType
-from kgateway.groups.rows import Row, Write
+from kgateway.groups.records import Row, Write
 from kgateway.messages.stored.group_metadata import GroupMetadataValue
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 
 class ClassicGroup:
     """
-    One group. Its timers run from `loaded` on, or from the first join.
+    Its timers run from `loaded` on, or from the first join.
     """
 
     type = GroupType.CLASSIC
     _log = Logger()
 
     def __init__(
-        self,
-        group_id: str,
-        *,
-        settings: Settings,
-        clock: IReactorTime,
-        now_ms: Callable[[], int],
-        write: Write,
+        self, group_id: str, *, settings: Settings, clock: IReactorTime, now_ms: Callable[[], int], write: Write
     ) -> None:
         self.group_id = group_id
         self._settings = settings
         self._clock = clock
-        self._state = State(group_id, now_ms)
-        self._journal = Journal(write)
+        self._state = ClassicGroupState(group_id, now_ms)
+        self._journal = ClassicGroupJournal(write)
         self._rebalance = Rebalance(self._state, self._journal, settings, clock)
-        self._joining = Joining(self._state, self._journal, self._rebalance, settings, self._session)
+        self._member_join = MemberJoin(self._state, self._journal, self._rebalance, settings, self._session)
 
     @property
     def state(self) -> str:
@@ -63,22 +55,16 @@ class ClassicGroup:
     @property
     def protocol(self) -> str | None:
         """
-        The protocol its members have chosen; `None` where there is no generation.
+        The protocol that its members have chosen; `None` if there is no generation.
         """
         return self._state.protocol
 
     @property
     def generation(self) -> int:
-        """
-        How often its members have been brought together.
-        """
         return self._state.generation
 
     @property
     def members(self) -> Members:
-        """
-        The members, with what they speak, what they are assigned, and how long they may be silent.
-        """
         return self._state.members
 
     @property
@@ -92,57 +78,45 @@ class ClassicGroup:
     def reads(self, topic: str) -> bool:
         return self._state.reads(topic)
 
-    def join(self, asked: Join) -> Joined | Deferred[Joined]:
-        """
-        A member wants to be in the next generation, or to know that it still is in this one.
-        """
+    def join(self, request: JoinRequest) -> JoinResult | Deferred[JoinResult]:
         self._check_alive()
-        return self._joining.join(asked)
+        return self._member_join.join(request)
 
-    def sync(self, asked: Sync) -> Synced | Deferred[Synced]:
+    def sync(self, request: SyncRequest) -> SyncResult | Deferred[SyncResult]:
         """
-        A member wants its assignment; the leader gives those of all.
+        Answer the member with its assignment. The leader's request has those of all.
         """
-        member = self._check_current(asked.member_id, asked.instance_id, asked.generation)
-        self._check_agreed(asked)
-        member.beat()
+        member = self._check_current(request.member_id, request.instance_id, request.generation)
+        self._check_agreed(request)
+        member.renew_session()
         if self._state.phase is Phase.PREPARING_REBALANCE:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "members join again")
-        self._rebalance.note_sync(member)
+        self._rebalance.mark_synced(member)
         if self._state.phase is Phase.STABLE:
             return self._rebalance.synced(member)
-        waiting = self.members.hold_sync(member)
+        waiting = self.members.await_sync(member)
         if member.id == self.members.leader:
-            self._rebalance.assign(dict(asked.assignments))
+            self._rebalance.assign(dict(request.assignments))
         return waiting
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int) -> None:
-        """
-        A member is alive; refused where it has something to do.
-        """
-        self._check_current(member_id, instance_id, generation).beat()
+        self._check_current(member_id, instance_id, generation).renew_session()
         if self._state.phase is Phase.PREPARING_REBALANCE:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "members join again")
 
-    def leave(self, leavers: Sequence[Leave]) -> list[ErrorCode]:
-        """
-        Members go; what became of each.
-        """
+    def leave(self, leavers: Sequence[LeavingMember]) -> list[ErrorCode]:
         self._check_alive()
         before = len(self.members)
         outcomes = [self._leave(leaver) for leaver in leavers]
         if len(self.members) < before:
-            self._rebalance.begin_or_go_on(f"{before - len(self.members)} members left")
+            self._rebalance.prepare_or_complete_join(f"{before - len(self.members)} members left")
         else:
-            self._rebalance.go_on()
+            self._rebalance.try_complete_join()
         return outcomes
 
     def rebalance(self, reason: str) -> None:
-        """
-        Let the members join again.
-        """
         if self.members:
-            self._rebalance.begin_or_go_on(reason)
+            self._rebalance.prepare_or_complete_join(reason)
 
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, knows_epochs: bool = True
@@ -150,9 +124,9 @@ class ClassicGroup:
         self._check_alive()
         phase = self._state.phase
         if epoch < 0 and phase is Phase.EMPTY:
-            return  # from an administrator, or a consumer that is in no group
+            return  # from an administrator, or a consumer that never joins
         if transactional and epoch < 0 and not member_id and instance_id is None:
-            return  # the first versions did not say who commits
+            return  # the first versions do not name the member
         member = self._check_current(member_id, instance_id, epoch)
         if transactional:
             return
@@ -160,7 +134,7 @@ class ClassicGroup:
             raise KafkaError(
                 ErrorCode.REBALANCE_IN_PROGRESS, "the member has joined, and has to sync before it commits"
             )
-        member.beat()
+        member.renew_session()
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         if self._state.phase is Phase.DEAD:
@@ -175,7 +149,7 @@ class ClassicGroup:
             return
         self._state.restore(last.value, self._session)
         for member in self.members:
-            member.beat()
+            member.renew_session()
         self._log.info(
             "group {group}: loaded in generation {generation} with {count} members",
             group=self.group_id,
@@ -185,7 +159,7 @@ class ClassicGroup:
         if last.value.leader is None:
             self.rebalance("the last member of the consumer protocol is gone")
         if len(self.members) > self._settings.group_max_size:
-            self._rebalance.begin(f"there are {len(self.members)} members, more than may be")
+            self._rebalance.prepare(f"there are {len(self.members)} members, more than may be")
 
     def rows(self) -> Iterator[Row]:
         if self._journal.last is not None:
@@ -193,7 +167,7 @@ class ClassicGroup:
 
     def stop(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
         """
-        This is no classic group, or not here, any more: let all timers go, and tell who waits.
+        Cancel all timers and refuse waiting members: the group is not classic, or not here, any more.
         """
         self._rebalance.stop()
         self._state.enter(Phase.DEAD)
@@ -203,7 +177,7 @@ class ClassicGroup:
             member.session.stop()
             self.members.refuse(member, KafkaError(error, f"{self.group_id} is not here any more"))
 
-    def _leave(self, leaver: Leave) -> ErrorCode:
+    def _leave(self, leaver: LeavingMember) -> ErrorCode:
         pending = self.members.drop_pending(leaver.member_id)
         if not pending:
             try:
@@ -219,26 +193,21 @@ class ClassicGroup:
         )
         return ErrorCode.NONE
 
-    def _leaver(self, leaver: Leave) -> Member:
-        """
-        An administrator names a static member by its instance id alone.
-        """
+    def _leaver(self, leaver: LeavingMember) -> Member:
         static = None if leaver.member_id else self.members.static(leaver.instance_id)
         return static or self.members.find(leaver.member_id, leaver.instance_id)
 
-    def _session(self, member_id: str) -> Session:
-        return Session(self._clock, partial(self._expire, member_id))
+    def _session(self, member_id: str) -> Deadline:
+        return Deadline(self._clock, partial(self._expire, member_id))
 
     def _expire(self, member_id: str) -> None:
         if self.members.drop_pending(member_id):
-            self._log.info(
-                "group {group}: {member} was told its id and never joined", group=self.group_id, member=member_id
-            )
-            self._rebalance.go_on()
+            self._log.info("group {group}: {member} got its id and never joined", group=self.group_id, member=member_id)
+            self._rebalance.try_complete_join()
             return
         member = self.members.find(member_id, None)
-        if member.is_heard:
-            return  # the session begins anew with our answer
+        if member.is_awaiting_answer:
+            return  # its session begins again with the answer
         seconds = (NEW_MEMBER_TIMEOUT_MS if member.is_new else member.session_timeout_ms) / 1000
         self._log.info(
             "group {group}: member {member} expired after {seconds} s",
@@ -247,7 +216,7 @@ class ClassicGroup:
             seconds=seconds,
         )
         self.members.remove(member, ErrorCode.UNKNOWN_MEMBER_ID)
-        self._rebalance.begin_or_go_on(f"member {member_id} expired after {seconds} s")
+        self._rebalance.prepare_or_complete_join(f"member {member_id} expired after {seconds} s")
 
     def _check_alive(self) -> None:
         if self._state.phase is Phase.DEAD:
@@ -261,11 +230,13 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION, reason)
         return member
 
-    def _check_agreed(self, asked: Sync) -> None:
+    def _check_agreed(self, request: SyncRequest) -> None:
         """
         The leader must not assign in another protocol than members understand (KIP-559).
         """
         agreed = self.protocol_type, self.protocol
-        if asked.protocol_type not in (None, agreed[0]) or asked.protocol not in (None, agreed[1]):
-            reason = f"the member assigns in {(asked.protocol_type, asked.protocol)}, the group has agreed on {agreed}"
+        if request.protocol_type not in (None, agreed[0]) or request.protocol not in (None, agreed[1]):
+            reason = (
+                f"the member assigns in {(request.protocol_type, request.protocol)}, the group has agreed on {agreed}"
+            )
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)

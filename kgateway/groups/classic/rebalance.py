@@ -1,13 +1,13 @@
 """
-How a classic group comes from one generation to the next: its members join, the leader assigns, and all of them sync.
+How a classic group gets from one generation to the next: its members join, the leader assigns, and all of them sync.
 
-            begin                  all joined, or too late           the assignment is safe
-    EMPTY ---------> PREPARING ------------------------> COMPLETING -----------------------> STABLE
-                       ^  |  nobody joined: EMPTY             |                                 |
-                       |  +-----------------------            |  a member came, changed or went |
-                       +--------------------------------------+---------------------------------+
+        prepare               all joined, or too late           the assignment is committed
+EMPTY ---------> PREPARING ------------------------> COMPLETING -----------------------> STABLE
+                   ^  |  nobody joined: EMPTY             |                                 |
+                   |  +-----------------------            |  a member came, changed or left |
+                   +--------------------------------------+---------------------------------+
 
-One timer serves: while members join, for the end of that; then, for those who do not ask for their assignment.
+There is one timer: for members to join, then for them to ask for their assignment.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,84 +18,78 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from kgateway.config.settings import Settings
-from kgateway.groups.classic.exchange import Joined, Synced
-from kgateway.groups.classic.journal import Journal
-from kgateway.groups.classic.member import Member
-from kgateway.groups.classic.state import Phase, State
+from kgateway.groups.classic.members import Member
+from kgateway.groups.classic.requests import JoinResult, SyncResult
+from kgateway.groups.classic.state import ClassicGroupJournal, ClassicGroupState, Phase
 from kgateway.wire.errors import ErrorCode, KafkaError
 
-_SOON = 0.001  # seconds; not worth waiting for
+_SOON = 0.001  # seconds; not worth a timer
 
 
 class Rebalance:
-    """
-    Leads one group through its generations.
-    """
-
     _log = Logger()
 
-    def __init__(self, state: State, journal: Journal, settings: Settings, clock: IReactorTime) -> None:
+    def __init__(
+        self, state: ClassicGroupState, journal: ClassicGroupJournal, settings: Settings, clock: IReactorTime
+    ) -> None:
         self._state = state
         self._journal = journal
         self._settings = settings
         self._clock = clock
         self._timer: IDelayedCall | None = None
-        self._initial_until: float | None = None  # the group was empty: more members may come, but not for ever
-        self._newcomers = False  # some came since the last look
+        self._initial_until: float | None = None  # until when an empty group waits for more members
+        self._newcomers = False  # some joined during this delay
         self._storing = False  # the assignment is being written
 
-    def newcomer(self) -> None:
+    def member_joined(self) -> None:
         """
-        One more has come: where the group has just begun, others may be on their way.
+        A new member has joined. If the group was empty, others may follow.
         """
         self._newcomers = True
 
-    def begin_or_go_on(self, reason: str) -> None:
+    def prepare_or_complete_join(self, reason: str) -> None:
         """
-        Something has changed: members have to join again, or, where they do already, all may be there now.
+        Something has changed: members have to join again. If they do so already, all may have joined now.
         """
         if self._state.phase is Phase.PREPARING_REBALANCE:
-            self.go_on()
+            self.try_complete_join()
         else:
-            self.begin(reason)
+            self.prepare(reason)
 
-    def go_on(self) -> None:
+    def try_complete_join(self) -> None:
         """
-        Let members wait no longer if all are there, and the group did not begin just now.
+        Complete the join if all members have joined, and the initial delay is over.
         """
         state = self._state
         if state.phase is Phase.PREPARING_REBALANCE and self._initial_until is None and state.members.all_joined:
-            self._end_join()
+            self._complete_join()
 
-    def begin(self, reason: str) -> None:
-        """
-        Let the members join.
-        """
+    def prepare(self, reason: str) -> None:
         state = self._state
         withdrawn = self._withdraw() if state.phase is Phase.COMPLETING_REBALANCE else []
         was_empty = state.phase is Phase.EMPTY
         state.enter(Phase.PREPARING_REBALANCE)
         self._log.info(
-            "group {group}: a rebalance of generation {generation} begins: {reason}",
+            "group {group}: preparing to rebalance generation {generation}: {reason}",
             group=state.group_id,
             generation=state.generation,
             reason=reason,
         )
         if was_empty:
-            self._wait_for_newcomers()
+            self._start_initial_delay()
         elif state.members.all_joined:
-            self._end_join()
+            self._complete_join()
         else:
-            self._time(state.members.rebalance_timeout_ms / 1000, self._end_join)
+            self._time(state.members.rebalance_timeout_ms / 1000, self._complete_join)
         self._refuse(withdrawn, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, reason))
 
-    def joined(self, member: Member) -> Joined:
+    def joined(self, member: Member) -> JoinResult:
         """
-        What the member is told of its generation; the leader is told of all members.
+        The leader gets the list of all members.
         """
         state = self._state
         leader, protocol = state.members.leader or "", state.protocol or ""
-        return Joined(
+        return JoinResult(
             member_id=member.id,
             generation=state.generation,
             protocol_type=state.protocol_type,
@@ -104,16 +98,10 @@ class Rebalance:
             members=[each.listed(protocol) for each in state.members] if member.id == leader else (),
         )
 
-    def synced(self, member: Member) -> Synced:
-        """
-        What the member is told of its assignment.
-        """
-        return Synced(self._state.protocol_type, self._state.protocol or "", member.assignment)
+    def synced(self, member: Member) -> SyncResult:
+        return SyncResult(self._state.protocol_type, self._state.protocol or "", member.assignment)
 
-    def note_sync(self, member: Member) -> None:
-        """
-        The member has asked for its assignment.
-        """
+    def mark_synced(self, member: Member) -> None:
         unsynced = self._state.members.unsynced
         unsynced.discard(member.id)
         if not unsynced:
@@ -121,46 +109,43 @@ class Rebalance:
 
     def assign(self, assignments: Mapping[str, bytes]) -> None:
         """
-        The leader has shared out: write it, then tell it. What it says of strangers counts for nothing.
+        Write the leader's assignment, then answer the members. Assignments of others than members are ignored.
         """
         state = self._state
-        if not self._storing:  # the leader may ask again meanwhile
+        if not self._storing:  # the leader may repeat its request meanwhile
             self._storing = True
             self._journal.write(state.row(assignments), partial(self._stored, state.generation, assignments))
 
     def stop(self) -> None:
-        """
-        Lead it no further.
-        """
         self._stop_timer()
 
-    def _wait_for_newcomers(self) -> None:
+    def _start_initial_delay(self) -> None:
         longest = max(self._state.members.rebalance_timeout_ms, self._settings.group_initial_rebalance_delay_ms)
         self._initial_until = self._clock.seconds() + longest / 1000
         self._newcomers = False
-        self._time(self._settings.group_initial_rebalance_delay_ms / 1000, self._look_for_newcomers)
+        self._time(self._settings.group_initial_rebalance_delay_ms / 1000, self._end_initial_delay)
 
-    def _look_for_newcomers(self) -> None:
+    def _end_initial_delay(self) -> None:
         """
-        Each delay in which members came is followed by another, until the first one's rebalance timeout is over.
+        Each delay in which members joined is followed by another, until the first member's rebalance timeout is over.
         """
         left = (self._initial_until or 0.0) - self._clock.seconds()
         if not self._newcomers or left < _SOON:
-            self._end_join()
+            self._complete_join()
             return
         self._newcomers = False
-        self._time(min(left, self._settings.group_initial_rebalance_delay_ms / 1000), self._look_for_newcomers)
+        self._time(min(left, self._settings.group_initial_rebalance_delay_ms / 1000), self._end_initial_delay)
 
-    def _end_join(self) -> None:
+    def _complete_join(self) -> None:
         """
-        Those who are here by now are the next generation. Static members are, whether they joined again or not.
+        Put the members that have joined into the next generation. Static members are in it whether they joined or not.
         """
         state, members = self._state, self._state.members
         self._stop_timer()
         self._initial_until = None
         self._drop([member for member in members if member.joining is None and member.instance_id is None], "joined")
         if members and not members.joining:
-            self._time(members.rebalance_timeout_ms / 1000, self._end_join)
+            self._time(members.rebalance_timeout_ms / 1000, self._complete_join)
             return
         self._elect()
         state.begin_generation()
@@ -173,31 +158,28 @@ class Rebalance:
         )
         self._storing = False
         if members:
-            self._tell_joined()
+            self._answer_joins()
         else:
-            # Where it fails, the members of the generation before come back at a restart, and expire.
+            # If it fails, the members of the generation before are there again after a restart, and expire.
             self._journal.write(state.row({}), lambda _: None)
 
-    def _elect(self) -> None:
-        """
-        The leader has to assign, so one leads who is here.
-        """
+    def _elect(self) -> None:  # the leader has to assign, so it must be one that has joined
         members = self._state.members
         leader = members.get(members.leader or "")
         if leader is None or leader.joining is None:
             members.leader = next((member.id for member in members if member.joining is not None), None)
 
-    def _tell_joined(self) -> None:
+    def _answer_joins(self) -> None:
         members = self._state.members
-        told = []
+        joined = []
         for member in members:
             member.is_new = False
-            member.beat()
-            waiting = members.take_join(member)
+            member.renew_session()
+            waiting = members.pop_join(member)
             if waiting is not None:
-                told.append((waiting, self.joined(member)))
+                joined.append((waiting, self.joined(member)))
         self._time(members.rebalance_timeout_ms / 1000, self._give_up_unsynced)
-        for waiting, answer in told:
+        for waiting, answer in joined:
             waiting.callback(answer)
 
     def _stored(self, generation: int, assignments: Mapping[str, bytes], error: KafkaError | None) -> None:
@@ -206,50 +188,47 @@ class Rebalance:
             return  # overtaken by another rebalance
         if error is not None:
             withdrawn = self._withdraw()
-            self.begin(f"the assignment could not be written: {error}")
+            self.prepare(f"the assignment could not be written: {error}")
             self._refuse(withdrawn, error)
             return
         state.enter(Phase.STABLE)
-        self._tell_synced(assignments)
+        self._answer_syncs(assignments)
 
-    def _tell_synced(self, assignments: Mapping[str, bytes]) -> None:
+    def _answer_syncs(self, assignments: Mapping[str, bytes]) -> None:
         members = self._state.members
-        told = []
+        synced = []
         for member in members:
             member.assignment = assignments.get(member.id, b"")
-            waiting = members.take_sync(member)
+            waiting = members.pop_sync(member)
             if waiting is not None:
-                member.beat()
-                told.append((waiting, self.synced(member)))
-        for waiting, answer in told:
+                member.renew_session()
+                synced.append((waiting, self.synced(member)))
+        for waiting, answer in synced:
             waiting.callback(answer)
 
-    def _withdraw(self) -> list[Deferred[Synced]]:
+    def _withdraw(self) -> list[Deferred[SyncResult]]:
         """
-        No assignment holds any more; those who wait for theirs are to be told so.
+        Withdraw all assignments. Returns the answers of those that wait for theirs.
         """
         members = self._state.members
         withdrawn = []
         for member in members:
             member.assignment = b""
-            waiting = members.take_sync(member)
+            waiting = members.pop_sync(member)
             if waiting is not None:
-                member.beat()
+                member.renew_session()
                 withdrawn.append(waiting)
         return withdrawn
 
-    def _refuse(self, waiting: list[Deferred[Synced]], error: KafkaError) -> None:
+    def _refuse(self, waiting: list[Deferred[SyncResult]], error: KafkaError) -> None:
         for each in waiting:
             each.errback(KafkaError(error.code, error.message))
 
     def _give_up_unsynced(self) -> None:
-        """
-        Members that have not asked for their assignment by now will not.
-        """
         members = self._state.members
         lost = [member for member in members if member.id in members.unsynced]
         self._drop(lost, "asked for its assignment")
-        self.begin(f"{len(lost)} members have not asked for their assignment")
+        self.prepare(f"{len(lost)} members have not asked for their assignment")
 
     def _drop(self, lost: list[Member], missing: str) -> None:
         for member in lost:

@@ -1,3 +1,3 @@
 """
-Groups of the consumer protocol (KIP-848): the server says who reads what.
+Groups of the consumer protocol (KIP-848): the server assigns the partitions.
 """

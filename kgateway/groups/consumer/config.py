@@ -1,5 +1,5 @@
 """
-What holds for one group: what is set for it, and the gateway's settings for the rest.
+The config of one group: what is set for it, and the gateway's settings for the rest.
 """
 
 from collections.abc import Callable
@@ -15,23 +15,20 @@ from kgateway.config.settings import Settings
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
     """
-    The config of a consumer group; Kafka's names are consumer.session.timeout.ms and so on.
+    Kafka's names are consumer.session.timeout.ms and so on.
     """
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
     assignment_interval_ms: int = 1_000  # between two targets, so that a thousand members that join are one rebalance
-    pattern_refresh_ms: int = 600_000  # after how long expressions are matched anew, for permissions may have changed
+    pattern_refresh_ms: int = 600_000  # then expressions are matched again: permissions may have changed
     max_size: int = (1 << 31) - 1
     classic_max_size: int = (1 << 31) - 1
     assignors: tuple[str, ...] = ("uniform", "range")  # the first one is the default
     migration_policy: str = "bidirectional"
 
     @classmethod
-    def of(cls, settings: Settings, overrides: Overrides = NO_OVERRIDES) -> Self:
-        """
-        The one of groups for which this is set.
-        """
+    def from_settings(cls, settings: Settings, overrides: Overrides = NO_OVERRIDES) -> Self:
         values = group_values(overrides, settings)
         return cls(
             session_timeout_ms=values[SESSION_TIMEOUT],
@@ -44,10 +41,10 @@ class GroupConfig:
         )
 
 
-class ConfigNow:
+class CurrentGroupConfig:
     """
-    The config of a group as the cluster has it now. It is asked for at each heartbeat, and looked up only where that of
-    any resource has changed. It holds on to no view: groups that are idle would keep all topics there ever were.
+    The config of a group as the cluster has it now. It is asked for at each heartbeat, and looked up only if the config
+    of any resource has changed. It keeps no view: idle groups would keep all topics that ever existed.
     """
 
     __slots__ = ("_config", "_overrides", "_resource", "_seen", "_settings", "_view")
@@ -58,7 +55,7 @@ class ConfigNow:
         self._view = view
         self._seen: AllOverrides | None = None
         self._overrides = NO_OVERRIDES
-        self._config = GroupConfig.of(settings)
+        self._config = GroupConfig.from_settings(settings)
 
     def __call__(self) -> GroupConfig:
         seen = self._view().overrides
@@ -67,5 +64,5 @@ class ConfigNow:
             overrides = seen.get(self._resource, NO_OVERRIDES)
             if overrides is not self._overrides:
                 self._overrides = overrides
-                self._config = GroupConfig.of(self._settings, overrides)
+                self._config = GroupConfig.from_settings(self._settings, overrides)
         return self._config

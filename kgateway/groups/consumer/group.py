@@ -1,8 +1,8 @@
 """
-A group whose members send heartbeats, and are told in answer what to read (KIP-848).
+A group whose members send heartbeats, and get their assignments in the answers (KIP-848).
 
-A heartbeat is worked off in three steps: the member says what has changed of it, the group plans anew if it must, the
-member goes on towards its target. What the steps change is one draft, written as one batch before it is answered.
+A heartbeat has three steps: the member says what has changed, the group makes a new plan if it must, and the member is
+reconciled with its target. What the steps change is one ChangeSet, written as one batch before it is answered.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -15,19 +15,28 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from kgateway.cluster.view import ClusterView
-from kgateway.coordinating.patterns import MayDescribe
-from kgateway.groups.consumer.admission import check_epoch, check_room, known, take_place
-from kgateway.groups.consumer.assignment import Assignment, Owned, assignment_of
-from kgateway.groups.consumer.changes import Changes
-from kgateway.groups.consumer.commits import check_commit, check_fetch, check_knows_epochs
+from kgateway.coordination.topic_patterns import MayDescribe
+from kgateway.groups.assignors.assignment import Assignment, Owned, assignment_of
 from kgateway.groups.consumer.config import GroupConfig
-from kgateway.groups.consumer.describing import Described, describe
-from kgateway.groups.consumer.draft import Draft
+from kgateway.groups.consumer.journal import ChangeSet
 from kgateway.groups.consumer.member import AWAY, JOINING, LEAVING, Profile
-from kgateway.groups.consumer.state import GroupState
-from kgateway.groups.consumer.unwritten import catch_up
+from kgateway.groups.consumer.member_check import (
+    check_commit,
+    check_epoch,
+    check_fetch,
+    check_knows_epochs,
+    check_room,
+    find_member,
+    replace_static_member,
+)
+from kgateway.groups.consumer.membership import Membership
+from kgateway.groups.consumer.reconciliation import assume_unwritten_steps
+from kgateway.groups.consumer.state import ConsumerGroupState
 from kgateway.groups.group import GroupType, PartitionCheck
-from kgateway.groups.rows import Row, Write
+from kgateway.groups.records import Row, Write
+from kgateway.messages.consumer_group_describe import Assignment as DescribedAssignment
+from kgateway.messages.consumer_group_describe import ConsumerGroupDescribeResponse
+from kgateway.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
 from kgateway.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -36,15 +45,18 @@ from kgateway.messages.consumer_group_heartbeat import (
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
+GroupDescription = ConsumerGroupDescribeResponse.Group
+_Member = GroupDescription.Member
+_CLASSIC, _CONSUMER = 0, 1
 Answer = ConsumerGroupHeartbeatResponse
 _Assignment = ConsumerGroupHeartbeatResponse.Assignment
 
-_AS_BEFORE = -1  # a rebalance timeout that is not said
+_UNCHANGED = -1  # a rebalance timeout that is not sent
 
 
 class Client(NamedTuple):
     """
-    Who sends a heartbeat, and which topics it may know of.
+    The sender of a heartbeat, and which topics it may describe.
     """
 
     client_id: str
@@ -73,12 +85,12 @@ class ConsumerGroup:
         downgrade: "Callable[[ConsumerGroup, Collection[str]], bool]" = lambda group, without: False,
     ) -> None:
         """
-        `downgrade` is called where all members, without these, speak the classic protocol; true where it has let a
-        classic group be in the place of this one.
+        `downgrade` is called if all members but these speak the classic protocol. It returns whether it has replaced
+        this group by a classic one.
         """
         self.group_id = group_id
-        self._state = GroupState(group_id)
-        self.changes = Changes(
+        self._state = ConsumerGroupState(group_id)
+        self.membership = Membership(
             self._state,
             clock=clock,
             now_ms=now_ms,
@@ -91,16 +103,16 @@ class ConsumerGroup:
     @property
     def config(self) -> GroupConfig:
         """
-        What is set for it, now; it holds from the next heartbeat on.
+        The config of the group; a change holds from the next heartbeat on.
         """
-        return self.changes.config
+        return self.membership.config
 
     @property
     def state(self) -> str:
         state = self._state
         if not state.profiles:
             return "Empty"
-        epoch = state.targets_now.epoch
+        epoch = state.target_metadata_now.epoch
         if state.epoch_now.number > epoch:
             return "Assigning"
         reached = all(state.progress_of(member_id).reached(epoch) for member_id in state.profiles)
@@ -112,25 +124,22 @@ class ConsumerGroup:
 
     @property
     def empty_since_ms(self) -> int | None:
-        return self.changes.empty_since_ms if self.is_empty else None
+        return self.membership.empty_since_ms if self.is_empty else None
 
     def reads(self, topic: str) -> bool:
         return self._state.reads(topic)
 
-    def describe(self) -> Described:
-        """
-        As ConsumerGroupDescribe tells it.
-        """
-        assignor = self.changes.planning.assignor(self.config)
-        return describe(self._state, self.state, assignor, self.changes.view())
+    def describe(self) -> GroupDescription:
+        assignor = self.membership.planner.assignor(self.config)
+        return describe(self._state, self.state, assignor, self.membership.view())
 
     def heartbeat(self, request: ConsumerGroupHeartbeatRequest, client: Client) -> Answer | Deferred[Answer]:
         """
-        A member lives, joins or leaves. The request has been checked (requests.py).
+        A member is alive, joins or leaves. The request has been checked (member_check.py).
         """
         if request.member_epoch in (LEAVING, AWAY):
             return self._leave(request)
-        return self.changes.make(partial(self._beat, request, client))
+        return self.membership.make(partial(self._heartbeat, request, client))
 
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, knows_epochs: bool = True
@@ -148,80 +157,79 @@ class ConsumerGroup:
 
     def loaded(self) -> None:
         self._state.sweep()
-        catch_up(self._state)
-        self.changes.lifetimes.begin(self.config.session_timeout_ms)
+        assume_unwritten_steps(self._state)
+        self.membership.timers.begin(self.config.session_timeout_ms)
 
     def rows(self) -> Iterator[Row]:
         return self._state.rows()
 
     def stop(self) -> None:
-        self.changes.stop(KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.group_id} is coordinated elsewhere by now"))
+        self.membership.stop(KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.group_id} is coordinated elsewhere by now"))
 
-    def _beat(
-        self, request: ConsumerGroupHeartbeatRequest, client: Client, draft: Draft
+    def _heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: Client, changes: ChangeSet
     ) -> tuple[Answer, Callable[[], None]]:
         owned = None if request.topic_partitions is None else assignment_of(request.topic_partitions)
         config = self.config
-        member_id, replaced = self._admit(request, owned, draft, config)
+        member_id, replaced = self._admit(request, owned, changes, config)
         before = self._state.progress_of(member_id)
-        profile = _said(self._state.profiles.get(member_id), request, client)
-        resubscribed = self.changes.say(draft, member_id, profile, client.may_describe)
-        self.changes.go_on(draft, member_id, owned, resubscribed=resubscribed)
+        profile = _profile(self._state.profiles.get(member_id), request, client)
+        resubscribed = self.membership.update_profile(changes, member_id, profile, client.may_describe)
+        self.membership.reconcile(changes, member_id, owned, resubscribed=resubscribed)
         progress = self._state.progress_of(member_id)
         answer = _answer(member_id, progress.epoch, config.heartbeat_interval_ms)
-        if _says_all(request) or before.assigned != progress.assigned:
-            answer.assignment = _told(progress.assigned)
-        lived = partial(self._has_lived, member_id, config, before is not progress)
-        return answer, partial(
-            self._has_joined, member_id, replaced, lived
-        ) if request.member_epoch == JOINING else lived
+        if _has_full_state(request) or before.assigned != progress.assigned:
+            answer.assignment = _assignment_of(progress.assigned)
+        renewal = partial(self._renew_session, member_id, config, before is not progress)
+        if request.member_epoch == JOINING:
+            return answer, partial(self._after_join, member_id, replaced, renewal)
+        return answer, renewal
 
     def _admit(
-        self, request: ConsumerGroupHeartbeatRequest, owned: Assignment | None, draft: Draft, config: GroupConfig
+        self, request: ConsumerGroupHeartbeatRequest, owned: Assignment | None, changes: ChangeSet, config: GroupConfig
     ) -> tuple[str, str | None]:
-        """
-        The id of the member, and of the one whose place it takes.
-        """
         state = self._state
         check_room(state, request.member_id, config.max_size)
         if request.member_epoch == JOINING:
             member_id = request.member_id or str(Uuid.random())
-            return member_id, take_place(draft, member_id, request.instance_id, classic=False)
-        member_id = known(state, request.member_id, request.instance_id)
+            return member_id, replace_static_member(changes, member_id, request.instance_id, classic=False)
+        member_id = find_member(state, request.member_id, request.instance_id)
         progress, epoch = state.progress_of(member_id), request.member_epoch
         check_epoch(progress, epoch, owned)
         if progress.oldest_epoch is not None and progress.may_be_in(epoch):
-            draft.set_step(member_id, progress.heard_in(epoch))
+            changes.set_unwritten(member_id, progress.confirmed_in(epoch))
         return member_id, None
 
-    def _has_joined(self, member_id: str, replaced: str | None, lived: Callable[[], None]) -> None:
-        self.changes.note_join(member_id, replaced, "consumer")
-        lived()
+    def _after_join(self, member_id: str, replaced: str | None, renewal: Callable[[], None]) -> None:
+        self.membership.member_joined(member_id, replaced, "consumer")
+        renewal()
 
-    def _has_lived(self, member_id: str, config: GroupConfig, moved: bool) -> None:
+    def _renew_session(self, member_id: str, config: GroupConfig, moved: bool) -> None:
         """
-        After its heartbeat: a member has until the next one, and to let go what it must.
+        After a heartbeat: the member has until the next one, and to revoke what it must.
         """
-        lifetimes = self.changes.lifetimes
-        lifetimes.has_lived(member_id, config.session_timeout_ms)
+        timers = self.membership.timers
+        timers.renew_session(member_id, config.session_timeout_ms)
         if moved:
-            lifetimes.has_moved(member_id)
+            timers.update_revocation(member_id)
 
     def _leave(self, request: ConsumerGroupHeartbeatRequest) -> Answer | Deferred[Answer]:
-        member_id = known(self._state, request.member_id, request.instance_id)
+        member_id = find_member(self._state, request.member_id, request.instance_id)
         answer = _answer(member_id, request.member_epoch, 0)
         if request.member_epoch == AWAY:
-            return self.changes.make(partial(self._go_away, member_id, answer))
+            return self.membership.make(partial(self._leave_for_a_while, member_id, answer))
         self._log.info("group {group}: member {member} left", group=self.group_id, member=member_id)
-        return self.changes.remove([member_id], answer)
+        return self.membership.remove([member_id], answer)
 
-    def _go_away(self, member_id: str, answer: Answer, draft: Draft) -> tuple[Answer, Callable[[], None]]:
+    def _leave_for_a_while(
+        self, member_id: str, answer: Answer, changes: ChangeSet
+    ) -> tuple[Answer, Callable[[], None]]:
         """
-        A static member leaves and keeps its place, until its session ends.
+        A static member leaves and keeps its place, until its session expires.
         """
         self._log.info("group {group}: static member {member} is away", group=self.group_id, member=member_id)
-        draft.set_progress(member_id, self._state.progress_of(member_id).away())
-        return answer, partial(self.changes.lifetimes.is_away, member_id)
+        changes.set_progress(member_id, self._state.progress_of(member_id).away())
+        return answer, partial(self.membership.timers.end_revocation, member_id)
 
 
 def _answer(member_id: str, epoch: int, heartbeat_interval_ms: int) -> Answer:
@@ -235,15 +243,15 @@ def _answer(member_id: str, epoch: int, heartbeat_interval_ms: int) -> Answer:
     )
 
 
-def _said(before: Profile | None, request: ConsumerGroupHeartbeatRequest, client: Client) -> Profile:
+def _profile(before: Profile | None, request: ConsumerGroupHeartbeatRequest, client: Client) -> Profile:
     """
-    What a member says of itself; what it does not say is as before.
+    The member's profile. What the heartbeat leaves out is as before.
     """
-    if before and before.classic is None and _says_nothing(request) and before.is_of(client.client_id, client.host):
+    if before and before.classic is None and _has_no_changes(request) and before.is_of(client.client_id, client.host):
         return before
     profile = before or Profile()
     names, pattern = request.subscribed_topic_names, request.subscribed_topic_regex
-    silent = request.rebalance_timeout_ms == _AS_BEFORE
+    silent = request.rebalance_timeout_ms == _UNCHANGED
     return replace(
         profile,
         instance_id=profile.instance_id if request.instance_id is None else request.instance_id,
@@ -258,28 +266,67 @@ def _said(before: Profile | None, request: ConsumerGroupHeartbeatRequest, client
     )
 
 
-def _says_nothing(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """
-    Whether the member says nothing of itself, as in most heartbeats.
-    """
+def _has_no_changes(request: ConsumerGroupHeartbeatRequest) -> bool:
     return (
         request.instance_id is None
         and request.rack_id is None
-        and request.rebalance_timeout_ms == _AS_BEFORE
+        and request.rebalance_timeout_ms == _UNCHANGED
         and request.subscribed_topic_names is None
         and request.subscribed_topic_regex is None
         and request.server_assignor is None
     )
 
 
-def _says_all(request: ConsumerGroupHeartbeatRequest) -> bool:
+def _has_full_state(request: ConsumerGroupHeartbeatRequest) -> bool:
     """
-    Whether this is a heartbeat of a member's full state, as it sends one when it joins and after an error.
+    Whether the heartbeat has the member's full state, as when it joins and after an error.
     """
     subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
-    return request.rebalance_timeout_ms != _AS_BEFORE and subscribes and request.topic_partitions is not None
+    return request.rebalance_timeout_ms != _UNCHANGED and subscribes and request.topic_partitions is not None
 
 
-def _told(assigned: Owned) -> _Assignment:
+def _assignment_of(assigned: Owned) -> _Assignment:
     topics = [TopicPartitions(topic_id=topic_id, partitions=sorted(found)) for topic_id, found in assigned.items()]
     return _Assignment(topic_partitions=topics)
+
+
+def describe(state: ConsumerGroupState, group_state: str, assignor: str, view: ClusterView) -> GroupDescription:
+    return GroupDescription(
+        error_code=ErrorCode.NONE,
+        group_id=state.group_id,
+        group_state=group_state,
+        group_epoch=state.epoch_now.number,
+        assignment_epoch=state.target_metadata_now.epoch,
+        assignor_name=assignor,
+        members=[_described_member(state, member_id, view) for member_id in state.profiles],
+    )
+
+
+def _described_member(state: ConsumerGroupState, member_id: str, view: ClusterView) -> _Member:
+    profile, progress = state.profiles[member_id], state.progress_of(member_id)
+    return _Member(
+        member_id=member_id,
+        instance_id=profile.instance_id,
+        rack_id=profile.rack_id,
+        member_epoch=progress.epoch,
+        client_id=profile.client_id,
+        client_host=profile.client_host,
+        subscribed_topic_names=sorted(profile.topic_names),
+        subscribed_topic_regex=profile.pattern,
+        assignment=_described_assignment(progress.owned, view),
+        target_assignment=_described_assignment(state.target_of(member_id), view),
+        member_type=_CLASSIC if profile.classic else _CONSUMER,
+    )
+
+
+def _described_assignment(partitions: Assignment, view: ClusterView) -> DescribedAssignment:
+    topics = [
+        (view.topics_by_id[topic_id], indexes)
+        for topic_id, indexes in partitions.items()
+        if topic_id in view.topics_by_id
+    ]
+    named = [
+        DescribedPartitions(topic_id=topic.id, topic_name=topic.name, partitions=sorted(found))
+        for topic, found in topics
+    ]
+    return DescribedAssignment(topic_partitions=named)

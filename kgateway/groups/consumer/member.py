@@ -1,36 +1,32 @@
 """
-A member of a consumer group: who it is, and how far it is on the way to its target.
+A member of a consumer group: its profile, and how far it is on the way to its target.
 """
 
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
-from kgateway.groups.consumer.assignment import OWNS_NOTHING, Assignment, Owned
+from kgateway.groups.assignors.assignment import OWNS_NOTHING, Assignment, Owned
 
-JOINING = 0  # the epochs that a member may send which are none
+JOINING = 0  # this and the next two are sent in place of an epoch
 LEAVING = -1
-AWAY = -2  # a static member that will be back
+AWAY = -2  # a static member that will come back
 
 INITIAL_EPOCH = 1  # of a group
 
 
 class MemberState(IntEnum):
     """
-    As records of current assignments have it.
+    As the records of current assignments have it.
     """
 
     STABLE = 0  # it has its target, as of its epoch
-    UNREVOKED_PARTITIONS = 1  # it has to let partitions go first
-    UNRELEASED_PARTITIONS = 2  # others have to let partitions go first
+    UNREVOKED_PARTITIONS = 1  # it has to revoke partitions first
+    UNRELEASED_PARTITIONS = 2  # others have to release partitions first
     UNKNOWN = 127  # a newer server wrote it
 
 
 class ClassicProtocol(NamedTuple):
-    """
-    One that a member of the classic protocol can use: a name, and what it says of itself under it.
-    """
-
     name: str
     metadata: bytes
 
@@ -38,7 +34,7 @@ class ClassicProtocol(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Classic:
     """
-    What is known of a member only if it speaks the classic protocol.
+    What is known only of members of the classic protocol.
     """
 
     session_timeout_ms: int
@@ -62,9 +58,6 @@ class Profile:
     classic: Classic | None = None
 
     def is_of(self, client_id: str, client_host: str) -> bool:
-        """
-        Whether it is from this client.
-        """
         return self.client_id == client_id and self.client_host == client_host
 
 
@@ -75,15 +68,15 @@ class Progress:
     """
 
     epoch: int = JOINING
-    previous_epoch: int = LEAVING  # taken too, for the answer with the epoch may be lost
+    previous_epoch: int = LEAVING  # accepted too, because the answer with the epoch may be lost
     state: MemberState = MemberState.STABLE
     assigned: Owned = field(default_factory=dict)
-    revoking: Owned = field(default_factory=dict)  # owned until the member says that it owns it no more
-    oldest_epoch: int | None = None  # in which it may be as well: it was not heard of since the group was loaded
+    revoking: Owned = field(default_factory=dict)  # owned until the member no longer reports them
+    oldest_epoch: int | None = None  # any from this to `epoch` is possible: no heartbeat since the group was loaded
 
     def reached(self, target_epoch: int) -> bool:
         """
-        Whether it has all that it was to have as of this epoch, and nothing else.
+        Whether it has all of its target as of this epoch, and nothing else.
         """
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
@@ -93,9 +86,9 @@ class Progress:
         """
         return epoch == self.epoch or (self.oldest_epoch is not None and self.oldest_epoch <= epoch <= self.epoch)
 
-    def heard_in(self, epoch: int) -> "Progress":
+    def confirmed_in(self, epoch: int) -> "Progress":
         """
-        The same of a member that says that it is in this epoch, in which it may be.
+        The progress of a member that reports one of the epochs that are possible.
         """
         return replace(self, epoch=epoch, previous_epoch=epoch, oldest_epoch=None)
 
@@ -110,15 +103,15 @@ class Progress:
 
     def away(self) -> "Progress":
         """
-        Of a static member that leaves and will be back: what it was to let go it has let go.
+        The progress of a static member that leaves and will come back: it has revoked what it had to.
         """
-        # Its successor commits under its own epochs, which know nothing of those before: so no partition has one.
+        # Its successor commits under its own epochs, which know nothing of those before, so no partition has one.
         assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in self.assigned.items()}
         return replace(self, epoch=AWAY, assigned=assigned, revoking=OWNS_NOTHING)
 
     def inherited(self) -> "Progress":
         """
-        Of the member that takes the place of this one.
+        The progress of the member that replaces this one.
         """
         return replace(self, epoch=JOINING, previous_epoch=JOINING)
 

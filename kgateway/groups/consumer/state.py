@@ -1,63 +1,34 @@
 """
-All that is true of a consumer group: what its rows say, and what can be looked up in them.
+The state of a consumer group as its rows say, and look-ups in it.
 
-Each `set_` is a row: whoever calls them with what rows say makes the group again. Progress without a profile is of no
-member: it is there only while rows are replayed.
+Each `set_` applies a row; a group is restored by a replay of its rows. Progress without a profile belongs to no member:
+it exists only while rows are replayed.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from kgateway.groups.consumer.assignment import NOTHING, Assignment, Owned
+from kgateway.groups.assignors.assignment import NOTHING, Assignment, Owned
+from kgateway.groups.consumer import records
 from kgateway.groups.consumer.member import INITIAL_EPOCH, NEW, Profile, Progress
-from kgateway.groups.consumer.rows import (
-    Epoch,
-    Matches,
-    Targets,
-    epoch_from,
-    epoch_row,
-    matches_from,
-    matches_row,
-    old_topics_row,
-    profile_from,
-    profile_row,
-    progress_from,
-    progress_row,
-    target_from,
-    target_row,
-    targets_from,
-    targets_row,
-)
-from kgateway.groups.rows import Row
-from kgateway.messages.stored.consumer_group import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMetadataKey,
-    ConsumerGroupPartitionMetadataKey,
-    ConsumerGroupRegularExpressionKey,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMetadataKey,
-)
-from kgateway.wire.schema import Message
+from kgateway.groups.consumer.records import Epoch, Matches, TargetMetadata
+from kgateway.groups.records import Row
+from kgateway.messages.stored import consumer_group as stored
 from kgateway.wire.uuids import Uuid
 
 V = TypeVar("V")
 
 FIRST_EPOCH = Epoch(INITIAL_EPOCH, 0)
-FIRST_TARGETS = Targets(INITIAL_EPOCH, 0)
+FIRST_TARGETS = TargetMetadata(INITIAL_EPOCH, 0)
 
 
-class GroupState:
-    """
-    A group as of its rows.
-    """
-
+class ConsumerGroupState:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.epoch: Epoch | None = None
-        self.targets_made: Targets | None = None
-        self.profiles: dict[str, Profile] = {}  # by member id, as all of these
+        self.target_metadata: TargetMetadata | None = None
+        self.profiles: dict[str, Profile] = {}  # by member id, as the next two
         self.progress: dict[str, Progress] = {}
         self.targets: dict[str, Assignment] = {}
         self.matches: dict[str, Matches] = {}  # by regular expression
@@ -75,8 +46,8 @@ class GroupState:
         return self.epoch or FIRST_EPOCH
 
     @property
-    def targets_now(self) -> Targets:
-        return self.targets_made or FIRST_TARGETS
+    def target_metadata_now(self) -> TargetMetadata:
+        return self.target_metadata or FIRST_TARGETS
 
     def progress_of(self, member_id: str) -> Progress:
         return self.progress.get(member_id, NEW)
@@ -86,26 +57,20 @@ class GroupState:
 
     def is_free_for(self, member_id: str) -> Callable[[Uuid, int], bool]:
         """
-        Tells whether no other member owns a partition.
+        A function that tells whether no other member owns a partition.
         """
         owners, nobody = self._owners, dict[int, str]()
         return lambda topic_id, index: owners.get(topic_id, nobody).get(index, member_id) == member_id
 
     def reads(self, topic: str) -> bool:
-        """
-        Whether a member subscribes to it.
-        """
         return topic in self._topic_names or any(topic in found.topics for found in self.matches.values())
 
     def topics_read(self) -> frozenset[str]:
-        """
-        All that members subscribe to.
-        """
         return frozenset(self._topic_names).union(*(found.topics for found in self.matches.values()))
 
     def topics_read_by(self, profile: Profile) -> frozenset[str]:
         """
-        The topics that a member subscribes to, by name and by expression.
+        The topics that a member subscribes to, by name and by regular expression.
         """
         matched = self.matches.get(profile.pattern) if profile.pattern else None
         return profile.topic_names | matched.topics if matched else profile.topic_names
@@ -113,8 +78,8 @@ class GroupState:
     def set_epoch(self, epoch: Epoch | None) -> None:
         self.epoch = epoch
 
-    def set_targets_made(self, made: Targets | None) -> None:
-        self.targets_made = made
+    def set_target_metadata(self, made: TargetMetadata | None) -> None:
+        self.target_metadata = made
 
     def set_target(self, member_id: str, target: Assignment | None) -> None:
         _put(self.targets, member_id, target)
@@ -124,7 +89,7 @@ class GroupState:
 
     def sweep(self) -> None:
         """
-        After a replay: what is of no member is nothing.
+        Drop what belongs to no member, after a replay.
         """
         for member_id in self.progress.keys() - self.profiles.keys():
             self.set_progress(member_id, None)
@@ -156,46 +121,55 @@ class GroupState:
             self._own(member_id, progress.assigned)
             self._own(member_id, progress.revoking)
 
-    def set_step(self, member_id: str, progress: Progress) -> None:
+    def set_unwritten(self, member_id: str, progress: Progress) -> None:
         """
-        The member owns what it did, in another epoch; no row says so (unwritten.py).
+        Put the member into another epoch, with what it owned. No row says so (reconciliation.py).
         """
         self.progress[member_id] = progress
 
     def replay(self, row: Row) -> None:
-        """
-        What this row says is so now.
-        """
-        replay = _REPLAYED.get(type(row.key))
-        if replay:
-            replay(self, row.key, row.value)
+        key, value = row
+        match key:
+            case stored.ConsumerGroupMetadataKey():
+                self.set_epoch(_read(records.epoch_from, value))
+            case stored.ConsumerGroupPartitionMetadataKey():
+                self.set_old_topics(value is not None)
+            case stored.ConsumerGroupMemberMetadataKey():
+                self.set_profile(key.member_id, _read(records.profile_from, value))
+            case stored.ConsumerGroupTargetAssignmentMetadataKey():
+                self.set_target_metadata(_read(records.target_metadata_from, value))
+            case stored.ConsumerGroupTargetAssignmentMemberKey():
+                self.set_target(key.member_id, _read(records.target_from, value))
+            case stored.ConsumerGroupCurrentMemberAssignmentKey():
+                self.set_progress(key.member_id, _read(records.progress_from, value))
+            case stored.ConsumerGroupRegularExpressionKey():
+                self.set_matches(key.regular_expression, _read(records.matches_from, value))
 
     def rows(self) -> Iterator[Row]:
         """
-        Rows that make it again; their keys in reverse are those of a group that goes.
+        Rows that restore the group. Their keys in reverse are the tombstones of a group that is deleted.
         """
         group_id = self.group_id
-        yield epoch_row(group_id, self.epoch_now)
-        yield from (matches_row(group_id, pattern, found) for pattern, found in self.matches.items())
-        yield from (profile_row(group_id, member_id, profile) for member_id, profile in self.profiles.items())
-        yield targets_row(group_id, self.targets_now)
-        yield from (target_row(group_id, member_id, target) for member_id, target in self.targets.items())
-        yield from (progress_row(group_id, member_id, progress) for member_id, progress in self.progress.items())
+        yield records.epoch_row(group_id, self.epoch_now)
+        yield from (records.matches_row(group_id, pattern, found) for pattern, found in self.matches.items())
+        yield from (records.profile_row(group_id, member_id, profile) for member_id, profile in self.profiles.items())
+        yield records.target_metadata_row(group_id, self.target_metadata_now)
+        yield from (records.target_row(group_id, member_id, target) for member_id, target in self.targets.items())
+        yield from (
+            records.progress_row(group_id, member_id, progress) for member_id, progress in self.progress.items()
+        )
 
     def tombstones(self) -> list[Row]:
-        """
-        Rows by which nothing of it is left.
-        """
         gone = [Row(row.key, None) for row in self.rows()][::-1]
-        return [old_topics_row(self.group_id), *gone] if self.has_old_topics else gone
+        return [records.old_topics_row(self.group_id), *gone] if self.has_old_topics else gone
 
-    def _count(self, profile: Profile, one: int) -> None:
-        _add(self._topic_names, profile.topic_names, one)
-        _add(self.patterns, [profile.pattern] if profile.pattern else [], one)
-        _add(self.assignors, [profile.assignor] if profile.assignor else [], one)
+    def _count(self, profile: Profile, change: int) -> None:
+        _add(self._topic_names, profile.topic_names, change)
+        _add(self.patterns, [profile.pattern] if profile.pattern else [], change)
+        _add(self.assignors, [profile.assignor] if profile.assignor else [], change)
         if profile.classic:
-            self.classic_count += one
-            _add(self.classic_protocols, [protocol.name for protocol in profile.classic.protocols], one)
+            self.classic_count += change
+            _add(self.classic_protocols, [protocol.name for protocol in profile.classic.protocols], change)
 
     def _own(self, member_id: str, owned: Owned) -> None:
         for topic_id, partitions in owned.items():
@@ -203,7 +177,8 @@ class GroupState:
 
     def _disown(self, member_id: str, owned: Owned) -> None:
         """
-        Of rows that are replayed, those of the next owner may come before those of the one before.
+        The member no longer owns these, unless another one does already: when rows are replayed, those of the next
+        owner may come before those of the previous one.
         """
         for topic_id, partitions in owned.items():
             owners = self._owners.get(topic_id, {})
@@ -214,41 +189,19 @@ class GroupState:
                 self._owners.pop(topic_id, None)
 
 
-def _put(place: dict[str, V], name: str, value: V | None) -> None:
+def _put(values: dict[str, V], name: str, value: V | None) -> None:
     if value is None:
-        place.pop(name, None)
+        values.pop(name, None)
     else:
-        place[name] = value
+        values[name] = value
 
 
-def _add(counter: Counter[str], names: Iterable[str], one: int) -> None:
+def _add(counter: Counter[str], names: Iterable[str], change: int) -> None:
     for name in names:
-        counter[name] += one
+        counter[name] += change
         if not counter[name]:
             del counter[name]
 
 
 def _read(parse: Callable[[Any], V], value: Any) -> V | None:
     return None if value is None else parse(value)
-
-
-# Kind of row -> what it says of the state.
-_REPLAYED: dict[type[Message], Callable[[GroupState, Any, Any], None]] = {
-    ConsumerGroupMetadataKey: lambda state, _, value: state.set_epoch(_read(epoch_from, value)),
-    ConsumerGroupPartitionMetadataKey: lambda state, _, value: state.set_old_topics(value is not None),
-    ConsumerGroupMemberMetadataKey: lambda state, key, value: state.set_profile(
-        key.member_id, _read(profile_from, value)
-    ),
-    ConsumerGroupTargetAssignmentMetadataKey: lambda state, _, value: state.set_targets_made(
-        _read(targets_from, value)
-    ),
-    ConsumerGroupTargetAssignmentMemberKey: lambda state, key, value: state.set_target(
-        key.member_id, _read(target_from, value)
-    ),
-    ConsumerGroupCurrentMemberAssignmentKey: lambda state, key, value: state.set_progress(
-        key.member_id, _read(progress_from, value)
-    ),
-    ConsumerGroupRegularExpressionKey: lambda state, key, value: state.set_matches(
-        key.regular_expression, _read(matches_from, value)
-    ),
-}

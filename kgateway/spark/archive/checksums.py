@@ -1,6 +1,6 @@
 """
-A checksum of records that does not depend on how they are cut into batches: CRC32C of each column's bytes and lengths,
-and of these one. Nothing is done record by record.
+A checksum of records that does not depend on their division into batches: the CRC32C of each column's bytes and
+lengths, and of all these the CRC32C. No step is per record.
 """
 
 from struct import pack
@@ -15,10 +15,6 @@ _NULL = -1  # as a length
 
 
 class Checksum:
-    """
-    Of records, some after others.
-    """
-
     def __init__(self) -> None:
         self.count = 0
         self.bytes = 0  # of keys, values and headers
@@ -26,7 +22,7 @@ class Checksum:
 
     def add(self, rows: pa.RecordBatch) -> None:
         """
-        The next records. None at all are no batch.
+        Add the next records.
         """
         if not rows.num_rows:
             return
@@ -36,16 +32,13 @@ class Checksum:
         for name in ("key", "value"):
             self._add_binary(name, rows.column(name))
         headers = rows.column("headers")
-        inside = headers.flatten()  # of the records that have some
+        inside = headers.flatten()  # of the records that have headers
         self._feed("headers", _lengths(headers))
         for place, name in enumerate(("header keys", "header values")):
             self._add_binary(name, inside.field(place))
 
     @property
     def text(self) -> str:
-        """
-        In eight hexadecimal digits.
-        """
         parts = [self._streams.get(name, 0) for name in sorted(self._streams)]
         return f"{crc32c.crc32c(pack(f'<q{len(parts)}I', self.count, *parts)):08x}"
 
@@ -81,7 +74,7 @@ def _lengths(column: pa.Array) -> np.ndarray:
 
 
 def _data(column: pa.Array) -> memoryview:
-    if column.null_count:  # behind which there might be bytes
+    if column.null_count:  # nulls may have bytes
         column = pc.drop_null(column)
     borders, data = _borders(column), column.buffers()[2]
     return memoryview(data)[borders[0] : borders[-1]] if data is not None else memoryview(b"")

@@ -1,5 +1,5 @@
 """
-Records as frames of Spark: those in files of an archive, and those that a log has.
+DataFrames of the records in an archive's files, or in a log.
 """
 
 import re
@@ -12,35 +12,35 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kgateway.spark.archive.folder import Folder
+from kgateway.spark.archive.gap_reasons import GapReasons
+from kgateway.spark.archive.manifest import File
 from kgateway.spark.archive.parquet import COLUMNS, SCHEMA, rows_of
 from kgateway.spark.archive.task import records
-from kgateway.spark.archive.tiles import File
-from kgateway.spark.archive.watching import Seen
-from kgateway.spark.failures import Unreadable
-from kgateway.spark.place import Place
-from kgateway.spark.ranges import OffsetRange
+from kgateway.spark.errors import Unreadable
+from kgateway.spark.logs.offset_range import OffsetRange
+from kgateway.spark.query import LogLocation
 
-_PATTERN = re.compile(r"([\\*?\[\]{}])")  # what Spark would take for a pattern in a path
+_PATTERN = re.compile(r"([\\*?\[\]{}])")  # what Spark would take for a glob in a path
 
 
 def path_of(folder: Folder, file: File) -> PurePath:
     """
-    Where a file of an archive is. Unreadable where it is gone.
+    The path of a file; Unreadable if it is missing.
     """
     try:
-        return folder.place(file.name)
+        return folder.find(file.name)
     except FileNotFoundError as error:
         raise Unreadable(f"{error.filename} is gone: `kgateway spark verify`") from None
 
 
-def of_archive(
+def archive_frame(
     spark: SparkSession, folder: Folder, paths: Sequence[PurePath], columns: Sequence[str] = COLUMNS
 ) -> DataFrame:
     """
-    The records in these files of an archive. Spark itself reads files of this machine alone.
+    The records in these files of an archive. Spark itself reads only files of this machine.
     """
     if folder.is_here:
-        return of_files(spark, paths, columns)
+        return file_frame(spark, paths, columns)
     store, wanted = folder.store, pa.schema([SCHEMA.field(name) for name in columns])
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
@@ -49,28 +49,25 @@ def of_archive(
     return _made(spark, len(paths), read, wanted)
 
 
-def of_files(spark: SparkSession, paths: Iterable[PurePath], columns: Sequence[str] = COLUMNS) -> DataFrame:
+def file_frame(spark: SparkSession, paths: Iterable[PurePath], columns: Sequence[str] = COLUMNS) -> DataFrame:
     """
-    The records in these files of this machine, or in these folders.
+    The records in local files or folders.
     """
     wanted = from_arrow_schema(pa.schema([SCHEMA.field(name) for name in columns]))
     names = ["file:" + _PATTERN.sub(r"\\\1", str(path)) for path in paths]
     return spark.read.schema(wanted).parquet(*names) if names else spark.createDataFrame([], wanted)
 
 
-def of_log(spark: SparkSession, place: Place, ranges: Sequence[OffsetRange], *, may_go: bool) -> DataFrame:
+def log_frame(spark: SparkSession, location: LogLocation, ranges: Sequence[OffsetRange], *, may_go: bool) -> DataFrame:
     """
-    The records that a log has there, a task a range. They may go meanwhile, or that is an error.
+    The records of a log, one task a range. With `may_go`, records may vanish meanwhile; otherwise that is an error.
     """
-    return _made(spark, len(ranges), lambda number: _read(place, ranges[number], may_go=may_go), SCHEMA)
+    return _made(spark, len(ranges), lambda number: _read(location, ranges[number], may_go=may_go), SCHEMA)
 
 
 def _made(
     spark: SparkSession, tasks: int, read: Callable[[int], Iterator[pa.RecordBatch]], schema: pa.Schema
 ) -> DataFrame:
-    """
-    What so many tasks read, each by its number.
-    """
     wanted = from_arrow_schema(schema)
     if not tasks:
         return spark.createDataFrame([], wanted)
@@ -83,9 +80,9 @@ def _made(
     return spark.range(0, tasks, 1, tasks).mapInArrow(run, wanted)
 
 
-def _read(place: Place, of: OffsetRange, *, may_go: bool) -> Iterator[pa.RecordBatch]:
-    seen = Seen()
-    with closing(place.open(planning=False)) as logs:
+def _read(location: LogLocation, of: OffsetRange, *, may_go: bool) -> Iterator[pa.RecordBatch]:
+    seen = GapReasons()
+    with closing(location.open(planning=False)) as logs:
         yield from records(logs, of, seen)
     if seen.gone and not may_go:
         raise Unreadable(f"{of.partition} has lost offset {seen.gone.offset} and later ones while they were read")

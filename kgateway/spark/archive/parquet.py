@@ -1,5 +1,5 @@
 """
-Files of an archive: how one is written, so that it is there whole or not at all, and how it is read back.
+Parquet files of an archive: written completely or not at all, and read back.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 
 from kgateway.spark.archive.checksums import Checksum
 from kgateway.spark.archive.folder import Folder
-from kgateway.spark.archive.manifest import Identity
-from kgateway.spark.archive.store import Making, Store
-from kgateway.spark.archive.tiles import File, Tile, file_name
-from kgateway.spark.columns import TYPES, kafka_columns
-from kgateway.spark.failures import Unreadable
+from kgateway.spark.archive.manifest import File, Identity, Tile, file_name
+from kgateway.spark.archive.store import NewFile, Store
+from kgateway.spark.decoders.columns import TYPES, kafka_columns
+from kgateway.spark.errors import Unreadable
 
 COLUMNS = tuple(kafka_columns(with_headers=True))
 SCHEMA = pa.schema([pa.field(name, TYPES[name]) for name in COLUMNS])
@@ -29,7 +28,7 @@ _READ_BYTES = 8 << 20
 _IN_FOOTER = {"first": "first_offset", "last": "last_offset"} | {
     name: name for name in ("partition", "count", "markers", "aborted", "removed", "raw_bytes", "checksum")
 }
-_SINCE_COMPACTION = {"removed": "0"}  # files that were written before do not say it
+_SINCE_COMPACTION = {"removed": "0"}  # files from before compaction lack it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +43,12 @@ class Target:
     codec: str
 
 
-class Sink:
+class ChecksumSink:
     """
-    Whose checksum is known when it is written.
+    Computes the CRC32C of what is written.
     """
 
-    def __init__(self, making: Making) -> None:
+    def __init__(self, making: NewFile) -> None:
         self.making = making
         self.crc = 0
         self.bytes = 0
@@ -62,18 +61,14 @@ class Sink:
         return size
 
     def flush(self) -> None:
-        pass  # all is when it gets its name
+        pass  # `finish` makes the whole file durable
 
     def close(self) -> None:
         self.closed = True
 
 
 @dataclass
-class Output:
-    """
-    A file that is being written.
-    """
-
+class OutputFile:
     target: Target
     partition: int
     first: int
@@ -83,7 +78,7 @@ class Output:
 
     def __post_init__(self) -> None:
         folder = self.target.folder
-        self._sink = Sink(folder.store.make(folder.staged))
+        self._sink = ChecksumSink(folder.store.make(folder.staged))
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._sink, "w"),
             SCHEMA,
@@ -94,9 +89,6 @@ class Output:
         )
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """
-        More records.
-        """
         self.checksum.add(rows)
         self._waiting.append(rows)
         self._waiting_bytes += rows.nbytes
@@ -105,7 +97,8 @@ class Output:
 
     def end(self, last: int, markers: int, aborted: int, removed: int = 0) -> File:
         """
-        Have it whole, under the name that says what is in it. Where it is there already, that one is it.
+        Complete the file under the name that describes its contents. A file that has this name already is used in its
+        place.
         """
         self._write()
         count, checksum, topic = self.checksum.count, self.checksum.text, self.target.identity.topic
@@ -117,12 +110,9 @@ class Output:
         self._writer.close()
         return self._named(File(**facts, bytes=self._sink.bytes, crc=f"{self._sink.crc:08x}"))
 
-    def give_up(self) -> None:
-        """
-        Leave nothing of it.
-        """
-        self._writer.is_open = False  # or it would write its end
-        self._sink.making.give_up()
+    def discard(self) -> None:
+        self._writer.is_open = False  # or closing would write a footer
+        self._sink.making.discard()
 
     def _write(self) -> None:
         if self._waiting:
@@ -133,25 +123,25 @@ class Output:
     def _named(self, made: File) -> File:
         folder = self.target.folder
         try:
-            self._sink.making.name(made.name)
-        except FileExistsError:  # by a task that was tried twice, or of a job that was killed
+            self._sink.making.finish(made.name)
+        except FileExistsError:  # a task that was tried twice, or a killed job, has written it
             return file_of(folder.store, folder.staged / made.name)
         return made
 
 
 def _footer(identity: Identity, facts: Mapping[str, Any]) -> dict[str, str]:
-    told = {"topic": identity.topic, "topic_id": identity.topic_id, "isolation": identity.isolation}
-    told |= {_IN_FOOTER[name]: str(facts[name]) for name in _IN_FOOTER}
-    return {f"{_PREFIX}{name}": value for name, value in told.items()}
+    entries = {"topic": identity.topic, "topic_id": identity.topic_id, "isolation": identity.isolation}
+    entries |= {_IN_FOOTER[name]: str(facts[name]) for name in _IN_FOOTER}
+    return {f"{_PREFIX}{name}": value for name, value in entries.items()}
 
 
 def file_of(store: Store, path: PurePath) -> File:
     """
-    What a file says of itself, and the checksum that its bytes have.
+    What a file's footer says, with the checksum of its bytes.
     """
-    told = _SINCE_COMPACTION | footer(store, path)
+    entries = _SINCE_COMPACTION | footer(store, path)
     try:
-        facts = {name: told[at] for name, at in _IN_FOOTER.items()}
+        facts = {name: entries[at] for name, at in _IN_FOOTER.items()}
         checksum = facts.pop("checksum")
         numbers = {name: int(value) for name, value in facts.items()}
     except (KeyError, ValueError) as error:
@@ -160,9 +150,6 @@ def file_of(store: Store, path: PurePath) -> File:
 
 
 def footer(store: Store, path: PurePath) -> dict[str, str]:
-    """
-    What the footer of a file says of it.
-    """
     try:
         with store.open(path) as file:
             metadata = pq.read_metadata(file).metadata or {}
@@ -175,17 +162,11 @@ def footer(store: Store, path: PurePath) -> dict[str, str]:
 
 
 def size_of(store: Store, path: PurePath) -> int:
-    """
-    How many bytes it has.
-    """
     with store.open(path) as file:
         return int(file.size())
 
 
 def crc_of(store: Store, path: PurePath) -> str:
-    """
-    CRC32C of all its bytes.
-    """
     crc = 0
     with store.open(path) as file:
         while data := file.read(_READ_BYTES):
@@ -195,7 +176,7 @@ def crc_of(store: Store, path: PurePath) -> str:
 
 def rows_of(store: Store, path: PurePath, columns: Sequence[str] = COLUMNS) -> Iterator[pa.RecordBatch]:
     """
-    The records of a file, a row group at a time. Of columns that are not wanted nothing is read.
+    The records of a file, a row group at a time. Other columns are not read.
     """
     wanted = pa.schema([SCHEMA.field(name) for name in columns])
     try:
@@ -210,7 +191,4 @@ def rows_of(store: Store, path: PurePath, columns: Sequence[str] = COLUMNS) -> I
 
 
 def first_line(error: Exception) -> str:
-    """
-    The first line of what it says.
-    """
     return str(error).strip().partition("\n")[0]

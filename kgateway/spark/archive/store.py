@@ -1,9 +1,8 @@
 """
-Where the files of archives are. What an archive is does not depend on it: it is in a folder of this machine, or in one
-of a filer of SeaweedFS.
+Where the files of archives are: in a folder of this machine, or in one of a SeaweedFS filer.
 
-Nobody sees a file that is being made. It gets its name when all of it is there, and only if nothing else has that name;
-so of two that make the same one wins, and the other hears of it.
+A file that is being written is invisible. It gets its name when it is complete, and only if the name is free; so of two
+writers of the same file one succeeds, and the other gets an error.
 """
 
 import os
@@ -16,106 +15,90 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from kgateway.spark.remote_access import Access
-from kgateway.spark.remote_paths import UrlPath
+from kgateway.spark.http.client import Access, UrlPath
 
-PART = ".part-"  # how the names of files begin that are being made
+PART = ".part-"  # prefix of files that are being written
 
 
 class Store(Protocol):
     """
-    A tree of files. What is not there is a FileNotFoundError; all other failures are OSErrors.
+    A tree of files. A file that does not exist is a FileNotFoundError; all other failures are OSErrors.
     """
 
     def names(self, folder: PurePath) -> list[str]:
         """
-        What is in a folder; nothing where there is none.
+        The names in a folder; none if the folder does not exist.
         """
 
     def folders(self, folder: PurePath) -> list[str]:
         """
-        Those of them that are folders themselves.
+        The names of sub-folders.
         """
 
-    def has(self, path: PurePath) -> bool:
-        """
-        Whether there is such a file.
-        """
+    def has(self, path: PurePath) -> bool: ...
 
     def open(self, path: PurePath) -> pa.NativeFile:
         """
-        A file, to be read here and there.
+        Open a file with random access.
         """
 
-    def make(self, folder: PurePath) -> "Making":
+    def make(self, folder: PurePath) -> "NewFile":
         """
-        A file that is to be in a folder, which is made where it is not there.
+        Create a file in a folder, which is created if necessary.
         """
 
     def move(self, source: PurePath, target: PurePath) -> None:
         """
-        Give a file another name. It takes the place of one that has that.
+        Rename a file atomically, replacing an existing file.
         """
 
-    def remove(self, path: PurePath) -> None:
-        """
-        Take a file away.
-        """
+    def remove(self, path: PurePath) -> None: ...
 
     def remove_folder(self, folder: PurePath) -> None:
         """
-        Take a folder away, with all that is in it, if it is there.
+        Remove a folder with its contents, if it exists.
         """
 
-    def settle(self, folder: PurePath) -> None:
+    def sync(self, folder: PurePath) -> None:
         """
-        Have the names in a folder outlast a loss of power.
+        Make the names in a folder durable.
         """
 
 
-class Making(Protocol):
+class NewFile(Protocol):
     """
-    A file that is being made.
+    A file that is being written.
     """
 
-    def write(self, data: Any) -> int:
+    def write(self, data: Any) -> int: ...
+
+    def finish(self, name: str) -> None:
         """
-        More of it.
+        Complete the file durably under this name; FileExistsError if the name is taken.
         """
 
-    def name(self, name: str) -> None:
+    def discard(self) -> None:
         """
-        That was all: have it in its folder. FileExistsError where something has that name.
-        """
-
-    def give_up(self) -> None:
-        """
-        Leave nothing of it, unless it has its name.
+        Remove the file unless it has its final name.
         """
 
 
 def store_of(path: PurePath, access: Access) -> Store:
-    """
-    Where this path leads to.
-    """
     if isinstance(path, UrlPath):
-        from kgateway.spark.filer.store import filer_store  # needs what only SeaweedFS needs
+        from kgateway.spark.seaweed.archive_store import filer_store  # imports what only SeaweedFS needs
 
         return filer_store(path.origin, access)
     return LocalStore()
 
 
-def read(store: Store, path: PurePath) -> bytes:
-    """
-    All of a small file.
-    """
+def read_file(store: Store, path: PurePath) -> bytes:
     with store.open(path) as file:
         return bytes(file.read())
 
 
 def remove_all(store: Store, folder: PurePath, names: Collection[str]) -> None:
     """
-    Take these files of a folder away, where others have not done it.
+    Remove those of these files that exist.
     """
     for name in names:
         with suppress(FileNotFoundError):
@@ -123,10 +106,6 @@ def remove_all(store: Store, folder: PurePath, names: Collection[str]) -> None:
 
 
 class LocalStore:
-    """
-    This machine.
-    """
-
     def names(self, folder: PurePath) -> list[str]:
         try:
             return os.listdir(folder)
@@ -142,8 +121,8 @@ class LocalStore:
     def open(self, path: PurePath) -> pa.NativeFile:
         return pa.OSFile(str(path), "rb")
 
-    def make(self, folder: PurePath) -> "LocalMaking":
-        return LocalMaking(Path(folder))
+    def make(self, folder: PurePath) -> "LocalNewFile":
+        return LocalNewFile(Path(folder))
 
     def move(self, source: PurePath, target: PurePath) -> None:
         os.replace(source, target)
@@ -154,7 +133,7 @@ class LocalStore:
     def remove_folder(self, folder: PurePath) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
-    def settle(self, folder: PurePath) -> None:
+    def sync(self, folder: PurePath) -> None:
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -162,30 +141,30 @@ class LocalStore:
             os.close(descriptor)
 
 
-class LocalMaking:
+class LocalNewFile:
     """
-    It has a name of its own, and is linked to its real one when it is on the disk.
+    A file under a temporary name, which is linked to its final name after an fsync.
     """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._part = folder / f"{PART}{uuid.uuid4().hex}"
-        self._file = open(self._part, "xb")  # noqa: SIM115, `give_up` or `name` closes it
+        self._file = open(self._part, "xb")  # noqa: SIM115, `discard` or `name` closes it
 
     def write(self, data: Any) -> int:
         return self._file.write(data)
 
-    def name(self, name: str) -> None:
+    def finish(self, name: str) -> None:
         self._file.flush()
         os.fsync(self._file.fileno())
         try:
             os.link(self._part, self._folder / name)
         finally:
-            self.give_up()
-        LocalStore().settle(self._folder)
+            self.discard()
+        LocalStore().sync(self._folder)
 
-    def give_up(self) -> None:
+    def discard(self) -> None:
         self._file.close()
         with suppress(FileNotFoundError):
             self._part.unlink()

@@ -1,3 +1,3 @@
 """
-Files into a topic: each row once, those of a key in their order, however often it is begun again.
+Writes files into a topic: each row once, the rows of a key in order, however often the job is restarted.
 """

@@ -1,5 +1,5 @@
 """
-The files of a backfill, as Spark sees them, wherever they are.
+The files of a backfill, as Spark reads them, wherever they are.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kgateway.spark.failures import Unreadable, WrongOption
+from kgateway.spark.errors import Unreadable, WrongOption
 
 FORMATS = {
     "parquet": (".parquet",),
@@ -20,14 +20,14 @@ FORMATS = {
     "csv": (".csv",),
 }
 _PACKED = (".gz", ".bz2", ".zst", ".snappy", ".lz4")
-_OF_ALL = {"mode": "FAILFAST"}  # a row that cannot be read would be a row of nulls
+_OF_ALL = {"mode": "FAILFAST"}  # without it, an unreadable row becomes a row of nulls
 _OPTIONS = {"parquet": {}, "json": _OF_ALL, "csv": {**_OF_ALL, "header": "true"}}
 _PATTERN = set("*?[{")
 
 
 class File(NamedTuple):
     """
-    A file, and how it is told from what it may be made into later.
+    A file, with its size and time, by which a change is noticed.
     """
 
     path: str
@@ -38,7 +38,7 @@ class File(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Source:
     """
-    What is read. Without a schema JSON is looked through for one, and all columns of CSV are texts.
+    The files to read. Without a schema, Spark infers one from JSON, and all columns of CSV are strings.
     """
 
     paths: Sequence[str]
@@ -47,7 +47,7 @@ class Source:
 
     def files(self, spark: SparkSession) -> list[File]:
         """
-        The files that are there; at least one.
+        The files that exist; at least one.
         """
         for path in self.paths:
             _check_there(path)
@@ -62,23 +62,20 @@ class Source:
         return found
 
     def frame(self, spark: SparkSession, files: Sequence[File]) -> DataFrame:
-        """
-        The rows.
-        """
         form = self.format or _format_of(files)
         reader = spark.read.format(form).options(**_OPTIONS[form])
-        with in_words():
+        with java_errors():
             return (reader.schema(self.schema) if self.schema else reader).load(self._places())
 
     def _places(self) -> list[str]:
         """
-        The paths, wherever Java thinks it is.
+        Absolute paths: Java may have another working directory.
         """
         return [path if _is_elsewhere(path) else str(Path(path).absolute()) for path in self.paths]
 
     def has_texts_only(self, files: Sequence[File]) -> bool:
         """
-        Whether numbers are texts, too, and sort as such.
+        Whether numbers are strings too, and sort as such.
         """
         return (self.format or _format_of(files)) == "csv" and self.schema is None
 
@@ -92,22 +89,22 @@ def _check_there(path: str) -> None:
 
 
 @contextmanager
-def in_words() -> Iterator[None]:
+def java_errors() -> Iterator[None]:
     """
-    Around what reads files: what Java says of it is told without the trace.
+    Report what Java says about unreadable files without its trace.
     """
     try:
         yield
     except Exception as error:
         thrown = getattr(error, "java_exception", None)  # of py4j's errors
-        if thrown is None or "Traceback" in str(error):  # it is Python that failed
+        if thrown is None or "Traceback" in str(error):  # Python failed
             raise
         raise Unreadable(f"the files cannot be read: {' '.join(_reasons(thrown))}") from error
 
 
 def _reasons(thrown: Any) -> Iterator[str]:
     """
-    What was thrown and what led to it, without the names of classes: of each the first line.
+    The first line of each exception in a chain of causes, without the names of classes.
     """
     said = ""
     while thrown is not None:
@@ -123,9 +120,6 @@ def _is_elsewhere(path: str) -> bool:
 
 
 def _format_of(files: Sequence[File]) -> str:
-    """
-    What their names say.
-    """
     found = Counter(_format_named(file.path) for file in files)
     if len(found) > 1 or None in found:
         names = ", ".join(str(one or "others") for one in found)

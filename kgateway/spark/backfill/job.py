@@ -1,10 +1,14 @@
 """
-A backfill from its beginning, or from where it was cut off, to the hand-over.
+A backfill, from its start, or from where it was interrupted, to the hand-over.
+
+A small file has what it was started with. How far it has come is in the topic.
 """
 
+import json
+import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,31 +17,110 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from kgateway.client.address import Address
 from kgateway.client.cluster import Cluster, refuse
-from kgateway.client.configs import Resource, described
-from kgateway.client.offsets import Partition, commit, extents
-from kgateway.client.topics import Topic
+from kgateway.client.configs import ConfigResource, describe_configs
+from kgateway.client.connection import Address
+from kgateway.client.group_offsets import commit_offsets
+from kgateway.client.offsets import extents
+from kgateway.client.topics import TopicDescription
 from kgateway.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kgateway.records.compression import Codec
-from kgateway.spark.backfill.encoding import Columns, Numbering
-from kgateway.spark.backfill.files import Source, in_words
-from kgateway.spark.backfill.rows import Form
-from kgateway.spark.backfill.sending import RESULT, Sending
-from kgateway.spark.backfill.standing import Standing, standing
-from kgateway.spark.backfill.state import State, load, save
-from kgateway.spark.failures import Unreadable, Unwritten, WrongOption
+from kgateway.spark.backfill.appender import Progress, progress_of
+from kgateway.spark.backfill.batch_encoder import Columns, ProducerEpoch
+from kgateway.spark.backfill.files import File, Source, java_errors
+from kgateway.spark.backfill.rows import RowMapping
+from kgateway.spark.backfill.task import RESULT, BackfillTask
+from kgateway.spark.errors import Unreadable, Unwritten, WrongOption
+from kgateway.topic_partition import TopicPartition
 
+_VERSION = 1
 MARKER_KEY = b"kgateway-backfill"
 _DAY_MS = 86_400_000
 _FOREVER = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class State:
     """
-    Of a partition: how many rows are in its log, where they begin, where live records begin behind them, and how many
-    records of others stand between.
+    What a backfill was started with: the topic, the start offset and the number of rows of each partition, the
+    producer, the files and the options; when it is over, also where the live records begin.
+    """
+
+    topic: str
+    topic_id: str
+    starts: Mapping[int, int]
+    rows: Mapping[int, int]
+    producer_id: int
+    epoch: int
+    files: Sequence[File]
+    said: Mapping[str, Any]
+    handed_over: Mapping[int, int] | None = None
+
+    def check(self, topic: str, topic_id: str, partitions: int, files: Sequence[File], said: Mapping[str, Any]) -> None:
+        """
+        Refuse to continue with anything but what the backfill was started with.
+        """
+        if topic != self.topic:
+            raise WrongOption(f"it is of a backfill of {self.topic}, and not of {topic}")
+        if topic_id != self.topic_id:
+            raise WrongOption(f"the topic {topic} was made anew since")
+        if partitions != len(self.starts):
+            raise WrongOption(f"{topic} had {len(self.starts)} partitions, and has {partitions} now: keys have moved")
+        for name in sorted(said.keys() | self.said.keys()):
+            if said.get(name) != self.said.get(name):
+                raise WrongOption(f"--{name} was {_shown(self.said.get(name))}, and is {_shown(said.get(name))} now")
+        before = {file.path: file for file in self.files}
+        now = {file.path: file for file in files}
+        for path in sorted(before.keys() | now.keys()):
+            if before.get(path) != now.get(path):
+                how = "is new" if path not in before else "is gone" if path not in now else "has changed since"
+                raise WrongOption(f"the file {path} {how}")
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == []:
+        return "not given"
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def load_state(path: Path) -> State | None:
+    """
+    The state in a file; None where there is no file.
+    """
+    try:
+        document = json.loads(path.read_text())
+        if document.pop("version") != _VERSION:
+            raise ValueError
+        numbers = {name: _numbered(document.pop(name)) for name in ("starts", "rows", "handed_over")}
+        files = [File(*one) for one in document.pop("files")]
+        return State(**document, **numbers, files=files)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unreadable(f"{path} is no state of a backfill: name another file by --state") from error
+
+
+def _numbered(numbers: Mapping[str, int] | None) -> Any:
+    return None if numbers is None else {int(index): number for index, number in numbers.items()}
+
+
+def save_state(path: Path, state: State) -> None:
+    """
+    Write it completely or not at all.
+    """
+    new = path.with_name(f"{path.name}.new")
+    with new.open("w") as file:
+        json.dump({"version": _VERSION, **asdict(state)}, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionResult:
+    """
+    Of one partition: the rows in its log, where they begin, where live records begin behind them, and how many records
+    of others are among them.
     """
 
     index: int
@@ -49,13 +132,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """
-    What is wanted.
-    """
-
     source: Source
-    form: Form
-    topic: Topic
+    form: RowMapping
+    topic: TopicDescription
     bootstrap: tuple[Address, ...]
     state: Path
     group: str
@@ -63,16 +142,13 @@ class Backfill:
     codec: Codec = Codec.NONE
     rate: float | None = None
     patience_s: float = 30.0
-    tell: Callable[[str], None] = field(default=lambda words: None)
+    report: Callable[[str], None] = field(default=lambda words: None)
 
-    def run(self, spark: SparkSession, cluster: Cluster) -> list[Ended]:
-        """
-        Do what is left to be done.
-        """
+    def run(self, spark: SparkSession, cluster: Cluster) -> list[PartitionResult]:
         files = self.source.files(spark)
         frame = self.source.frame(spark, files)
         placed = self.form.placed(frame, len(self.topic.parts))
-        before = load(self.state)
+        before = load_state(self.state)
         if before:
             self._check(before, files)
         state = before or self._begun(cluster, placed, files)
@@ -83,18 +159,18 @@ class Backfill:
 
     def so_far(self, cluster: Cluster) -> tuple[int, int] | None:
         """
-        How many records have come since the beginning, and how many are to come; those of others count with them.
+        How many records have been appended since the start, and how many there will be. Records of others count too.
         """
-        state = load(self.state)
+        state = load_state(self.state)
         if state is None:
             return None
         ends = extents(cluster, [part.partition for part in self.topic.parts])
-        come = sum(extent.end - state.starts[one.index] for one, extent in ends.items())
+        come = sum(extent.end - state.starts[partition.index] for partition, extent in ends.items())
         return come, sum(state.rows.values())
 
-    def _said(self) -> dict[str, Any]:
+    def _repeated_options(self) -> dict[str, Any]:
         """
-        What a second run has to say in the same way, by the names of the options.
+        What a second run has to repeat, by the names of options.
         """
         form = self.form
         return {
@@ -109,19 +185,19 @@ class Backfill:
 
     def _check(self, state: State, files: Sequence[Any]) -> None:
         try:
-            state.check(self.topic.name, self.topic.id, len(self.topic.parts), files, self._said())
+            state.check(self.topic.name, self.topic.id, len(self.topic.parts), files, self._repeated_options())
         except WrongOption as error:
             raise WrongOption(f"{self.state} cannot be gone on with: {error}. Another --state begins anew") from error
 
     def _begun(self, cluster: Cluster, placed: DataFrame, files: Sequence[Any]) -> State:
-        self.tell(f"counting the rows of {len(files):,} file{'' if len(files) == 1 else 's'}")
-        with in_words():
+        self.report(f"counting the rows of {len(files):,} file{'' if len(files) == 1 else 's'}")
+        with java_errors():
             counted = self.form.counted(placed, self.source.has_texts_only(files))
         if not counted.rows:
             raise Unreadable(f"there are no rows in {', '.join(self.source.paths)}")
         self._check_retention(cluster, counted.oldest_ms)
         ends = extents(cluster, [part.partition for part in self.topic.parts])
-        numbering = cluster.settled(partial(_numbering, cluster))
+        numbering = cluster.retry(partial(_numbering, cluster))
         state = State(
             topic=self.topic.name,
             topic_id=self.topic.id,
@@ -130,19 +206,19 @@ class Backfill:
             producer_id=numbering.producer_id,
             epoch=numbering.epoch,
             files=files,
-            said=self._said(),
+            said=self._repeated_options(),
         )
-        save(self.state, state)
+        save_state(self.state, state)
         return state
 
     def _check_retention(self, cluster: Cluster, oldest_ms: int | None) -> None:
         """
-        Rows that are older than the topic keeps anything would go as soon as they came.
+        Refuse rows that the topic's retention would delete at once.
         """
         if oldest_ms is None:
             return
         names = ["retention.ms", "cleanup.policy"]
-        [configs] = described(cluster, [Resource("topic", self.topic.name)], names).values()
+        [configs] = describe_configs(cluster, [ConfigResource("topic", self.topic.name)], names).values()
         found = {config.name: config.value or "" for config in configs}
         kept_ms = int(found.get("retention.ms") or _FOREVER)
         age_ms = time.time_ns() // 1_000_000 - oldest_ms
@@ -158,42 +234,44 @@ class Backfill:
         at_once = max(min(count, spark.sparkContext.defaultParallelism), 1)
         sending = self._sending(state, None if self.rate is None else self.rate / at_once)
 
-        # Without an annotation of its own Spark would take the class for another kind of function.
+        # A plain function: Spark would take the annotated __call__ for another kind of UDF.
         def send(batches: Any) -> Any:
             return sending(batches)
 
-        self.tell(f"{sum(state.rows.values()):,} rows for {self.topic.name}")
-        with in_words():
+        self.report(f"{sum(state.rows.values()):,} rows for {self.topic.name}")
+        with java_errors():
             self.form.ordered(placed, count).mapInArrow(send, RESULT).collect()
 
-    def _sending(self, state: State, rate: float | None = None) -> Sending:
-        numbering = Numbering(state.producer_id, state.epoch)
+    def _sending(self, state: State, rate: float | None = None) -> BackfillTask:
+        numbering = ProducerEpoch(state.producer_id, state.epoch)
         starts = dict(state.starts)
-        return Sending(self.bootstrap, self.patience_s, self.topic.name, starts, numbering, self.codec, rate)
+        return BackfillTask(self.bootstrap, self.patience_s, self.topic.name, starts, numbering, self.codec, rate)
 
     def _handed_over(self, cluster: Cluster, state: State) -> State:
         """
-        See that all rows are there, and mark where live records begin.
+        Check that the log has all rows, and mark where live records begin.
         """
         found = {index: self._standing(cluster, state, index) for index in state.starts}
         for index, rows in state.rows.items():
             if found[index].rows < rows:
-                partition = Partition(self.topic.name, index)
+                partition = TopicPartition(self.topic.name, index)
                 raise Unwritten(f"{partition} has {found[index].rows:,} rows of {rows:,}; run it again to go on")
         if self.marker:
             found = {index: self._marked(cluster, state, index) for index in state.starts}
         ends = {index: one.end for index, one in found.items()}
-        commit(cluster, self.group, {Partition(self.topic.name, index): end for index, end in ends.items()})
-        state = state.ended(ends)
-        save(self.state, state)
+        commit_offsets(
+            cluster, self.group, {TopicPartition(self.topic.name, index): end for index, end in ends.items()}
+        )
+        state = replace(state, handed_over=ends)
+        save_state(self.state, state)
         return state
 
-    def _standing(self, cluster: Cluster, state: State, index: int) -> Standing:
-        return standing(cluster, Partition(self.topic.name, index), state.starts[index], state.producer_id)
+    def _standing(self, cluster: Cluster, state: State, index: int) -> Progress:
+        return progress_of(cluster, TopicPartition(self.topic.name, index), state.starts[index], state.producer_id)
 
-    def _marked(self, cluster: Cluster, state: State, index: int) -> Standing:
+    def _marked(self, cluster: Cluster, state: State, index: int) -> Progress:
         """
-        Append one more row, which is no row of the files.
+        Append one more row, which is not from the files.
         """
         appender = self._sending(state).appender(cluster, index)
         marker = Columns(
@@ -206,22 +284,22 @@ class Backfill:
             appender.append(marker, 1)
         return self._standing(cluster, state, index)
 
-    def _ends(self, state: State) -> list[Ended]:
+    def _ends(self, state: State) -> list[PartitionResult]:
         ended = []
         for index, end in sorted((state.handed_over or {}).items()):
             start, rows = state.starts[index], state.rows[index]
-            ended.append(Ended(index, rows, start, end, end - start - rows - int(self.marker)))
+            ended.append(PartitionResult(index, rows, start, end, end - start - rows - int(self.marker)))
         return ended
 
 
-def _numbering(cluster: Cluster) -> Numbering:
+def _numbering(cluster: Cluster) -> ProducerEpoch:
     """
-    As whom the backfill sends for all its life.
+    The producer identity that the backfill keeps for all its life.
     """
-    connection = cluster.anyone()
+    connection = cluster.any_server()
     if not connection.serves(InitProducerIdRequest):
         raise WrongOption(f"{connection.address} knows no idempotent producers: rows could come twice")
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
-    told = connection.ask(request, InitProducerIdResponse)
-    refuse(told.error_code)
-    return Numbering(told.producer_id, told.producer_epoch)
+    result = connection.ask(request, InitProducerIdResponse)
+    refuse(result.error_code)
+    return ProducerEpoch(result.producer_id, result.producer_epoch)

@@ -1,9 +1,8 @@
 """
-From the rows of files to those of a topic: which columns are key, value and time, to which partition each goes, and in
-which order.
+Rows of files to rows of a topic: which columns are key, value and time, the partition of each row, and the order.
 
-The order is the same whenever it is asked for, however Spark cuts the files: rows that are not told apart by the
-columns that order them are in the order of the files' names, and within a file in that of its rows.
+The order is always the same, however Spark splits the files: rows that the ordering columns do not distinguish are in
+the order of the files' names, and within a file in its own order.
 """
 
 from collections.abc import Sequence
@@ -27,17 +26,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kgateway.spark.backfill.hashing import partitions_of
-from kgateway.spark.failures import WrongOption
+from kgateway.spark.errors import WrongOption
+from kgateway.spark.writers.partition_rows import partitions_of
 
 _PLACE = ("file", "block", "row")
 _COMPOUND = (StructType, ArrayType, MapType)
 _TIMES = (TimestampType, TimestampNTZType, DateType, StringType)
 
 
-class Counted(NamedTuple):
+class RowCounts(NamedTuple):
     """
-    How many rows go to each partition, and the oldest time of them.
+    The number of rows for each partition, and the oldest timestamp.
     """
 
     rows: dict[int, int]
@@ -45,9 +44,10 @@ class Counted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class RowMapping:
     """
-    Which column is what. Without a value all columns are, as JSON; without a time the rows have that of their arrival.
+    Which column is what. Without a value column the value is all columns as JSON; without a time column rows have the
+    time of their arrival.
     """
 
     key: str | None = None
@@ -57,7 +57,7 @@ class Form:
 
     def placed(self, frame: DataFrame, partitions: int) -> DataFrame:
         """
-        The rows as they go to the topic, with what orders them.
+        The rows as they are written, with the columns that order them.
         """
         self._check(frame)
         ordering = [F.col(_quoted(name)).alias(f"order{place}") for place, name in enumerate(self.order)]
@@ -78,7 +78,7 @@ class Form:
 
     def ordered(self, placed: DataFrame, partitions: int) -> DataFrame:
         """
-        Each partition in a task of its own, in its order.
+        Each partition in a task of its own, in order.
         """
         order = [f"order{place}" for place in range(len(self.order))]
         apart = placed.repartitionById(partitions, "partition")
@@ -86,9 +86,9 @@ class Form:
         now = F.unix_millis(F.current_timestamp())
         return inside.select("partition", "key", "value", F.coalesce("timestamp", now).alias("timestamp"))
 
-    def counted(self, placed: DataFrame, texts_only: bool) -> Counted:
+    def counted(self, placed: DataFrame, texts_only: bool) -> RowCounts:
         """
-        What there is; WrongOption where the rows cannot be what they were said to be.
+        Count rows; WrongOption where the columns do not fit the options.
         """
         numbers = [_numbers(f"order{place}") for place in range(len(self.order) if texts_only else 0)]
         checks = [F.count("*").alias("rows"), F.count("timestamp").alias("timed"), F.min("timestamp").alias("oldest")]
@@ -104,7 +104,7 @@ class Form:
                     f"--schema 'id long, {name} long'"
                 )
         oldest = [row.oldest for row in counted if row.oldest is not None]
-        return Counted(rows, min(oldest, default=None))
+        return RowCounts(rows, min(oldest, default=None))
 
     def _check(self, frame: DataFrame) -> None:
         if not frame.columns:
@@ -116,9 +116,6 @@ class Form:
                 raise WrongOption(f"there is no column {name} in these files; {advice}")
 
     def _time(self, frame: DataFrame) -> Any:
-        """
-        Milliseconds since 1970, as a column.
-        """
         if self.timestamp is None:
             return F.lit(None).cast("long")
         kind, column = _type(frame, self.timestamp), F.col(_quoted(self.timestamp))
@@ -135,7 +132,7 @@ def _some(names: Sequence[str]) -> str:
 
 def _numbers(column: str) -> Any:
     """
-    Whether all texts of a column are numbers.
+    Whether all strings of a column are numbers.
     """
     is_number = F.isnotnull(F.col(column).try_cast("double"))
     return F.bool_and(F.coalesce(F.when(F.isnotnull(column), is_number), F.lit(True))).alias(column)
@@ -151,7 +148,7 @@ def _type(frame: DataFrame, name: str) -> DataType:
 
 def _bytes(frame: DataFrame, name: str) -> Any:
     """
-    A column as bytes: texts and numbers as people write them, what has parts as JSON.
+    A column as bytes: strings and numbers as text, nested types as JSON.
     """
     kind, column = _type(frame, name), F.col(_quoted(name))
     if isinstance(kind, BinaryType):

@@ -1,3 +1,3 @@
 """
-The latest record of each key: as tables of their own, and as all that stays in an archive.
+The latest record of each key: as a table of its own, or as what remains in an archive.
 """

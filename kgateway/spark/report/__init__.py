@@ -1,3 +1,3 @@
 """
-What is in topics, counted by Spark and shown as a page.
+Statistics of topics, counted by Spark and shown as a page.
 """

@@ -1,15 +1,25 @@
 """
-What a report says of a topic.
+The statistics of a topic, and the lag of groups.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+
+from kgateway.client.cluster import Cluster
+from kgateway.client.group_offsets import committed_offsets
+from kgateway.client.groups import list_groups
+from kgateway.client.offsets import Extent
+from kgateway.topic_partition import TopicPartition
+
+_CONSUMERS = {"consumer", ""}  # only they commit offsets; "" is a group whose type nobody has said
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Slot:
     """
-    A piece of time, and what came in it; bytes are those of keys and values, before compression.
+    Records of a period; `bytes` are those of keys and values, before compression.
     """
 
     start_ms: int
@@ -20,7 +30,7 @@ class Slot:
 @dataclass(frozen=True, slots=True, order=True)
 class Bin:
     """
-    How many values are as large as this, and larger than half of it.
+    The number of values that are at most this large, and larger than half of it.
     """
 
     up_to: int
@@ -30,7 +40,7 @@ class Bin:
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
     """
-    A partition: the offsets that were read, and how much stands there.
+    A partition: its offsets, and the records and bytes at them.
     """
 
     index: int
@@ -42,10 +52,6 @@ class Part:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Frequent:
-    """
-    A key that came often.
-    """
-
     key: bytes
     records: int
 
@@ -53,7 +59,7 @@ class Frequent:
 @dataclass(frozen=True, slots=True)
 class Times:
     """
-    When records came, in slots of one width. Some may stand outside: with a timestamp that is far from all others.
+    When records came, in slots of one width. Records are `outside` whose timestamps are far from all others.
     """
 
     first_ms: int
@@ -61,24 +67,20 @@ class Times:
     slot_ms: int
     slots: Sequence[Slot]
     outside: int
-    of_server: int  # so many records have the time at which the server appended them; the others, the producer's
+    of_server: int  # records with the time at which the server appended them; the others have the producer's
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """
-    How large values are.
-    """
-
     bins: Sequence[Bin]
     largest: int
     nulls: int
 
     def share_up_to(self, share: float) -> int:
         """
-        A size that so many of the values do not exceed.
+        A size that this share of the values does not exceed.
         """
-        wanted = share * sum(one.records for one in self.bins)
+        wanted = share * sum(size_bin.records for size_bin in self.bins)
         counted = 0
         for one in self.bins:
             counted += one.records
@@ -89,10 +91,6 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """
-    Which keys there are.
-    """
-
     distinct: int
     without: int
     most: Sequence[Frequent]
@@ -101,7 +99,7 @@ class Keys:
 @dataclass(frozen=True, slots=True)
 class Lag:
     """
-    How far a group is behind the end of each partition; none where it has committed nothing.
+    A group's lag in each partition; None if it has committed nothing.
     """
 
     group_id: str
@@ -110,16 +108,13 @@ class Lag:
 
     @property
     def total(self) -> int:
-        """
-        In all partitions that it has committed something of.
-        """
         return sum(lag or 0 for lag in self.parts.values())
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Delay:
     """
-    How long it took until a record was appended, of half the records and of 99 in 100, in a piece of time.
+    The append delay of records in a period: the median and the 99th percentile.
     """
 
     start_ms: int
@@ -130,7 +125,7 @@ class Delay:
 @dataclass(frozen=True, slots=True)
 class Latency:
     """
-    The same of all records of which it is known.
+    The append delay of records, if it is known.
     """
 
     records: int
@@ -142,7 +137,7 @@ class Latency:
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
     """
-    All of a topic. One without records has neither times nor sizes nor keys.
+    The statistics of a topic; one without records has no times, sizes or keys.
     """
 
     name: str
@@ -152,18 +147,34 @@ class TopicFacts:
     sizes: Sizes | None = None
     keys: Keys | None = None
     latency: Latency | None = None
-    sent: str | None = field(default=None)  # where records were said to tell when they were sent
+    sent: str | None = field(default=None)  # where records say when they were sent
 
     @property
     def records(self) -> int:
-        """
-        In all partitions.
-        """
         return sum(part.records for part in self.parts)
 
     @property
     def bytes(self) -> int:
-        """
-        The same.
-        """
         return sum(part.bytes for part in self.parts)
+
+
+def lags(cluster: Cluster, extents: Mapping[TopicPartition, Extent]) -> dict[str, list[Lag]]:
+    """
+    The lags of groups with committed offsets, by topic.
+    """
+    found: dict[str, list[Lag]] = defaultdict(list)
+    for group in cluster.retry(partial(list_groups, cluster)):
+        if group.protocol_type not in _CONSUMERS:
+            continue
+        offsets = cluster.retry(partial(committed_offsets, cluster, group.group_id))
+        for topic in {part.topic for part in offsets}:
+            behind = _behind({part: at.offset for part, at in offsets.items() if part.topic == topic}, extents)
+            if any(lag is not None for lag in behind.values()):
+                found[topic].append(Lag(group.group_id, group.state or "-", behind))
+    return found
+
+
+def _behind(offsets: Mapping[TopicPartition, int], extents: Mapping[TopicPartition, Extent]) -> dict[int, int | None]:
+    topics = {part.topic for part in offsets}
+    wanted: Iterable[TopicPartition] = sorted(part for part in extents if part.topic in topics)
+    return {part.index: max(extents[part].end - offsets[part], 0) if part in offsets else None for part in wanted}

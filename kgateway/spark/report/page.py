@@ -1,14 +1,61 @@
 """
-A report as one page of HTML, which needs nothing beside it.
+A report as one self-contained page of HTML, in light and dark colours.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from kgateway.spark.report.facts import Keys, Lag, Latency, Part, Sizes, Times, TopicFacts
-from kgateway.spark.report.plots import Column, Line, Marks, Scale, columns, lines
-from kgateway.spark.report.scales import at, byte_step, in_bytes, in_time, number_step, time_step, whole
-from kgateway.spark.report.style import STYLE
+from kgateway.spark.report.plots import (
+    Column,
+    Line,
+    Marks,
+    Scale,
+    at,
+    byte_step,
+    columns,
+    in_bytes,
+    in_time,
+    lines,
+    number_step,
+    time_step,
+    whole,
+)
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --quiet: #667080; --rule: #dfe3e8; --bar: #3572a5; --late: #d98324;
+  --ground: #fff; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ee; --quiet: #98a2b0; --rule: #343c47; --bar: #6aa5d8;
+  --late: #eda95a; --ground: #171b21; } }
+body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
+main { max-width: 940px; margin: 0 auto; padding: 24px 20px 80px; }
+h1 { font-size: 26px; margin: 0 0 4px; }
+h2 { font-size: 22px; margin: 56px 0 0; padding-top: 12px; border-top: 2px solid var(--rule); overflow-wrap: anywhere; }
+h3 { font-size: 16px; margin: 28px 0 4px; }
+p { margin: 4px 0 10px; }
+a { color: var(--bar); }
+code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
+.quiet, figcaption, th { color: var(--quiet); }
+figure { margin: 0 0 12px; }
+figcaption { font-size: 13px; }
+svg { display: block; width: 100%; height: auto; }
+svg text { font-size: 12px; fill: var(--quiet); }
+.grid { stroke: var(--rule); }
+.bar { fill: var(--bar); }
+.bar:hover { fill: var(--late); }
+.line { fill: none; stroke-width: 1.6; }
+.line.median { stroke: var(--bar); } .dot.median { fill: var(--bar); }
+.line.late { stroke: var(--late); } .dot.late { fill: var(--late); }
+.key { margin-right: 12px; } .key::before { content: "\\25cf "; }
+.key.median::before { color: var(--bar); } .key.late::before { color: var(--late); }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th { font-weight: normal; font-size: 13px; text-align: left; }
+th, td { padding: 3px 18px 3px 0; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+.number { text-align: right; }
+.beside { display: inline-block; height: 10px; min-width: 1px; background: var(--bar); }
+"""
+
 
 _NUMBERS = Scale(lambda value: f"{value:,.0f}", number_step)
 _BYTES = Scale(in_bytes, byte_step)
@@ -18,9 +65,6 @@ _KEY = 60  # characters of a key that are shown
 
 
 def page(of: str, made_ms: int, topics: Sequence[TopicFacts]) -> str:
-    """
-    The page about the topics of a cluster.
-    """
     title = f"Topics of {escape(of)}"
     body = "\n".join([*_overview(topics), *(line for topic in topics for line in _section(topic))])
     return _PAGE.format(title=title, style=STYLE, made=whole(made_ms), body=body)
@@ -91,7 +135,7 @@ def _whose(times: Times, records: int) -> str:
 
 def at_(times: Times, ms: int) -> str:
     """
-    A time with its day, as exactly as the slots are.
+    A time with its date, as precise as the slots.
     """
     return whole(ms) if times.slot_ms >= 1_000 else f"{whole(ms)}.{ms % 1_000:03d}"
 
@@ -139,9 +183,9 @@ def _sizes(sizes: Sizes) -> Iterator[str]:
     nulls = f" {_count(sizes.nulls, 'record')} {_have(sizes.nulls)} no value." if sizes.nulls else ""
     yield f"<p>Half have up to {in_bytes(sizes.share_up_to(0.5))}, 99 of 100 up to {in_bytes(sizes.share_up_to(0.99))};"
     yield f" the largest has {in_bytes(sizes.largest)}.{nulls}</p>"
-    drawn = [Column(one.records, f"up to {in_bytes(one.up_to)}: {one.records:,}") for one in sizes.bins]
+    drawn = [Column(size.records, f"up to {in_bytes(size.up_to)}: {size.records:,}") for size in sizes.bins]
     every = -(-len(drawn) // 12)
-    marks = Marks([(place + 0.5, in_bytes(one.up_to)) for place, one in enumerate(sizes.bins) if place % every == 0])
+    marks = Marks([(place + 0.5, in_bytes(size.up_to)) for place, size in enumerate(sizes.bins) if place % every == 0])
     yield "<figure><figcaption>Records with a value of up to so many bytes</figcaption>"
     yield f"{columns(drawn, _NUMBERS, marks, 'sizes of values')}</figure>"
 
@@ -164,13 +208,13 @@ def _keys(keys: Keys, records: int) -> Iterator[str]:
     without = f" {_count(keys.without, 'record')} {_have(keys.without)} none." if keys.without else ""
     yield f"<p>{_count(keys.distinct, 'key')} in {_count(records - keys.without, 'record')}.{without}</p>"
     most = keys.most[0].records
-    rows = [[f"<code>{escape(_shown(one.key))}</code>", _bar(one.records, most)] for one in keys.most]
+    rows = [[f"<code>{escape(_shown(key.key))}</code>", _bar(key.records, most)] for key in keys.most]
     yield from _table(("most frequent", "records"), rows)
 
 
 def _shown(key: bytes) -> str:
     """
-    A key as text, where it is one.
+    A key as text if it is text, otherwise in hexadecimal.
     """
     try:
         text = key.decode()

@@ -1,9 +1,14 @@
 """
-The columns of a topic in SQL: those of its values, where these have a schema, and those that every topic has. The
-latter have the names that SeaweedFS's SQL gives them, and so have the words in `_source`; more of them are ours.
+The columns of a topic in SQL: those of its values, where they have a schema, and those that every topic has. The
+latter, and the values of `_source`, have the names that SeaweedFS's SQL gives them; some columns are additional.
+
+Which columns a statement needs: Spark does not tell a Python source, which would read them all. But it tells for files,
+so it explains the statement over empty folders of Parquet with the same columns.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +18,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kgateway.spark.archive.parquet import COLUMNS
-from kgateway.spark.failures import Unreadable, WrongOption
-from kgateway.spark.reading import Wanted
-from kgateway.spark.values import ValueDecoder
+from kgateway.spark.decoders.columns import ValueDecoder
+from kgateway.spark.errors import Unreadable, WrongOption
+from kgateway.spark.readers.range_reader import ReadSpec
 
 ARCHIVE, LOG = "parquet_archive", "live_log"  # SeaweedFS's words
 _WHERE = ("topic", "partition", "offset")
@@ -23,18 +28,21 @@ _NS = 1_000  # nanoseconds in a microsecond
 KEY, VALUE, HEADERS = "_key", "_value", "_headers"
 NAMES = ("_partition", "_offset", "_ts_ns", KEY, VALUE, HEADERS, "_source")
 Decoders = Mapping[str, ValueDecoder]
+_SCAN = re.compile(r"^\(\d+\) Scan parquet.*\n(?P<facts>(?:.+\n)+)", re.MULTILINE)
+_OUTPUT = re.compile(r"^Output(?: \[(?P<count>\d+)\])?: \[(?P<names>.*)\]$", re.MULTILINE)
+_NAME = re.compile(r"(\w+)#\d+")
 
 
 def schema(decoders: Decoders, names: Iterable[str] = COLUMNS) -> Any:
     """
-    Of rows as the data source and archives have them, with these types of keys and values.
+    The schema of rows from the data source and from archives, with these types of keys and values.
     """
-    return from_arrow_schema(Wanted(tuple(names), decoders=decoders).schema)
+    return from_arrow_schema(ReadSpec(tuple(names), decoders=decoders).schema)
 
 
 def fields(decoders: Decoders) -> list[str]:
     """
-    The columns that values bring along.
+    The columns that values have.
     """
     decoder = decoders.get("value")
     if decoder is None or not pa.types.is_struct(decoder.type):
@@ -48,13 +56,13 @@ def fields(decoders: Decoders) -> list[str]:
 
 def as_table(rows: DataFrame, source: str, decoders: Decoders) -> DataFrame:
     """
-    Rows as they show in SQL.
+    Rows as SQL shows them.
     """
     inside = fields(decoders)
     own = {
         "_partition": f.col("partition"),
         "_offset": f.col("offset"),
-        # Of times that are too far away for nanoseconds there are none.
+        # Null where nanoseconds overflow.
         "_ts_ns": f.try_multiply(f.unix_micros("timestamp"), f.lit(_NS).cast("long")),
         KEY: f.col("key"),
         VALUE: f.col("value"),
@@ -71,7 +79,7 @@ def as_table(rows: DataFrame, source: str, decoders: Decoders) -> DataFrame:
 
 def archived(names: Sequence[str], decoders: Decoders) -> Sequence[str]:
     """
-    The columns that are read of an archive for these: where values are decoded, it can be said which one cannot.
+    The columns to read from an archive for these: with decoders also those that say which record cannot be decoded.
     """
     if decoders.keys().isdisjoint(names):
         return names
@@ -80,11 +88,11 @@ def archived(names: Sequence[str], decoders: Decoders) -> Sequence[str]:
 
 def typed(rows: DataFrame, names: Sequence[str], decoders: Decoders) -> DataFrame:
     """
-    These columns of an archive with the types that those of the log have.
+    Columns of an archive with the types that those of the log have.
     """
     if decoders.keys().isdisjoint(names):
         return rows
-    made = Wanted(tuple(names), decoders=decoders).schema
+    made = ReadSpec(tuple(names), decoders=decoders).schema
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -96,7 +104,7 @@ def typed(rows: DataFrame, names: Sequence[str], decoders: Decoders) -> DataFram
 
 def whole(rows: DataFrame, decoders: Decoders) -> DataFrame:
     """
-    Rows with all columns. Nothing needs those that are not there, or the query ends with an error.
+    Rows with all columns. A column that was not read fails the query if it is used after all.
     """
     return rows.select(*[field.name if field.name in rows.columns else _missing(field) for field in schema(decoders)])
 
@@ -119,3 +127,32 @@ def _decoded(batch: pa.RecordBatch, name: str, decoders: Decoders) -> pa.Array:
             f"the {name} of an archived record cannot be decoded ({topic}-{partition}, offsets {offsets['min']} to "
             f"{offsets['max']}): {error}"
         ) from error
+
+
+def outline(spark: Any, folder: Path, source: str, decoders: Decoders) -> DataFrame:
+    """
+    An empty table with the columns of a topic, in a folder of its own.
+    """
+    folder.mkdir(exist_ok=True)
+    return as_table(spark.read.schema(schema(decoders)).parquet(folder.as_uri()), source, decoders)
+
+
+def explained(spark: Any, statement: str) -> str:
+    [row] = spark.sql(f"EXPLAIN FORMATTED {statement}").collect()
+    return str(row[0])
+
+
+def columns_read(plan: str, folder: Path) -> Collection[str] | None:
+    """
+    The columns that a plan reads from this folder; None if the plan does not say.
+    """
+    found = None
+    for scan in _SCAN.finditer(plan):
+        if f"[file:{folder}]" not in scan["facts"]:
+            continue
+        output = _OUTPUT.search(scan["facts"])
+        names = _NAME.findall(output["names"]) if output else []
+        if output is None or len(names) != int(output["count"] or 0):
+            return None
+        found = {*(found or ()), *names}
+    return found

@@ -1,27 +1,35 @@
 """
-A statement of SQL, and the topics that it names. Spark says which table it does not know; if that is a topic it gets to
-know it, and is asked again.
+An SQL statement and the topics that it names. Spark reports the table that it does not know; if it is a topic, the
+table is created and the statement is analyzed again.
+
+A statement is first planned over empty outlines of its tables, which tells the columns that it needs.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
-from kgateway.spark.failures import Unreadable, WrongOption
+from kgateway.spark.archive.parquet import COLUMNS
+from kgateway.spark.errors import Unreadable, WrongOption
+from kgateway.spark.sql.columns import columns_read, explained
+from kgateway.spark.sql.tables import Tables
 
 _UNKNOWN = {"TABLE_OR_VIEW_NOT_FOUND": "relationName", "REQUIRES_SINGLE_PART_NAMESPACE": "identifier"}
 _PART = re.compile(r"`((?:[^`]|``)+)`")
 _COMMENT = re.compile(r"\s+|--[^\n]*(?:\n|$)|/\*.*?\*/", re.DOTALL)
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "VALUES", "DESCRIBE", "DESC", "(")
+Options = Callable[[str], Mapping[str, str]]  # the data source options of one topic
 
 
 def check(statement: str) -> None:
     """
-    Refuse what is no query.
+    Refuse statements that are not queries.
     """
     at = 0
     while comment := _COMMENT.match(statement, at):
@@ -31,11 +39,11 @@ def check(statement: str) -> None:
 
 
 @contextmanager
-def answered(
+def analyzed(
     spark: Any, statement: str, table: Callable[[str], DataFrame], topics: Callable[[], Collection[str]]
 ) -> Iterator[DataFrame]:
     """
-    What the statement gives, with these topics as its tables.
+    The result of a statement, with topics as tables.
     """
     views: list[str] = []
     try:
@@ -58,14 +66,14 @@ def answered(
 
 def topic_of(parts: list[str], there: Collection[str], is_case_sensitive: bool) -> str:
     """
-    Which topic is meant by the name of a table. It may be none that is there.
+    The topic that the name of a table means. It may not exist.
     """
     name = ".".join(parts)
     if len(parts) > 1:
         raise Unreadable(f"there is no table {name}" + (f": write `{name}`" if name in there else ""))
     if is_case_sensitive:
         return name
-    alike = sorted(one for one in there if one.lower() == name.lower())
+    alike = sorted(column for column in there if column.lower() == name.lower())
     if len(alike) > 1:
         raise Unreadable(
             f"topics {' and '.join(alike)} are the same to SQL; with --conf spark.sql.caseSensitive=true they are not"
@@ -75,10 +83,36 @@ def topic_of(parts: list[str], there: Collection[str], is_case_sensitive: bool) 
 
 def _missing(error: AnalysisException) -> list[str] | None:
     """
-    The parts of the name of a table that Spark does not know; nothing where something else is wrong.
+    The name, in parts, of a table that Spark does not know; None for any other error.
     """
     parameter = _UNKNOWN.get(error.getCondition() or "")
     if parameter is None:
         return None
-    told: str = (error.getMessageParameters() or {}).get(parameter, "")
-    return [part.replace("``", "`") for part in _PART.findall(told)] or None
+    text: str = (error.getMessageParameters() or {}).get(parameter, "")
+    return [part.replace("``", "`") for part in _PART.findall(text)] or None
+
+
+def run_statement(spark: Any, statement: str, tables: Tables, options: Options) -> AbstractContextManager[DataFrame]:
+    needed = columns_needed(spark, statement, tables, options)
+
+    def table(topic: str) -> DataFrame:
+        return tables.table(topic, options(topic), needed.get(topic, COLUMNS))
+
+    return analyzed(spark, statement, table, tables.topics)
+
+
+def columns_needed(spark: Any, statement: str, tables: Tables, options: Options) -> Mapping[str, Collection[str]]:
+    """
+    The columns needed of each topic, if Spark reports them.
+    """
+    folders: dict[str, Path] = {}
+    with tempfile.TemporaryDirectory(prefix="kgateway-outlines-") as parent:
+
+        def outline(topic: str) -> DataFrame:
+            folders[topic] = Path(parent).resolve() / str(len(folders))
+            return tables.outline(topic, options(topic), folders[topic])
+
+        with analyzed(spark, statement, outline, tables.topics):
+            plan = explained(spark, statement)
+    read = {topic: columns_read(plan, folder) for topic, folder in folders.items()}
+    return {topic: columns for topic, columns in read.items() if columns is not None}

@@ -1,72 +1,113 @@
 """
-Topics as tables: each one that a statement names is planned once, and stays what it was then, whatever is written,
-archived, put together or removed meanwhile.
+Topics as tables. Each topic that a statement names is planned once, and does not change afterwards, whatever is
+written, archived, merged or deleted meanwhile.
+
+Each offset is read either from the archive, as far as its manifest goes, or from the log behind it, up to where the log
+ends when the query begins.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Any, Self
 
 from pyspark.sql import DataFrame
 
-from kgateway.spark.archive.archiving import agreed, identity_of
-from kgateway.spark.archive.folder import Folder
-from kgateway.spark.archive.frames import of_archive
-from kgateway.spark.archive.holding import Held, held
-from kgateway.spark.archive.manifest import Identity
+from kgateway.client.offsets import Extent
+from kgateway.spark.archive.folder import Folder, archives_in, is_archive
+from kgateway.spark.archive.frames import archive_frame
+from kgateway.spark.archive.job import identity_of, same_identity
+from kgateway.spark.archive.manifest import Gap, Identity
 from kgateway.spark.archive.parquet import COLUMNS
-from kgateway.spark.archive.tiles import Gap
-from kgateway.spark.bounds import to_json
-from kgateway.spark.failures import DataLost, Unreadable, WrongOption
-from kgateway.spark.formats import decoders_of
+from kgateway.spark.archive.reader_lease import LeasedArchive, leased
+from kgateway.spark.decoders.columns import decoders_of
+from kgateway.spark.errors import DataLost, Unreadable, WrongOption
+from kgateway.spark.http.client import Access, url_path
+from kgateway.spark.logs.offset_range import OffsetRange
 from kgateway.spark.options import READ, Options
-from kgateway.spark.place import Place
-from kgateway.spark.query import place_of
-from kgateway.spark.sql.columns import ARCHIVE, LOG, archived, as_table, schema, typed, whole
-from kgateway.spark.sql.outlines import outline
-from kgateway.spark.sql.seam import Seam, seam
-from kgateway.spark.topics import Topics
+from kgateway.spark.query import LogLocation, location_of
+from kgateway.spark.readers.offset_bounds import to_json
+from kgateway.spark.sql.columns import ARCHIVE, LOG, archived, as_table, outline, schema, typed, whole
+from kgateway.topic_partition import TopicPartition
 
 _SERVERS, _ISOLATION = "kafka.bootstrap.servers", "kafka.isolation.level"
-_OF_THE_STATEMENT = ("subscribe", "assign", "starting", "ending", "includeheaders")  # how such options begin
-_SMALLEST = "offset"  # of the columns, for a statement that needs none
-_ATTEMPTS = 10  # to find an archive and a log that meet, while both move
+_OF_THE_STATEMENT = (
+    "subscribe",
+    "assign",
+    "starting",
+    "ending",
+    "includeheaders",
+)  # prefixes of options that the statement decides
+_SMALLEST = "offset"  # the smallest column, for a statement that needs none
+_ATTEMPTS = 10  # to find an archive and a log without a hole between them
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Seam:
     """
-    What a table is read from.
+    The ranges to read from the log, and what is in neither archive nor log, in words.
     """
 
+    log: tuple[OffsetRange, ...]
+    lost: tuple[str, ...]
+
+
+def seam(ends: Mapping[int, int], extents: Mapping[TopicPartition, Extent], *, may_lag: bool = False) -> Seam:
+    """
+    The part of the log behind these ends of an archive. Without a server, the archive may know more of the log than its
+    files tell.
+    """
+    gone = ends.keys() - {partition.index for partition in extents}
+    if gone:
+        raise Unreadable(f"the archive has partition {min(gone)}, and the topic has none of that number")
+    log, lost = [], []
+    for partition, extent in sorted(extents.items()):
+        start = ends.get(partition.index, extent.start)
+        if start < extent.start:
+            lost.append(
+                f"{partition} is archived up to offset {start - 1}, and its log begins with {extent.start} now: "
+                f"offsets {start} to {extent.start - 1} are in neither"
+            )
+        if start > extent.end and not may_lag:
+            lost.append(
+                f"{partition} ends at offset {extent.end}, and the archive has it up to {start - 1}: the topic was "
+                "made anew since, or its log has lost its end"
+            )
+        behind = OffsetRange(partition, max(start, extent.start), extent.end)
+        if len(behind):
+            log.append(behind)
+    return Seam(tuple(log), tuple(lost))
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
     topic: str
     options: Mapping[str, str]
-    archive: Held | None
+    archive: LeasedArchive | None
     log: Seam
 
 
 class Tables:
     """
-    The topics of one statement. What is held for them is let go in the end.
+    The topics of one statement. Their archives are kept readable until the end.
     """
 
     def __init__(
-        self, spark: Any, options: Mapping[str, str], archives: Mapping[str, Folder], tell: Callable[[str], None]
+        self, spark: Any, options: Mapping[str, str], archives: Mapping[str, Folder], report: Callable[[str], None]
     ) -> None:
         for name in options:
             if name.lower().startswith(_OF_THE_STATEMENT):
                 raise WrongOption(f"{name} follows from the statement and the archives, and cannot be given here")
-        place_of(Options(options, READ))  # which says what is wrong with them
+        location_of(Options(options, READ))  # raises WrongOption where they are wrong
         self._spark = spark
         self._given = dict(options)
         self._archives = archives
-        self._tell = tell
-        self._plans: dict[str, Plan] = {}
+        self._report = report
+        self._plans: dict[str, TablePlan] = {}
         self._holding = ExitStack()
 
     def __enter__(self) -> Self:
@@ -78,15 +119,12 @@ class Tables:
         self._holding.close()
 
     def topics(self) -> list[str]:
-        """
-        All that there are.
-        """
-        with closing(place_of(Options(self._given, READ)).open(planning=True)) as logs:
+        with closing(location_of(Options(self._given, READ)).open(planning=True)) as logs:
             return [*logs.partitions()]
 
     def outline(self, topic: str, more: Mapping[str, str], folder: Path) -> DataFrame:
         """
-        The table without its rows, in a folder that is its own: what a statement reads of it is what it needs.
+        The table without rows, in a folder of its own, to find the columns that a statement reads.
         """
         plan = self._plan(topic, more)
         decoders = decoders_of(Options(plan.options, READ))
@@ -94,7 +132,7 @@ class Tables:
 
     def table(self, topic: str, more: Mapping[str, str], columns: Collection[str] = COLUMNS) -> DataFrame:
         """
-        A topic, with what is to be said to the data source of this one alone. Nothing else is read than these columns.
+        A topic as a table, with options for its data source. Only these columns are read.
         """
         plan = self._plan(topic, more)
         decoders = decoders_of(Options(plan.options, READ))
@@ -102,7 +140,7 @@ class Tables:
         parts = []
         if plan.archive and plan.archive.paths:
             folder, paths = self._archives[topic], plan.archive.paths
-            rows = typed(of_archive(self._spark, folder, paths, archived(names, decoders)), names, decoders)
+            rows = typed(archive_frame(self._spark, folder, paths, archived(names, decoders)), names, decoders)
             parts.append(as_table(whole(rows, decoders), ARCHIVE, decoders))
         if plan.log.log:
             reader = self._spark.read.format("kgateway").schema(schema(decoders, names))
@@ -111,27 +149,24 @@ class Tables:
             parts.append(as_table(self._spark.createDataFrame([], schema(decoders)), LOG, decoders))
         return reduce(DataFrame.unionByName, parts)
 
-    def _plan(self, topic: str, more: Mapping[str, str]) -> Plan:
-        """
-        What is read of a topic, which is settled when it is first asked for.
-        """
+    def _plan(self, topic: str, more: Mapping[str, str]) -> TablePlan:
         if topic not in self._plans:
             self._plans[topic] = self._planned(topic, self._given | dict(more))
-            self._tell(told(self._plans[topic]))
+            self._report(description(self._plans[topic]))
         return self._plans[topic]
 
-    def _planned(self, topic: str, given: Mapping[str, str]) -> Plan:
+    def _planned(self, topic: str, given: Mapping[str, str]) -> TablePlan:
         """
-        The archive is looked at first, and so the log has gone on since, and not less far. Where it has lost what was
-        not archived then, that may be in the archive now.
+        The archive is looked at first, so the log has everything behind it, unless it has just been archived and
+        deleted: then both are looked at again.
         """
         number = None
         for _ in range(_ATTEMPTS):
             with ExitStack() as stack:
-                archive = stack.enter_context(held(self._archives[topic])) if topic in self._archives else None
+                archive = stack.enter_context(leased(self._archives[topic])) if topic in self._archives else None
                 options = _read_alike(given, archive.manifest.identity if archive else None)
-                place = place_of(Options(options, READ))
-                plan = Plan(topic, options, archive, _seam(place, topic, archive))
+                location = location_of(Options(options, READ))
+                plan = TablePlan(topic, options, archive, _seam(location, topic, archive))
                 if not plan.log.lost or archive is None or archive.manifest.number == number:
                     self._check_lost(plan)
                     self._holding.enter_context(stack.pop_all())
@@ -139,21 +174,20 @@ class Tables:
                 number = archive.manifest.number
         raise Unreadable(f"topic {topic} loses records faster than they are archived and read")
 
-    def _check_lost(self, plan: Plan) -> None:
+    def _check_lost(self, plan: TablePlan) -> None:
         for lost in plan.log.lost:
             if Options(plan.options, READ).flag("failOnDataLoss", True):
                 raise DataLost(lost)
-            self._tell(lost)
+            self._report(lost)
         if plan.archive:
             gaps = [tile for tile in plan.archive.manifest.tiles if isinstance(tile, Gap)]
             for gap in gaps:
-                self._tell(f"{plan.topic}-{gap.partition}: {gap.range} had gone from the log before they were archived")
+                self._report(
+                    f"{plan.topic}-{gap.partition}: {gap.range} had gone from the log before they were archived"
+                )
 
 
-def told(plan: Plan) -> str:
-    """
-    What a table is made of, in words.
-    """
+def description(plan: TablePlan) -> str:
     of_log = f"{sum(map(len, plan.log.log)):,} offsets of the log"
     if plan.archive is None:
         return f"{plan.topic}: {of_log}"
@@ -163,7 +197,8 @@ def told(plan: Plan) -> str:
 
 def _read_alike(given: Mapping[str, str], archived: Identity | None) -> dict[str, str]:
     """
-    The options, with the log read as the archive was; without one, what is committed of it, where that can be known.
+    The options, so that the log is read like the archive; without an archive only committed records, where a server can
+    tell.
     """
     options = {name.lower(): value for name, value in given.items()}
     if archived and archived.isolation == "read_committed" and _SERVERS not in options:
@@ -176,22 +211,21 @@ def _read_alike(given: Mapping[str, str], archived: Identity | None) -> dict[str
     return options
 
 
-def _seam(place: Place, topic: str, archive: Held | None) -> Seam:
-    there = identity_of(place, topic)
+def _seam(location: LogLocation, topic: str, archive: LeasedArchive | None) -> Seam:
+    there = identity_of(location, topic)
     if archive:
-        agreed(archive.manifest.identity, there)
-    with closing(place.open(planning=True)) as logs:
-        extents = logs.extents(Topics(names=(topic,)).partitions(logs))
-    return seam(archive.manifest.ends if archive else {}, extents, may_lag=place.servers is None)
+        same_identity(archive.manifest.identity, there)
+    ends = archive.manifest.ends if archive else {}
+    return seam(ends, location.extents(topic), may_lag=location.servers is None)
 
 
-def _of_log(plan: Plan) -> dict[str, str]:
+def _of_log(plan: TablePlan) -> dict[str, str]:
     """
-    What is said to the data source: these offsets, and no others.
+    The options of the data source for exactly these offsets.
     """
-    starts = {one.partition: one.start for one in plan.log.log}
-    ends = {one.partition: one.end for one in plan.log.log}
-    partitions = {plan.topic: [one.partition.index for one in plan.log.log]}
+    starts = {offset_range.partition: offset_range.start for offset_range in plan.log.log}
+    ends = {offset_range.partition: offset_range.end for offset_range in plan.log.log}
+    partitions = {plan.topic: [offset_range.partition.index for offset_range in plan.log.log]}
     return {
         **plan.options,
         "assign": json.dumps(partitions),
@@ -199,3 +233,48 @@ def _of_log(plan: Plan) -> dict[str, str]:
         "endingOffsets": json.dumps(to_json(ends)),
         "includeHeaders": "true",
     }
+
+
+def archives_of(given: Iterable[str], access: Access) -> dict[str, Folder]:
+    """
+    The archives by topic, from TOPIC=FOLDER, a folder that is an archive, or a folder that has some.
+    """
+    found: dict[str, Folder] = {}
+    for text in given:
+        for topic, folder in _named(text, access):
+            known = found.setdefault(topic, folder)
+            if known != folder:
+                raise WrongOption(
+                    f"there are two archives of topic {topic}, {known.path} and {folder.path}: leave one of them out"
+                )
+    return found
+
+
+def _named(text: str, access: Access) -> list[tuple[str, Folder]]:
+    topic, equals, path = text.partition("=")
+    if equals and "/" not in topic and not Path(text).exists():
+        folder = Folder(_path(path), access)
+        if not is_archive(folder):
+            raise WrongOption(f"there is no archive in {path}")
+        return [(topic, folder)]
+    folder = Folder(_path(text), access)
+    if is_archive(folder):
+        return [_with_topic(folder)]
+    inside = archives_in(folder.path, access)
+    if not inside:
+        raise WrongOption(f"there is no archive in {text}")
+    return [_with_topic(one) for one in inside]
+
+
+def _path(text: str) -> PurePath:
+    if "://" not in text:
+        return Path(text).absolute()
+    try:
+        return url_path(text)
+    except ValueError as error:
+        raise WrongOption(f"there is no archive in {text}: {error}") from None
+
+
+def _with_topic(folder: Folder) -> tuple[str, Folder]:
+    manifest = folder.manifests.newest()
+    return (manifest.identity.topic if manifest else folder.path.name), folder

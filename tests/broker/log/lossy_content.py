@@ -1,33 +1,33 @@
 """
-What is in a file of a machine whose power may fail.
+Content of a file on a machine that may lose power.
 
-A file is what it was at its last sync, and a list of what was done to it since. The kernel may write any page at any
-time, so after a crash each part of the file is as it was at some moment since the sync, each at a moment of its own,
-and the size is that of yet another. A part that no moment brings is zeroes.
+A file is its content at the last sync, and the list of operations since. The kernel may write any page at any time,
+so after a crash each part of the file is as it was at some moment since the sync, each at a moment of its own, and
+the size is that of yet another. A part that no operation wrote is zeroes.
 
-A failed sync marks the pages as clean all the same (so does Linux): what they had then is never written, also not by a
-later sync that succeeds.
+A failed sync marks the pages as clean all the same, as in Linux: their content is never written, not even by a later
+sync that succeeds.
 """
 
 from random import Random
 
 UNITS = (512, 4096)  # a disk writes a sector wholly or not at all, a kernel tries to write pages
-_ONE_MOMENT = 0.3  # how often a crash finds the whole file as it was at one moment: cut cleanly
+_ONE_MOMENT = 0.3  # how often a crash leaves the whole file as it was at one moment, cut cleanly
 
-Doing = bytes | int | range  # what is appended, the size to which the file is cut, or what is written once more
+Doing = bytes | int | range  # appended bytes, the size of a truncation, or a range that is written again
 
 
 class Content:
     """
-    The content of a file: what is seen, and what is sure.
+    The content of a file, as it is visible and as it is durable.
     """
 
     def __init__(self, data: bytes = b"") -> None:
         self.visible = bytearray(data)
         self._durable = bytes(data)
         self._doings: list[Doing] = []  # since the sync that made `_durable`
-        self._forgotten = 0  # how many doings there were before these
-        self._never: list[tuple[int, int]] = []  # from where to where a failed sync has lost what was written
+        self._forgotten = 0  # how many operations there were before these
+        self._never: list[tuple[int, int]] = []  # ranges that a failed sync has lost
 
     def append(self, data: bytes) -> None:
         self.visible += data
@@ -40,7 +40,7 @@ class Content:
 
     def write_again(self, start: int, end: int) -> None:
         """
-        What is seen there is to be written after all.
+        Mark visible bytes to be written after all.
         """
         left = [(first, min(last, start)) for first, last in self._never if first < start]
         right = [(max(first, end), last) for first, last in self._never if last > end]
@@ -49,13 +49,13 @@ class Content:
 
     def begin_sync(self) -> tuple[int, bytes]:
         """
-        What a sync that begins now covers; what is written while it runs, it may miss.
+        Begin a sync: it covers the present content, and may miss what is written meanwhile.
         """
         return self._forgotten + len(self._doings), bytes(self.visible)
 
     def end_sync(self, begun: tuple[int, bytes]) -> None:
         """
-        What was there when this sync began is durable.
+        Make durable what was there when this sync began.
         """
         number, picture = begun
         if number < self._forgotten:
@@ -66,7 +66,7 @@ class Content:
 
     def fail_sync(self) -> None:
         """
-        What was not durable will never be.
+        Give up everything that is not durable.
         """
         size = len(self._durable)
         for doing in self._doings:
@@ -81,7 +81,7 @@ class Content:
 
     def after_crash(self, chance: Random) -> bytes:
         """
-        What the machine may find when it is on again.
+        A content that the machine may find after a crash.
         """
         last = len(self._doings)
         if not last:

@@ -1,11 +1,11 @@
 """
-A disk in memory whose machine may lose its power at any moment, or its process be killed.
+A disk in memory whose machine may lose power at any moment, and whose process may be killed.
 
-What was synced is there afterwards. Of the rest the machine finds what chance has left, within what POSIX allows: of
-what is in files see `lossy_content`, of names `lossy_names`. No order holds between the two: a file that was renamed
-before it was synced may be found short, or empty.
+Synced data survives. Of the rest a crash leaves a random part, within what POSIX allows: see `lossy_content` for the
+content of files, `lossy_names` for names. There is no order between the two: a file that was renamed before it was
+synced may be found short, or empty.
 
-Chance is a `Random`, so what it does can be done again.
+Chance is a `Random`, so a run can be repeated.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
-from kgateway.broker.log.disk import NotOpened
+from kgateway.broker.log.files.disk import NotOpened
 from kgateway.wire.types import Buffer
 from tests.broker.log.lossy_content import Content
 from tests.broker.log.lossy_names import Folder, Names, os_error
@@ -29,13 +29,13 @@ _FOLDER_SIZE = 4096
 
 class PowerLoss(BaseException):
     """
-    The machine is off, or the process dead: nothing more is done.
+    The machine is off, or the process dead: no operation has an effect.
     """
 
 
 class LossyFile:
     """
-    An open file. What it has stays as long as it is open, whatever becomes of its name.
+    An open file, whose content exists as long as it is open, whatever becomes of its name.
     """
 
     def __init__(self, disk: "LossyDisk", content: Content) -> None:
@@ -53,7 +53,7 @@ class LossyFile:
 
         def in_part(why: BaseException) -> None:
             """
-            A write that is cut off may have done all; one that fails has not, and is undone.
+            Append as a write does that is cut off, possibly after all bytes; a failed write is undone.
             """
             failed = isinstance(why, OSError)
             content.append(data[: self._disk.chance.randint(0, max(len(data) - failed, 0))])
@@ -88,22 +88,22 @@ class LossyFile:
         self._disk.do("write_again", lambda: self._content.write_again(position, position + size))
 
     def write_early(self, position: int, size: int) -> None:
-        self._disk.do("write_early", lambda: None)  # chance writes as early as it likes
+        self._disk.do("write_early", lambda: None)  # the simulation writes early at random anyhow
 
     def close(self) -> None:
-        pass  # what is not synced is not synced by this
+        pass  # closing does not sync
 
 
 class LossyDisk:
     """
-    The disk, from when the machine is switched on, or the process begins, until it is off.
+    The disk from the start of the machine or process until its end.
 
     `meanwhile` is called before each operation, and while a sync runs: a test can do there what other threads do.
     """
 
     def __init__(self, chance: Random, names: Names | None = None) -> None:
         self.chance = chance
-        self.done: Counter[str] = Counter()  # operations
+        self.done: Counter[str] = Counter()  # operations so far
         self.off = False
         self.meanwhile: Callable[[], None] = lambda: None
         self._names = names or Names()
@@ -202,41 +202,38 @@ class LossyDisk:
 
     def fail(self, name: str, number: int = 1, code: int = EIO, times: int = 1) -> None:
         """
-        Let an operation of this name fail, the so manieth from now, and as many in a row.
+        Make operations of this name fail, from the `number`th from now on, `times` in a row.
         """
         first = self.done[name] + number
         self._faults.append((name, range(first, first + times), code))
 
     def heal(self) -> None:
-        """
-        Let nothing fail any more.
-        """
         self._faults.clear()
 
     def stop_after(self, operations: int) -> None:
         """
-        Let this many operations be done, and everything from then on raise PowerLoss. The first one that does may have
-        been done or not, and a write in part.
+        Allow this many operations, and raise PowerLoss from then on. The first one to raise may have had its effect
+        or not, a write in part.
         """
         self._left = operations
 
     def kill(self) -> "LossyDisk":
         """
-        The disk as the next process finds it: with all that was written, and no more of it sure than before.
+        The disk that the next process finds: everything written is there, and no more of it durable than before.
         """
         self.off = True
         return LossyDisk(self.chance, self._names)
 
     def crash(self) -> "LossyDisk":
         """
-        The disk as the machine finds it when it is on again.
+        The disk that the machine finds when it is on again.
         """
         self.off = True
         return LossyDisk(self.chance, self._names.after_crash(self.chance))
 
     def do(self, name: str, effect: Callable[[], T], in_part: Callable[[BaseException], None] | None = None) -> T:
         """
-        An operation: it is done, or fails, or comes too late. `in_part` does what it leaves where it is not done.
+        Run an operation: it succeeds, fails, or is too late. `in_part` has the effect of an interrupted one.
         """
         self._check_on()
         self.meanwhile()

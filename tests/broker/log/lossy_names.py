@@ -1,9 +1,9 @@
 """
-The folders and names of a machine whose power may fail.
+Folders and names on a machine that may lose power.
 
-A journal holds what was done to names and may be lost, in its order. After a crash each folder has had the first few of
-what was done to it; what touches two folders was done in both or in neither. A sync of a folder makes sure what was
-done to it, and what that builds upon.
+A journal has the changes of names that may be lost, in order. After a crash each folder has had the first few of its
+changes; a change of two folders was made in both or in neither. A sync of a folder makes its changes durable, and
+those that they build upon.
 """
 
 from errno import ENOENT, ENOTDIR
@@ -17,7 +17,7 @@ from tests.broker.log.lossy_content import Content
 
 class Folder:
     """
-    The names in a folder: those that are seen, and those that are sure.
+    The names in a folder, as they are visible and as they are durable.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ Node = Content | Folder
 
 class Change(NamedTuple):
     """
-    What was done at once: in each of these folders the name got this node, or none.
+    An atomic change: in each of these folders the name got this node, or none.
     """
 
     entries: tuple[tuple[Folder, str, Node | None], ...]
@@ -40,9 +40,6 @@ class Change(NamedTuple):
         return {folder for folder, _, _ in self.entries}
 
     def keep(self) -> None:
-        """
-        Let it be sure.
-        """
         for folder, name, node in self.entries:
             if node is None:
                 folder.durable.pop(name, None)
@@ -60,9 +57,6 @@ class Names:
         self._journal: list[Change] = []
 
     def folder(self, path: Path) -> Folder:
-        """
-        The folder of this path.
-        """
         node: Node | None = self._root
         for name in path.parts[1:]:
             node = node.visible.get(name) if isinstance(node, Folder) else None
@@ -74,15 +68,12 @@ class Names:
 
     def place(self, path: Path) -> tuple[Folder, str, Node | None]:
         """
-        The folder that a path is in, its name there, and what is under it.
+        The folder of a path, its name there, and its node.
         """
         folder = self.folder(path.parent)
         return folder, path.name, folder.visible.get(path.name)
 
     def change(self, *entries: tuple[Folder, str, Node | None]) -> None:
-        """
-        Do this, at once.
-        """
         for folder, name, node in entries:
             if node is None:
                 del folder.visible[name]
@@ -92,7 +83,7 @@ class Names:
 
     def sync(self, folder: Folder) -> None:
         """
-        Let it be sure what is in this folder.
+        Make the changes of this folder durable.
         """
         needed, sure, rest = {folder}, list[Change](), list[Change]()
         for change in reversed(self._journal):
@@ -107,7 +98,7 @@ class Names:
 
     def after_crash(self, chance: Random) -> "Names":
         """
-        What the machine may find when it is on again.
+        Names that the machine may find after a crash.
         """
         ended, kept = set[Folder](), chance.choice((0.0, 0.5, 0.9, 1.0))
         for change in self._journal:
@@ -130,6 +121,6 @@ def _after_crash(folder: Folder, chance: Random) -> Folder:
 
 def os_error(code: int, path: Path) -> OSError:
     """
-    What the system says of a path.
+    The system's error for a path.
     """
     return OSError(code, strerror(code), str(path))

@@ -1,9 +1,9 @@
 """
-The clients of a partition: they send batches, repeat what was not acknowledged, and judge the answers.
+Clients of a partition: they send batches, repeat unacknowledged ones, and judge the answers.
 
-An idempotent producer has up to five batches unanswered. When one fails, or the broker comes back, it sends that one
-and all after it again, in order. By what is in the log, each is a duplicate, new, or out of order, and the broker must
-see it the same way.
+An idempotent producer has up to five batches in flight. When one fails, or the broker restarts, it sends that one and
+all after it again, in order. The log decides whether each is a duplicate, new, or out of order, and the broker must
+decide likewise.
 """
 
 from collections.abc import Callable
@@ -24,15 +24,15 @@ from tests.broker.log.power_log import Broken, ExpectedLog, Outlasts, Sent
 from tests.records.values import batch_of
 
 IN_FLIGHT = 5
-_SHAPES = [(1, 10), (1, 300), (1, 300), (1, 2500), (2, 10), (5, 10), (5, 300)]  # how many records, of which size
-_SECTORS = [(1, 434), (1, 434), (1, 946)]  # batches of 512 and 1024 bytes: a part of the disk that is lost is a batch
+_SHAPES = [(1, 10), (1, 300), (1, 300), (1, 2500), (2, 10), (5, 10), (5, 300)]  # number and size of records
+_SECTORS = [(1, 434), (1, 434), (1, 946)]  # batches of 512 and 1024 bytes: a lost part of the disk is a batch
 _OUT_OF_ORDER = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
 @dataclass(eq=False)
 class Flying:
     """
-    A batch of an idempotent producer that is not acknowledged, and whether it is to be sent.
+    An unacknowledged batch of an idempotent producer, and whether it has to be sent.
     """
 
     batch: Batch
@@ -41,10 +41,6 @@ class Flying:
 
 @dataclass(eq=False)
 class Producer:
-    """
-    An idempotent producer.
-    """
-
     id: int
     epoch: int = 0
     next_sequence: int = 0
@@ -52,7 +48,7 @@ class Producer:
 
     def repeat(self, first: Flying | None = None) -> None:
         """
-        Send this one and all after it again, or all that is not acknowledged.
+        Send this batch and all after it again, or all that are not acknowledged.
         """
         start = self.flying.index(first) if first in self.flying else 0
         for flying in self.flying[start:]:
@@ -60,7 +56,7 @@ class Producer:
 
     def begin_anew(self) -> None:
         """
-        Give up what is not acknowledged, and raise the epoch, as clients do when their order is lost.
+        Give up unacknowledged batches and raise the epoch, as clients do when their order is lost.
         """
         self.epoch, self.next_sequence = self.epoch + 1, 0
         self.flying.clear()
@@ -68,8 +64,7 @@ class Producer:
 
 class Batches:
     """
-    Makes batches, each with something in it that no other has. They have few shapes, so that a batch often fits where
-    another one was.
+    Makes batches with unique content. They have few shapes, so that a batch often fits where another one was.
     """
 
     def __init__(self, chance: Random, now_ms: Callable[[], int]) -> None:
@@ -80,7 +75,7 @@ class Batches:
 
     def make(self, producer: Producer | None = None) -> Batch:
         """
-        A batch of a few records; the next one of its producer, if it has one.
+        A batch of a few records, which continues its producer's sequence if it has one.
         """
         now_ms, (number, size) = self._now_ms(), self._chance.choice(self._shapes)
         records = [Record(n, now_ms, b"%08d" % next(self._numbers), b"x" * size) for n in range(number)]
@@ -93,27 +88,27 @@ class Batches:
 
 class Judge(Protocol):
     """
-    Who knows what the broker may do at the moment.
+    Knows what the broker may do at the moment.
     """
 
     def tell(self, what: str) -> None:
         """
-        Something was done.
+        Record an event.
         """
 
     def hears(self) -> bool:
         """
-        Whether answers still come: the process lives.
+        Whether answers still arrive, because the process lives.
         """
 
     def excuse(self, failure: BaseException | None) -> None:
         """
-        Let a failure be if there is a reason for it, else raise it.
+        Ignore a failure for which there is a reason, and raise others.
         """
 
     def note(self, failure: Failure) -> None:
         """
-        Something is broken that was found while a Deferred fired.
+        Record a fault found while a Deferred fired.
         """
 
 
@@ -142,9 +137,6 @@ class Clients:
         return str(sent)
 
     def send_next(self, partition: IPartition, producer: Producer) -> str:
-        """
-        Send what this producer sends next.
-        """
         flying = next((flying for flying in producer.flying if flying.again), None)
         if flying is None:
             if len(producer.flying) == IN_FLIGHT:
@@ -174,7 +166,7 @@ class Clients:
 
     def repeat(self, partition: IPartition, sent: Sent) -> None:
         """
-        Send a batch that is there and remembered: it is not appended again.
+        Send a batch that is stored and remembered: it is not appended again.
         """
         answer = self._append(partition, sent.batch)
         if isinstance(answer, KafkaError):
@@ -186,7 +178,7 @@ class Clients:
 
     def _may(self, header: BatchHeader) -> tuple[bool, Sent | None]:
         """
-        Whether the batch may come, and which one in the log it is, if it is there already.
+        Whether the batch may be sent, and its original in the log, if there is one.
         """
         in_log = self.log.in_log(header.producer_id)
         if not in_log:
@@ -211,7 +203,7 @@ class Clients:
     def _wait(
         self, answer: Appended, sent: Sent, producer: Producer | None = None, flying: Flying | None = None
     ) -> None:
-        safe = Outlasts.MACHINE if self.log.fsync else Outlasts.PROCESS
+        committed = Outlasts.MACHINE if self.log.fsync else Outlasts.PROCESS
 
         def acknowledged(_: object, outlasts: Outlasts, final: bool) -> None:
             if self._judge.hears():
@@ -226,7 +218,7 @@ class Clients:
                     producer.repeat(flying)
                 self._judge.excuse(failure.value)
 
-        for waited, outlasts, final in ((answer.stored, Outlasts.PROCESS, False), (answer.safe, safe, True)):
+        for waited, outlasts, final in ((answer.stored, Outlasts.PROCESS, False), (answer.committed, committed, True)):
             if waited is None:
                 acknowledged(None, outlasts, final)
             else:

@@ -1,5 +1,5 @@
 """
-Whoever wants old records to go: DeleteRecords and retention, and what they are told.
+DeleteRecords and retention in a schedule, and the judgement of their answers.
 """
 
 from random import Random
@@ -14,7 +14,7 @@ from tests.broker.log.power_log import Broken, ExpectedLog
 
 class Deletions:
     """
-    Asks for them, and judges the answers.
+    Requests deletions, and judges the answers.
     """
 
     def __init__(self, chance: Random, judge: Judge) -> None:
@@ -22,9 +22,6 @@ class Deletions:
         self._judge = judge
 
     def make(self, partition: IPartition, clients: Clients) -> str:
-        """
-        Let something go.
-        """
         log = clients.log
         if self._chance.random() < 0.3:
             partition.expire().addErrback(self._failed).addErrback(self._judge.note)

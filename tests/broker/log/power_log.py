@@ -1,18 +1,18 @@
 """
-What the log of a partition may be, and what it must be, by what was said of each batch.
+What the log of a partition may contain, and what it must, by the answers for each batch.
 
-Batches form a tree: each stands behind the one that was the last when it was appended. A log that lost its end goes on
-from an older one, and is still a path from the root; a log that is no such path has lost something in its midst, has
-something twice or in the wrong order, or something that was never sent.
+Batches form a tree: the parent of each is the last batch when it was appended. A log that lost its end continues from
+an older one, and is still a path from the root; a log that is no such path has lost something in the middle, has
+something twice or out of order, or something that was never sent.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from kgateway.broker.producers import WINDOW, ProducerTable
-from kgateway.cluster.partition import EpochEnd, Found
-from kgateway.records.batch import PLACE_SIZE, Batch, BatchHeader, read_batch
+from kgateway.broker.partition.producer_state import WINDOW, ProducerTable
+from kgateway.cluster.partition import EpochEnd, TimestampAndOffset
+from kgateway.records.batch import HEAD_SIZE, Batch, BatchHeader, read_batch
 from kgateway.records.builder import BatchBuilder
 
 NO_PRODUCER = -1
@@ -21,13 +21,13 @@ _SHOWN = 3
 
 class Broken(AssertionError):
     """
-    What was promised is not so.
+    A promise was broken.
     """
 
 
 class Outlasts(IntEnum):
     """
-    What a batch must outlast, after what was said of it.
+    What a batch has to survive after an answer for it.
     """
 
     NOTHING = 0
@@ -38,16 +38,16 @@ class Outlasts(IntEnum):
 @dataclass(eq=False, slots=True)
 class Sent:
     """
-    A batch that got a place.
+    A batch that has an offset.
     """
 
     batch: Batch
     behind: "Sent | None"
     base_offset: int
-    epoch: int  # of the leader
+    epoch: int  # epoch of the leader
     outlasts: Outlasts = Outlasts.NOTHING
     was_read: bool = False
-    failed: bool = False  # who waited for it was told so
+    failed: bool = False  # its acknowledgement was received
     followers: dict[tuple[bytes, int], "Sent"] = field(default_factory=dict)
 
     @property
@@ -57,9 +57,9 @@ class Sent:
     @property
     def data(self) -> bytes:
         """
-        What the broker leaves as it is.
+        The bytes that the broker does not change.
         """
-        return bytes(self.batch.data[PLACE_SIZE:])
+        return bytes(self.batch.data[HEAD_SIZE:])
 
     @property
     def end(self) -> int:
@@ -74,25 +74,21 @@ _EMPTY.header.last_offset_delta = -1
 
 
 class ExpectedLog:
-    """
-    One partition.
-    """
-
     def __init__(self, name: str, *, fsync: bool, expires: bool = False) -> None:
         self.name = name
         self.fsync = fsync
-        self._synced_from = 0  # what can be read from here on is synced, while it is so
-        self.expires = expires  # whether records may go by themselves
+        self._synced_from = 0  # whether what can be read from here on is synced
+        self.expires = expires  # whether records may expire
         self.start = 0
         self._may_begin = 0
         self.tip = self._root = Sent(_EMPTY, None, 0, -1, was_read=True)
-        self._gone = self._root  # the last batch that is wholly before the start
+        self._gone = self._root  # the last batch wholly before the start
         self.epoch = -1
-        self._read: dict[tuple[int, int], bytes] = {}  # epoch and offset: what readers had there
+        self._read: dict[tuple[int, int], bytes] = {}  # epoch and offset: the record that readers have seen there
 
     def configured(self, *, fsync: bool, expires: bool) -> None:
         """
-        The topic has another config. What can be read already stays what it is.
+        Apply another config of the topic. What can be read already is not affected.
         """
         if fsync and not self.fsync:
             self._synced_from = self.tip.end
@@ -106,20 +102,20 @@ class ExpectedLog:
 
     def kept(self) -> list[Sent]:
         """
-        The part of it that readers have; of the first batch the beginning may be gone.
+        The readable part of the log; the beginning of its first batch may be deleted.
         """
         return [sent for sent in self.path() if sent.end > self.start]
 
     def asked_to_begin(self, offset: int) -> None:
         """
-        Somebody wants all before the offset to go.
+        Note that a client wants everything below the offset to be deleted.
         """
         self._may_begin = max(self._may_begin, offset)
 
     def begins(self, offset: int) -> None:
         """
-        The broker says that the log begins there. It will never begin earlier again, and what was before had been
-        synced, so nothing but what is behind can ever be lost.
+        Note the log start that the broker reports. It never decreases again, and everything below had been synced, so
+        that only later records can ever be lost.
         """
         if offset < self.start:
             raise Broken(f"{self.name} begins at {offset}, and has begun at {self.start}")
@@ -147,7 +143,7 @@ class ExpectedLog:
 
     def check_producers(self, table: ProducerTable) -> None:
         """
-        What is remembered of producers must be what the log tells of them.
+        Check that the remembered producers are those of the log.
         """
         ids = {sent.header.producer_id for sent in self._back()} - {NO_PRODUCER}
         expected = {
@@ -162,7 +158,7 @@ class ExpectedLog:
 
     def appended(self, batch: Batch, base_offset: int, epoch: int) -> Sent:
         """
-        A new batch got this offset. Where that is not the end, what had it must have failed.
+        Note the offset of a new batch. If it is not the end, the batch that had it must have failed.
         """
         while self.tip.end > base_offset:
             if not self.tip.failed or self.tip.outlasts or self.tip.behind is None:
@@ -175,7 +171,7 @@ class ExpectedLog:
 
     def cut_off(self, batch: Batch, epoch: int) -> Sent:
         """
-        A batch was about to be appended, and may be there or not.
+        Note a batch whose append was cut off, and which may be there or not.
         """
         sent = Sent(batch, self.tip, self.tip.end, epoch)
         self.tip.followers[sent.data, epoch] = sent
@@ -183,7 +179,7 @@ class ExpectedLog:
 
     def promise(self, sent: Sent, outlasts: Outlasts) -> None:
         """
-        Whoever waited for the batch was told that it is there.
+        Note that the batch was acknowledged.
         """
         if sent.failed:
             raise Broken(f"{self.name}: {sent} was acknowledged, and had failed")
@@ -191,7 +187,7 @@ class ExpectedLog:
 
     def readable(self, high_watermark: int) -> None:
         """
-        Readers may have all before this offset. Where appends are synced, that is not to be undone.
+        Note that readers may get everything below this offset. If appends are synced, that cannot be undone.
         """
         if high_watermark > self.tip.end:
             raise Broken(f"{self.name}: the high watermark is {high_watermark}, and the log ends at {self.tip.end}")
@@ -208,7 +204,7 @@ class ExpectedLog:
 
     def _note_read(self, sent: Sent) -> None:
         """
-        Who has read an offset of an epoch will find the same there for ever (KIP-320).
+        Note that the record at an offset of an epoch was read, and must be the same for ever (KIP-320).
         """
         for offset in range(sent.base_offset, sent.end):
             if self._read.setdefault((sent.epoch, offset), sent.data) != sent.data:
@@ -216,7 +212,7 @@ class ExpectedLog:
 
     def stopped(self) -> None:
         """
-        The broker has ended in good order: all that it promised is synced.
+        Note a clean stop: everything promised is synced.
         """
         for sent in self._back():
             if sent.outlasts:
@@ -224,7 +220,7 @@ class ExpectedLog:
 
     def found(self, batches: list[Batch], ended: Outlasts) -> None:
         """
-        This is what the log has after the end of the process, or of the machine: it must be what it may be.
+        Check the log after the end of the process, or of the machine.
         """
         last = self._gone
         for batch in batches:
@@ -241,8 +237,8 @@ class ExpectedLog:
 
     def same(self, batches: list[Batch]) -> None:
         """
-        This is what the log has, as far as the high watermark, while its process lives; it may have begun earlier when
-        the first of these was read.
+        Check the log of a running process up to its high watermark; its start may have moved since the first of these
+        was read.
         """
         first = batches[0].header.base_offset if batches else 0
         there = [sent for sent in self.path() if sent.base_offset >= first]
@@ -251,7 +247,7 @@ class ExpectedLog:
                 raise Broken(f"{self.name} has not {sent}, which it had")
 
     def _following(self, last: Sent, batch: Batch) -> Sent:
-        header, data = batch.header, bytes(batch.data[PLACE_SIZE:])
+        header, data = batch.header, bytes(batch.data[HEAD_SIZE:])
         sent = last.followers.get((data, header.partition_leader_epoch))
         if sent is None or header.base_offset != sent.base_offset:
             known = [sent for (key, _), sent in last.followers.items() if key == data]
@@ -264,24 +260,24 @@ class ExpectedLog:
 
     def epoch_is(self, epoch: int) -> None:
         """
-        The leader epoch is this now; it never goes back.
+        Check the current leader epoch, which never decreases.
         """
         if epoch < max(self.epoch, self.tip.epoch):
             raise Broken(f"{self.name}: the leader epoch is {epoch}, and was {max(self.epoch, self.tip.epoch)}")
         self.epoch = epoch
 
-    def find_time(self, timestamp: int) -> Found | None:
+    def find_time(self, timestamp: int) -> TimestampAndOffset | None:
         """
-        What a search for this time must find.
+        The expected result of a search for this time.
         """
         for sent in self.kept():
             if sent.header.max_timestamp >= timestamp:
-                return Found(max(sent.base_offset, self.start), sent.header.max_timestamp, sent.epoch)
+                return TimestampAndOffset(max(sent.base_offset, self.start), sent.header.max_timestamp, sent.epoch)
         return None
 
     def epoch_end(self, epoch: int) -> EpochEnd:
         """
-        Where an epoch ends that has left records.
+        The end of an epoch that has records.
         """
         later = [sent.base_offset for sent in self.path() if sent.epoch > epoch]
         return EpochEnd(epoch, later[0] if later else self.tip.end)

@@ -1,9 +1,9 @@
 """
-A machine with a lossy disk, and one process on it after the other: what threads and clock do, the schedule says.
+A machine with a lossy disk, and successive processes on it, whose threads and clock the schedule controls.
 
-Work that is handed to a thread waits until its turn comes. While it is done, at each operation on the disk the reactor
-may do something, and while the reactor is at the disk, a thread may. That the work is done is told later still. It is
-all one real thread: what interrupts is done before what it interrupts goes on.
+A thread's job waits for its turn. While it runs, at each operation on the disk the reactor may do something, and
+while the reactor uses the disk, a thread may. The job's end is reported later still. All of it is one real thread: an
+interrupting piece of work ends before the interrupted one continues.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,23 +19,23 @@ from tests.broker.log.lossy_disk import LossyDisk
 
 T = TypeVar("T")
 
-_DEEP = 2  # what interrupts may be interrupted, and no more
+_DEEP = 2  # interrupting work may be interrupted once
 
 
 class Job:
     """
-    Work for a thread, and who waits for it.
+    A job of a thread, and its waiter.
     """
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self.done: Deferred[Any] = Deferred()
-        self.owner = getattr(getattr(call, "func", call), "__self__", None)  # of a method
+        self.owner = getattr(getattr(call, "func", call), "__self__", None)  # the object of a method
         self._call = call
         self._result: Any = None
 
     def work(self) -> None:
         """
-        Do it. The end of the machine goes through.
+        Run the job. The end of the machine passes through.
         """
         try:
             self._result = self._call()
@@ -44,14 +44,14 @@ class Job:
 
     def tell(self) -> None:
         """
-        Let the reactor hear of it.
+        Report the result to the reactor.
         """
         self.done.callback(self._result)
 
 
 class RestlessClock(Clock):
     """
-    A clock that may go on while it is looked at.
+    A clock that may advance while it is read.
     """
 
     def __init__(self, chance: Random) -> None:
@@ -66,7 +66,7 @@ class RestlessClock(Clock):
 
 class Machine:
     """
-    The machine, the process that runs, and what waits in it.
+    The machine, its running process, and waiting work.
     """
 
     def __init__(self, chance: Random) -> None:
@@ -76,13 +76,13 @@ class Machine:
         self.clock = RestlessClock(chance)
         self._boot = 1
         self._knows_boot = chance.random() < 0.9
-        self.waiting: list[Job] = []  # for a thread
-        self.worked: list[Job] = []  # and not told of
+        self.waiting: list[Job] = []  # jobs of threads
+        self.worked: list[Job] = []  # finished and not yet reported
         self.turns: list[
             tuple[Iterator[Deferred[object] | None], Deferred[object]]
-        ] = []  # what the reactor does piece by piece
-        self.interrupt: Callable[[], None] = lambda: None  # what the reactor does while a thread works
-        self._at_once = chance.random() < 0.1  # whether threads do what they are given before anything else happens
+        ] = []  # work of the reactor in pieces
+        self.interrupt: Callable[[], None] = lambda: None  # work of the reactor while a thread is busy
+        self._at_once = chance.random() < 0.1  # whether threads run their jobs before anything else happens
         self._busy = chance.choice((0.0, 0.1, 0.3))  # how often something happens meanwhile
         self._began = 0.0
         self._working: list[Job] = []
@@ -91,20 +91,17 @@ class Machine:
 
     def boot_id(self) -> str | None:
         """
-        Since when the machine is on; not every system knows.
+        The id of the machine's boot; not every system knows it.
         """
         return str(self._boot) if self._knows_boot else None
 
     def now_ms(self) -> int:
         """
-        The wall clock, which goes on when the machine is off.
+        The wall clock, which advances while the machine is off.
         """
         return START_MS + int((self._began + self.clock.seconds()) * 1000)
 
     def in_thread(self, call: Callable[[], T]) -> Deferred[T]:
-        """
-        Have this done by a thread.
-        """
         job = Job(call)
         if self._at_once:
             job.work()
@@ -115,7 +112,7 @@ class Machine:
 
     def in_turns(self, steps: Iterator[Deferred[object] | None]) -> Deferred[object]:
         """
-        Have this done by the reactor, piece by piece.
+        Have the reactor do this in pieces.
         """
         done: Deferred[object] = Deferred()
         self.turns.append((steps, done))
@@ -124,14 +121,11 @@ class Machine:
     @property
     def is_idle(self) -> bool:
         """
-        Whether all waits for the clock.
+        Whether everything waits for the clock.
         """
         return not (self.waiting or self.worked or self.turns)
 
     def reactor(self, call: Callable[[], T]) -> T:
-        """
-        Do this in the reactor's thread.
-        """
         before, self._reactor_is_busy = self._reactor_is_busy, True
         try:
             return call()
@@ -140,8 +134,8 @@ class Machine:
 
     def work(self) -> None:
         """
-        Let a thread do one thing that waits, whichever. Two methods of one object may wait for each other, and what is
-        interrupted cannot: of these, the second one waits.
+        Have a thread run any waiting job. Two methods of one object may wait for each other, which interrupted work
+        cannot: of these, the second one waits.
         """
         busy = [job.owner for job in self._working if job.owner is not None]
         able = [job for job in self.waiting if job.owner not in busy]
@@ -157,28 +151,25 @@ class Machine:
 
     def tell(self) -> None:
         """
-        Let the reactor hear of the first thing that was done.
+        Report the first finished job to the reactor.
         """
         if self.worked:
             self.reactor(self.worked.pop(0).tell)
 
     def turn(self) -> None:
         """
-        Let the reactor do a piece of something.
+        Let the reactor run a piece of work.
         """
         if self.turns:
             turn = self.turns.pop(self.chance.randrange(len(self.turns)))
             self.reactor(lambda: self._turn(*turn))
 
     def advance(self, seconds: float) -> None:
-        """
-        Let time go by.
-        """
         self.reactor(lambda: self.clock.advance(seconds))
 
     def end(self, *, power: bool) -> None:
         """
-        The process ends, or all of the machine.
+        End the process, or all of the machine.
         """
         self.waiting, self.worked, self.turns = [], [], []
         self.interrupt = lambda: None

@@ -1,5 +1,5 @@
 """
-The operator: creates topics, lets them grow, sets other configs for them, deletes them, and gives ids to producers.
+The operator, who creates topics, lets them grow, alters their configs, deletes them, and adds producers.
 """
 
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from tests.broker.log.power_topics import ExpectedCluster, ExpectedTopic, expire
 
 Configure = Callable[[dict[str, str]], TopicConfig]
 
-_NAMES = ("a", "b", "c")  # few, so that what a topic leaves is in the way of the next one
+_NAMES = ("a", "b", "c")  # few, so that the remains of one topic are in the way of the next
 
 
 class Operator:
     """
-    Changes one topic after the other, and notes what it is told.
+    Changes one topic after the other, and judges the answers.
     """
 
     def __init__(
@@ -37,9 +37,6 @@ class Operator:
         self._batches = batches
 
     def change(self, broker: IBroker) -> None:
-        """
-        Change something.
-        """
         name = self._chance.choice(_NAMES)
         topic = self._cluster.topics.get(name)
         if topic is None:
@@ -101,7 +98,7 @@ class Operator:
 
     def _alter(self, broker: IBroker, topic: ExpectedTopic) -> None:
         """
-        Batches are sent and read meanwhile.
+        Alter a topic whose batches are sent and read meanwhile.
         """
         overrides = self._overrides()
         config = self._configure(overrides)

@@ -1,5 +1,5 @@
 """
-Reads all that a broker has, and compares it with what it must have.
+Readers that compare everything a broker has with what it must have.
 """
 
 from collections.abc import Callable
@@ -19,15 +19,11 @@ from tests.broker.log.power_log import Broken, Outlasts
 from tests.broker.log.power_machine import Machine
 
 RECOVERS = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-_TURNS_MAX = 3000  # until what is waited for hangs
+_TURNS_MAX = 3000  # then the call counts as hanging
 _MANY_BYTES = 1 << 20
 
 
 class Readers:
-    """
-    Those of one process.
-    """
-
     def __init__(self, machine: Machine, broker: IBroker) -> None:
         self._machine = machine
         self._chance = machine.chance
@@ -35,7 +31,7 @@ class Readers:
 
     def wait(self, call: Callable[[], Any]) -> Any:
         """
-        What comes of a call, when threads and clock have done their part.
+        The result of a call, after threads and clock have done their part.
         """
         value = self._machine.reactor(call)
         if not isinstance(value, Deferred):
@@ -54,7 +50,7 @@ class Readers:
 
     def wait_for_recovery(self, call: Callable[[], Any]) -> Any:
         """
-        The same, called again as long as the partition is not yet open.
+        The result of a call that is repeated until the partition is open.
         """
         for _ in range(_TURNS_MAX):
             try:
@@ -76,14 +72,14 @@ class Readers:
 
     def partition(self, topic_id: Uuid, index: int) -> IPartition:
         """
-        A partition, when it is open.
+        A partition, once it is open.
         """
         opened: IPartition = self.wait_for_recovery(lambda: self._broker.partition(topic_id, index))
         return opened
 
     def read_all(self, partition: IPartition) -> list[Batch]:
         """
-        All batches of a partition as far as its high watermark, without a gap. Who is overtaken by the log start begins
+        All batches of a partition up to its high watermark, without a gap. A reader overtaken by the log start begins
         again.
         """
         found, offset = list[Batch](), partition.log_start
@@ -98,7 +94,7 @@ class Readers:
             if not more:
                 raise Broken(f"at {offset} is nothing, and the high watermark is {partition.high_watermark}")
             if not found and more[0].header.base_offset < offset <= more[0].header.last_offset:
-                offset = more[0].header.base_offset  # of which a part is gone
+                offset = more[0].header.base_offset  # part of it is deleted
             for batch in more:
                 if batch.header.base_offset != offset:
                     raise Broken(f"at {offset} is batch {batch.header.base_offset}-{batch.header.last_offset}")
@@ -108,7 +104,7 @@ class Readers:
 
     def read(self, partition: IPartition, offset: int) -> list[Batch]:
         """
-        Some batches from an offset on.
+        Several batches from an offset on.
         """
         max_bytes = self._chance.choice((1, 700, 3000, _MANY_BYTES))
         read = self.wait_for_recovery(
@@ -118,7 +114,7 @@ class Readers:
 
     def compare(self, partition: IPartition, clients: Clients, ended: Outlasts) -> None:
         """
-        All that a partition has when it was opened after such an end.
+        Compare all records of a partition that was opened after such an end.
         """
         log = clients.log
         log.begins(partition.log_start)
@@ -139,13 +135,13 @@ class Readers:
 
     def look(self, partition: IPartition, clients: Clients) -> None:
         """
-        All that a partition has while it is used.
+        Compare all records of a partition in use.
         """
         clients.log.same(self.read_all(partition))
 
     def _probe(self, partition: IPartition, clients: Clients) -> None:
         """
-        One offset, one time and one epoch are found by the indexes.
+        Check that one offset, one time and one epoch are found by the indexes.
         """
         self._probe_start(partition)
         log = clients.log
@@ -168,7 +164,7 @@ class Readers:
 
     def _probe_start(self, partition: IPartition) -> None:
         """
-        Nobody reads what is before the log start.
+        Check that offsets below the log start cannot be read.
         """
         before = partition.log_start - 1
         if before < 0:

@@ -1,8 +1,8 @@
 """
-A schedule: what clients, threads, the clock, the operator and the power do to a broker, drawn from a seed.
+A schedule of what clients, threads, clock, operator and power do to a broker, drawn from a seed.
 
-It is lives: a broker is started, what it has is compared with what it must have, it is used for a while, and ends: in
-good order, with its process, or with the machine, also while it starts. `trace` tells what was done.
+It consists of lives: a broker is started, compared with what it must have, used for a while, and ended: by a clean
+stop, or with its process or its machine, even during the start. `trace` has the events.
 """
 
 from collections.abc import Callable
@@ -31,10 +31,6 @@ _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 class Schedule:
-    """
-    One of them.
-    """
-
     def __init__(self, seed: int, make: Make, configure: Configure) -> None:
         self.trace: list[str] = []
         self.chance = Random(seed)
@@ -44,16 +40,16 @@ class Schedule:
         self._operator = Operator(self.chance, self.cluster, self, configure, Batches(self.chance, self.machine.now_ms))
         self._deletions = Deletions(self.chance, self)
         self._broken: list[BaseException | None] = []
-        self._ended = Outlasts.NOTHING  # what batches had to outlast since they were last compared
-        self._fails = self.chance.random() < 0.3  # whether operations of the disk fail
+        self._ended = Outlasts.NOTHING  # what batches have had to survive since the last comparison
+        self._fails = self.chance.random() < 0.3  # whether disk operations fail
         self._has_failed = False
-        self._pace = 0  # how soon threads come to what they are given
+        self._pace = 0  # how soon threads begin their jobs
         self._broker: IBroker
         self._readers: Readers
 
     def run(self) -> None:
         """
-        Do all of it; raises what is broken.
+        Run the schedule, and raise the first fault.
         """
         for _ in range(self.chance.randint(2, 5)):
             if self._unless_off(self._start):
@@ -81,7 +77,7 @@ class Schedule:
 
     def _unless_off(self, act: Callable[[], object]) -> bool:
         """
-        Do this; whether the machine is still on. What goes wrong when it is off is no fault.
+        Run this, and return whether the machine is still on. Failures while it is off are no faults.
         """
         try:
             act()
@@ -154,7 +150,7 @@ class Schedule:
 
     def _interrupt(self) -> None:
         """
-        What the reactor does while a thread is busy.
+        Let the reactor do something while a thread is busy.
         """
         try:
             self.trace.append("meanwhile")

@@ -1,7 +1,7 @@
 """
-What a broker was asked for and what it said of it: topics, the ids of producers, the cluster.
+What a broker was asked for and has answered about topics, producer ids and the cluster.
 
-What was asked for and not answered may have been done or not, and never in part.
+A request without an answer may have been carried out or not, but never in part.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tests.broker.log.power_log import Broken
 
 def expires(config: TopicConfig) -> bool:
     """
-    Whether records may go by themselves.
+    Whether records may expire.
     """
     return bool({"retention.ms", "retention.bytes"} & config.overrides.keys())
 
@@ -24,36 +24,36 @@ def expires(config: TopicConfig) -> bool:
 @dataclass(eq=False)
 class ExpectedTopic:
     """
-    A topic that is there or may be there.
+    A topic that exists or may exist.
     """
 
     name: str
     configs: list[TopicConfig]  # it has one of these
-    counts: set[int]  # of partitions; one of these
+    counts: set[int]  # possible numbers of partitions
     new_clients: Callable[[int], Clients]
     id: Uuid | None = None
     may_be_missing: bool = True
-    is_changing: bool = False  # an answer is awaited
-    is_configured: bool = False  # of a change of its config alone: it can be used meanwhile
+    is_changing: bool = False  # an answer is pending
+    is_configured: bool = False  # the pending change is of its config only: the topic can be used meanwhile
     clients: list[Clients] = field(default_factory=list)
 
     @property
     def is_usable(self) -> bool:
         """
-        Whether it is there for certain, as it is.
+        Whether it exists for certain, unchanged.
         """
         return not self.may_be_missing and not self.is_changing and self.id is not None
 
     def confirmed(self, topic: Topic) -> None:
         """
-        The broker has said that it is like this.
+        Note that the broker has confirmed this topic.
         """
         self.is_changing = self.may_be_missing = False
         self.check(topic)
 
     def check(self, topic: Topic) -> None:
         """
-        The topic may be like this, and from now on it is.
+        Check that the topic may be like this, which it then is.
         """
         if self.id is not None and topic.id != self.id:
             raise Broken(f"topic {self.name} has become another one")
@@ -70,26 +70,19 @@ class ExpectedTopic:
 
 @dataclass(eq=False)
 class ExpectedCluster:
-    """
-    What outlasts every end.
-    """
-
     topics: dict[str, ExpectedTopic] = field(default_factory=dict)
     producer_ids: set[int] = field(default_factory=set)
     cluster_id: str | None = None
     epoch: int = -1
 
     def new_producer_id(self, given: int) -> None:
-        """
-        A producer got this id.
-        """
         if given in self.producer_ids:
             raise Broken(f"the producer id {given} was given out before")
         self.producer_ids.add(given)
 
     def check(self, view: ClusterView) -> None:
         """
-        The cluster may be like this when a broker has started, and from now on it is.
+        Check that a started broker may have this view of the cluster, which it then has.
         """
         if self.cluster_id not in (None, view.cluster_id):
             raise Broken(f"the cluster {self.cluster_id} has become {view.cluster_id}")

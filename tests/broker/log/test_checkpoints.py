@@ -1,27 +1,31 @@
 """
-How far the logs are known to be good, written down.
+The checkpoint files: up to where logs are known to be good.
 """
 
 from pathlib import Path
 
 import pytest
 
-from kgateway.broker.log.checkpoints import SETTLED, SYNCED, Checkpoints
-from tests.broker.log.noted_disk import NotedDisk
+from kgateway.broker.log.data_folder.checkpoints import SETTLED, SYNCED, Checkpoints
+from kgateway.topic_partition import TopicPartition
+from tests.broker.log.recording_disk import RecordingDisk
 
-PLACES = {("orders", 0): 7, ("a.b-c_d", 12): 0, ("-", 1): 1 << 40, ("x-1", 1): 3}
+PLACES = {
+    TopicPartition(*key): offset
+    for key, offset in {("orders", 0): 7, ("a.b-c_d", 12): 0, ("-", 1): 1 << 40, ("x-1", 1): 3}.items()
+}
 
 
 def checkpoints(folder: Path, *, trust_settled: bool = True) -> Checkpoints:
-    return Checkpoints(folder, NotedDisk(), trust_settled=trust_settled)
+    return Checkpoints(folder, RecordingDisk(), trust_settled=trust_settled)
 
 
 def test_files_are_as_kafka_writes_them(tmp_path: Path) -> None:
     """
-    A version, how many lines follow, and lines of a topic, a partition and an offset.
+    They have a version, the number of lines, and one line with topic, partition and offset each.
     """
     written = checkpoints(tmp_path)
-    written.synced[("orders", 0)], written.settled[("x-1", 3)] = 5, 6
+    written.synced[TopicPartition("orders", 0)], written.settled[TopicPartition("x-1", 3)] = 5, 6
     written.save()
     assert (tmp_path / SYNCED).read_bytes() == b"0\n1\norders 0 5\n"
     assert (tmp_path / SETTLED).read_bytes() == b"0\n1\nx-1 3 6\n"
@@ -29,19 +33,19 @@ def test_files_are_as_kafka_writes_them(tmp_path: Path) -> None:
 
 def test_what_is_saved_is_found(tmp_path: Path) -> None:
     """
-    All that topics may be called comes back, each file by itself.
+    All valid topic names are read back, from each file by itself.
     """
     written = checkpoints(tmp_path)
     written.synced |= PLACES
-    written.settled |= {("y", 0): 1}
+    written.settled |= {TopicPartition("y", 0): 1}
     written.save()
     found = checkpoints(tmp_path)
-    assert (found.synced, found.settled) == (PLACES, {("y", 0): 1})
+    assert (found.synced, found.settled) == (PLACES, {TopicPartition("y", 0): 1})
 
 
 def test_settled_is_not_always_to_be_trusted(tmp_path: Path) -> None:
     """
-    After the death of the machine only what was synced counts.
+    After the death of the machine only synced offsets count.
     """
     written = checkpoints(tmp_path)
     written.synced |= PLACES
@@ -53,7 +57,7 @@ def test_settled_is_not_always_to_be_trusted(tmp_path: Path) -> None:
 
 def test_nothing_is_known_at_first(tmp_path: Path) -> None:
     """
-    Without files nothing is known, and none are made until that is asked for.
+    Without files nothing is known, and none are created until a checkpoint is written.
     """
     found = checkpoints(tmp_path)
     assert (found.synced, found.settled, list(tmp_path.iterdir())) == ({}, {}, [])
@@ -61,22 +65,22 @@ def test_nothing_is_known_at_first(tmp_path: Path) -> None:
 
 def test_partitions_are_forgotten(tmp_path: Path) -> None:
     """
-    A partition that is there no more is in neither file; that it never was is no matter.
+    A deleted partition is in neither file; an unknown one is no error.
     """
     found = checkpoints(tmp_path)
     found.synced |= PLACES
     found.settled |= PLACES
     for _ in range(2):
-        found.forget(("orders", 0))
+        found.forget(TopicPartition("orders", 0))
     assert ("orders", 0) not in found.synced.keys() | found.settled.keys()
     assert len(found.synced) == len(found.settled) == 3
 
 
 def test_files_are_synced_where_that_is_asked_for(tmp_path: Path) -> None:
     """
-    In the end both files are to outlast the machine; before that they need not.
+    Only the last write syncs both files.
     """
-    disk = NotedDisk()
+    disk = RecordingDisk()
     found = Checkpoints(tmp_path, disk, trust_settled=True)
     found.save()
     assert disk.count("sync") == 0
@@ -86,16 +90,16 @@ def test_files_are_synced_where_that_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_name_that_was_forgotten_is_forgotten_for_good(tmp_path: Path) -> None:
     """
-    Before there is another topic of the name the files are synced, though they were written without it since.
+    Before the name is used again the files are synced, even if they were written without it since.
     """
-    disk = NotedDisk()
+    disk = RecordingDisk()
     found = Checkpoints(tmp_path, disk, trust_settled=True)
     found.synced |= PLACES
-    found.forget(("orders", 0))
+    found.forget(TopicPartition("orders", 0))
     found.save()
-    found.begin("orders")
+    found.forget_earlier("orders")
     assert (disk.count("sync", SYNCED), disk.count("sync", SETTLED)) == (1, 1)
-    found.begin("orders")
+    found.forget_earlier("orders")
     assert disk.count("sync", SYNCED) == 1
 
 
@@ -123,7 +127,7 @@ def test_a_name_that_was_forgotten_is_forgotten_for_good(tmp_path: Path) -> None
 )
 def test_damaged_files_say_nothing(data: bytes, tmp_path: Path) -> None:
     """
-    A file that is not whole costs only time: the other one counts all the same.
+    A damaged file only costs time: the other one still counts.
     """
     written = checkpoints(tmp_path)
     written.settled |= PLACES

@@ -4,14 +4,14 @@ The sparse indexes of a segment.
 
 import pytest
 
-from kgateway.broker.log.index import FIRST, OFFSETS, SECOND, TIMES, Index
+from kgateway.broker.log.segments.index import FIRST, OFFSETS, SECOND, TIMES, Index
 
 ROWS = [(3, 100), (7, 250), (12, 400)]
 
 
 def index(*rows: tuple[int, int]) -> Index:
     """
-    An offset index of these entries.
+    An offset index with these entries.
     """
     found = Index(OFFSETS)
     for row in rows:
@@ -25,7 +25,7 @@ def rows(found: Index) -> list[tuple[int, int]]:
 
 def test_entries_are_as_kafka_writes_them() -> None:
     """
-    An offset and a position take four bytes each, a timestamp takes eight, the most significant byte first.
+    Offset and position have four bytes each, a timestamp eight, the most significant byte first.
     """
     assert index((1, 258)).unsaved() == b"\0\0\0\1\0\0\1\2"
     times = Index(TIMES)
@@ -35,7 +35,7 @@ def test_entries_are_as_kafka_writes_them() -> None:
 
 def test_entries_are_found_by_their_number() -> None:
     """
-    Entries are counted from 0, and the last is -1 too.
+    Entries are counted from 0, and the last is -1, too.
     """
     found = index(*ROWS)
     assert [found.entry(number) for number in (0, 1, 2, -1)] == [*ROWS, ROWS[-1]]
@@ -57,7 +57,7 @@ def test_entries_are_found_by_their_number() -> None:
 )
 def test_last_entry_that_is_not_larger(field: int, value: int, expected: tuple[int, int]) -> None:
     """
-    It is looked for in either field; below the first entry there are zeros.
+    Either field can be searched; before the first entry the result is zeros.
     """
     assert index(*ROWS).at_most(field, value) == expected
 
@@ -68,7 +68,7 @@ def test_last_entry_that_is_not_larger(field: int, value: int, expected: tuple[i
 )
 def test_cut(field: int, value: int, kept: int) -> None:
     """
-    What is not below the value goes.
+    Entries at the value or above are removed.
     """
     found = index(*ROWS)
     found.cut(field, value)
@@ -77,18 +77,18 @@ def test_cut(field: int, value: int, kept: int) -> None:
 
 def test_files_are_read_as_far_as_entries_are_whole() -> None:
     """
-    Half an entry at the end of a file does not count.
+    Half an entry at the end of a file is ignored.
     """
     data = index(*ROWS).unsaved()
     for size in range(len(data) + 1):
         found = Index(OFFSETS, data[:size])
         assert rows(found) == ROWS[: size // 8], size
-        assert (found.saved, found.unsaved()) == (size // 8 * 8, b""), size
+        assert (found.saved_bytes, found.unsaved()) == (size // 8 * 8, b""), size
 
 
 def test_what_the_file_lacks() -> None:
     """
-    Entries that came since the file was read are to be saved, and those before them not again.
+    Entries added since the file was read are to be saved, earlier ones are not.
     """
     found = Index(OFFSETS, index(*ROWS[:2]).unsaved())
     assert found.is_saved
@@ -98,20 +98,20 @@ def test_what_the_file_lacks() -> None:
 
 def test_a_new_index_is_to_be_saved() -> None:
     """
-    Without any entry, too, an index has a file.
+    An index without entries has a file, too.
     """
     assert not Index(OFFSETS).is_saved
 
 
 def test_what_was_cut_is_still_in_the_file() -> None:
     """
-    After a cut into what was saved the file has too much; a cut behind it leaves the file as it should be.
+    After a truncation into the saved part the file is too long; one behind it leaves the file as it should be.
     """
     found = Index(OFFSETS, index(*ROWS).unsaved())
     found.cut(FIRST, 13)
-    assert (found.is_saved, found.saved) == (True, 24)
+    assert (found.is_saved, found.saved_bytes) == (True, 24)
     found.cut(FIRST, 7)
-    assert (found.is_saved, found.saved, found.unsaved()) == (False, 8, b"")
+    assert (found.is_saved, found.saved_bytes, found.unsaved()) == (False, 8, b"")
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,6 @@ def test_what_was_cut_is_still_in_the_file() -> None:
 )
 def test_what_an_index_can_be(entries: list[tuple[int, int]], expected: bool) -> None:
     """
-    Positions grow, what is counted does not fall, and nothing is negative.
+    Positions increase, the other field never decreases, and nothing is negative.
     """
-    assert all(index(*entries).grows()) is expected
+    assert all(index(*entries).check_order()) is expected

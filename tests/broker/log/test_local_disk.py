@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kgateway.broker.log.disk import NotOpened
-from kgateway.broker.log.local_disk import LocalDisk
+from kgateway.broker.log.files.disk import NotOpened
+from kgateway.broker.log.files.local_disk import LocalDisk
 
 
 @contextmanager
 def files_end_at(size: int) -> Iterator[None]:
     """
-    No file can become larger, as if the disk were full there.
+    Limit the size of files, as a full disk would.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -29,8 +29,7 @@ def files_end_at(size: int) -> Iterator[None]:
 @pytest.mark.parametrize("room", [0, 1, 10, 11, 19])
 def test_an_append_that_falls_short_leaves_nothing(room: int, tmp_path: Path) -> None:
     """
-    Where the disk takes only a part, that part is taken back; what is appended when there is room again follows what
-    was there before.
+    A partial append is undone; the next one follows the earlier content.
     """
     with closing(LocalDisk().open(tmp_path / "log", create=True)) as file:
         file.append([b"before"])
@@ -43,7 +42,7 @@ def test_an_append_that_falls_short_leaves_nothing(room: int, tmp_path: Path) ->
 
 def test_a_folder_that_cannot_be_opened(tmp_path: Path) -> None:
     """
-    Where a process has too many files nothing of it was synced in vain; a folder that is not there is another matter.
+    If the process has too many open files, the sync was not tried; a missing folder is another error.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))

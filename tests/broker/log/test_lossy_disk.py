@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from kgateway.broker.log.disk import Disk
-from kgateway.broker.log.local_disk import LocalDisk
+from kgateway.broker.log.files.disk import Disk
+from kgateway.broker.log.files.local_disk import LocalDisk
 from tests.broker.log.lossy_disk import LossyDisk, LossyFile, PowerLoss
 
 DATA = Path("/data")
@@ -479,10 +479,6 @@ class TestEnds:
 
 
 class TestFaults:
-    """
-    Operations that fail.
-    """
-
     @pytest.mark.parametrize("code", [EIO, ENOSPC])
     def test_an_append_fails(self, code: int, disk: LossyDisk) -> None:
         """

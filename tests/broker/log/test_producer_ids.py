@@ -1,20 +1,25 @@
 """
-Producer ids: none is given twice.
+Producer ids: none is assigned twice.
 """
 
 from errno import ENOSPC
 from pathlib import Path
+from typing import Any
 
 import pytest
+from twisted.internet.defer import execute
 
-from kgateway.broker.log.folder_error import FolderError
-from kgateway.broker.log.local_disk import LocalDisk
-from kgateway.broker.log.producer_ids import BLOCK, ProducerIds
+from kgateway.broker.log.data_folder.folder_error import FolderError
+from kgateway.broker.log.data_folder.producer_ids import BLOCK, ProducerIds
+from kgateway.broker.log.files.local_disk import LocalDisk
+from kgateway.wire.errors import ErrorCode
+from tests.broker.behaviour import refusal, result
+from tests.broker.log.log_brokers import Threads, log_runtime
 
 
 class CountingDisk(LocalDisk):
     """
-    Counts what is written for good, and may be full.
+    Counts synced writes, and may be full.
     """
 
     def __init__(self) -> None:
@@ -33,78 +38,87 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "kgateway.producer-ids"
 
 
+def opened(path: Path, disk: LocalDisk | None = None, in_thread: Any = execute) -> ProducerIds:
+    return ProducerIds.open(path, log_runtime(disk or LocalDisk(), in_thread))
+
+
+def given(ids: ProducerIds, count: int) -> list[int]:
+    return [result(ids.next()) for _ in range(count)]
+
+
 def test_ids_are_given_in_order(path: Path) -> None:
     """
     The first id is 0, and each is the next.
     """
-    ids = ProducerIds.open(path, LocalDisk())
-    assert [ids.next() for _ in range(2 * BLOCK + 1)] == list(range(2 * BLOCK + 1))
+    assert given(opened(path), 2 * BLOCK + 1) == list(range(2 * BLOCK + 1))
 
 
-def test_no_start_gives_an_id_of_another(path: Path) -> None:
+def test_each_start_continues_after_the_last_block(path: Path) -> None:
     """
-    Ids go on behind the block of the last start, however many of that were given.
+    Ids continue after the last start's block, however many of it were used.
     """
-    first = ProducerIds.open(path, LocalDisk())
-    first.next()
-    second = ProducerIds.open(path, LocalDisk())
-    assert [second.next() for _ in range(BLOCK)] == list(range(BLOCK, 2 * BLOCK))
-    assert ProducerIds.open(path, LocalDisk()).next() == 2 * BLOCK
+    given(opened(path), 1)
+    assert given(opened(path), BLOCK) == list(range(BLOCK, 2 * BLOCK))
+    assert given(opened(path), 1) == [2 * BLOCK]
 
 
-def test_a_block_is_sure_before_it_is_given(path: Path) -> None:
+def test_block_is_synced_before_its_ids_are_assigned(path: Path) -> None:
     """
-    An id is given when its block is synced, and the disk is not asked again while the block lasts.
+    The disk is not asked again until the block is used up.
     """
     disk = CountingDisk()
-    ids = ProducerIds.open(path, disk)
+    ids = opened(path, disk)
     assert disk.synced == 0
     for _ in range(BLOCK):
-        ids.next()
+        given(ids, 1)
         assert disk.synced == 1
-    ids.next()
+    given(ids, 1)
     assert disk.synced == 2
 
 
-def test_a_block_can_be_reserved_apart(path: Path) -> None:
+def test_a_block_is_reserved_in_a_thread(path: Path) -> None:
     """
-    Whoever must not wait sees when the next id would, and has the block reserved elsewhere.
+    All that ask meanwhile wait for the same block, and get its ids in order; what is reserved is given without waiting.
+    """
+    disk, threads = CountingDisk(), Threads()
+    ids = opened(path, disk, threads)
+    threads.slow = True
+    waiting = [ids.next() for _ in range(3)]
+    assert (len(threads), disk.synced, [each.called for each in waiting]) == (1, 0, [False] * 3)
+    threads.work()
+    assert [result(each) for each in waiting] == [0, 1, 2]
+    assert given(ids, BLOCK - 3) == list(range(3, BLOCK))
+    assert (len(threads), disk.synced) == (0, 1)
+    assert not ids.next().called
+
+
+def test_more_than_a_block_may_be_waited_for(path: Path) -> None:
+    """
+    If more wait than a block has ids, the next block is reserved for the rest.
+    """
+    disk, threads = CountingDisk(), Threads()
+    ids = opened(path, disk, threads)
+    threads.slow = True
+    waiting = [ids.next() for _ in range(BLOCK + 2)]
+    threads.work()
+    assert [each.called for each in waiting].count(False) == 2
+    threads.work()
+    assert [result(each) for each in waiting] == list(range(BLOCK + 2))
+    assert disk.synced == 2
+
+
+def test_full_disk_assigns_no_ids(path: Path) -> None:
+    """
+    If no block can be reserved, no id is assigned until there is room.
     """
     disk = CountingDisk()
-    ids = ProducerIds.open(path, disk)
-    assert ids.needs_block
-    ids.reserve()
-    for _ in range(BLOCK):
-        assert not ids.needs_block
-        ids.next()
-    assert ids.needs_block
-    assert disk.synced == 1
-
-
-def test_a_block_may_come_early(path: Path) -> None:
-    """
-    A block that is reserved while there are ids is given after them.
-    """
-    disk = CountingDisk()
-    ids = ProducerIds.open(path, disk)
-    ids.next()
-    ids.reserve()
-    assert [ids.next() for _ in range(2 * BLOCK - 1)] == list(range(1, 2 * BLOCK))
-    assert (ids.needs_block, disk.synced) == (True, 2)
-
-
-def test_a_full_disk_gives_no_ids(path: Path) -> None:
-    """
-    Where no block can be reserved no id is given, until there is room.
-    """
-    disk = CountingDisk()
-    ids = ProducerIds.open(path, disk)
+    ids = opened(path, disk)
     disk.full = True
-    with pytest.raises(OSError, match="No space left"):
-        ids.next()
-    assert ids.needs_block
+    error = refusal(ids.next)
+    assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert error.message == "no producer id can be given: No space left on device"
     disk.full = False
-    assert ids.next() == 0
+    assert given(ids, 1) == [0]
 
 
 WRONG = [b"9" * 5000, "\u0667".encode(), b'"7"', b"-1", b"true", b"1.5", b"9223372036854775808", b"[" * 99999]
@@ -117,21 +131,21 @@ WRONG = [b"9" * 5000, "\u0667".encode(), b'"7"', b"-1", b"true", b"1.5", b"92233
 )
 def test_a_damaged_file_is_refused(path: Path, data: bytes) -> None:
     """
-    Where it is not known which ids were given none can be.
+    If it is unknown which ids were assigned, none can be.
     """
     path.write_bytes(data)
     with pytest.raises(FolderError) as error:
-        ProducerIds.open(path, LocalDisk())
+        opened(path)
     assert str(error.value) == (
         f"{path} is damaged; bring it back from a copy, or write into it "
         '{"reserved": N} with an N above every producer id that was ever given'
     )
 
 
-def test_a_file_that_cannot_be_read_is_refused(path: Path) -> None:
+def test_unreadable_file_is_refused(path: Path) -> None:
     """
-    A file that is there and cannot be read is not taken for missing.
+    A file that exists but cannot be read is not treated as missing.
     """
     path.mkdir()
     with pytest.raises(FolderError, match=r"producer-ids cannot be opened: Is a directory"):
-        ProducerIds.open(path, LocalDisk())
+        opened(path)

@@ -1,5 +1,5 @@
 """
-What outlives the process: all that was appended, and all that is known beside it.
+What survives the process: all appended records, and the files beside them.
 """
 
 from collections.abc import Callable
@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-from kgateway.broker.log.checkpoints import SETTLED
-from kgateway.broker.log.disk import Disk
-from kgateway.broker.log.folder import CLEAN, DataFolder
-from kgateway.broker.log.folder_error import FolderError
-from kgateway.broker.log.folder_meta import START
-from kgateway.broker.log.partition import LogPartition
-from kgateway.broker.log.producer_ids import PRODUCER_IDS
-from kgateway.broker.log.topic_journal import TOPICS
+from kgateway.broker.log.data_folder.checkpoints import SETTLED
+from kgateway.broker.log.data_folder.folder_error import FolderError
+from kgateway.broker.log.data_folder.producer_ids import PRODUCER_IDS
+from kgateway.broker.log.data_folder.session import CLEAN, FolderSession
+from kgateway.broker.log.data_folder.start_file import START
+from kgateway.broker.log.data_folder.topic_journal import TOPICS
+from kgateway.broker.log.files.disk import Disk
+from kgateway.broker.log.partition.partition import LogPartition
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.partition import EpochEnd, Origin
 from kgateway.cluster.view import NewTopic
-from kgateway.coordinating.places import place_of
+from kgateway.coordination.placement import partition_for
 from kgateway.interfaces import IStateLog, KeyValue
 from kgateway.wire.errors import ErrorCode
 from tests.broker.behaviour import appended, batch, fetched, offsets, refusal, result, sequenced
+from tests.broker.log.log_brokers import Turns, log_broker
 from tests.broker.log.log_world import LogWorld
-from tests.broker.log.making import Turns, log_broker
 
 EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
 
@@ -42,10 +42,10 @@ def replayed(log: IStateLog) -> list[KeyValue]:
 
 
 @EITHER
-def test_data_outlives_the_process(again: Any, world: LogWorld) -> None:
+def test_topics_and_records_survive_a_restart(again: Any, world: LogWorld) -> None:
     """
-    Topics are found again with their ids, configs and partitions, and records where they were, whether the process
-    was stopped or killed; so is the cluster.
+    Topics keep their ids, configs and partitions, records their offsets, whether the process was stopped or killed;
+    the cluster id is kept too.
     """
     config = TopicConfig.of({"max.message.bytes": "77777"})
     before = result(world.broker.create_topic(NewTopic("orders", 1, config)))
@@ -86,10 +86,7 @@ def test_each_start_is_a_new_leader_epoch(world: LogWorld) -> None:
     assert (world.again().leader_epoch, world.again("t", 1).leader_epoch) == (5, 5)
 
 
-def test_producer_ids_are_given_once(world: LogWorld) -> None:
-    """
-    No later process gives one again.
-    """
+def test_producer_ids_are_not_reused_after_a_restart(world: LogWorld) -> None:
     given = set[int]()
     for _ in range(3):
         given |= {result(world.broker.new_producer_id()) for _ in range(3)}
@@ -98,9 +95,9 @@ def test_producer_ids_are_given_once(world: LogWorld) -> None:
 
 
 @EITHER
-def test_producers_are_known_again(again: Any, world: LogWorld) -> None:
+def test_producers_are_remembered_after_a_restart(again: Any, world: LogWorld) -> None:
     """
-    The last five batches of a producer can be repeated after a restart, and its sequence goes on.
+    The last five batches of a producer can be repeated, and its sequence continues.
     """
     partition = world.log_partition()
     for sequence in range(7):
@@ -115,9 +112,9 @@ def test_producers_are_known_again(again: Any, world: LogWorld) -> None:
 
 
 @EITHER
-def test_state_comes_back_from_its_snapshot(again: Any, world: LogWorld) -> None:
+def test_state_is_restored_from_its_snapshot(again: Any, world: LogWorld) -> None:
     """
-    A later process replays the last snapshot and what came after it; the topic of the state is still internal.
+    A later process replays the last snapshot and the records after it; the state's topic is still internal.
     """
     log = world.state_log()
     for value in (b"1", b"2"):
@@ -130,9 +127,9 @@ def test_state_comes_back_from_its_snapshot(again: Any, world: LogWorld) -> None
     assert len(list(world.path.glob("*/kgateway.state-*"))) == 1
 
 
-def test_a_damaged_snapshot_of_state_is_none(world: LogWorld) -> None:
+def test_damaged_state_snapshot_is_ignored(world: LogWorld) -> None:
     """
-    The log tells all, as long as nothing of it is deleted.
+    The log contains everything, as long as none of it is deleted.
     """
     log = world.state_log()
     log.append([(b"a", b"1")])
@@ -161,14 +158,14 @@ def test_the_newest_whole_snapshot_counts(world: LogWorld) -> None:
     assert replayed(world.state_log()) == [(b"a", b"1"), (b"a", b"2")]
 
 
-def test_a_snapshot_knows_no_more_than_the_log(world: LogWorld) -> None:
+def test_log_is_synced_before_its_snapshot(world: LogWorld) -> None:
     """
-    The log is synced before its snapshot is written, or the death of the machine might leave a state without its log.
+    Otherwise a power cut might leave state without its log.
     """
     log = world.state_log()
     log.append([(b"a", b"1"), (b"b", b"1")])
     topic = world.broker.view().topics["__consumer_offsets"]
-    partition = world.broker.partition(topic.id, place_of("group", len(topic.partitions)))
+    partition = world.broker.partition(topic.id, partition_for("group", len(topic.partitions)))
     assert isinstance(partition, LogPartition)
     assert partition.synced_offset == 0
     result(log.snapshot(iter([(b"a", b"1"), (b"b", b"1")])))
@@ -213,7 +210,7 @@ def test_a_damaged_journal_is_refused_again_and_again(harm: Callable[[bytes], by
     good = path.read_bytes()
     path.write_bytes(harm(good))
     for _ in range(3):
-        with pytest.raises(FolderError, match=r"line 1 of .* is damaged, and it was whole once"):
+        with pytest.raises(FolderError, match=r"line 1 of .* is damaged, and it was intact once"):
             world.start()
         assert path.read_bytes() == harm(good)
     path.write_bytes(good)
@@ -222,9 +219,9 @@ def test_a_damaged_journal_is_refused_again_and_again(harm: Callable[[bytes], by
 
 
 @pytest.mark.parametrize("boot", ["a boot", "another boot"])
-def test_a_change_that_a_crash_has_cut(boot: str, world: LogWorld) -> None:
+def test_interrupted_change_is_not_applied(boot: str, world: LogWorld) -> None:
     """
-    It was not acknowledged, and is not there.
+    It was not acknowledged.
     """
     appended(world.log_partition(), batch())
     world.topic("cut")
@@ -236,9 +233,9 @@ def test_a_change_that_a_crash_has_cut(boot: str, world: LogWorld) -> None:
     assert list(world.broker.view().topics) == ["t"]
 
 
-def test_a_start_that_fails_gives_the_folder_back(world: LogWorld) -> None:
+def test_failed_start_unlocks_the_folder(world: LogWorld) -> None:
     """
-    Who is told what is wrong can mend it and start again.
+    The operator can correct the error and start again.
     """
     done = list[str]()
 
@@ -249,18 +246,18 @@ def test_a_start_that_fails_gives_the_folder_back(world: LogWorld) -> None:
         def release(self) -> None:
             done.append("released")
 
-    def locking(path: Path, disk: Disk, node_id: int) -> DataFolder:
-        return DataFolder.open(path, disk, node_id, lock=Lock)
+    def locking(path: Path, disk: Disk, node_id: int) -> FolderSession:
+        return FolderSession.open(path, disk, node_id, lock=Lock)
 
     world.disk.failing[f"read {PRODUCER_IDS}"] = EIO
     with pytest.raises(FolderError, match="Input/output error"):
-        world.restart(open_folder=locking)
+        world.restart(open_session=locking)
     assert done == ["held", "released"]
 
 
-def test_it_may_be_stopped_twice_and_unstarted(tmp_path: Path) -> None:
+def test_stop_may_be_repeated_or_come_before_a_start(tmp_path: Path) -> None:
     """
-    Who could not start it stops it in any case.
+    A caller whose start failed stops the broker in any case.
     """
     broker = log_broker(tmp_path / "data")
     result(broker.stop())

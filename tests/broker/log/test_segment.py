@@ -1,5 +1,5 @@
 """
-One segment: what is indexed, and what is found by it.
+A segment: what is indexed, and what is found by the indexes.
 """
 
 from errno import ENOSPC
@@ -7,31 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from kgateway.broker.log.open_files import OpenFiles
-from kgateway.broker.log.segment import Segment, file_name, largest_timestamp
-from kgateway.broker.log.walking import Damaged
+from kgateway.broker.log.files.file_cache import FileCache
+from kgateway.broker.log.segments.batch_scan import Damaged
+from kgateway.broker.log.segments.file_names import file_name
+from kgateway.broker.log.segments.segment import Segment, largest_timestamp
 from kgateway.records.batch import Batch
 from tests.broker.behaviour import START_MS, at_times, batch
-from tests.broker.log.fresh import BASE, EVERY, SIZE, Fresh
-from tests.broker.log.noted_disk import NotedDisk
-from tests.records.sealed import sealed
+from tests.broker.log.fixtures import BASE, EVERY, SIZE, FreshSegment
+from tests.broker.log.recording_disk import RecordingDisk
+from tests.records.crc_batches import sealed
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Fresh:
-    return Fresh(tmp_path)
+def fresh(tmp_path: Path) -> FreshSegment:
+    return FreshSegment(tmp_path)
 
 
 def test_files_have_kafkas_names() -> None:
     """
-    A file is named after the first offset in it, in twenty digits.
+    The name is the base offset in twenty digits.
     """
     assert file_name(1234, ".log") == "00000000000000001234.log"
 
 
-def test_an_empty_segment(fresh: Fresh) -> None:
+def test_an_empty_segment(fresh: FreshSegment) -> None:
     """
-    A new segment is loaded, ends where it begins, and has no time.
+    A new segment is loaded, ends where it begins, and has no timestamp.
     """
     segment = fresh.segment
     assert (segment.base_offset, segment.next_offset, segment.size) == (BASE, BASE, 0)
@@ -40,10 +41,10 @@ def test_an_empty_segment(fresh: Fresh) -> None:
     assert not segment.is_unchecked(0, 1)
 
 
-def test_what_is_indexed(fresh: Fresh) -> None:
+def test_what_is_indexed(fresh: FreshSegment) -> None:
     """
-    A batch gets an entry once more than the interval has come since the one before: its last offset, and where it
-    begins.
+    A batch gets an entry when more than the interval was appended since the previous one: its last offset and its
+    position.
     """
     fresh.append(*[batch(2)] * 2, *[batch()] * 8, interval=2 * SIZE)
     fresh.segment.indexes.save()
@@ -51,10 +52,10 @@ def test_what_is_indexed(fresh: Fresh) -> None:
     assert fresh.entries(".index") == [(4, 2 * two), (7, 2 * two + 3 * SIZE), (10, 2 * two + 6 * SIZE)]
 
 
-def test_times_are_indexed_as_they_grow(fresh: Fresh) -> None:
+def test_times_are_indexed_as_they_grow(fresh: FreshSegment) -> None:
     """
-    The time index gets an entry beside the other's where the largest timestamp has grown: it, and the last offset of
-    its batch. Where no record has a time there is none.
+    The time index gets an entry with each offset index entry if the largest timestamp has grown: the timestamp and
+    the last offset of its batch. Without timestamps there is none.
     """
     fresh.append(at_times(-1), at_times(-1), at_times(10, 30), at_times(20), at_times(30), at_times(31))
     fresh.segment.indexes.save()
@@ -62,10 +63,10 @@ def test_times_are_indexed_as_they_grow(fresh: Fresh) -> None:
     assert len(fresh.entries(".index")) == 5
 
 
-def test_a_sealed_segment_has_its_largest_time(fresh: Fresh) -> None:
+def test_a_sealed_segment_has_its_largest_time(fresh: FreshSegment) -> None:
     """
-    The last entry of a full segment is its largest timestamp and the first batch that has it, though none was indexed
-    since.
+    The last entry of a full segment is its largest timestamp and the first batch that has it, even if none was
+    indexed since.
     """
     fresh.append(at_times(50), at_times(70), at_times(60), at_times(70), interval=10_000)
     for _ in range(2):
@@ -75,7 +76,7 @@ def test_a_sealed_segment_has_its_largest_time(fresh: Fresh) -> None:
 
 
 @pytest.mark.parametrize("interval", [EVERY, 200, 10_000])
-def test_positions(interval: int, fresh: Fresh) -> None:
+def test_positions(interval: int, fresh: FreshSegment) -> None:
     """
     Each batch is found by all of its offsets, however many are indexed.
     """
@@ -86,10 +87,9 @@ def test_positions(interval: int, fresh: Fresh) -> None:
     assert [fresh.position(BASE + n) for n in range(len(positions))] == positions
 
 
-def test_an_index_that_leads_astray(fresh: Fresh) -> None:
+def test_an_index_that_leads_astray(fresh: FreshSegment) -> None:
     """
-    Where the index names a place at which no batch begins, the batch is found all the same; damage is told of only
-    where it is in the segment.
+    A batch is found even if the index has a wrong position; damage is reported only where the segment has it.
     """
     fresh.append(*[batch()] * 3, interval=10_000)
     fresh.segment.indexes.offsets.append(0, 5)
@@ -99,17 +99,17 @@ def test_an_index_that_leads_astray(fresh: Fresh) -> None:
         fresh.position(BASE + 2)
 
 
-def test_expected_reads_are_found_at_once(fresh: Fresh) -> None:
+def test_expected_reads_are_found_at_once(fresh: FreshSegment) -> None:
     """
-    Where a reader will go on is remembered, for a few readers, until something is cut off.
+    The next position of a few readers is remembered until a truncation.
     """
     fresh.append(*[batch()] * 3)
-    fresh.segment.expect(BASE + 1, SIZE)
+    fresh.segment.remember_position(BASE + 1, SIZE)
     before = fresh.disk.count("read_at")
     assert fresh.position(BASE + 1) == SIZE
     assert fresh.disk.count("read_at") == before
     for offset in range(1000, 1040):
-        fresh.segment.expect(offset, 7)
+        fresh.segment.remember_position(offset, 7)
     assert fresh.position(1039) == 7
     assert fresh.position(BASE + 1) == SIZE
     assert fresh.disk.count("read_at") == before + 1
@@ -118,14 +118,14 @@ def test_expected_reads_are_found_at_once(fresh: Fresh) -> None:
 
 
 @pytest.mark.parametrize("kept", range(6))
-def test_a_cut_leaves_no_trace(kept: int, fresh: Fresh, tmp_path: Path) -> None:
+def test_a_cut_leaves_no_trace(kept: int, fresh: FreshSegment, tmp_path: Path) -> None:
     """
-    Behind a cut all is as it would be without what was cut off, how densely it is indexed too, if that was done at the
-    last batch before it.
+    Everything is as if the truncated batches had never been there, including the density of the index, if the last
+    batch before them was indexed.
     """
     sent = [at_times(START_MS + time) for time in (0, 9, 3, 7, 10, 20)]
     (tmp_path / "other").mkdir()
-    other = Fresh(tmp_path / "other")
+    other = FreshSegment(tmp_path / "other")
     fresh.append(*sent, interval=SIZE - 1)
     fresh.segment.cut(kept * SIZE)
     for each in (fresh, other):
@@ -137,9 +137,9 @@ def test_a_cut_leaves_no_trace(kept: int, fresh: Fresh, tmp_path: Path) -> None:
         assert getattr(fresh.segment, name) == getattr(other.segment, name), name
 
 
-def test_where_to_look_for_a_time(fresh: Fresh) -> None:
+def test_where_to_look_for_a_time(fresh: FreshSegment) -> None:
     """
-    The search begins behind all batches that are known to be older, and never behind one that is not.
+    A search begins behind all batches known to be older, and never behind one that is not.
     """
     fresh.append(*[at_times(time) for time in (10, 20, 15, 30, 5, 40)])
     assert [fresh.segment.position_of_time(time) for time in (0, 10, 20, 21, 30, 31, 40, 41, 99)] == [
@@ -149,10 +149,10 @@ def test_where_to_look_for_a_time(fresh: Fresh) -> None:
 
 def test_what_is_unchecked() -> None:
     """
-    Only what was read from the beginning of the unchecked part on makes that smaller.
+    Only a read from the beginning of the unchecked part shortens it.
     """
-    segment = Segment(OpenFiles(NotedDisk(), 1), Path("x"), 0)
-    segment.take_over(100, 10)
+    segment = Segment(FileCache(RecordingDisk(), 1), Path("x"), 0)
+    segment.trust_files(100, 10)
     segment.checked(50, 70)
     assert segment.is_unchecked(0, 1)
     segment.checked(0, 40)
@@ -166,20 +166,20 @@ def test_what_is_unchecked() -> None:
     assert not segment.is_unchecked(0, 100)
 
 
-def test_early_writes(fresh: Fresh) -> None:
+def test_early_writes(fresh: FreshSegment) -> None:
     """
-    Each step of bytes is handed out once; after a cut what is written anew is handed out again.
+    Each range of bytes is handed out once; after a truncation rewritten ranges are handed out again.
     """
     fresh.append(*[batch()] * 3)
-    assert fresh.segment.early(4 * SIZE) is None
-    assert fresh.segment.early(2 * SIZE) == (0, 3 * SIZE)
-    assert fresh.segment.early(1) is None
+    assert fresh.segment.write_early_part(4 * SIZE) is None
+    assert fresh.segment.write_early_part(2 * SIZE) == (0, 3 * SIZE)
+    assert fresh.segment.write_early_part(1) is None
     fresh.segment.cut(SIZE)
     fresh.append(*[batch()] * 2)
-    assert fresh.segment.early(1) == (SIZE, 2 * SIZE)
+    assert fresh.segment.write_early_part(1) == (SIZE, 2 * SIZE)
 
 
-def test_failed_appends_leave_nothing(fresh: Fresh) -> None:
+def test_failed_appends_leave_nothing(fresh: FreshSegment) -> None:
     """
     A batch that the disk refuses is in no index, and the next one takes its place.
     """
@@ -208,6 +208,6 @@ def test_failed_appends_leave_nothing(fresh: Fresh) -> None:
 )
 def test_largest_timestamps(sent: Batch, expected: int) -> None:
     """
-    What the header says counts, unless it cannot be so.
+    The header counts unless it is impossible.
     """
     assert largest_timestamp(sent.header) == expected

@@ -1,6 +1,6 @@
 """
-Configs of topics change while the embedded log runs: for good, before anybody sees them, and one change of a topic
-after the other.
+Topic configs change while the embedded log runs: durably, before anybody sees them, and one after the other for each
+topic.
 """
 
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
-from kgateway.broker.log.topic_journal import TOPICS
+from kgateway.broker.log.data_folder.topic_journal import TOPICS
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import Change
 from kgateway.cluster.partition import Origin
 from kgateway.cluster.view import NewTopic
 from kgateway.wire.errors import ErrorCode
-from tests.broker.altering import T, setting, without
 from tests.broker.behaviour import appended, batch, fetched, offsets, refusal, result
+from tests.broker.config_behaviour import T, setting, without
 from tests.broker.log.log_world import LogWorld
 
 EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
@@ -39,7 +39,7 @@ def config(world: LogWorld) -> TopicConfig:
 
 def work(world: LogWorld) -> None:
     """
-    Let the threads do all they have been given.
+    Let the threads finish all their jobs.
     """
     while len(world.threads):
         world.threads.work()
@@ -48,7 +48,7 @@ def work(world: LogWorld) -> None:
 @EITHER
 def test_they_outlive_the_process(again: Callable[[LogWorld], None], world: LogWorld) -> None:
     """
-    The topic has what was set last, and is else what it was, whether the process was stopped or killed.
+    The topic has the last configs, and is otherwise unchanged, whether the process was stopped or killed.
     """
     given = TopicConfig.of({"max.message.bytes": "77777", "segment.ms": "5"})
     before = result(world.broker.create_topic(NewTopic("t", 2, given)))
@@ -66,7 +66,7 @@ def test_they_outlive_the_process(again: Callable[[LogWorld], None], world: LogW
 
 def test_defaults_may_change_between_processes(world: LogWorld) -> None:
     """
-    What is set no more is what the gateway says, whatever that was.
+    Configs that are not set have the value of the current gateway.
     """
     world.topic()
     world.restart(topic_defaults={"retention.ms": "77"})
@@ -79,7 +79,7 @@ def test_defaults_may_change_between_processes(world: LogWorld) -> None:
 
 def test_nothing_is_written_for_nothing(world: LogWorld) -> None:
     """
-    A change is one line of the journal, and synced; what changes nothing is none.
+    A change is one line of the journal, and synced; a change without effect is none.
     """
     world.topic()
     size, synced = (world.path / TOPICS).stat().st_size, world.disk.count("sync", TOPICS)
@@ -94,7 +94,7 @@ def test_nothing_is_written_for_nothing(world: LogWorld) -> None:
 @pytest.mark.parametrize(("operation", "code"), [("append", ENOSPC), ("sync", EIO)])
 def test_what_the_disk_refuses(operation: str, code: int, world: LogWorld) -> None:
     """
-    The topic stays as it was, for everybody and after a restart.
+    The topic is unchanged, for everybody and after a restart.
     """
     partition = world.log_partition()
     before = world.broker.view()
@@ -113,7 +113,7 @@ def test_what_the_disk_refuses(operation: str, code: int, world: LogWorld) -> No
 
 def test_they_hold_when_they_are_sure(world: LogWorld) -> None:
     """
-    Until then the topic is as it was, and so is the answer.
+    Until then neither the topic nor the answer changes.
     """
     partition = world.log_partition()
     world.threads.slow = True
@@ -129,7 +129,7 @@ def test_they_hold_when_they_are_sure(world: LogWorld) -> None:
 
 def test_the_next_change_waits(world: LogWorld) -> None:
     """
-    It is given what the one before has made, refused or not, and the disk has one of them at a time.
+    It sees the result of the one before, refused or not, and the disk has one of them at a time.
     """
     world.topic()
     world.threads.slow = True
@@ -165,7 +165,7 @@ OTHERS: dict[str, Callable[[LogWorld], Deferred[Any]]] = {
 @pytest.mark.parametrize("other", OTHERS)
 def test_while_the_topic_is_changed(other: str, world: LogWorld) -> None:
     """
-    It cannot grow, nor go, while its config changes; then it can.
+    It cannot grow or be deleted while its config changes; afterwards it can.
     """
     world.topic()
     world.threads.slow = True
@@ -186,7 +186,7 @@ def test_while_the_topic_is_changed(other: str, world: LogWorld) -> None:
 @pytest.mark.parametrize("other", OTHERS)
 def test_while_the_topic_grows_or_goes(other: str, world: LogWorld) -> None:
     """
-    A change that comes then is refused, at every moment, and the topic is wholly what it becomes.
+    A change at such a moment is refused, and the topic ends in one state.
     """
     before = world.topic()
     world.threads.slow = True
@@ -208,7 +208,7 @@ def test_while_the_topic_grows_or_goes(other: str, world: LogWorld) -> None:
 
 def test_a_partition_that_is_opened_meanwhile(world: LogWorld) -> None:
     """
-    It has the config that the topic has then.
+    It has the topic's current config.
     """
     world.log_partition()
     world.restart()
@@ -222,7 +222,7 @@ def test_a_partition_that_is_opened_meanwhile(world: LogWorld) -> None:
 
 def test_a_stop_waits(world: LogWorld) -> None:
     """
-    What was taken is made; what comes then is refused.
+    Accepted changes are made; later ones are refused.
     """
     world.topic()
     world.threads.slow = True
@@ -240,7 +240,7 @@ def test_a_stop_waits(world: LogWorld) -> None:
 
 def test_the_next_segment(world: LogWorld) -> None:
     """
-    A segment is begun when it must be by what holds now.
+    The current config decides when a segment begins.
     """
     partition = world.log_partition()
     appended(partition, batch())
@@ -254,24 +254,24 @@ def test_the_next_segment(world: LogWorld) -> None:
 
 def test_records_must_outlast_the_machine(world: LogWorld) -> None:
     """
-    What comes after that was set is seen when it is synced, and what could be seen before still can.
+    Later records are visible once they are synced, and what was visible before still is.
     """
     partition = world.log_partition()
     appended(partition, batch())
     result(alter(world, setting(kgateway_acks_fsync="true")))
     world.threads.slow = True
     answer = partition.append(batch(), Origin.CLIENT)
-    assert answer.safe
-    assert not answer.safe.called
+    assert answer.committed
+    assert not answer.committed.called
     assert (partition.high_watermark, offsets(fetched(partition, 0))) == (1, [0])
     work(world)
-    result(answer.safe)
+    result(answer.committed)
     assert (partition.high_watermark, offsets(fetched(partition, 0))) == (2, [0, 1])
 
 
 def test_records_need_not_outlast_the_machine(world: LogWorld) -> None:
     """
-    All can be seen at once, and nobody waits who comes later; who was promised more waits for it.
+    Everything is visible at once, and later appends do not wait; earlier ones still wait for their sync.
     """
     partition, woken = world.log_partition(), list[int]()
     result(alter(world, setting(kgateway_acks_fsync="true")))
@@ -282,10 +282,10 @@ def test_records_need_not_outlast_the_machine(world: LogWorld) -> None:
     world.threads.work(1)  # the journal, not the log
     result(made)
     assert (woken, offsets(fetched(partition, 0))) == ([1], [0])
-    assert partition.append(batch(), Origin.CLIENT).safe is None
+    assert partition.append(batch(), Origin.CLIENT).committed is None
     assert offsets(fetched(partition, 0)) == [0, 1]
-    assert first.safe
-    assert not first.safe.called
+    assert first.committed
+    assert not first.committed.called
     work(world)
-    result(first.safe)
+    result(first.committed)
     assert partition.high_watermark == 2

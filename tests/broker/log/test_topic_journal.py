@@ -1,5 +1,5 @@
 """
-The journal of topics: what counts, and what is left of it after a crash.
+The journal of topics: which changes count, and what a crash leaves of it.
 """
 
 import os
@@ -18,11 +18,10 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.broker.log.folder_error import FolderError
-from kgateway.broker.log.local_disk import LocalDisk, LocalFile
-from kgateway.broker.log.start_file import LastEnd
-from kgateway.broker.log.topic_journal import StoredTopic, TopicJournal
-from kgateway.broker.log.topic_lines import line
+from kgateway.broker.log.data_folder.folder_error import FolderError
+from kgateway.broker.log.data_folder.start_file import LastEnd
+from kgateway.broker.log.data_folder.topic_journal import StoredTopic, TopicJournal, encode_line
+from kgateway.broker.log.files.local_disk import LocalDisk, LocalFile
 from kgateway.wire.types import Buffer
 from kgateway.wire.uuids import Uuid
 
@@ -31,11 +30,11 @@ PATIENCE_SECONDS = 20
 
 class WatchedDisk(LocalDisk):
     """
-    Notes what is made sure, and fails where it is told to. Files are not really synced, for speed.
+    Records syncs, and fails on request. Files are not really synced, for speed.
     """
 
     def __init__(self) -> None:
-        self.synced: list[int] = []  # how large the file was
+        self.synced: list[int] = []  # the size of the file
         self.written: list[Path] = []
         self.before_sync: Callable[[], None] = lambda: None
         self.before_append: Callable[[], None] = lambda: None
@@ -50,10 +49,6 @@ class WatchedDisk(LocalDisk):
 
 
 class WatchedFile(LocalFile):
-    """
-    A file of that disk.
-    """
-
     def __init__(self, descriptor: int, disk: WatchedDisk) -> None:
         super().__init__(descriptor)
         self._disk = disk
@@ -76,7 +71,7 @@ def fail(code: int) -> Callable[[], None]:
 
 def numbered(number: int, name: str = "orders", **config: str) -> StoredTopic:
     """
-    The topic whose id has this number.
+    The topic with this number as id.
     """
     return StoredTopic(Uuid(number.to_bytes(16, "big")), name, 4, config, internal=False, born=1)
 
@@ -93,10 +88,10 @@ def journal(
     path: Path,
     *topics: StoredTopic,
     disk: LocalDisk | None = None,
-    last_end: LastEnd = LastEnd.WITH_THE_MACHINE,
+    last_end: LastEnd = LastEnd.MACHINE_CRASHED,
 ) -> TopicJournal:
     """
-    The journal, to which these were added.
+    A journal to which these topics were added.
     """
     opened = TopicJournal.open(path, disk or WatchedDisk(), last_end)
     for topic in topics:
@@ -105,9 +100,6 @@ def journal(
 
 
 def damage(path: Path, number: int) -> None:
-    """
-    Change a letter in this line.
-    """
     lines = path.read_bytes().splitlines(True)
     lines[number - 1] = lines[number - 1].replace(b'"partitions": 4', b'"partitions": 5')
     path.write_bytes(b"".join(lines))
@@ -122,7 +114,7 @@ def names(path: Path) -> list[str]:
 
 def test_topics_are_found_again(path: Path) -> None:
     """
-    A topic is found again as it was put, on a real disk too.
+    A topic is read back unchanged, on a real disk too.
     """
     topic = StoredTopic(Uuid.random(), "orders", 12, {"retention.ms": "7", "täg\n": "\ud800"}, internal=True, born=3)
     first = journal(path, topic, ONE, disk=LocalDisk())
@@ -133,7 +125,7 @@ def test_topics_are_found_again(path: Path) -> None:
 
 def test_a_topic_may_change(path: Path) -> None:
     """
-    The last that was put with an id is the one.
+    The last entry with an id counts.
     """
     journal(path, ONE, TWO, replace(ONE, partition_count=8))
     assert [topic.partition_count for topic in journal(path).topics.values()] == [8, 4]
@@ -141,7 +133,7 @@ def test_a_topic_may_change(path: Path) -> None:
 
 def test_a_topic_may_go(path: Path) -> None:
     """
-    A topic that was deleted is gone, and may be deleted again.
+    A deleted topic does not exist, and may be deleted again.
     """
     opened = journal(path, ONE, TWO)
     opened.delete(ONE.id)
@@ -152,7 +144,7 @@ def test_a_topic_may_go(path: Path) -> None:
 
 def test_topics_that_were_seen_do_not_change(path: Path) -> None:
     """
-    Who walks through the topics sees them as they were then.
+    An iteration over the topics shows them as they were when it began.
     """
     opened = journal(path, ONE)
     seen = opened.topics
@@ -162,7 +154,7 @@ def test_topics_that_were_seen_do_not_change(path: Path) -> None:
 
 def test_a_topic_counts_when_it_is_sure(path: Path) -> None:
     """
-    While the line is synced the topic is not there.
+    While its line is being synced the topic does not exist.
     """
     disk, seen = WatchedDisk(), list[int]()
     opened = journal(path, disk=disk)
@@ -174,7 +166,7 @@ def test_a_topic_counts_when_it_is_sure(path: Path) -> None:
 
 def test_what_is_found_is_made_sure(path: Path) -> None:
     """
-    The last process may have died before it could sync; what was found of it counts from now on.
+    The last process may have died before a sync; what was found of its changes counts from now on.
     """
     journal(path, ONE)
     disk = WatchedDisk()
@@ -184,7 +176,7 @@ def test_what_is_found_is_made_sure(path: Path) -> None:
 
 def test_a_full_disk_changes_nothing(path: Path) -> None:
     """
-    What cannot be written does not count, and what comes later may.
+    A change that cannot be written does not count, and later ones may succeed.
     """
     disk = WatchedDisk()
     opened = journal(path, ONE, disk=disk)
@@ -199,7 +191,7 @@ def test_a_full_disk_changes_nothing(path: Path) -> None:
 
 def test_what_a_full_disk_has_taken_stays_away(path: Path) -> None:
     """
-    What was written in part and taken back is synced, or a crash could bring a part of it again.
+    The undoing of a partial write is synced, because a crash could bring a part of it back.
     """
     disk = WatchedDisk()
     opened = journal(path, ONE, disk=disk)
@@ -211,7 +203,7 @@ def test_what_a_full_disk_has_taken_stays_away(path: Path) -> None:
 
 def test_a_failed_sync_is_the_last(path: Path) -> None:
     """
-    After a sync that failed nothing counts any more, until the journal is opened anew without that change.
+    Nothing counts after a failed sync, until the journal is reopened without that change.
     """
     disk = WatchedDisk()
     opened = journal(path, ONE, disk=disk)
@@ -223,13 +215,13 @@ def test_a_failed_sync_is_the_last(path: Path) -> None:
         with pytest.raises(OSError, match="takes no changes since a sync failed; restart the gateway"):
             change()
     assert list(opened.topics) == [ONE.id]
-    assert len(disk.synced) == 1  # that of ONE
+    assert len(disk.synced) == 1  # the sync of ONE
     assert names(path) == ["one"]
 
 
 class Arrivals(deque[Any]):
     """
-    A queue that tells when something has come into it.
+    A queue that reports arrivals.
     """
 
     def __init__(self) -> None:
@@ -246,7 +238,7 @@ class Arrivals(deque[Any]):
 
 def put_meanwhile(opened: TopicJournal, disk: WatchedDisk, topics: Sequence[StoredTopic]) -> list[Future[None]]:
     """
-    Put ONE, and while that is synced all of these, each from a thread of its own; what became of each.
+    Put ONE, and during its sync all of these, each in a thread of its own; return the outcomes.
     """
     arrivals = opened._queue = Arrivals()
     outcomes = list[Future[None]]()
@@ -266,20 +258,20 @@ def put_meanwhile(opened: TopicJournal, disk: WatchedDisk, topics: Sequence[Stor
 
 def test_many_changes_are_synced_at_once(path: Path) -> None:
     """
-    What comes while one change is synced shares the next sync, in the order it came.
+    Changes that arrive during a sync share the next one, in order.
     """
     disk, crowd = WatchedDisk(), [numbered(number, str(number)) for number in range(10, 50)]
     opened = journal(path, disk=disk)
     outcomes = put_meanwhile(opened, disk, crowd)
     assert [outcome.result() for outcome in outcomes] == [None] * 40
-    assert len(disk.synced) == 2  # that of ONE, and of all others
+    assert len(disk.synced) == 2  # the sync of ONE, and that of all others
     assert list(opened.topics.values()) == [ONE, *crowd]
     assert journal(path).topics == opened.topics
 
 
 def test_many_changes_fail_at_once(path: Path) -> None:
     """
-    Where the write that they share fails all are told, and none counts.
+    If their shared write fails all are told, and none counts.
     """
     disk = WatchedDisk()
     opened = journal(path, disk=disk)
@@ -296,7 +288,7 @@ def test_many_changes_fail_at_once(path: Path) -> None:
 
 def test_a_torn_line_is_cut(path: Path) -> None:
     """
-    What a crash has left of the last line is cut off for good, wherever it was torn.
+    The rest of a line that a crash has left is removed durably, wherever it was torn.
     """
     journal(path, ONE)
     whole = path.stat().st_size
@@ -314,7 +306,7 @@ def test_a_torn_line_is_cut(path: Path) -> None:
 @pytest.mark.parametrize("last_end", LastEnd)
 def test_a_torn_line_after_each_end(path: Path, last_end: LastEnd) -> None:
     """
-    After a stop in good order there is none that a crash could have left: the file is damaged, wherever it was cut.
+    After a clean stop there is none that a crash could have left: the file is damaged, wherever it was cut.
     """
     journal(path, ONE)
     whole = path.stat().st_size
@@ -322,8 +314,8 @@ def test_a_torn_line_after_each_end(path: Path, last_end: LastEnd) -> None:
     data = path.read_bytes()
     for size in range(whole + 1, len(data)):
         path.write_bytes(data[:size])
-        if last_end is LastEnd.IN_ORDER:
-            with pytest.raises(FolderError, match=r"line 2 of .*, for the gateway was stopped in good order; bring"):
+        if last_end is LastEnd.CLEAN_STOP:
+            with pytest.raises(FolderError, match=r"line 2 of .*: the gateway was stopped in good order; bring"):
                 journal(path, last_end=last_end)
             assert path.read_bytes() == data[:size]
         else:
@@ -333,7 +325,7 @@ def test_a_torn_line_after_each_end(path: Path, last_end: LastEnd) -> None:
 @pytest.mark.parametrize("last_end", LastEnd)
 def test_any_changed_byte_of_the_last_line_is_damage(path: Path, last_end: LastEnd) -> None:
     """
-    The line was whole, so it was acknowledged, whichever of its bytes has changed, its newline too; it is named, and
+    The line was whole, so it was acknowledged, whichever of its bytes has changed, even its newline; it is named, and
     nothing is written.
     """
     journal(path, ONE, TWO)
@@ -351,7 +343,7 @@ def test_any_changed_byte_of_the_last_line_is_damage(path: Path, last_end: LastE
 @pytest.mark.parametrize("last_end", LastEnd)
 def test_a_newline_that_changed_before_a_torn_line(path: Path, last_end: LastEnd) -> None:
     """
-    A line that was whole does not go with the one behind it that was not.
+    A whole line is not removed with the torn one behind it.
     """
     journal(path, ONE, TWO, THREE)
     lines = path.read_bytes().splitlines(True)
@@ -367,7 +359,7 @@ REST = [b"\n", b"\n\n\n", b"x\ny z\n\xff", b"00000000 0 {}\n", b"0000000g", b"00
 @pytest.mark.parametrize("rest", REST)
 def test_what_no_crash_leaves_is_refused(path: Path, rest: bytes, last_end: LastEnd) -> None:
     """
-    It may have been a change that was acknowledged.
+    It may be an acknowledged change.
     """
     journal(path, ONE)
     with path.open("ab") as file:
@@ -386,10 +378,10 @@ def test_missing_sectors(path: Path, last_end: LastEnd) -> None:
     journal(path, numbered(2, "two", **{"retention.ms": "7" * 1500}), THREE)
     good = path.read_bytes()
     lines = good.splitlines(True)
-    together = lines[0] + lines[1] + line(sure, lines[2].split(b" ", 2)[2].rstrip())
+    together = lines[0] + lines[1] + encode_line(sure, lines[2].split(b" ", 2)[2].rstrip())
     for start, end in ((sure, 512), (512, 1024), (1024, 1536), (512, 1536), (1536, len(together))):
         path.write_bytes(together[:start] + bytes(end - start) + together[end:])
-        if last_end is LastEnd.WITH_THE_MACHINE:
+        if last_end is LastEnd.MACHINE_CRASHED:
             opened = journal(path)
             assert (list(opened.topics), opened.cut_bytes) == ([ONE.id], len(together) - sure)
         else:
@@ -401,21 +393,21 @@ def test_missing_sectors(path: Path, last_end: LastEnd) -> None:
             journal(path, last_end=last_end)
 
 
-@pytest.mark.parametrize("last_end", [LastEnd.BY_ITSELF, LastEnd.WITH_THE_MACHINE])
+@pytest.mark.parametrize("last_end", [LastEnd.PROCESS_CRASHED, LastEnd.MACHINE_CRASHED])
 def test_missing_sectors_of_what_was_sure(path: Path, last_end: LastEnd) -> None:
     """
-    A line behind says that they were there.
+    A later line proves that they were written.
     """
     journal(path, ONE, numbered(2, "two", **{"retention.ms": "7" * 1500}), THREE)
     data = path.read_bytes()
     path.write_bytes(data[:512] + bytes(512) + data[1024:])
-    with pytest.raises(FolderError, match=r"line 2 of .*, and it was whole once, for later ones are; bring"):
+    with pytest.raises(FolderError, match=r"line 2 of .*, and it was intact once: later lines are; bring"):
         journal(path, last_end=last_end)
 
 
 def test_a_closed_journal_takes_no_changes(path: Path) -> None:
     """
-    Its file may be another one by then. It says whether all that is in it is sure.
+    Its file may be another one by then. It tells whether everything in it is synced.
     """
     opened = journal(path, ONE)
     assert opened.close()
@@ -432,7 +424,7 @@ def test_a_closed_journal_takes_no_changes(path: Path) -> None:
 
 def test_a_damaged_line_is_refused(path: Path) -> None:
     """
-    A line that was sure and is damaged now is named, and what to do.
+    A line that was synced and is damaged is named, with what to do.
     """
     journal(path, ONE, TWO, THREE)
     damage(path, 2)
@@ -440,7 +432,7 @@ def test_a_damaged_line_is_refused(path: Path) -> None:
     with pytest.raises(FolderError) as error:
         journal(path)
     assert str(error.value) == (
-        f"line 2 of {path} is damaged, and it was whole once, for later ones are; bring the file back from a copy, "
+        f"line 2 of {path} is damaged, and it was intact once: later lines are; bring the file back from a copy, "
         "or remove the line: the topic that it is about is then as it was before, and put aside if it was new"
     )
     assert path.read_bytes() == damaged
@@ -450,7 +442,8 @@ def test_a_damaged_line_is_refused(path: Path) -> None:
 
 def test_what_was_synced_together_is_lost_in_any_order(path: Path) -> None:
     """
-    A line of which a crash has left a part is cut with the good ones behind it where they do not say that it was sure.
+    A line that a crash has left in part is removed with the valid ones behind it unless they prove that it was
+    synced.
     """
     disk = WatchedDisk()
     opened = journal(path, disk=disk)
@@ -465,19 +458,19 @@ def test_what_was_synced_together_is_lost_in_any_order(path: Path) -> None:
 
 def test_an_unknown_change_is_refused(path: Path) -> None:
     """
-    A line that is whole and not understood is not ours to cut, though it be the last.
+    A whole line that is not understood is not removed, even if it is the last.
     """
     journal(path, ONE)
     rest = b'%d {"renamed": "x"}' % path.stat().st_size
     with path.open("ab") as file:
         file.write(b"%08x %s\n" % (crc32c(rest), rest))
-    with pytest.raises(FolderError, match=r"line 2 of .* is whole, and tells of what this kgateway does not know"):
+    with pytest.raises(FolderError, match=r"line 2 of .* is intact, but this kgateway does not know what it means"):
         journal(path)
 
 
 def test_a_file_that_cannot_be_read_is_refused(path: Path) -> None:
     """
-    What the system has against it is said.
+    The system's error is reported.
     """
     path.mkdir()
     with pytest.raises(FolderError, match=r"kgateway\.topics cannot be opened: Is a directory"):
@@ -486,7 +479,7 @@ def test_a_file_that_cannot_be_read_is_refused(path: Path) -> None:
 
 def test_a_file_of_old_changes_is_written_anew(path: Path) -> None:
     """
-    Of lines that are of no account any more opening the journal leaves none, and it goes on.
+    Opening the journal removes lines without effect, and appends continue.
     """
     journal(path, *[ONE, TWO] * 20)
     journal(path).put(THREE)
@@ -496,7 +489,7 @@ def test_a_file_of_old_changes_is_written_anew(path: Path) -> None:
 
 def test_a_file_of_deletions_is_written_anew(path: Path) -> None:
     """
-    Lines of topics that are gone are of no account either, nor is that they went.
+    Lines of deleted topics have no effect, nor have their deletions.
     """
     opened = journal(path)
     for number in range(20):
@@ -508,8 +501,8 @@ def test_a_file_of_deletions_is_written_anew(path: Path) -> None:
 
 def test_each_line_that_was_written_anew_is_sure(path: Path) -> None:
     """
-    Damage to a file that was written anew, which was synced as one, is not taken for a crash; of several lines the
-    first is named.
+    Damage in a rewritten file, which was synced as a whole, is not taken for a crash; of several lines the first is
+    named.
     """
     journal(path, ONE, TWO, THREE)
     journal(path)
@@ -521,7 +514,7 @@ def test_each_line_that_was_written_anew_is_sure(path: Path) -> None:
 
 def test_a_file_is_written_anew_or_not_at_all(path: Path) -> None:
     """
-    Where there is no room for the new file the old one stays as it is, and that is said.
+    Without space for the new file the old one is unchanged, and the journal is refused.
     """
 
     class FullDisk(LocalDisk):
@@ -537,7 +530,7 @@ def test_a_file_is_written_anew_or_not_at_all(path: Path) -> None:
 
 def test_a_closed_journal_gives_its_file_back(path: Path) -> None:
     """
-    No descriptor is left, also where the journal is refused.
+    No descriptor is left open, even if the journal is refused.
     """
     before = os.listdir("/dev/fd")
     journal(path, ONE, TWO).close()
@@ -560,7 +553,8 @@ CHANGES = st.lists(
 @given(changes=CHANGES, torn=st.floats(0, 1))
 def test_a_crash_leaves_the_first_changes(changes: list[StoredTopic | Uuid], torn: float) -> None:
     """
-    Wherever the file ends after a crash, the topics are what they were after some change, and a later end is later.
+    Wherever the file ends after a crash, the topics are those after some change, and a later end means a later
+    change.
     """
     with TemporaryDirectory() as folder:
         path = Path(folder, "kgateway.topics")

@@ -14,27 +14,24 @@ from uuid import uuid4
 import pytest
 from twisted.internet.defer import Deferred
 
-from kgateway.broker.seaweed.addresses import master_addresses
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.filer import Filer
-from kgateway.broker.seaweed.seaweed import Seaweed
-from tests.broker.seaweed.running import WAIT_S, reactor, wait
+from kgateway.broker.seaweed.calls.addresses import master_addresses
+from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.filer.filer import Filer
+from tests.broker.seaweed.real_reactor import WAIT_S, reactor, wait
 
 T = TypeVar("T")
 
 
 def done(coroutine: Coroutine[Any, Any, T], timeout: float = WAIT_S) -> T:
     """
-    What a coroutine ends with.
+    Return the result of a coroutine.
     """
     return wait(Deferred.fromCoroutine(coroutine), timeout)
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    """
-    The cluster.
-    """
     running = DevCluster(tmp_path_factory.mktemp("weed"))
     try:
         yield running.start()
@@ -45,24 +42,24 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
 @pytest.fixture(autouse=True)
 def mended(request: pytest.FixtureRequest) -> None:
     """
-    Whatever the test before has killed or paused runs again.
+    The cluster, with everything running that an earlier test has killed or paused.
     """
     if "cluster" in request.fixturenames:
         request.getfixturevalue("cluster").mend()
 
 
 @pytest.fixture
-def seaweed(cluster: DevCluster) -> Iterator[Seaweed]:
+def seaweed(cluster: DevCluster) -> Iterator[SeaweedCluster]:
     """
     A client of the cluster.
     """
-    client = Seaweed(master_addresses(",".join(cluster.masters)), reactor)
+    client = SeaweedCluster(master_addresses(",".join(cluster.masters)), reactor)
     yield client
     wait(client.close())
 
 
 @pytest.fixture
-def filer(seaweed: Seaweed) -> Filer:
+def filer(seaweed: SeaweedCluster) -> Filer:
     """
     The filer of the cluster.
     """
@@ -72,6 +69,6 @@ def filer(seaweed: Seaweed) -> Filer:
 @pytest.fixture
 def folder() -> str:
     """
-    A folder in the filer that nobody else has.
+    A folder in the filer that no other test uses.
     """
     return f"/tests/{uuid4().hex}"

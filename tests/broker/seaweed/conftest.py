@@ -1,5 +1,5 @@
 """
-What needs a cluster of its own runs when it is named, as `tox -e seaweedmq` does.
+Tests that need a cluster of their own only run when they are named, as `tox -e seaweedmq` does.
 """
 
 collect_ignore = ["test_security.py"]

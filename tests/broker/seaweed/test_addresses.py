@@ -4,7 +4,7 @@ Addresses as SeaweedFS writes them.
 
 import pytest
 
-from kgateway.broker.seaweed.addresses import ServerAddress, broker_address, master_addresses
+from kgateway.broker.seaweed.calls.addresses import ServerAddress, broker_address, master_addresses
 from kgateway.cluster.view import Address
 
 
@@ -21,7 +21,7 @@ from kgateway.cluster.view import Address
 )
 def test_a_server_has_two_ports(text: str, http: Address, grpc: Address) -> None:
     """
-    That of gRPC is said, or 10,000 above the other.
+    The gRPC port is given, or 10,000 above the other.
     """
     found = ServerAddress.parse(text)
     assert (found.http, found.grpc) == (http, grpc)
@@ -30,16 +30,13 @@ def test_a_server_has_two_ports(text: str, http: Address, grpc: Address) -> None
 
 def test_the_usual_port_is_not_written() -> None:
     """
-    So two ways to write one address are shown as one.
+    So two spellings of one address are shown alike.
     """
     assert str(ServerAddress.parse("[::1]:9333.19333")) == "[::1]:9333"
     assert str(ServerAddress.parse("m:9333.19334")) == "m:9333.19334"
 
 
 def test_a_broker_has_the_port_it_says() -> None:
-    """
-    Nothing is added to it.
-    """
     assert broker_address("broker:17777") == Address("broker", 17777)
     assert broker_address("[::1]:17777") == Address("::1", 17777)
 
@@ -65,7 +62,7 @@ def test_a_broker_has_the_port_it_says() -> None:
 )
 def test_what_is_no_address_is_refused(text: str, why: str) -> None:
     """
-    With what was written, and what is wrong with it.
+    The error contains the text, and what is wrong with it.
     """
     with pytest.raises(ValueError, match=why) as told:
         ServerAddress.parse(text)
@@ -74,7 +71,7 @@ def test_what_is_no_address_is_refused(text: str, why: str) -> None:
 
 def test_a_broker_has_no_second_port() -> None:
     """
-    It is refused.
+    An address with two ports is refused.
     """
     with pytest.raises(ValueError, match="is no port"):
         broker_address("broker:17777.27777")
@@ -82,7 +79,7 @@ def test_a_broker_has_no_second_port() -> None:
 
 def test_masters_are_listed() -> None:
     """
-    In their order, each once.
+    They keep their order, and each appears once.
     """
     found = master_addresses("a:1, b:2,a:1.10001")
     assert [str(address) for address in found] == ["a:1", "b:2"]
@@ -91,7 +88,7 @@ def test_masters_are_listed() -> None:
 @pytest.mark.parametrize("text", ["", "  ", "a:1,", ",a:1"])
 def test_a_master_that_is_left_out_is_refused(text: str) -> None:
     """
-    Somebody has forgotten to write it.
+    An empty address between commas is probably a mistake.
     """
     with pytest.raises(ValueError, match="HOST:PORT"):
         master_addresses(text)

@@ -1,18 +1,18 @@
 """
-Who does not answer is left alone for a while.
+An address that does not answer is not called for a while.
 """
 
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from kgateway.broker.seaweed.breaker import Breaker
+from kgateway.broker.seaweed.calls.breaker import CircuitBreaker
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 
 
 class BreakerTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
-        self.breaker = Breaker("filer:8888", self.clock)
+        self.breaker = CircuitBreaker("filer:8888", self.clock)
 
     def fail(self, times: int) -> None:  # type: ignore[override]
         for _ in range(times):
@@ -28,7 +28,7 @@ class BreakerTests(SynchronousTestCase):
 
     def test_four_failures_in_a_row_are_nothing(self) -> None:
         """
-        Nor are many that have answers between them.
+        Many failures with answers between them do not count either.
         """
         self.fail(4)
         self.breaker.succeeded()
@@ -37,7 +37,7 @@ class BreakerTests(SynchronousTestCase):
 
     def test_after_five_nobody_is_admitted(self) -> None:
         """
-        And is told what went wrong.
+        The error contains the last failure.
         """
         self.fail(5)
         self.assertTrue(self.breaker.is_failing)
@@ -46,7 +46,7 @@ class BreakerTests(SynchronousTestCase):
 
     def test_one_probes_when_the_pause_is_over(self) -> None:
         """
-        All others wait for what it finds.
+        All others wait for its result.
         """
         self.fail(5)
         self.clock.advance(0.5)
@@ -58,7 +58,7 @@ class BreakerTests(SynchronousTestCase):
 
     def test_a_probe_that_fails_makes_the_pause_longer(self) -> None:
         """
-        Twice as long, up to two seconds.
+        The pause doubles, up to two seconds.
         """
         self.fail(5)
         for pause in (0.5, 1, 2, 2, 2):
@@ -70,7 +70,7 @@ class BreakerTests(SynchronousTestCase):
 
     def test_a_probe_that_is_given_up_leaves_its_place_to_another(self) -> None:
         """
-        Its caller did not wait for what it would have found.
+        Its caller did not wait for the result.
         """
         self.fail(5)
         self.clock.advance(0.5)

@@ -1,5 +1,5 @@
 """
-Chains on a real filer: one writer has a number, however many want it, and what it was told is there stays there.
+Chains on a real filer: each number has one writer, however many want it, and an acknowledged object is never lost.
 """
 
 import os
@@ -11,30 +11,29 @@ import pytest
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.threads import deferToThread
 
-from kgateway.broker.seaweed.chain import Chain, ChainForgotten
-from kgateway.broker.seaweed.chain_appending import ChainLost
-from kgateway.broker.seaweed.chain_folder import MARK, Written
-from kgateway.broker.seaweed.chain_object import ChainDamaged, ChainObject, name_of
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.seaweed.calls.retries import FilerRefused
+from kgateway.broker.seaweed.chain.appender import ChainLost
+from kgateway.broker.seaweed.chain.chain import Chain, ChainForgotten
+from kgateway.broker.seaweed.chain.chain_folder import MARK, ChainDamaged, ChainObject, PreparedObject, name_of
+from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.filer.content import UploadedChunk
+from kgateway.broker.seaweed.filer.filer import Filer
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry, FileChunk
-from kgateway.broker.seaweed.refused import FilerRefused
-from kgateway.broker.seaweed.seaweed import Seaweed
-from kgateway.broker.seaweed.volumes import Uploaded
 from tests.broker.seaweed.cluster import done
-from tests.broker.seaweed.running import reactor, wait
+from tests.broker.seaweed.real_reactor import reactor, wait
 
 Open = Callable[..., Chain]
 _LARGE = os.urandom(1 << 20)
 
 
 @pytest.fixture
-def chain(seaweed: Seaweed, filer: Filer, folder: str) -> Open:
+def chain(seaweed: SeaweedCluster, filer: Filer, folder: str) -> Open:
     """
     Opens the chain of the test, each time as another process would.
     """
-    return lambda **options: Chain(filer, folder, seaweed.retrying, **options)
+    return lambda **options: Chain(filer, folder, seaweed.retries, **options)
 
 
 def _caught_up(chain: Chain) -> list[ChainObject]:
@@ -49,7 +48,7 @@ def _payloads(found: list[ChainObject]) -> list[bytes]:
 
 def _append(chain: Chain, *payloads: bytes) -> list[int]:
     """
-    The numbers; or the failure of the first that fails.
+    The numbers, or the first failure.
     """
     outcomes = _outcomes([chain.append(payload) for payload in payloads])
     for outcome in outcomes:
@@ -65,7 +64,7 @@ def _outcomes(waiting: list[Deferred[int]]) -> list[Any]:
 
 def test_what_was_appended_is_read_in_order(chain: Open) -> None:
     """
-    Small and large.
+    Objects may be small or large.
     """
     payloads = [b"first", b"", _LARGE, b"x" * 17_000, b"last"]
     assert _append(chain(), *payloads) == [0, 1, 2, 3, 4]
@@ -76,7 +75,7 @@ def test_what_was_appended_is_read_in_order(chain: Open) -> None:
 
 def test_what_is_small_stands_in_its_entry(chain: Open, filer: Filer, folder: str) -> None:
     """
-    What is not stands on a volume server.
+    Larger bytes are on a volume server.
     """
     _append(chain(), b"small", _LARGE)
     small, large = wait(filer.entries(folder))
@@ -86,7 +85,7 @@ def test_what_is_small_stands_in_its_entry(chain: Open, filer: Filer, folder: st
 
 def test_a_chain_is_longer_than_a_page(chain: Open) -> None:
     """
-    By the number of its objects, and by their size.
+    It has more objects than a page, or more bytes.
     """
     payloads = [b"%d" % number for number in range(600)]
     payloads += [_LARGE] * 10
@@ -98,7 +97,7 @@ def test_a_chain_is_longer_than_a_page(chain: Open) -> None:
 
 def test_who_has_caught_up_appends_behind(chain: Open) -> None:
     """
-    The objects follow each other whoever has made them.
+    The objects follow one another whichever process wrote them.
     """
     _append(chain(), b"a", b"b")
     second = chain()
@@ -109,7 +108,7 @@ def test_who_has_caught_up_appends_behind(chain: Open) -> None:
 
 def test_acknowledgements_are_in_order(chain: Open) -> None:
     """
-    Although what is large takes longer than what is behind it.
+    A large object takes longer than the small ones after it.
     """
     told: list[int] = []
     writer = chain()
@@ -120,7 +119,7 @@ def test_acknowledgements_are_in_order(chain: Open) -> None:
 
 def test_racing_writers_have_each_number_once(chain: Open) -> None:
     """
-    Who has lost one learns by whom, reads on and tries again.
+    A writer that loses a number learns who won it, reads on and tries again.
     """
     won: dict[int, bytes] = {}
     winners: list[tuple[bytes, ChainObject | None]] = []
@@ -150,12 +149,12 @@ def test_racing_writers_have_each_number_once(chain: Open) -> None:
 
 def test_what_is_lost_leaves_no_bytes_behind(chain: Open, filer: Filer, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    They were put onto a volume server before it was known.
+    The bytes were put onto a volume server before the number was lost.
     """
-    uploads: list[Uploaded] = []
+    uploads: list[UploadedChunk] = []
     upload = filer.volumes.upload
 
-    async def noting(path: str, data: bytes) -> Uploaded:
+    async def noting(path: str, data: bytes) -> UploadedChunk:
         uploads.append(await upload(path, data))
         return uploads[-1]
 
@@ -172,7 +171,7 @@ def test_what_is_lost_leaves_no_bytes_behind(chain: Open, filer: Filer, monkeypa
 
 def test_behind_a_fence_nothing_counts(chain: Open) -> None:
     """
-    Its writer learns who has made it, and what the heir has read is all there is.
+    The old writer learns who made the fence, and the chain ends with what its successor has read.
     """
     writer, heir = chain(), chain()
     _append(writer, b"a", b"b")
@@ -193,7 +192,7 @@ def test_behind_a_fence_nothing_counts(chain: Open) -> None:
 
 def test_a_chain_has_one_fence(chain: Open) -> None:
     """
-    Heirs who come later find that of the first.
+    Later successors find the fence of the first.
     """
     _append(chain(), b"a")
     fences = wait(gatherResults([chain().end(b"%d" % number, lambda found: None) for number in range(5)]))
@@ -203,7 +202,7 @@ def test_a_chain_has_one_fence(chain: Open) -> None:
 
 def test_an_heir_overtakes_a_writer_that_goes_on(chain: Open) -> None:
     """
-    All that the writer was told is there the heir has read, and nothing else.
+    The successor has read exactly the objects that were acknowledged to the writer.
     """
     acknowledged: list[bytes] = []
     read: list[ChainObject] = []
@@ -232,17 +231,17 @@ def test_an_heir_overtakes_a_writer_that_goes_on(chain: Open) -> None:
 
 def test_a_writer_that_is_always_faster_comes_to_an_end(chain: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Whatever number its heir wants, it has it a moment before.
+    The writer takes each number a moment before its successor does.
     """
     writer, heir = chain(), chain()
     _append(writer, b"a")
     create = heir._folder.create
 
-    async def slower(written: Written, timeout_s: float) -> bool:
-        if written.made.number == writer.next_number:
+    async def slower(prepared: PreparedObject, timeout_s: float) -> bool:
+        if prepared.chain_object.number == writer.next_number:
             with suppress(ChainLost):
                 await writer.append(b"faster")
-        return await create(written, timeout_s)
+        return await create(prepared, timeout_s)
 
     monkeypatch.setattr(heir._folder, "create", slower)
     read: list[ChainObject] = []
@@ -255,7 +254,7 @@ def test_a_writer_that_is_always_faster_comes_to_an_end(chain: Open, monkeypatch
 
 def test_a_fence_ahead_is_where_its_writer_ends(chain: Open) -> None:
     """
-    An heir that was too slow has made it, and has gone since.
+    A successor that was too slow has made the fence ahead, and has ended since.
     """
     writer, slow = chain(), chain()
     _append(writer, b"a")
@@ -273,7 +272,7 @@ def test_a_fence_ahead_is_where_its_writer_ends(chain: Open) -> None:
 
 def test_before_a_fence_ahead_a_writer_that_has_gone_gets_one_of_its_own(chain: Open) -> None:
     """
-    It might come back, and go on as far as the other one.
+    The writer might return, and append up to the other fence.
     """
     writer, slow = chain(), chain()
     _append(writer, b"a")
@@ -286,7 +285,7 @@ def test_before_a_fence_ahead_a_writer_that_has_gone_gets_one_of_its_own(chain: 
 
 def test_a_writer_that_was_overtaken_appends_nothing_more(chain: Open) -> None:
     """
-    It does not come back by reading on: others have its numbers now.
+    Reading on does not help it, because others have its numbers now.
     """
     writer = chain()
     wait(chain().end(b"heir", lambda found: None))
@@ -299,7 +298,7 @@ def test_a_writer_that_was_overtaken_appends_nothing_more(chain: Open) -> None:
 
 def test_who_confirms_has_all_there_is(chain: Open) -> None:
     """
-    Of its own chain, while it appends too; not where somebody else was faster.
+    A writer can confirm its own chain, also while it appends, unless another one was faster.
     """
     writer = chain()
     wait(writer.confirm())
@@ -315,7 +314,7 @@ def test_who_confirms_has_all_there_is(chain: Open) -> None:
 
 def test_what_is_below_the_mark_is_forgotten(chain: Open, filer: Filer, folder: str) -> None:
     """
-    The mark goes up first. Who comes later begins there, and who had read further goes on.
+    The mark is raised first. Later readers begin there, and one that had read further continues.
     """
     writer, reader = chain(), chain()
     _append(writer, *(b"%d" % number for number in range(50)))
@@ -333,7 +332,7 @@ def test_what_is_below_the_mark_is_forgotten(chain: Open, filer: Filer, folder: 
 
 def test_the_last_object_is_never_forgotten(chain: Open) -> None:
     """
-    The next one says that it follows it.
+    The next one names it as its predecessor.
     """
     writer = chain()
     _append(writer, b"a", b"b")
@@ -347,7 +346,7 @@ def test_the_last_object_is_never_forgotten(chain: Open) -> None:
 
 def test_the_mark_never_goes_down(chain: Open) -> None:
     """
-    Whoever moves it, and at the same time.
+    Several processes may move it at the same time.
     """
     chains = [chain() for _ in range(5)]
     _append(chains[0], *(b"%d" % number for number in range(30)))
@@ -359,15 +358,15 @@ def test_the_mark_never_goes_down(chain: Open) -> None:
     assert wait(chain().mark()) == 25
 
 
-def test_who_has_slept_wins_nothing_below_the_mark(chain: Open) -> None:
+def test_a_writer_that_slept_wins_nothing_below_the_mark(chain: Open) -> None:
     """
-    The names of what was taken away can be won again; that does not count.
+    The names of deleted objects can be created again, but do not count.
     """
     writer, sleeper, heir = chain(shared=True), chain(shared=True), chain()
     for payload in (b"a", b"b", b"c", b"d"):
         _append(writer, payload)
     wait(writer.forget(3))
-    with pytest.raises(ChainLost, match="its mark has passed us"):
+    with pytest.raises(ChainLost, match="its mark has passed the number"):
         _append(sleeper, b"late")
     late: list[ChainObject] = []
     assert wait(heir.end(b"fence", late.append)).number == 4
@@ -376,7 +375,7 @@ def test_who_has_slept_wins_nothing_below_the_mark(chain: Open) -> None:
 
 def test_one_who_has_slept_reads_on_from_the_mark(chain: Open) -> None:
     """
-    What it has missed is gone.
+    The objects it has missed are deleted.
     """
     writer, sleeper = chain(shared=True), chain(shared=True)
     for payload in (b"a", b"b", b"c", b"d"):
@@ -390,7 +389,7 @@ def test_a_lower_mark_that_comes_late_does_not_count(
     chain: Open, filer: Filer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    Between its look at the mark and its change of it the other one was faster.
+    Another process raised the mark between the look and the change.
     """
     writer, faster = chain(), chain()
     _append(writer, *(b"%d" % number for number in range(30)))
@@ -414,7 +413,7 @@ def test_a_create_that_is_not_answered_is_repeated_unchanged(
     chain: Open, filer: Filer, monkeypatch: pytest.MonkeyPatch, is_done: bool, payload: bytes
 ) -> None:
     """
-    It may have been done: then what is there is known again.
+    It may have succeeded, and the object that is there is then recognized.
     """
     create, entries = filer.create, []
 
@@ -436,7 +435,7 @@ def test_a_create_that_is_not_answered_is_repeated_unchanged(
 
 def test_a_checksum_that_is_another_is_an_outage(chain: Open, filer: Filer, folder: str) -> None:
     """
-    And no end of the chain.
+    The chain does not end there.
     """
     _append(chain(), b"a", b"payload", b"c")
     path = f"{folder}/{name_of(1)}"
@@ -454,9 +453,9 @@ def test_bytes_that_are_missing_are_an_outage(
     chain: Open, filer: Filer, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    The object is there, and says so.
+    The entry of the object is still there.
     """
-    monkeypatch.setattr("kgateway.broker.seaweed.chain_folder._READ_S", 1)
+    monkeypatch.setattr("kgateway.broker.seaweed.chain.chain_folder._READ_S", 1)
     _append(chain(), b"a")
     path = f"{folder}/{name_of(1)}"
     entry = filer.small_file(b"")
@@ -469,7 +468,7 @@ def test_bytes_that_are_missing_are_an_outage(
 
 def test_a_mark_without_its_object_is_an_outage(chain: Open, filer: Filer, folder: str) -> None:
     """
-    What it says was there.
+    The mark says that the object was there.
     """
     writer = chain()
     _append(writer, b"a", b"b")
@@ -480,13 +479,13 @@ def test_a_mark_without_its_object_is_an_outage(chain: Open, filer: Filer, folde
 
 
 def test_objects_that_do_not_follow_each_other_are_an_outage(
-    chain: Open, seaweed: Seaweed, filer: Filer, folder: str
+    chain: Open, seaweed: SeaweedCluster, filer: Filer, folder: str
 ) -> None:
     """
-    One was replaced by a whole one of elsewhere.
+    One was replaced by a whole object of another chain.
     """
     _append(chain(), b"a", b"b")
-    alien = Chain(filer, f"{folder}-other", seaweed.retrying)
+    alien = Chain(filer, f"{folder}-other", seaweed.retries)
     _append(alien, b"x", b"y")
     entry = wait(filer.entry(f"{folder}-other/{name_of(1)}"))
     assert entry
@@ -497,7 +496,7 @@ def test_objects_that_do_not_follow_each_other_are_an_outage(
 
 def test_a_gap_ends_what_counts(chain: Open, filer: Filer, folder: str) -> None:
     """
-    What was created behind it was never acknowledged.
+    Objects after it were never acknowledged.
     """
     writer = chain()
     _append(writer, b"a", b"b", b"c")
@@ -507,7 +506,7 @@ def test_a_gap_ends_what_counts(chain: Open, filer: Filer, folder: str) -> None:
 
 def test_an_append_that_is_not_known_of_in_time_fails_with_all_behind(cluster: DevCluster, chain: Open) -> None:
     """
-    And the chain takes nothing more: it has to be read again.
+    The chain must be read again before it takes more.
     """
     writer = chain(patience_s=0.5)
     _append(writer, b"a")
@@ -521,7 +520,7 @@ def test_an_append_that_is_not_known_of_in_time_fails_with_all_behind(cluster: D
 @pytest.mark.parametrize("size", [100, 100_000])
 def test_nothing_is_lost_or_doubled_when_the_filer_is_killed(cluster: DevCluster, chain: Open, size: int) -> None:
     """
-    Amid many appends, twice: each that was acknowledged is there once, where it was said to be, in order.
+    The filer is killed twice amid many appends. Each acknowledged object is there once, at its number, in order.
     """
     writer = chain()
     told: dict[int, bytes] = {}

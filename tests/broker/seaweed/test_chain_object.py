@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.broker.seaweed.chain_object import (
+from kgateway.broker.seaweed.chain.chain_folder import (
     NONCE_BYTES,
     ChainDamaged,
     ChainObject,
@@ -24,16 +24,13 @@ _objects = st.builds(
 
 @given(_objects)
 def test_an_object_is_read_as_it_was_written(made: ChainObject) -> None:
-    """
-    All of it.
-    """
     assert decoded(made.encoded(), f"/chain/{made.name}") == made
 
 
 @given(_objects, st.data())
 def test_no_bit_can_be_another(made: ChainObject, data: st.DataObject) -> None:
     """
-    It is noticed.
+    A changed bit is noticed.
     """
     damaged = bytearray(made.encoded())
     damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= 1 << data.draw(st.integers(0, 7))
@@ -44,7 +41,7 @@ def test_no_bit_can_be_another(made: ChainObject, data: st.DataObject) -> None:
 @given(_objects, st.data())
 def test_nothing_can_be_cut_off_or_zeroed(made: ChainObject, data: st.DataObject) -> None:
     """
-    As a volume server might after its machine has lost power.
+    A volume server may do so when its machine loses power.
     """
     whole = made.encoded()
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
@@ -56,7 +53,7 @@ def test_nothing_can_be_cut_off_or_zeroed(made: ChainObject, data: st.DataObject
 
 def test_an_object_is_that_of_its_name() -> None:
     """
-    A file that was moved is none.
+    A file that was moved is no object.
     """
     made = ChainObject(7, new_nonce(), new_nonce(), b"payload")
     with pytest.raises(ChainDamaged, match=f"{name_of(8)} holds what belongs to {name_of(7)}"):
@@ -65,7 +62,7 @@ def test_an_object_is_that_of_its_name() -> None:
 
 def test_the_form_is_as_it_was() -> None:
     """
-    What is stored can be read by what comes later.
+    Later versions can read stored objects.
     """
     made = ChainObject(5, bytes(range(16)), bytes(range(16, 32)), b"payload", is_fence=True)
     assert made.encoded().hex() == (
@@ -76,7 +73,7 @@ def test_the_form_is_as_it_was() -> None:
 @pytest.mark.parametrize("number", [0, 7, 10**19])
 def test_names_say_numbers(number: int) -> None:
     """
-    In twenty digits.
+    A name has twenty digits.
     """
     assert len(name_of(number)) == 20
     assert number_of(name_of(number)) == number
@@ -85,6 +82,6 @@ def test_names_say_numbers(number: int) -> None:
 @pytest.mark.parametrize("name", ["mark", "7", "0" * 19, "0" * 21, "\u0660" * 20, "0" * 19 + "x"])
 def test_other_names_say_none(name: str) -> None:
     """
-    They are other files.
+    Other files are no objects.
     """
     assert number_of(name) is None

@@ -1,5 +1,5 @@
 """
-A cluster to try things out on: started, killed, started again, and ended.
+A development cluster is started, killed, started again, and stopped.
 """
 
 import os
@@ -11,31 +11,35 @@ from typing import Any
 
 import pytest
 
-from kgateway.broker.seaweed.addresses import broker_address
-from kgateway.broker.seaweed.dev_call import call
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.dev_process import NotStarted, WeedProcess, weed_program
-from kgateway.broker.seaweed.grpc.method import Method
+from kgateway.broker.seaweed.calls.addresses import broker_address
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.weed_process import NotStarted, WeedProcess, weed_program
+from kgateway.broker.seaweed.grpc.call_headers import Method
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.protos.messaging_pb2 import (
     ConfigureTopicRequest,
     ConfigureTopicResponse,
 )
 from kgateway.broker.seaweed.protos.schema_pb2 import Partition, Topic
-from kgateway.cluster.view import Address
+from kgateway.broker.seaweed.security.cluster_access import Role
 
 _TOPIC = Topic(namespace="kafka", name="kept-over-a-crash")
 _CONFIGURE = Method("/messaging_pb.SeaweedMessaging/ConfigureTopic", ConfigureTopicRequest, ConfigureTopicResponse)
 _UNKNOWN = Method("/messaging_pb.SeaweedMessaging/Unknown", ConfigureTopicRequest, ConfigureTopicResponse)
 
 
-def _broker(cluster: DevCluster) -> Address:
-    return broker_address(cluster.broker_address)
+def _call(
+    cluster: DevCluster,
+    method: Method[ConfigureTopicRequest, ConfigureTopicResponse],
+    request: ConfigureTopicRequest,
+    timeout_s: float = 5,
+) -> ConfigureTopicResponse:
+    return cluster.call(Role.BROKER, broker_address(cluster.broker_address), method, request, timeout_s)
 
 
 def _configure(cluster: DevCluster) -> ConfigureTopicResponse:
     cluster.mend()
-    return call(_broker(cluster), _CONFIGURE, ConfigureTopicRequest(topic=_TOPIC, partition_count=2), 5)
+    return _call(cluster, _CONFIGURE, ConfigureTopicRequest(topic=_TOPIC, partition_count=2))
 
 
 def _partitions(made: ConfigureTopicResponse) -> list[Partition]:
@@ -57,16 +61,17 @@ def test_a_paused_process_answers_nobody_until_it_goes_on(cluster: DevCluster) -
     Its port still takes connections.
     """
     cluster.broker.pause()
-    with pytest.raises(RpcError, match="timed out"):
-        call(_broker(cluster), _UNKNOWN, ConfigureTopicRequest(), 0.3)
+    with pytest.raises(RpcError) as silence:
+        _call(cluster, _UNKNOWN, ConfigureTopicRequest(), 0.3)
+    assert silence.value.status is Status.DEADLINE_EXCEEDED
     cluster.broker.resume()
     with pytest.raises(RpcError, match="unknown method"):
-        call(_broker(cluster), _UNKNOWN, ConfigureTopicRequest(), 5)
+        _call(cluster, _UNKNOWN, ConfigureTopicRequest())
 
 
 def test_what_was_killed_or_paused_is_mended(cluster: DevCluster) -> None:
     """
-    The one starts again, the other goes on and is not started again.
+    A killed process is started again, and a paused one resumes.
     """
     server = cluster.server.pid
     cluster.broker.kill()
@@ -78,7 +83,7 @@ def test_what_was_killed_or_paused_is_mended(cluster: DevCluster) -> None:
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     """
-    Processes end by their ids, and their sockets go.
+    Processes are ended by their ids, and their sockets are removed.
     """
     with DevCluster(tmp_path) as cluster:
         pids = [cluster.server.pid, cluster.broker.pid]
@@ -96,7 +101,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
 
 def test_a_process_that_ends_at_once_is_told_with_its_log(tmp_path: Path) -> None:
     """
-    The operator need not look for why.
+    The operator need not search for the reason.
     """
     cluster = DevCluster(tmp_path)
     cluster.broker = WeedProcess("broker", ["mq.broker", "-no-such-option"], tmp_path)
@@ -106,16 +111,16 @@ def test_a_process_that_ends_at_once_is_told_with_its_log(tmp_path: Path) -> Non
 
 def test_what_a_broker_refuses_is_told(cluster: DevCluster) -> None:
     """
-    With its status and in its words.
+    The error has its status and its words.
     """
     with pytest.raises(RpcError, match="unknown method Unknown") as told:
-        call(_broker(cluster), _UNKNOWN, ConfigureTopicRequest(), 5)
+        _call(cluster, _UNKNOWN, ConfigureTopicRequest())
     assert told.value.status is Status.UNIMPLEMENTED
 
 
 def test_a_missing_program_is_told_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """
-    It is a package like any other.
+    The program can be installed as a package.
     """
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
@@ -127,7 +132,7 @@ def test_a_process_that_is_started_while_ctrl_c_is_pressed_is_known(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """
-    So that it can be ended.
+    So the process can be ended.
     """
 
     class Interrupted(subprocess.Popen[bytes]):

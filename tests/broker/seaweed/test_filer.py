@@ -5,13 +5,13 @@ Entries of a real filer.
 import pytest
 from twisted.internet.defer import CancelledError, gatherResults
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.filer import Filer, is_inside
+from kgateway.broker.seaweed.calls.retries import FilerRefused
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.filer.filer import Filer, is_inline
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry
-from kgateway.broker.seaweed.refused import FilerRefused
 from tests.broker.seaweed.cluster import done
-from tests.broker.seaweed.running import wait
+from tests.broker.seaweed.real_reactor import wait
 
 
 def _content(filer: Filer, path: str) -> bytes:
@@ -26,7 +26,7 @@ def _names(entries: list[Entry]) -> list[str]:
 
 def test_what_is_not_there_is_nothing(filer: Filer, folder: str) -> None:
     """
-    It is no failure.
+    A missing entry is no failure.
     """
     assert wait(filer.entry(f"{folder}/none")) is None
     assert wait(filer.entries(folder)) == []
@@ -34,7 +34,7 @@ def test_what_is_not_there_is_nothing(filer: Filer, folder: str) -> None:
 
 def test_a_file_has_the_bytes_that_were_written_last(filer: Filer, folder: str) -> None:
     """
-    Over gRPC as over HTTP, which needs its size.
+    HTTP, which needs the size, returns the same bytes as gRPC.
     """
     path = f"{folder}/file"
     for content in (b"first", b"second and longer", b""):
@@ -45,12 +45,12 @@ def test_a_file_has_the_bytes_that_were_written_last(filer: Filer, folder: str) 
 
 def test_the_bytes_of_a_small_file_are_found_wherever_they_are(filer: Filer, folder: str) -> None:
     """
-    In its entry, or in a volume, where the filer puts what is sent by HTTP.
+    They are in its entry, or in a volume if the file was written over HTTP.
     """
     wait(filer.write(f"{folder}/inside", b"in the entry"))
     wait(filer.files.put(f"{folder}/apart", b"in a volume"))
     wait(filer.files.put(f"{folder}/empty", b""))
-    entries = {entry.name: is_inside(entry) for entry in wait(filer.entries(folder))}
+    entries = {entry.name: is_inline(entry) for entry in wait(filer.entries(folder))}
     assert entries == {"inside": True, "apart": False, "empty": True}
     found = [wait(filer.content(f"{folder}/{name}")) for name in ("inside", "apart", "empty", "none")]
     assert found == [b"in the entry", b"in a volume", b"", None]
@@ -69,7 +69,7 @@ def test_only_one_of_many_creates_what_is_absent(filer: Filer, folder: str) -> N
 
 def test_what_is_there_can_be_replaced(filer: Filer, folder: str) -> None:
     """
-    By who does not ask for it to be absent.
+    A write that does not demand absence replaces the entry.
     """
     path = f"{folder}/one"
     for content in (b"first", b"second"):
@@ -79,7 +79,7 @@ def test_what_is_there_can_be_replaced(filer: Filer, folder: str) -> None:
 
 def test_only_what_is_as_expected_is_updated(filer: Filer, folder: str) -> None:
     """
-    Of two who have seen the same, one changes it.
+    If two clients have seen the same entry, one of them changes it.
     """
     path = f"{folder}/counter"
     wait(filer.create(path, filer.small_file(b"one", {"version": b"1"}), only_if_absent=True))
@@ -91,7 +91,7 @@ def test_only_what_is_as_expected_is_updated(filer: Filer, folder: str) -> None:
 
 def test_an_update_that_expects_nothing_is_made(filer: Filer, folder: str) -> None:
     """
-    Of what is there; it keeps what it is not told to change.
+    Attributes that the update does not name are kept.
     """
     path = f"{folder}/file"
     wait(filer.create(path, filer.small_file(b"one", {"kept": b"1"}), only_if_absent=True))
@@ -107,7 +107,7 @@ def test_an_update_that_expects_nothing_is_made(filer: Filer, folder: str) -> No
 
 def test_what_a_filer_refuses_is_told_with_its_path(filer: Filer, folder: str) -> None:
     """
-    In its words.
+    The error has the filer's words.
     """
     with pytest.raises(FilerRefused, match=f"{folder}/none: .*no entry is found"):
         wait(filer.update(f"{folder}/none", filer.small_file(b"")))
@@ -122,7 +122,7 @@ def test_what_a_filer_refuses_is_told_with_its_path(filer: Filer, folder: str) -
 
 def test_a_folder_is_listed_in_pages(filer: Filer, folder: str) -> None:
     """
-    By the order of the names; a prefix leaves others out.
+    Names are sorted; a prefix selects some.
     """
     for name in ("b2", "a", "b1", "c", "b3"):
         wait(filer.write(f"{folder}/{name}", b"x"))
@@ -144,7 +144,7 @@ def test_all_of_a_large_folder_is_listed(filer: Filer, folder: str) -> None:
 
 def test_what_is_deleted_is_gone(filer: Filer, folder: str) -> None:
     """
-    A folder with all that is in it; and it does not matter if it has gone before.
+    A folder is deleted with its content, and a missing entry is no failure.
     """
     wait(filer.write(f"{folder}/sub/file", b"x"))
     for _ in range(2):
@@ -155,7 +155,7 @@ def test_what_is_deleted_is_gone(filer: Filer, folder: str) -> None:
 
 def test_what_is_renamed_takes_the_place_of_another(filer: Filer, folder: str) -> None:
     """
-    In any folder; and what is not there is refused.
+    It may move to any folder. A missing entry is refused.
     """
     for name in ("one", "other"):
         wait(filer.create(f"{folder}/{name}", filer.small_file(name.encode()), only_if_absent=True))
@@ -171,7 +171,7 @@ def test_what_is_renamed_takes_the_place_of_another(filer: Filer, folder: str) -
 
 def test_what_was_done_has_an_earlier_time(filer: Filer, folder: str) -> None:
     """
-    By the clock of the filer.
+    The times are those of the filer's clock.
     """
     first = wait(filer.now_ns())
     assert first < wait(filer.now_ns())
@@ -179,7 +179,7 @@ def test_what_was_done_has_an_earlier_time(filer: Filer, folder: str) -> None:
 
 def test_who_reads_waits_for_a_filer_that_is_gone_for_a_while(cluster: DevCluster, filer: Filer, folder: str) -> None:
     """
-    And who writes what can be written twice.
+    Writes that can be repeated wait, too.
     """
 
     async def written() -> bytes:
@@ -197,7 +197,7 @@ def test_who_reads_waits_for_a_filer_that_is_gone_for_a_while(cluster: DevCluste
 
 def test_what_can_be_done_once_is_tried_once(cluster: DevCluster, filer: Filer, folder: str) -> None:
     """
-    A failure says nothing of whether it was done, and which path it was.
+    The failure names the path, and does not show whether the call was done.
     """
     cluster.server.kill()
     with pytest.raises(RpcError, match=f"{folder}/file: ") as told:
@@ -209,9 +209,9 @@ def test_a_filer_that_hangs_has_a_time_to_answer(
     cluster: DevCluster, filer: Filer, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    Then it has not.
+    The call fails after that time.
     """
-    monkeypatch.setattr("kgateway.broker.seaweed.filer._ANSWER_S", 0.2)
+    monkeypatch.setattr("kgateway.broker.seaweed.filer.filer._ANSWER_S", 0.2)
     cluster.server.pause()
     with pytest.raises(RpcError) as told:
         wait(filer.update(f"{folder}/file", filer.small_file(b"")), 15)
@@ -220,7 +220,7 @@ def test_a_filer_that_hangs_has_a_time_to_answer(
 
 def test_a_listing_that_nobody_waits_for_ends(filer: Filer, folder: str) -> None:
     """
-    As any other call does.
+    A listing is cancelled like any other call.
     """
     listing = filer.entries(folder)
     listing.cancel()

@@ -1,5 +1,5 @@
 """
-A gateway before a cluster that is secured in all ways there are, and what is said of one that is not as it should be.
+A gateway in front of a cluster that is secured in all ways there are, and its errors when the two sides do not match.
 """
 
 import os
@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.broker.seaweedmq.starting import running
+from tests.broker.seaweedmq.gateways import group_log, running
 
 pytest.importorskip("OpenSSL")
 pytest.importorskip("cryptography")
@@ -21,30 +21,28 @@ from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import HostnameEndpoint
 from twisted.internet.protocol import Factory, Protocol
 
-from kgateway.broker.seaweed.addresses import ServerAddress, master_addresses
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.dev_process import NotStarted
+from kgateway.broker.base import BrokerUnusable
+from kgateway.broker.seaweed.calls.addresses import ServerAddress, master_addresses
+from kgateway.broker.seaweed.calls.retries import FilerRefused
+from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.weed_process import NotStarted
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.masters import BROKERS, FILERS
-from kgateway.broker.seaweed.refused import FilerRefused
-from kgateway.broker.seaweed.seaweed import Seaweed
-from kgateway.broker.seaweed.secured import Secured
-from kgateway.broker.seaweed.security import Role, Security
-from kgateway.broker.seaweed.security_file import BadSecurity, SecurityFile
-from kgateway.broker.seaweed.tokens import token
+from kgateway.broker.seaweed.security.cluster_access import Role, Security
+from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
+from kgateway.broker.seaweed.security.security_toml import BadSecurity, SecurityFile, jwt
 from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
-from kgateway.broker.unusable import Unusable
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import NewTopic
 from kgateway.records.record import Record
-from kgateway.security.permissions import Resource
 from kgateway.testing.kafka import Kafka
 from kgateway.testing.kafka import NotStarted as GatewayNotStarted
 from tests.broker import behaviour
 from tests.broker.behaviour import START_MS, appended, batch, fetched, noted, offsets, result
 from tests.broker.seaweed.grpc.certificates import Authority
-from tests.broker.seaweed.running import reactor, wait
-from tests.broker.seaweed.secured import FILER_GROUP, Sections, SecuredCluster, write_security
+from tests.broker.seaweed.real_reactor import reactor, wait
+from tests.broker.seaweed.secured_cluster import FILER_GROUP, Sections, SecuredCluster, write_security
 from tests.clients.confluent_client import Confluent
 
 # Twisted 26.10 gives pyOpenSSL 26 what it wants to be given no more.
@@ -57,9 +55,6 @@ Start = Callable[[], SeaweedMQBroker]
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
-    """
-    The cluster, which runs.
-    """
     made = SecuredCluster(tmp_path_factory.mktemp("secured"))
     try:
         made.cluster.start()
@@ -69,17 +64,17 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster
 
 
 def loaded(secured: SecuredCluster, changed: Sections | None = None) -> Security:
-    return Secured(SecurityFile(secured.gateway("gateway", changed), {}))
+    return TomlSecurity(SecurityFile(secured.gateway("gateway", changed), {}))
 
 
 @contextmanager
 def client(
     secured: SecuredCluster, security: Security | None, filer_group: str = FILER_GROUP, masters: str = ""
-) -> Iterator[Seaweed]:
+) -> Iterator[SeaweedCluster]:
     """
-    One of the cluster, by its masters or those given.
+    A client of the cluster, by its masters or those given.
     """
-    made = Seaweed(
+    made = SeaweedCluster(
         master_addresses(masters or secured.cluster.masters[0]), reactor, filer_group=filer_group, security=security
     )
     try:
@@ -91,7 +86,7 @@ def client(
 @pytest.fixture
 def start(secured: SecuredCluster, monkeypatch: pytest.MonkeyPatch) -> Start:
     """
-    Makes gateways that serve the same topics.
+    A function that creates gateways which serve the same topics.
     """
     monkeypatch.setattr(behaviour, "patience", wait)
     namespace, security = f"test-{uuid4().hex}", loaded(secured)
@@ -113,27 +108,27 @@ def start(secured: SecuredCluster, monkeypatch: pytest.MonkeyPatch) -> Start:
 @pytest.mark.parametrize("form", ["batch", "record"])
 def test_records_and_offsets_are_there_again(start: Start, form: str) -> None:
     """
-    Topics are made and records published by gRPC; files and the state of groups come by HTTP, large or small.
+    Topics and records are written over gRPC; files and the state of groups are read over HTTP, large or small.
     """
     large, small = (b"large", _LARGE), (b"small", b"1")
     with running(start) as broker:
         topic = result(broker.create_topic(NewTopic("t", 1, TopicConfig.of({"seaweedmq.format": form}))))
         for count in (2, 3):
             appended(broker.partition(topic.id, 0), batch(count))
-        log = broker.coordinator(Resource.GROUP, "g")
+        log = group_log(broker)
         noted(log, [large])
         noted(log, [small])
     with running(start) as broker:
         partition = broker.partition(topic.id, 0)
         assert [*offsets(fetched(partition, 0)), *offsets(fetched(partition, 4))]
         assert appended(partition, batch()).base_offset == 5
-        log = broker.coordinator(Resource.GROUP, "g")
+        log = group_log(broker)
         assert dict(pair for piece in result(log.replay()) for pair in piece) == dict([large, small])
 
 
 def test_a_gateway_is_told_by_its_settings(secured: SecuredCluster) -> None:
     """
-    A process of its own, and a client of Kafka's.
+    The gateway is a process with a real Kafka client.
     """
     options = (
         "--broker",
@@ -169,7 +164,7 @@ def committing(kafka: Kafka, use: Callable[[Consumer], list[TopicPartition]]) ->
 
 def test_a_gateway_does_not_start_with_a_file_that_will_not_do(secured: SecuredCluster) -> None:
     """
-    Nothing is tried, for nothing would come of it.
+    No server is called, because every call would fail.
     """
     path = write_security(secured.folder / "bad.toml", {"grpc": {"ca": secured.ca}})
     kafka = Kafka("--broker", f"seaweedmq:{secured.cluster.masters[0]}", "--seaweed-security", str(path))
@@ -180,9 +175,9 @@ def test_a_gateway_does_not_start_with_a_file_that_will_not_do(secured: SecuredC
 
 
 @pytest.mark.parametrize("section", ["grpc", "https.client"])
-def test_another_authority_is_told(secured: SecuredCluster, section: str) -> None:
+def test_another_authority_is_reported(secured: SecuredCluster, section: str) -> None:
     """
-    With the file that ours is in.
+    The error names the file with our authority.
     """
     other = {"ca": secured.keep("other-ca.pem", Authority().certificate)}
     if section == "https.client":
@@ -193,9 +188,9 @@ def test_another_authority_is_told(secured: SecuredCluster, section: str) -> Non
         wait(asked(seaweed, section))
 
 
-def asked(seaweed: Seaweed, section: str) -> Deferred[Any]:
+def asked(seaweed: SeaweedCluster, section: str) -> Deferred[Any]:
     """
-    Something that needs what is under the section.
+    The result of a call that needs the section.
     """
     if section.startswith("grpc"):
         return seaweed.masters.leader(_SHORTLY)
@@ -203,9 +198,9 @@ def asked(seaweed: Seaweed, section: str) -> Deferred[Any]:
 
 
 @pytest.mark.parametrize("name", ["gateway", "stranger"])
-def test_a_certificate_that_is_not_taken_is_told(secured: SecuredCluster, name: str) -> None:
+def test_a_certificate_that_is_not_taken_is_reported(secured: SecuredCluster, name: str) -> None:
     """
-    By another authority, or of somebody who is not admitted.
+    Another authority issued it, or its name is not admitted.
     """
     identity = secured.identity(name, Authority() if name == "gateway" else None)
     problem = rf"alert .*: the server does not take who we say we are: .*{name}\.pem \(`cert` under \[grpc\.mq\]"
@@ -215,7 +210,7 @@ def test_a_certificate_that_is_not_taken_is_told(secured: SecuredCluster, name: 
 
 def test_authorities_may_be_several_and_below_each_other(secured: SecuredCluster) -> None:
     """
-    Of the servers any in the file, and of ours those between, which are in the file with our certificate.
+    The file may have several authorities of servers, and our certificate's file may have intermediate ones.
     """
     ca = secured.keep("both-ca.pem", Authority("another").certificate + secured.authority.certificate)
     between = Authority("between", by=secured.authority)
@@ -226,9 +221,9 @@ def test_authorities_may_be_several_and_below_each_other(secured: SecuredCluster
         assert wait(asked(seaweed, "grpc"))
 
 
-def test_https_without_a_certificate_of_ours_is_told(secured: SecuredCluster) -> None:
+def test_https_without_a_certificate_of_ours_is_reported(secured: SecuredCluster) -> None:
     """
-    Where the servers want one.
+    The servers demand one.
     """
     security = loaded(secured, {"https.client": {"enabled": True, "ca": secured.ca}})
     problem = r"alert .*: no certificate, see \[https\.client\] of .*gateway\.toml"
@@ -238,7 +233,7 @@ def test_https_without_a_certificate_of_ours_is_told(secured: SecuredCluster) ->
 
 def test_https_that_checks_nothing_is_what_the_file_says(secured: SecuredCluster) -> None:
     """
-    Whoever has certified the servers, for whatever host.
+    Any authority and any host name is accepted.
     """
     section: dict[str, str | bool] = {"enabled": True, "insecure_skip_verify": True, **secured.identity("gateway")}
     _, _, port = secured.cluster.filer.partition(":")
@@ -248,9 +243,9 @@ def test_https_that_checks_nothing_is_what_the_file_says(secured: SecuredCluster
         assert wait(filer.files.read("/tests/blind", 0, 4)) == b"seen"
 
 
-def test_a_cluster_that_is_not_secured_is_told(secured: SecuredCluster, cluster: DevCluster) -> None:
+def test_a_cluster_that_is_not_secured_is_reported(secured: SecuredCluster, cluster: DevCluster) -> None:
     """
-    With what to look at there.
+    The error says what to look at there.
     """
     with client(secured, loaded(secured), masters=cluster.masters[0]) as seaweed:
         problem = (
@@ -267,15 +262,15 @@ def test_without_security_nobody_answers(secured: SecuredCluster) -> None:
     broker = SeaweedMQBroker(
         master_addresses(secured.cluster.masters[0]), node_id=1, now_ms=lambda: START_MS, reactor=reactor
     )
-    with pytest.raises(Unusable, match=r"no master says who leads.*\(seaweed_security, seaweed_filer_group\)"):
+    with pytest.raises(BrokerUnusable, match=r"no master says who leads.*\(seaweed_security, seaweed_filer_group\)"):
         wait(broker.start())
     wait(broker.stop())
 
 
 @pytest.mark.parametrize("group", ["", "another"])
-def test_another_filer_group_is_told(secured: SecuredCluster, group: str) -> None:
+def test_another_filer_group_is_reported(secured: SecuredCluster, group: str) -> None:
     """
-    Its filers are not ours, nor its brokers.
+    Its filers and brokers are not ours.
     """
     which = f"of the filerGroup {group}" if group else "without a filerGroup"
     with client(secured, loaded(secured), group) as seaweed:
@@ -304,9 +299,9 @@ def test_another_filer_group_is_told(secured: SecuredCluster, group: str) -> Non
         ),
     ],
 )
-def test_a_wrong_key_is_told(secured: SecuredCluster, section: str, key: str, problem: str) -> None:
+def test_a_wrong_key_is_reported(secured: SecuredCluster, section: str, key: str, problem: str) -> None:
     """
-    What needs another key goes well all the while.
+    Calls that need another key succeed meanwhile.
     """
     path = f"/tests/{uuid4().hex}"
     with client(secured, loaded(secured)) as seaweed:
@@ -331,25 +326,25 @@ def test_a_wrong_key_is_told(secured: SecuredCluster, section: str, key: str, pr
 
 def test_requests_are_signed_for_a_while(secured: SecuredCluster) -> None:
     """
-    Those to a volume server for one file.
+    The token of a request to a volume server is for one file.
     """
     keys = {"jwt.signing": {"key": "v"}, "jwt.filer_signing": {"key": "w", "expires_after_seconds": "60"}}
     keys["jwt.filer_signing.read"] = {"key": "r", "expires_after_seconds": "0"}
-    signing = Secured(SecurityFile(secured.gateway("gateway", keys), {}), lambda: 1_000.9)
+    signing = TomlSecurity(SecurityFile(secured.gateway("gateway", keys), {}), lambda: 1_000.9)
 
     def signed(role: Role, verb: str) -> str:
         return signing.headers(role, verb, "/3,01637037d6")["Authorization"]
 
-    assert signed(Role.VOLUME, "PUT") == f"Bearer {token(b'v', {'fid': '3,01637037d6', 'exp': 1_010})}"
+    assert signed(Role.VOLUME, "PUT") == f"Bearer {jwt(b'v', {'fid': '3,01637037d6', 'exp': 1_010})}"
     assert signed(Role.VOLUME, "DELETE") == signed(Role.VOLUME, "PUT")
-    assert signed(Role.FILER, "PUT") == f"Bearer {token(b'w', {'exp': 1_060})}"
-    assert signed(Role.FILER, "GET") == f"Bearer {token(b'r', {})}"
+    assert signed(Role.FILER, "PUT") == f"Bearer {jwt(b'w', {'exp': 1_060})}"
+    assert signed(Role.FILER, "GET") == f"Bearer {jwt(b'r', {})}"
 
 
 @pytest.mark.parametrize("key", ["", "of volumes"])
 def test_volume_servers_need_no_key_of_ours(secured: SecuredCluster, key: str) -> None:
     """
-    The filer gives a token with each place; with the key we make our own, which a later removal needs.
+    The filer gives a token with each assigned file id; with the key we make our own, which a later deletion needs.
     """
     with client(secured, loaded(secured, {"jwt.signing": {"key": key}})) as seaweed:
         filer = wait(seaweed.filer())
@@ -359,7 +354,7 @@ def test_volume_servers_need_no_key_of_ours(secured: SecuredCluster, key: str) -
 
 def test_https_is_for_the_host_that_is_spoken_to(secured: SecuredCluster) -> None:
     """
-    Certificates are for 127.0.0.1 here, and nowhere by its other name.
+    The certificates are for 127.0.0.1, and for no other name of this machine.
     """
     _, _, port = secured.cluster.filer.partition(":")
     with client(secured, loaded(secured)) as seaweed:
@@ -372,7 +367,7 @@ def test_https_is_for_the_host_that_is_spoken_to(secured: SecuredCluster) -> Non
 
 def test_renewed_certificates_are_taken_without_a_restart(secured: SecuredCluster) -> None:
     """
-    By the next connection, and so is what is wrong with them.
+    The next connection uses them, or reports what is wrong with them.
     """
     master = ServerAddress.parse(secured.cluster.masters[0]).grpc
     security, key = loaded(secured), secured.folder / "gateway.key"
@@ -392,7 +387,7 @@ def test_renewed_certificates_are_taken_without_a_restart(secured: SecuredCluste
 
 def test_a_bad_file_in_its_folder_is_no_cluster(tmp_path: Path) -> None:
     """
-    SeaweedFS's own programs would go on without what they cannot read.
+    SeaweedFS's own programs would ignore a file that they cannot read.
     """
     write_security(tmp_path / "security.toml", {"grpc": {"ca": "none.pem"}, "grpc.client": {"cert": "c", "key": "k"}})
     with pytest.raises(NotStarted, match=r"security\.toml cannot be used: .*No such file"):

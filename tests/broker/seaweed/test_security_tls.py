@@ -1,5 +1,5 @@
 """
-Certificates and keys that will not do are told at the start, with their files.
+Certificates and keys that are not usable are reported at the start, with their files.
 """
 
 from collections.abc import Callable
@@ -20,14 +20,14 @@ from cryptography.hazmat.primitives.serialization import (
 from google.protobuf.wrappers_pb2 import BytesValue
 
 from kgateway.broker.seaweed.grpc.channel import Channel
-from kgateway.broker.seaweed.secured import Secured
-from kgateway.broker.seaweed.security import Role
-from kgateway.broker.seaweed.security_file import BadSecurity, SecurityFile
+from kgateway.broker.seaweed.security.cluster_access import Role
+from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
+from kgateway.broker.seaweed.security.security_toml import BadSecurity, SecurityFile
 from tests.broker.seaweed.grpc.certificates import Authority
 from tests.broker.seaweed.grpc.conftest import endpoint
-from tests.broker.seaweed.grpc.serving import Server, method
-from tests.broker.seaweed.running import reactor, wait
-from tests.broker.seaweed.secured import write_security
+from tests.broker.seaweed.grpc.grpcio_server import Server, method
+from tests.broker.seaweed.real_reactor import reactor, wait
+from tests.broker.seaweed.secured_cluster import write_security
 
 # Twisted 26.10 gives pyOpenSSL 26 what it wants to be given no more.
 pytestmark = pytest.mark.filterwarnings("ignore:Passing pyOpenSSL:DeprecationWarning")
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Passing pyOpenSSL:DeprecationWar
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """
-    A file that will do.
+    A usable file.
     """
     authority = Authority()
     pair = authority.certify("gateway")
@@ -47,8 +47,8 @@ def path(tmp_path: Path) -> Path:
     return write_security(tmp_path / "security.toml", sections)
 
 
-def load(path: Path) -> Secured:
-    return Secured(SecurityFile(path, {}))
+def load(path: Path) -> TomlSecurity:
+    return TomlSecurity(SecurityFile(path, {}))
 
 
 def encrypted(key: Path) -> None:
@@ -62,7 +62,7 @@ def test_good_files_will_do(path: Path) -> None:
 
 def test_both_sides_agree_on_http2(path: Path) -> None:
     """
-    As some servers of gRPC want it before all else.
+    Some gRPC servers require this first.
     """
     certificate, key = ((path.parent / name).read_bytes() for name in ("our.pem", "our.key"))
     ca = (path.parent / "ca.pem").read_bytes()
@@ -90,9 +90,9 @@ def test_both_sides_agree_on_http2(path: Path) -> None:
         ),
     ],
 )
-def test_bad_files_are_told(path: Path, name: str, spoil: Callable[[Path], object], problem: str) -> None:
+def test_bad_files_are_reported(path: Path, name: str, spoil: Callable[[Path], object], problem: str) -> None:
     """
-    With where they are named.
+    The error says which section names the file.
     """
     spoil(path.parent / name)
     with pytest.raises(BadSecurity, match=problem):

@@ -1,24 +1,24 @@
 """
-Gateways before the cluster of the tests. What needs more than that cluster, or long, runs when it is named, as
-`tox -e seaweedmq` does.
+Gateways in front of the cluster of the tests. Tests that need another cluster, or take long, only run when they are
+named, as `tox -e seaweedmq` does.
 """
 
 from uuid import uuid4
 
 import pytest
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from tests.broker import behaviour
-from tests.broker.seaweed.running import wait
-from tests.broker.seaweedmq.starting import Start, gateway
+from tests.broker.seaweed.real_reactor import wait
+from tests.broker.seaweedmq.gateways import Start, gateway
 
-collect_ignore = ["test_interop.py", "test_interop_record.py", "test_restored.py"]
+collect_ignore = ["test_interop.py", "test_interop_record.py", "test_restored_topics.py"]
 
 
 @pytest.fixture
 def namespace() -> str:
     """
-    One in which nothing is yet.
+    A new, empty namespace.
     """
     return f"test-{uuid4().hex}"
 
@@ -26,7 +26,7 @@ def namespace() -> str:
 @pytest.fixture
 def start(cluster: DevCluster, namespace: str, monkeypatch: pytest.MonkeyPatch) -> Start:
     """
-    Makes gateways that serve the same topics.
+    A function that creates gateways which serve the same topics.
     """
     monkeypatch.setattr(behaviour, "patience", wait)
     return lambda: gateway(cluster, namespace)

@@ -1,9 +1,7 @@
 """
-The Kafka gateway that SeaweedFS itself has, written in Go, before a cluster: what is at one side of the tests of how
-both share its topics.
-
-It tells its clients always that it listens on port 9093, so each has an address of its own among those of the loopback
-interface. It does not begin without a schema registry, so it has one that knows no schemas.
+SeaweedFS's own Kafka gateway, written in Go, in front of a cluster: one side of the tests of how both gateways share
+topics. It always tells its clients that it listens on port 9093, so each process has an address of its own on the
+loopback interface. It does not start without a schema registry, so it gets one that knows no schemas.
 """
 
 import socket
@@ -16,8 +14,8 @@ from time import monotonic, sleep
 from types import TracebackType
 from typing import Any, Self
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.dev_process import NotStarted, WeedProcess
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.weed_process import NotStarted, WeedProcess
 
 PORT = 9093
 _PATIENCE_S = 30
@@ -27,7 +25,7 @@ _STOP_S = 5
 
 class GoGateway:
     """
-    A process of its own, while it is entered.
+    A process that runs while this context is entered.
     """
 
     def __init__(self, cluster: DevCluster, folder: Path) -> None:
@@ -45,35 +43,26 @@ class GoGateway:
 
     @property
     def bootstrap(self) -> str:
-        """
-        What clients are told.
-        """
         return f"{self._host}:{PORT}"
 
     @property
     def pid(self) -> int:
-        """
-        The process.
-        """
         return self._process.pid
 
     def start(self) -> Self:
         """
-        Start, and wait until it takes connections: it has found the brokers then.
+        Start, and wait until the gateway accepts connections: it has found the brokers then.
         """
         self._registry.start()
         self._process.start()
         deadline = monotonic() + _PATIENCE_S
         while not self._answers():
             if not self._process.is_running or monotonic() > deadline:
-                raise NotStarted(f"the Go gateway did not start:\n{self._process.told()}")
+                raise NotStarted(f"the Go gateway did not start:\n{self._process.log_tail()}")
             sleep(_PAUSE_S)
         return self
 
     def stop(self) -> None:
-        """
-        End it.
-        """
         self._process.stop(_STOP_S)
         self._registry.stop()
 
@@ -97,7 +86,7 @@ class GoGateway:
 
 class NoSchemas:
     """
-    A schema registry that has nothing.
+    A schema registry without schemas.
     """
 
     def __init__(self) -> None:
@@ -106,21 +95,12 @@ class NoSchemas:
 
     @property
     def url(self) -> str:
-        """
-        Where it is.
-        """
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def start(self) -> None:
-        """
-        Answer from now on.
-        """
         self._thread.start()
 
     def stop(self) -> None:
-        """
-        Answer nothing more.
-        """
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
@@ -129,7 +109,7 @@ class NoSchemas:
 
 class _Answers(BaseHTTPRequestHandler):
     """
-    That there are no subjects, and nothing else either.
+    Answers that there are no subjects.
     """
 
     def do_GET(self) -> None:
@@ -143,7 +123,7 @@ class _Answers(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: Any) -> None:
         """
-        Nobody reads it.
+        Requests are not logged.
         """
 
 

@@ -1,5 +1,5 @@
 """
-Gateways before a real cluster, and what is seen of their ledgers from outside.
+Gateways in front of a real cluster, and their ledgers as seen from outside.
 """
 
 import time
@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
-from kgateway.broker.seaweed.addresses import master_addresses
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.seaweed import Seaweed
+from kgateway.broker.seaweed.calls.addresses import master_addresses
+from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
-from kgateway.broker.seaweedmq.ledger import Ledger
-from kgateway.broker.seaweedmq.outside import Outside
-from kgateway.broker.seaweedmq.verifying import Finding, Verifying
+from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
+from kgateway.broker.seaweedmq.inspection.verification import Finding, Verification
+from kgateway.broker.seaweedmq.ledger.ledger import Ledger
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import NewTopic, Topic
 from tests.broker.behaviour import appended, at_times, result
 from tests.broker.seaweed.cluster import done
-from tests.broker.seaweed.running import reactor
+from tests.broker.seaweed.real_reactor import reactor
 
 
 def now_ms() -> int:
     """
-    By the clock of this machine.
+    The time by the clock of this machine.
     """
     return int(time.time() * 1000)
 
@@ -33,15 +33,12 @@ class World:
     One namespace of a cluster.
     """
 
-    def __init__(self, cluster: DevCluster, seaweed: Seaweed) -> None:
+    def __init__(self, cluster: DevCluster, seaweed: SeaweedCluster) -> None:
         self.namespace = f"test-{uuid4().hex}"
         self._masters = master_addresses(",".join(cluster.masters))
         self._seaweed = seaweed
 
     def broker(self) -> SeaweedMQBroker:
-        """
-        Another gateway.
-        """
         return SeaweedMQBroker(
             self._masters,
             node_id=1,
@@ -53,7 +50,7 @@ class World:
     @contextmanager
     def running(self) -> Iterator[SeaweedMQBroker]:
         """
-        The same, for a while.
+        A broker of this world, for a while.
         """
         broker = self.broker()
         result(broker.start())
@@ -62,17 +59,14 @@ class World:
         finally:
             result(broker.stop())
 
-    def outside(self) -> Outside:
-        """
-        What is kept now.
-        """
-        outside = Outside(self._seaweed, reactor, self.namespace)
+    def outside(self) -> ReadOnlyCluster:
+        outside = ReadOnlyCluster(self._seaweed, reactor, self.namespace)
         done(outside.load())
         return outside
 
     def kept(self, topic: str = "t", index: int = 0) -> Ledger | None:
         """
-        The ledger of a partition, as far as it is kept.
+        The ledger of a partition, as far as it is stored.
         """
         outside = self.outside()
         (stored,) = done(outside.topics([topic]))
@@ -82,29 +76,23 @@ class World:
 
     def in_all(self, topic: str = "t", index: int = 0) -> Ledger:
         """
-        The same, and what is in files.
+        The ledger of a partition, stored or only in files.
         """
         outside = self.outside()
         (stored,) = done(outside.topics([topic]))
         return done(outside.ledger(stored, index))
 
     def findings(self) -> list[Finding]:
-        """
-        What is wrong.
-        """
         outside = self.outside()
 
         async def verify() -> list[Finding]:
-            verifying = Verifying(outside, await outside.topics())
+            verifying = Verification(outside, await outside.topics())
             return [found async for found in verifying.steps() if found]
 
         return done(verify())
 
 
 def topic(broker: SeaweedMQBroker, form: str, partitions: int = 1, name: str = "t") -> Topic:
-    """
-    A new topic.
-    """
     configs = {"seaweedmq.format": form}
     if form == "plain":
         configs["message.timestamp.type"] = "LogAppendTime"
@@ -113,7 +101,7 @@ def topic(broker: SeaweedMQBroker, form: str, partitions: int = 1, name: str = "
 
 def filled(broker: SeaweedMQBroker, made: Topic, batches: int = 3, index: int = 0) -> None:
     """
-    So many batches, of two records each.
+    Append this many batches, of two records each.
     """
     for _ in range(batches):
         appended(broker.partition(made.id, index), at_times(now_ms(), now_ms()))
@@ -123,4 +111,4 @@ def rows(ledger: Ledger) -> list[tuple[int, int, int]]:
     """
     Kafka's offset, message and span of each row.
     """
-    return [(row.kafka, row.message, row.span) for _, row in ledger.rows.numbered()]
+    return [(row.kafka, row.message_offset, row.span) for _, row in ledger.rows.numbered()]

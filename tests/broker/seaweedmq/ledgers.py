@@ -1,21 +1,22 @@
 """
-Ledgers drawn by Hypothesis, each beside a dictionary that says the same.
+Ledgers drawn by Hypothesis, each beside a dictionary with the same content.
 """
 
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from kgateway.broker.seaweedmq.layout import Range
-from kgateway.broker.seaweedmq.ledger import Ledger
+from kgateway.broker.seaweedmq.layout.topic_paths import RingRange
+from kgateway.broker.seaweedmq.ledger.ledger import Ledger
 
-PARTS = [Range(0, 1260), Range(0, 630), Range(0, 315)]
+PARTS = [RingRange(0, 1260), RingRange(0, 630), RingRange(0, 315)]
 
 
 @dataclass(repr=False)
 class Model:
     """
-    Of each of Kafka's offsets: generation, base offset of its message, that message, its time, and its timestamp.
+    A ledger, and for each of Kafka's offsets: generation, base offset of its message, that message, its time, and its
+    timestamp.
     """
 
     ledger: Ledger
@@ -23,7 +24,7 @@ class Model:
 
     def add(self, generation: int, offset: int, message: int, ts_ns: int, span: int, timestamp: int) -> None:
         """
-        A batch in one message, or as many messages as it has records.
+        Add a batch in one message, or in as many messages as it has records.
         """
         self.ledger.append(offset, message, ts_ns, span, timestamp)
         for index in range(span):
@@ -31,9 +32,6 @@ class Model:
             self.where[offset + index] = (generation, *own, ts_ns, timestamp)
 
     def drop_before(self, offset: int) -> None:
-        """
-        Of both.
-        """
         self.ledger.drop_before(offset)
         for gone in [each for each in self.where if each < offset]:
             del self.where[gone]
@@ -42,7 +40,7 @@ class Model:
 @st.composite
 def models(draw: st.DrawFn, batched: bool | None = None, max_size: int = 20) -> Model:
     """
-    Batches that mostly follow one another, with holes in both kinds of offsets, and generations that begin anew.
+    Batches that mostly follow one another, with holes in both kinds of offsets, and generations that begin again.
     """
     ledger = Ledger(draw(st.booleans()) if batched is None else batched, 0, PARTS[0])
     model = Model(ledger)

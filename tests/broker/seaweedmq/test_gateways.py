@@ -1,5 +1,5 @@
 """
-Gateways before a cluster learn of each other.
+Gateways in front of a cluster learn of each other.
 """
 
 from collections.abc import Sequence
@@ -10,77 +10,77 @@ from twisted.internet.defer import fail
 from twisted.internet.task import Clock
 from twisted.logger import LogEvent, capturedLogs, formatEvent
 
-from kgateway.broker.seaweed.filer import Filer
-from kgateway.broker.seaweed.refused import FilerRefused
-from kgateway.broker.seaweed.seaweed import Seaweed
-from kgateway.broker.seaweedmq.gateways import GONE_S, LOOK_S, Gateways
-from kgateway.broker.seaweedmq.site import Site
-from kgateway.broker.spool import Spool
+from kgateway.broker.partition.spool import Spool
+from kgateway.broker.seaweed.calls.retries import FilerRefused
+from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.filer.filer import Filer
+from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime
+from kgateway.broker.seaweedmq.leadership.gateways import GONE_S, LOOK_S, Gateways
 from kgateway.cluster.view import Address, Node
 from tests.broker.seaweed.cluster import done
-from tests.broker.seaweed.running import until
+from tests.broker.seaweed.real_reactor import until
 
 ADDRESSES = {"plaintext": Address("gw2", 9092), "outside": Address("::1", 19092)}
 
 
 class World:
     """
-    Two gateways: a filer that is real, and a time that is the test's.
+    Two gateways, with a real filer and a clock that the test sets.
     """
 
-    def __init__(self, seaweed: Seaweed, namespace: str) -> None:
+    def __init__(self, seaweed: SeaweedCluster, namespace: str) -> None:
         self.clock = Clock()
         self.changes = 0
-        self.site = Site(seaweed, namespace, "test", lambda: 0, self.clock, 0, {}, Spool(0))
-        self.one, self.two = Gateways(self.site, 1, self._changed), Gateways(self.site, 2, lambda: None)
+        self.gateway = GatewayRuntime(seaweed, namespace, "test", lambda: 0, self.clock, 0, {}, Spool(0))
+        self.one, self.two = Gateways(self.gateway, 1, self._changed), Gateways(self.gateway, 2, lambda: None)
 
     def _changed(self) -> None:
         self.changes += 1
 
     def write(self, name: str, content: bytes) -> None:
         """
-        Put a file where gateways have theirs.
+        Write a file into the folder of gateways.
         """
 
         async def write() -> None:
-            await (await self.site.seaweed.filer()).write(f"{self.site.folder}/gateways/{name}", content)
+            await (await self.gateway.seaweed.filer()).write(f"{self.gateway.folder}/gateways/{name}", content)
 
         done(write())
 
     def later(self) -> bool:
         """
-        It is time for another round.
+        Advance the clock to another round.
         """
         self.clock.advance(LOOK_S)
         return True
 
     def at(self, node_id: int) -> Address | None:
         """
-        Where another one is as the first gateway knows it after a look, be it alive or not.
+        The address of another gateway as the first one knows it after a look, be it alive or not.
         """
-        done(self.one.look())
+        done(self.one.refresh())
         known = self.one.known(node_id)
         return known.addresses["plaintext"] if known else None
 
     def numbers(self) -> list[int]:
         """
-        The ids of those that the first gateway tells clients of, after a look.
+        The ids of the gateways that the first one shows to clients after a look.
         """
-        done(self.one.look())
+        done(self.one.refresh())
         return [node.id for node in self.one.nodes()]
 
 
 @pytest.fixture
-def world(seaweed: Seaweed, namespace: str) -> World:
+def world(seaweed: SeaweedCluster, namespace: str) -> World:
     return World(seaweed, namespace)
 
 
 def test_one_that_waits_is_known_by_its_addresses(world: World) -> None:
     """
-    As it has announced them.
+    A standby has announced them.
     """
     assert world.numbers() == [1]
-    world.two.is_waiting = True
+    world.two.stand_by(leader_has_our_id=False)
     world.two.announce(ADDRESSES)
     until(lambda: world.numbers() == [1, 2])
     assert world.one.known(2) == Node(2, addresses=ADDRESSES)
@@ -92,7 +92,7 @@ def test_one_that_waits_is_known_by_its_addresses(world: World) -> None:
 
 def test_one_that_is_not_heard_of_is_gone(world: World) -> None:
     """
-    By the first one's own clock; what is known of it stays, for it may own the topics.
+    The first one's own clock counts; what is known of the other is kept, because it may lead.
     """
     world.write("2", b'{"number": 1, "listeners": {"plaintext": ["gw2", 9092]}}')
     assert world.numbers() == [1, 2]
@@ -109,49 +109,50 @@ def test_one_that_is_not_heard_of_is_gone(world: World) -> None:
 
 def test_only_one_that_waits_is_heard_of_again_and_again(world: World) -> None:
     """
-    The owner is known by its number in the chain.
+    The leader is known by its epoch in the chain.
     """
     world.two.announce(ADDRESSES)
     until(lambda: world.numbers() == [1, 2])
     for waits, numbers in ((False, [1]), (True, [1, 2])):
-        world.two.is_waiting = waits
+        if waits:
+            world.two.stand_by(leader_has_our_id=False)
         for _ in range(int(GONE_S / LOOK_S) + 1):
             world.clock.advance(LOOK_S)
-            done(world.two.look())
+            done(world.two.refresh())
         until(lambda: world.numbers() == numbers)  # noqa: B023  # it is over at once
 
 
 def test_who_waits_for_one_of_its_id_leaves_the_file_to_that(world: World) -> None:
     """
-    Clients are sent to the owner. When the topics are its own the file is, too.
+    Clients are sent to the leader. When the standby leads itself, the file is its own, too.
     """
-    twin = Gateways(world.site, 2, lambda: None)
-    twin.owner_has_its_id = True
+    twin = Gateways(world.gateway, 2, lambda: None)
+    twin.stand_by(leader_has_our_id=True)
     world.two.announce({"plaintext": Address("gw2", 9092)})
     until(lambda: world.numbers() == [1, 2])
     with capturedLogs() as logs:
         twin.announce({"plaintext": Address("gw2", 19092)})
         for _ in range(3):
             world.clock.advance(LOOK_S)
-            done(twin.look())
+            done(twin.refresh())
             assert world.numbers() == [1, 2]
             assert world.at(2) == Address("gw2", 9092)
         done(twin.stop())
     assert not warned(logs)  # it has told nothing yet that could have been replaced
     assert world.numbers() == [1, 2]
-    taking_over = Gateways(world.site, 2, lambda: None)
+    taking_over = Gateways(world.gateway, 2, lambda: None)
     taking_over.announce({"plaintext": Address("gw2", 19092)})
     until(lambda: world.numbers() == [1, 2] and world.at(2) == Address("gw2", 19092))
 
 
 def test_two_of_the_same_id_are_told_of_each_other(world: World) -> None:
     """
-    Each sees to it that its own address is there, and takes away no other's.
+    Each writes its own address, and removes no other's.
     """
-    twin = Gateways(world.site, 2, lambda: None)
+    twin = Gateways(world.gateway, 2, lambda: None)
     with capturedLogs() as logs:
         for gateway, port in ((world.two, 9092), (twin, 19092)):
-            gateway.is_waiting = True
+            gateway.stand_by(leader_has_our_id=False)
             gateway.announce({"plaintext": Address("gw2", port)})
             until(lambda: world.numbers() == [1, 2] and world.at(2) == Address("gw2", port))  # noqa: B023
         until(lambda: world.later() and len(warned(logs)) == 2)
@@ -165,14 +166,14 @@ def test_two_of_the_same_id_are_told_of_each_other(world: World) -> None:
 
 def warned(logs: Sequence[LogEvent]) -> list[str]:
     """
-    Of ids that are there twice.
+    The warnings about duplicate ids.
     """
     return [text for each in logs if "has the node id" in (text := formatEvent(each))]
 
 
 def test_a_file_that_could_not_be_written_is_written_later(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Also by the owner of the topics, which writes once.
+    The leader, which writes once, does so, too.
     """
     write, tries = Filer.write, count()
     refused = FilerRefused("/x", "is refused")
@@ -204,9 +205,9 @@ def test_a_file_that_could_not_be_written_is_written_later(world: World, monkeyp
 )
 def test_what_is_no_gateway_is_told(world: World, name: str, content: bytes) -> None:
     """
-    Once, and does no harm.
+    It is logged once, and does no harm.
     """
     world.write(name, content)
     with capturedLogs() as logs:
         assert world.numbers() == world.numbers() == [1]
-    assert [f"gateways/{name} tells of no gateway: " in formatEvent(each) for each in logs].count(True) == 1
+    assert [f"gateways/{name} names no gateway: " in formatEvent(each) for each in logs].count(True) == 1

@@ -1,104 +1,255 @@
 """
-Which generations a topic's folders are of.
+Topics whose partitions others have recreated have each record once that a gateway saw.
 """
 
-from typing import Any, cast
+import time
+from collections.abc import Callable
 
 import pytest
 from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs
 
-from kgateway.broker.seaweed.protos.filer_pb2 import Entry
-from kgateway.broker.seaweedmq.generations import Made, Missed, grouped, missed
-from kgateway.broker.seaweedmq.kept_topic import KeptTopic
-from kgateway.broker.seaweedmq.layout import (
-    SECOND_NS,
-    Range,
-    generation_name,
-    generation_second,
-    range_named,
-    ring_range,
-    ring_ranges,
-)
-from kgateway.wire.uuids import ZERO
-from tests.broker.behaviour import result
+from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.filer.filer import Filer
+from kgateway.broker.seaweed.protos.messaging_pb2 import ConfigureTopicResponse, TopicRetention
+from kgateway.broker.seaweed.protos.schema_pb2 import Field, RecordType, ScalarType, Type
+from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
+from kgateway.broker.seaweedmq.formats.format import Message
+from kgateway.broker.seaweedmq.layout.topic_conf import read_topic_conf
+from kgateway.broker.seaweedmq.layout.topic_paths import TOPIC_CONF
+from kgateway.broker.seaweedmq.topics.catalog import TopicCatalog
+from kgateway.cluster.view import NewTopic
+from kgateway.interfaces import IPartition
+from kgateway.records.batch import Batch
+from kgateway.records.record import Record, records
+from tests.broker.behaviour import appended, batch, fetched, result, stored
+from tests.broker.seaweed.real_reactor import until, wait
+from tests.broker.seaweedmq.foreign_topic import ForeignTopic
+from tests.broker.seaweedmq.gateways import Start, running
+from tests.broker.seaweedmq.test_external_changes import is_open, seen
+from tests.broker.seaweedmq.test_restarts import config
+from tests.records.values import batch_of
+
+Others = Callable[..., ForeignTopic]
+
+ROW_FORMS = pytest.mark.parametrize("form", ["plain", "record"])  # which others can write
 
 
-class Folders:
+@pytest.fixture
+def others(cluster: DevCluster, namespace: str) -> Others:
     """
-    A filer that has these folders.
+    Recreate the topic `t` with this many partitions, in a folder of its own unless that happens at once.
     """
 
-    def __init__(self, *paths: str) -> None:
-        self._paths = paths
+    def made(count: int, at_once: bool = False) -> ForeignTopic:
+        second = int(time.time())
+        until(lambda: at_once or int(time.time()) > second)
+        return ForeignTopic(cluster, name="t", namespace=namespace, partition_count=count)
 
-    async def all_entries(self, folder: str) -> list[Entry]:
-        inside = [path.removeprefix(f"{folder}/") for path in self._paths if path.startswith(f"{folder}/")]
-        return [Entry(name=name, is_directory=True) for name in sorted({path.split("/")[0] for path in inside})]
-
-
-def made(second: int, part: Range) -> str:
-    return f"/t/{generation_name(second * SECOND_NS)}/{part}"
+    return made
 
 
-def test_what_comes_between_the_last_that_is_kept_and_todays_was_missed() -> None:
+@pytest.fixture
+def topics(start: Start, seaweed: SeaweedCluster, namespace: str) -> TopicCatalog:
+    return TopicCatalog(seaweed, namespace)
+
+
+def messages(name: str, count: int) -> list[Message]:
+    return [Message(b"key", b"%s%d" % (name.encode(), number)) for number in range(count)]
+
+
+def sent(name: str, count: int) -> Batch:
+    return batch_of([Record(number, 5, b"key", b"%s%d" % (name.encode(), number)) for number in range(count)])
+
+
+def values(*names_and_counts: tuple[str, int]) -> dict[int, bytes]:
     """
-    What is kept, and what is no partition's, is nothing new; and of what is older nobody knows where it belongs.
+    The expected values of consecutive records, by offset.
     """
-    kept = KeptTopic(ZERO, ()).grown(3 * SECOND_NS, ring_ranges(1), []).grown(5 * SECOND_NS + 7, ring_ranges(2), [])
-    old, kept_ones = made(4, ring_range(0, 1)), [made(3, ring_range(0, 1)), made(5, ring_range(1, 2))]
-    new = [made(5, ring_range(0, 3)), made(6, ring_range(1, 2)), made(8, ring_range(0, 2))]
-    rest = [made(9, ring_range(0, 1)), "/t/.kgateway/0", "/t/v1970-01-01-00-00-06/consumers"]
-    today = Made(8 * SECOND_NS + 9, ring_ranges(2))
-    filer = cast(Any, Folders(old, *kept_ones, *new, *rest))
-    found = result(Deferred.fromCoroutine(missed(filer, "/t", kept, today)))
-    generations = [Made(5 * SECOND_NS, ring_ranges(3)), Made(6 * SECOND_NS, ring_ranges(2))]
-    assert found == Missed(generations, [old.removeprefix("/t/")])
+    found = [b"%s%d" % (name.encode(), number) for name, count in names_and_counts for number in range(count)]
+    return dict(enumerate(found))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 13, 2520])
-def test_ranges_of_the_whole_ring_are_one_generation(count: int) -> None:
-    assert grouped(set(ring_ranges(count))) == ([ring_ranges(count)], ())
-
-
-def test_others_may_divide_the_ring_as_they_like() -> None:
+def read(partition: IPartition) -> dict[int, bytes | None]:
     """
-    Where nothing is missing, the order of the ranges is that of the partitions.
+    All records, by offset; a repeated one is an error.
     """
-    parts = [Range(0, 5), Range(5, 1000), Range(1000, 2520)]
-    assert grouped(set(parts)) == ([parts], ())
+    found = dict[int, bytes | None]()
+    offset = partition.log_start
+    while offset < partition.high_watermark:
+        came = [record for each in stored(fetched(partition, offset)) for record in records(each)]
+        assert came
+        for record in came:
+            assert found.get(record.offset, record.value) == record.value
+            found[record.offset] = record.value
+        offset = came[-1].offset + 1
+    return found
 
 
-@pytest.mark.parametrize(("index", "count"), [(0, 2), (1, 2), (1, 3), (2, 3), (4, 7), (11, 12)])
-def test_a_range_alone_tells_how_many_there_were(index: int, count: int) -> None:
-    """
-    The others had no messages. At least its own index is known.
-    """
-    (found,), rest = grouped({ring_range(index, count)})
-    assert not rest
-    assert found[index] == ring_range(index, count)
-    assert len(found) <= count
+def opened(broker: SeaweedMQBroker, index: int) -> IPartition:
+    topic = seen(broker, "t")
+    until(lambda: is_open(broker, topic.id, index))
+    return broker.partition(topic.id, index)
 
 
-def test_what_was_made_in_one_second_is_told_apart() -> None:
+def grown_to(broker: SeaweedMQBroker, count: int) -> None:
+    until(lambda: seen(broker, "t") and len(seen(broker, "t").partitions) == count)
+
+
+def three_of_four_records(broker: SeaweedMQBroker, form: str) -> None:
     """
-    By the sizes of the ranges; the topic is taken to have grown.
+    A topic of three partitions, and the records of each.
     """
-    assert grouped({*ring_ranges(3), ring_range(1, 2), ring_range(0, 1)}) == (
-        [ring_ranges(1), ring_ranges(2), ring_ranges(3)],
-        set(),
+    topic = result(broker.create_topic(NewTopic("t", 3, config(form))))
+    for index in range(3):
+        appended(broker.partition(topic.id, index), sent(f"old{index}-", 4))
+
+
+def test_what_was_there_before_the_first_start(start: Start, others: Others, topics: TopicCatalog) -> None:
+    """
+    A topic of others is shown as its newest generation, and later records follow that.
+    """
+    others(1).publish(messages("old", 5))
+    grown = others(2)
+    grown.publish(messages("new", 3))
+    grown.publish(messages("right", 2), index=1)
+    looked = result(Deferred.fromCoroutine(topics.read("t")))
+    with running(start) as broker:
+        assert read(opened(broker, 0)) == values(("new", 3))
+        assert read(opened(broker, 1)) == values(("right", 2))
+        assert appended(opened(broker, 0), sent("ours", 2)).base_offset == 3
+    with running(start) as broker:
+        assert read(opened(broker, 0)) == values(("new", 3), ("ours", 2))
+    again = result(Deferred.fromCoroutine(topics.read("t")))
+    assert looked
+    assert again
+    assert not looked.has_topic_file
+    assert looked.stored.file.generations == again.stored.file.generations
+
+
+@ROW_FORMS
+def test_recreated_more_than_once_while_no_gateway_looks(form: str, start: Start, others: Others) -> None:
+    """
+    The newest generation continues where the last known one ended; records from between are not shown.
+    """
+    with running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("t", 1, config(form))))
+        appended(broker.partition(topic.id, 0), sent("a", 3))
+    others(2).publish(messages("mid", 3))
+    others(5)
+    others(3).publish(messages("last", 4))
+    with running(start) as broker:
+        assert len(seen(broker, "t").partitions) == 3
+        assert read(opened(broker, 0)) == values(("a", 3), ("last", 4))
+        assert appended(opened(broker, 0), sent("b", 1)).base_offset == 7
+        assert appended(opened(broker, 2), sent("c", 1)).base_offset == 0
+    with running(start) as broker:
+        assert read(opened(broker, 0)) == values(("a", 3), ("last", 4), ("b", 1))
+
+
+@ROW_FORMS
+def test_fewer_partitions_and_then_as_many_as_before(form: str, start: Start, others: Others) -> None:
+    """
+    A partition that was gone continues where it ended, though its broker counts on.
+    """
+    with running(start) as broker:
+        three_of_four_records(broker, form)
+        others(2)
+        grown_to(broker, 2)
+        others(3)
+        grown_to(broker, 3)
+        assert appended(opened(broker, 2), sent("new", 6)).base_offset == 4
+        assert read(opened(broker, 2)) == values(("old2-", 4), ("new", 6))
+    for number in range(2):
+        with running(start) as broker:
+            assert read(opened(broker, 2)) == values(("old2-", 4), ("new", 6))
+            assert read(opened(broker, 0)) == values(("old0-", 4), *[("more", 1)] * number)
+            assert appended(opened(broker, 0), sent("more", 1)).base_offset == 4 + number
+
+
+def test_fewer_and_as_many_again_while_no_gateway_looks(start: Start, others: Others) -> None:
+    """
+    What others publish to the new partitions follows the old records, also if those are in no file yet.
+    """
+    with running(start) as broker:
+        three_of_four_records(broker, "plain")
+    others(2)
+    with others(3).publisher(messages("new", 6), index=2) as found, running(start) as broker:
+        assert found == list(range(4, 10))
+        assert opened(broker, 2).log_end == 10
+        until(lambda: opened(broker, 2).high_watermark == 10)
+        assert read(opened(broker, 2)) == values(("old2-", 4), ("new", 6))
+
+
+def test_fewer_and_as_many_again_in_one_second(start: Start, others: Others, topics: TopicCatalog) -> None:
+    """
+    Partitions of one range share a folder then.
+    """
+    others(3).publish(messages("old", 4), index=2)
+    found = result(Deferred.fromCoroutine(topics.adopt("t")))
+    assert found
+    others(2, at_once=True)
+    found = result(Deferred.fromCoroutine(topics.store_recreated(found)))
+    others(3, at_once=True).publish(messages("new", 6), index=2)
+    result(Deferred.fromCoroutine(topics.store_recreated(found)))
+    with running(start) as broker:
+        assert read(opened(broker, 2)) == values(("old", 4), ("new", 6))
+        assert appended(opened(broker, 2), sent("more", 1)).base_offset == 10
+
+
+def test_what_cannot_be_read_holds_up_no_other_topic(start: Start, others: Others) -> None:
+    """
+    A topic whose end is unknown is logged.
+    """
+    with running(start) as broker:
+        for name in ("t", "other"):
+            result(broker.create_topic(NewTopic(name, 1, config("batch"))))
+        made = others(2)
+        grown_to(broker, 2)
+    damaged = bytearray(batch().data)
+    damaged[-1] ^= 1
+    made.publish([Message(b"key", bytes(damaged))])
+    others(3)
+    with capturedLogs() as logs, running(start) as broker:
+        assert seen(broker, "other")
+        assert not seen(broker, "t")
+    assert [event["name"] for event in logs if "is not served" in str(event.get("log_format"))] == ["t"]
+
+
+def test_what_brokers_have_in_memory_is_waited_for(start: Start, others: Others) -> None:
+    """
+    The ends of recreated partitions include it.
+    """
+    with running(start) as broker:
+        before = others(1)
+        grown_to(broker, 1)
+        with before.publisher(messages("old", 5)):
+            others(2, at_once=True)
+            grown_to(broker, 2)
+            assert appended(opened(broker, 0), sent("new", 1)).base_offset == 5
+
+
+def test_what_others_set_stays_when_a_topic_grows_here(start: Start, topics: TopicCatalog, filer: Filer) -> None:
+    """
+    SeaweedMQ would forget its columns, those of its key, its retention and the format of its schema.
+    """
+    columns = [("id", ScalarType.INT64), ("city", ScalarType.STRING)]
+    fields = [
+        Field(name=name, field_index=index, type=Type(scalar_type=kind)) for index, (name, kind) in enumerate(columns)
+    ]
+    set_by_others = ConfigureTopicResponse(
+        message_record_type=RecordType(fields=fields),
+        key_columns=["id"],
+        schema_format="AVRO",
+        retention=TopicRetention(retention_seconds=77, enabled=True),
     )
-
-
-def test_what_no_number_of_partitions_makes_is_left() -> None:
-    assert grouped({Range(7, 11), ring_range(0, 2)}) == ([ring_ranges(2)], {Range(7, 11)})
-    assert grouped(set()) == ([], set())
-
-
-def test_names_of_folders() -> None:
-    """
-    Others than those of generations and ranges are passed over.
-    """
-    assert generation_second("v1970-01-01-00-00-05") == 5
-    assert [generation_second(name) for name in ("1970-01-01-00-00-05", "v5", ".kgateway", "")] == [None] * 4
-    assert range_named("0630-1260") == Range(630, 1260)
-    assert [range_named(name) for name in ("0630", "0630-1260.offset", "a-b", "")] == [None] * 4
+    result(Deferred.fromCoroutine(topics.rpc.configure_like(set_by_others, "t", 1)))
+    with running(start) as broker:
+        result(broker.add_partitions(seen(broker, "t").id, 2))
+    entry = wait(filer.entry(f"{topics.folder('t')}/{TOPIC_CONF}"))
+    assert entry
+    conf = read_topic_conf(entry.content)
+    assert len(conf.broker_partition_assignments) == 2
+    conf.ClearField("broker_partition_assignments")
+    assert conf == set_by_others

@@ -1,15 +1,15 @@
 """
-What was published and is not in files yet.
+Published messages that are not in files yet.
 """
 
 import pytest
 
-from kgateway.broker.seaweedmq.in_flight import InFlight, Shifted
+from kgateway.broker.seaweedmq.publishing.in_flight import InFlight, OffsetsShifted
 
 
 def test_answers_count_messages_and_move_batches() -> None:
     """
-    A batch is there when the last of its messages is answered.
+    A batch is stored when its last message is answered.
     """
     in_flight = InFlight(100, 7)
     in_flight.sent(100, 103, 3)
@@ -34,17 +34,17 @@ def test_several_batches_are_answered_at_once() -> None:
 @pytest.mark.parametrize("last", [6, 8])
 def test_another_offset_is_noticed(last: int) -> None:
     """
-    Who else publishes takes offsets that were meant for what is on its way.
+    Another program's message takes an offset that was expected for one of ours.
     """
     in_flight = InFlight(0, 7)
     in_flight.sent(0, 1, 1)
-    with pytest.raises(Shifted, match="should have 7"):
+    with pytest.raises(OffsetsShifted, match="should have 7"):
         in_flight.answered(1, last)
 
 
 def test_only_what_was_answered_is_known_to_be_in_files() -> None:
     """
-    A file may tell of a message before the broker has answered for it; the batch counts when both have.
+    A file may have a message before the broker has answered for it; the batch counts when both have happened.
     """
     in_flight = InFlight(0, 0)
     in_flight.sent(0, 2, 2)
@@ -62,7 +62,7 @@ def test_only_what_was_answered_is_known_to_be_in_files() -> None:
 
 def test_kafkas_offset_says_what_is_in_files_however_a_broker_counts() -> None:
     """
-    A broker that gives offsets again tells of messages that old files have; what is before Kafka's offset is there.
+    A broker that gives offsets again names messages of old files; batches before Kafka's offset are in files.
     """
     in_flight = InFlight(100, 3)
     in_flight.sent(100, 102, 1)

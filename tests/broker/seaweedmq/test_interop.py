@@ -1,5 +1,5 @@
 """
-One cluster, its topics shared with the gateway that SeaweedFS itself has: what one of both takes, the other gives out.
+One cluster is shared with SeaweedFS's own gateway: records that one of them takes can be read from the other.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from uuid import uuid4
 import grpc
 import pytest
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweed.protos.messaging_pb2 import ConfigureTopicRequest, ConfigureTopicResponse
 from kgateway.broker.seaweed.protos.schema_pb2 import Topic
-from kgateway.broker.seaweedmq.forms.by_name import FORMS
+from kgateway.broker.seaweedmq.formats.registry import FORMATS
 from kgateway.records.compression import Codec
 from kgateway.records.record import Header, Record
 from kgateway.testing.kafka import Kafka
@@ -30,7 +30,7 @@ _FLUSH_S = 1.0  # in which the broker of the cluster writes what it has into fil
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     """
-    A cluster that nobody else has: one gateway of ours at a time owns its topics.
+    A cluster of this module, which one gateway of ours at a time leads.
     """
     cluster = DevCluster(tmp_path_factory.mktemp("weed"))
     try:
@@ -41,9 +41,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
 
 @pytest.fixture(scope="module")
 def kafka(shared: DevCluster) -> Iterator[Kafka]:
-    """
-    Our gateway.
-    """
     with Kafka("--broker", f"seaweedmq:{','.join(shared.masters)}") as kafka:
         yield kafka
         assert "Traceback" not in kafka.log, kafka.log
@@ -51,9 +48,6 @@ def kafka(shared: DevCluster) -> Iterator[Kafka]:
 
 @pytest.fixture
 def ours(kafka: Kafka) -> Confluent:
-    """
-    A client of it.
-    """
     return Confluent(kafka.bootstrap)
 
 
@@ -69,29 +63,29 @@ def theirs(shared: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def name() -> str:
     """
-    A name that no topic has.
+    A new topic name.
     """
     return f"t-{uuid4()}"
 
 
-@pytest.fixture(params=[pytest.param(form, id=form) for form in FORMS])
+@pytest.fixture(params=[pytest.param(form, id=form) for form in FORMATS])
 def form(request: pytest.FixtureRequest) -> dict[str, str]:
     """
-    What is set for topics of each form.
+    The configs of topics of each form.
     """
     return {"seaweedmq.format": request.param}
 
 
 def rows(first: int, count: int) -> list[Record]:
     """
-    Records that stand at these offsets.
+    Records at these offsets.
     """
     return [Record(number, -1, b"key %d" % number, b"value %d" % number) for number in range(first, first + count)]
 
 
 def read(client: Confluent, topic: str, count: int, partition: int = 0) -> list[Record]:
     """
-    So many records from the first on, without their times.
+    This many records from the first on, without their times.
     """
     with client.reader(topic) as reader:
         reader.assign({partition: 0})
@@ -100,7 +94,7 @@ def read(client: Confluent, topic: str, count: int, partition: int = 0) -> list[
 
 def values(client: Confluent, topic: str) -> list[bytes | None]:
     """
-    All there are, up to where the log is said to end.
+    All values, up to the end of the log.
     """
     with client.reader(topic) as reader:
         _, end = reader.watermarks(0)
@@ -109,7 +103,7 @@ def values(client: Confluent, topic: str) -> list[bytes | None]:
 
 def shown(client: Confluent, topic: str, partitions: int) -> None:
     """
-    Wait until the topic is shown with so many partitions.
+    Wait until the topic is shown with this many partitions.
     """
     deadline = monotonic() + _PATIENCE_S
     while client.topics().get(topic) != partitions:
@@ -117,17 +111,17 @@ def shown(client: Confluent, topic: str, partitions: int) -> None:
         sleep(0.05)
 
 
-def made_by(client: Confluent, beside: Confluent, topic: str, partitions: int = 1) -> None:
+def made_by(client: Confluent, side_files: Confluent, topic: str, partitions: int = 1) -> None:
     """
-    Let one make a topic, and the other see it.
+    Let one gateway create a topic, and wait until the other sees it.
     """
     client.create_topic(topic, partitions, {})
-    shown(beside, topic, partitions)
+    shown(side_files, topic, partitions)
 
 
 def configure(cluster: DevCluster, topic: str, partitions: int) -> None:
     """
-    Have SeaweedMQ itself make another number of partitions.
+    Have SeaweedMQ create another number of partitions.
     """
     request = ConfigureTopicRequest(topic=Topic(namespace="kafka", name=topic), partition_count=partitions)
     with grpc.insecure_channel(cluster.broker_address) as channel:
@@ -140,7 +134,7 @@ def configure(cluster: DevCluster, topic: str, partitions: int) -> None:
 
 def test_a_topic_of_the_go_gateway_is_served(ours: Confluent, theirs: Confluent, name: str) -> None:
     """
-    As plain: every record with its offset, key and value, and the time when it was taken.
+    The form is plain: every record has its offset, key and value, and the time at which it was taken.
     """
     before = round(time() * 1000)
     theirs.create_topic(name, 2, {})
@@ -160,7 +154,7 @@ def test_a_topic_of_the_go_gateway_is_served(ours: Confluent, theirs: Confluent,
 
 def test_what_the_go_gateway_takes_is_followed(ours: Confluent, theirs: Confluent, name: str) -> None:
     """
-    A consumer that waits has the records soon after they are in files.
+    A waiting consumer gets the records soon after they are in files.
     """
     made_by(theirs, ours, name)
     with ours.reader(name) as reader:
@@ -176,7 +170,7 @@ def test_the_go_gateway_gives_out_what_we_have_taken(
     ours: Confluent, theirs: Confluent, name: str, codec: Codec
 ) -> None:
     """
-    However the producer has compressed it.
+    The producer may have compressed it in any way.
     """
     ours.create_topic(name, 2, {"seaweedmq.format": "plain"})
     ours.send(name, rows(0, 10), 1, Sending(codec=codec))
@@ -189,7 +183,7 @@ def test_the_go_gateway_gives_out_what_we_have_taken(
 @pytest.mark.parametrize("first", ["theirs", "ours"])
 def test_both_produce_by_turns(ours: Confluent, theirs: Confluent, name: str, first: str) -> None:
     """
-    To a topic that either has made: both give out the same records, each at the offset that its producer was told.
+    Either gateway may have created the topic: both return the same records, each at the offset that its producer got.
     """
     if first == "theirs":
         made_by(theirs, ours, name)
@@ -205,8 +199,8 @@ def test_both_produce_by_turns(ours: Confluent, theirs: Confluent, name: str, fi
 
 def test_both_produce_at_once(ours: Confluent, theirs: Confluent, name: str) -> None:
     """
-    Nothing that was acknowledged is missing, and both give out the same. (Not so where both begin within the same
-    millisecond: the broker of the cluster then gives each of its offsets twice.)
+    No acknowledged record is missing, and both return the same. (Not so if both begin within the same millisecond: the
+    broker of the cluster then gives each of its offsets twice.)
     """
     made_by(theirs, ours, name)
     sent = {client: [b"%s %d" % (who, n) for n in range(40)] for client, who in ((ours, b"ours"), (theirs, b"theirs"))}
@@ -233,7 +227,7 @@ def test_what_the_go_gateway_writes_among_batches_is_passed_over(
     kafka: Kafka, ours: Confluent, theirs: Confluent, name: str
 ) -> None:
     """
-    Between batches and behind them, and after the gateway has started again.
+    Its messages are between batches and after them, and the gateway is started again.
     """
     ours.create_topic(name, 1, {"seaweedmq.format": "batch"})
     shown(theirs, name, 1)
@@ -259,7 +253,7 @@ def test_what_the_go_gateway_writes_among_batches_is_passed_over(
 )
 def test_what_plain_has_no_place_for_is_refused(ours: Confluent, name: str, row: Record) -> None:
     """
-    And nothing of it is in the log.
+    Nothing of it is in the log.
     """
     ours.create_topic(name, 1, {"seaweedmq.format": "plain"})
     with pytest.raises(Refused) as refused:
@@ -271,17 +265,17 @@ def test_what_plain_has_no_place_for_is_refused(ours: Confluent, name: str, row:
 
 def test_plain_with_the_times_of_producers_is_refused(ours: Confluent, name: str) -> None:
     """
-    When the topic is made, with the reason.
+    The creation of the topic fails, with the reason.
     """
-    with pytest.raises(Refused, match=r"form plain has message\.timestamp\.type=LogAppendTime") as refused:
+    with pytest.raises(Refused, match=r"format plain has message\.timestamp\.type=LogAppendTime") as refused:
         ours.create_topic(name, 1, {"seaweedmq.format": "plain", "message.timestamp.type": "CreateTime"})
     assert refused.value.code == ErrorCode.INVALID_CONFIG
 
 
 def test_a_topic_is_made_again(ours: Confluent, name: str, form: dict[str, str]) -> None:
     """
-    After it was deleted it begins at 0, with nothing of what was in it, time and again; and at once: a broker that has
-    not let go of what was there before would have to be waited for.
+    After its deletion it begins at 0, without its old records, time and again; and at once, although a broker that
+    still has the old topic in memory would have to be waited for.
     """
     for count in (10, 7, 5):
         ours.create_topic(name, 1, form)
@@ -299,7 +293,7 @@ def test_a_topic_that_was_grown_by_others_goes_on(
     shared: DevCluster, kafka: Kafka, ours: Confluent, name: str, form: dict[str, str]
 ) -> None:
     """
-    What was in its partitions before comes first, then what comes; also after the gateway has started again.
+    The old records of its partitions come first, then new ones; also after another start of the gateway.
     """
     ours.create_topic(name, 1, form)
     ours.send(name, rows(0, 10))

@@ -1,6 +1,6 @@
 """
-Columns of the form `record`, as SeaweedMQ's own tool reads them: its shell makes Parquet files of a topic, by the types
-that the topic says its columns have. What its SQL makes of them is in test_weed_sql.py.
+Columns of the format `record` as SeaweedMQ's own tool reads them: its shell makes Parquet files of a topic, by the
+column types of the topic. test_weed_sql.py tests what its SQL makes of them.
 """
 
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.dev_process import weed_program
-from kgateway.broker.seaweedmq.forms.headers_text import headers_text
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.weed_process import weed_program
+from kgateway.broker.seaweedmq.formats.record import headers_text
 from kgateway.records.record import Header, Record
 from kgateway.testing.kafka import Kafka
 from tests.broker.seaweedmq.weed_files import files
@@ -38,7 +38,7 @@ ROWS = [
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     """
-    A cluster that nobody else has.
+    A cluster of this module.
     """
     cluster = DevCluster(tmp_path_factory.mktemp("weed"))
     try:
@@ -49,7 +49,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
 
 def compacted(cluster: DevCluster, topic: str, to: Path) -> list[dict[str, Any]]:
     """
-    The rows that the shell of SeaweedFS makes of the topic; it leaves alone what is younger than a second.
+    The rows that the shell of SeaweedFS makes of the topic; it skips messages younger than a second.
     """
     commands = f"lock\nmq.topic.compact -namespace kafka -topic {topic} -timeAgo 1ms\nunlock\nexit\n"
     program = [weed_program(), "shell", f"-master={cluster.masters[0]}"]
@@ -70,8 +70,8 @@ def compacted(cluster: DevCluster, topic: str, to: Path) -> list[dict[str, Any]]
 
 def test_columns_come_out_right(shared: DevCluster, tmp_path: Path) -> None:
     """
-    Keys, values, headers, timestamps, partitions and offsets, and who wrote them; of records without a key, too. What
-    is null is empty there.
+    Keys, values, headers, timestamps, partitions, offsets and producers are right, also in records without a key. Null
+    is empty in Parquet.
     """
     with Kafka("--broker", f"seaweedmq:{','.join(shared.masters)}") as kafka:
         client = Confluent(kafka.bootstrap)

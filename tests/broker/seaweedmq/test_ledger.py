@@ -8,33 +8,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.broker.seaweedmq.forms.by_name import FORMS
-from kgateway.broker.seaweedmq.forms.form import LeftOut
-from kgateway.broker.seaweedmq.layout import Range
-from kgateway.broker.seaweedmq.ledger import EARLIEST, LATEST, Ledger, Section
-from kgateway.broker.seaweedmq.ledger_rows import Row
-from kgateway.broker.seaweedmq.log_entries import Entry
+from kgateway.broker.seaweedmq.formats.format import SkippedMessage
+from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
+from kgateway.broker.seaweedmq.formats.registry import FORMATS
+from kgateway.broker.seaweedmq.layout.topic_paths import RingRange
+from kgateway.broker.seaweedmq.ledger.ledger import EARLIEST, LATEST, Ledger, Row, Section
 from kgateway.records.batch import NO_TIMESTAMP
 from kgateway.records.record import Record
-from tests.broker.seaweedmq.drawn import NOW_NS, logged
 from tests.broker.seaweedmq.ledgers import PARTS, Model, models
+from tests.broker.seaweedmq.log_messages import NOW_NS, logged
 from tests.records.values import batch_of
 
-PART = Range(0, 2520)
+PART = RingRange(0, 2520)
 S = 1_000_000_000
 
 
 def rows(ledger: Ledger) -> list[Row]:
-    """
-    All there are.
-    """
     return [row for _, row in ledger.rows.numbered()]
 
 
 @given(models(), st.data())
 def test_each_offset_is_found(model: Model, data: st.DataObject) -> None:
     """
-    Kafka's offset leads to its message, or to the next one there is; the message leads back.
+    Kafka's offset leads to its message, or to the next one; the message leads back.
     """
     ledger = model.ledger
     if data.draw(st.booleans()):
@@ -49,7 +45,7 @@ def test_each_offset_is_found(model: Model, data: st.DataObject) -> None:
         assert found is not None
         generation, base, message, ts_ns, _ = model.where[wanted]
         section = (found.section.unix_time_ns, found.section.part)
-        assert (found.offset, found.batch_offset, found.message, *section) == (
+        assert (found.offset, found.batch_offset, found.message_offset, *section) == (
             wanted,
             base,
             message,
@@ -77,7 +73,7 @@ def test_the_ends_are_known(model: Model) -> None:
 @given(models())
 def test_messages_that_are_not_there_are_not_found(model: Model) -> None:
     """
-    In the last section, or in the one that is named.
+    They are searched for in the last section, or in the one that is named.
     """
     ledger = model.ledger
     for section in ledger.sections:
@@ -90,7 +86,7 @@ def test_messages_that_are_not_there_are_not_found(model: Model) -> None:
 @given(models(), st.integers(-2, 52), st.data())
 def test_a_timestamp_leads_to_its_row(model: Model, timestamp: int, data: st.DataObject) -> None:
     """
-    The first record with it, or with a later one, is in the row that is found, and none is before.
+    That row has the first record with this timestamp or a later one.
     """
     ledger = model.ledger
     if data.draw(st.booleans()):
@@ -103,7 +99,7 @@ def test_a_timestamp_leads_to_its_row(model: Model, timestamp: int, data: st.Dat
 @given(st.integers(0, 2000), st.integers(0, 2000), st.integers(0, 2000), st.integers(0, 2001))
 def test_timestamps_are_found_among_many_rows(count: int, dropped: int, cut: int, timestamp: int) -> None:
     """
-    Also when rows were dropped at the front, cut off at the end, and added anew.
+    Rows may be dropped at the front, cut off at the end, and added again.
     """
     ledger = Ledger(True, 0, PART)
     for number in range(count):
@@ -119,7 +115,7 @@ def test_timestamps_are_found_among_many_rows(count: int, dropped: int, cut: int
 @given(models(), st.integers(0, 60), st.integers(0, 60))
 def test_the_newest_of_some_records_is_known(model: Model, start: int, stop: int) -> None:
     """
-    It is no older than any of them, and none beside their rows is as old; it is not known where not all of them are.
+    It is no older than any of them, and newer than all outside their rows; it is unknown unless rows cover all of them.
     """
     ledger = model.ledger
     found = ledger.newest_between(start, stop)
@@ -133,7 +129,7 @@ def test_the_newest_of_some_records_is_known(model: Model, start: int, stop: int
 @given(models(), st.integers(0, 10 * S))
 def test_a_time_of_publishing_leads_to_its_row(model: Model, ts_ns: int) -> None:
     """
-    All that was published at this time or later is in the row that is found, or behind it.
+    All messages published at this time or later are in that row, or after it.
     """
     found = model.ledger.from_publishing(ts_ns)
     later = [offset for offset, where in model.where.items() if where[3] >= ts_ns]
@@ -144,7 +140,7 @@ def test_a_time_of_publishing_leads_to_its_row(model: Model, ts_ns: int) -> None
 
 def test_records_that_follow_one_another_are_one_row() -> None:
     """
-    Until there are a thousand, or a second has gone by, or an offset is left out.
+    A row ends after a thousand records, after a second, or if an offset is missing.
     """
     ledger = Ledger(False, 0, PART)
     for number in range(1500):
@@ -172,28 +168,28 @@ def test_rows_may_still_change_or_not() -> None:
     """
     The last run may take more messages; a batch takes no more.
     """
-    for batched, settled in ((True, 1), (False, 0)):
+    for batched, unfinished in ((True, 1), (False, 0)):
         ledger = Ledger(batched, 0, PART)
-        assert ledger.settled == 0
+        assert ledger.first_unfinished == 0
         ledger.append(0, 0, 1)
-        assert ledger.settled == settled
+        assert ledger.first_unfinished == unfinished
 
 
 @pytest.mark.parametrize("batched", [True, False])
 def test_an_offset_cannot_come_again(batched: bool) -> None:
     """
-    Whoever appends knows the end.
+    Appended offsets begin at the end.
     """
     ledger = Ledger(batched, 0, PART)
     ledger.append(5, 0, 1, 2)
-    with pytest.raises(ValueError, match="offset 6 comes behind 6"):
+    with pytest.raises(ValueError, match="offset 6 follows 6"):
         ledger.append(6, 1, 2)
 
 
 @given(models(), st.data())
 def test_rows_keep_their_numbers(model: Model, data: st.DataObject) -> None:
     """
-    Whatever is dropped before them, and whatever is forgotten behind.
+    Rows may be dropped before them, and cut off after them.
     """
     ledger = model.ledger
     before = dict(ledger.rows.numbered())
@@ -211,7 +207,7 @@ def test_rows_keep_their_numbers(model: Model, data: st.DataObject) -> None:
 
 def test_a_ledger_from_which_all_was_dropped_goes_on() -> None:
     """
-    At the offset where it ended.
+    It continues at the offset where it ended.
     """
     ledger = Ledger(True, 0, PART)
     ledger.append(0, 0, 1, 10)
@@ -226,7 +222,7 @@ def test_a_ledger_from_which_all_was_dropped_goes_on() -> None:
 
 def test_sections_go_with_their_rows() -> None:
     """
-    At the front and at the end; what was left goes on, and one that comes again is a new one.
+    Sections are dropped at the front and at the end; the rest continues, and a repeated generation is a new section.
     """
     ledger = Ledger(True, 1, PARTS[0])
     for generation in (1, 2, 3):
@@ -248,7 +244,7 @@ def test_sections_go_with_their_rows() -> None:
 
 def test_what_is_dropped_does_not_come_back() -> None:
     """
-    The start only moves on.
+    The start never decreases.
     """
     ledger = Ledger(True, 0, PART)
     ledger.append(0, 0, 1, 10)
@@ -263,7 +259,7 @@ def test_what_is_dropped_does_not_come_back() -> None:
 
 def test_a_generation_that_goes_on_is_no_new_section() -> None:
     """
-    And one in which nothing was published is none at all.
+    A generation without messages has no section.
     """
     ledger = Ledger(True, 1, PARTS[0])
     ledger.begin(1, PARTS[0])
@@ -275,14 +271,14 @@ def test_a_generation_that_goes_on_is_no_new_section() -> None:
     assert ledger.sections == [Section(0, 1, PARTS[0]), Section(2, 3, PARTS[2])]
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_it_is_made_again_from_the_log(name: str) -> None:
     """
-    In every form, the same as the one that was kept while the messages were published; what comes twice counts once.
+    In every form the rebuilt ledger equals the one that was kept during publishing; repeated messages count once.
     """
-    form = FORMS[name]
+    form = FORMATS[name]
     kept, again = (Ledger(form.batched, 1, PART) for _ in range(2))
-    log: list[Entry] = []
+    log: list[LoggedMessage] = []
     for base, size in ((0, 3), (3, 1), (4, 5)):
         batch = batch_of(
             [Record(n, 90 + n, b"k", b"v") for n in range(size)], base_offset=base, log_append_time_ms=90 + base
@@ -292,7 +288,7 @@ def test_it_is_made_again_from_the_log(name: str) -> None:
         stamp = NOW_NS // 1_000_000 if name == "plain" else 90 + base
         kept.append(base, message, found[0].ts_ns, size, stamp)
         log += found
-    reported: list[LeftOut] = []
+    reported: list[SkippedMessage] = []
     again.extend([*log, *log[-1:]], form, report=reported.append)
     assert rows(again) == rows(kept)
     assert [left.offset for left in reported] == [log[-1].offset]
@@ -300,9 +296,9 @@ def test_it_is_made_again_from_the_log(name: str) -> None:
 
 def test_it_takes_up_where_it_ended() -> None:
     """
-    What it has of the log already is left out.
+    Messages that the ledger has already are skipped.
     """
-    form = FORMS["plain"]
+    form = FORMATS["plain"]
     batch = batch_of([Record(n, 5, b"k", b"v") for n in range(6)])
     log = logged(form.encode(batch, 0, 0))
     ledger = Ledger(False, 1, PART)
@@ -316,7 +312,7 @@ def test_it_takes_up_where_it_ended() -> None:
 
 def test_a_row_takes_36_bytes() -> None:
     """
-    In four columns of 64 bits, and one of 32.
+    It has four columns of 64 bits, and one of 32.
     """
     ledger = Ledger(True, 1, PART)
     assert sum(column.itemsize for column in ledger.rows.columns) == 36

@@ -1,15 +1,15 @@
 """
-Ledgers held against what logs have.
+Ledgers are compared with logs.
 """
 
 import pytest
 
-from kgateway.broker.seaweedmq.forms.form import Placed
-from kgateway.broker.seaweedmq.layout import SECOND_NS, Range
-from kgateway.broker.seaweedmq.ledger import Ledger
-from kgateway.broker.seaweedmq.ledger_check import LedgerCheck
+from kgateway.broker.seaweedmq.formats.format import PlacedMessage
+from kgateway.broker.seaweedmq.inspection.verification import LedgerCheck
+from kgateway.broker.seaweedmq.layout.topic_paths import SECOND_NS, RingRange
+from kgateway.broker.seaweedmq.ledger.ledger import Ledger
 
-HERE = 5, Range(0, 2520)
+HERE = 5, RingRange(0, 2520)
 NOON = 1_800_000_000 * SECOND_NS
 
 
@@ -32,17 +32,19 @@ def run() -> Ledger:
     return ledger
 
 
-def log(batched: bool, count: int = 6) -> list[Placed]:
+def log(batched: bool, count: int = 6) -> list[PlacedMessage]:
     """
-    A log of so many records.
+    A log with this many records.
     """
     step = 2 if batched else 1
-    return [Placed(offset, step, offset // step, NOON + offset, 0) for offset in range(0, count, step)]
+    return [PlacedMessage(offset, step, offset // step, NOON + offset, 0) for offset in range(0, count, step)]
 
 
-def found(ledger: Ledger, placed: list[Placed], generation: tuple[int, Range] = HERE) -> tuple[list[str], int]:
+def found(
+    ledger: Ledger, placed: list[PlacedMessage], generation: tuple[int, RingRange] = HERE
+) -> tuple[list[str], int]:
     """
-    What is wrong, and how many offsets the log has more.
+    The reasons of the faults, and how many more offsets the log has.
     """
     check = LedgerCheck(ledger)
     faults = [fault for each in placed for fault in check.show(each, generation)]
@@ -52,7 +54,7 @@ def found(ledger: Ledger, placed: list[Placed], generation: tuple[int, Range] = 
 @pytest.mark.parametrize("make", [batches, run])
 def test_nothing_is_wrong_with_what_agrees(make: type) -> None:
     """
-    What is behind the last row is counted, and no fault.
+    Messages after the last row are counted, and are no fault.
     """
     ledger = make()
     assert found(ledger, log(ledger.batched, 10)) == ([], 4)
@@ -61,7 +63,7 @@ def test_nothing_is_wrong_with_what_agrees(make: type) -> None:
 @pytest.mark.parametrize("make", [batches, run])
 def test_what_does_not_count_any_more_is_not_looked_at(make: type) -> None:
     """
-    Before the start of the log.
+    Messages before the start of the log are skipped.
     """
     ledger = make()
     ledger.drop_before(2)
@@ -71,13 +73,13 @@ def test_what_does_not_count_any_more_is_not_looked_at(make: type) -> None:
 
 def test_another_message_is_a_fault_of_sequence() -> None:
     """
-    Also one of another generation.
+    Another generation is such a fault, too.
     """
     placed = log(True)
-    placed[1] = placed[1]._replace(message=7)
+    placed[1] = placed[1]._replace(message_offset=7)
     assert found(batches(), placed)[0] == ["sequence: row 1 has offset 2 in message 1, and the log in message 7"]
     placed = log(False)
-    placed[4] = placed[4]._replace(message=9)
+    placed[4] = placed[4]._replace(message_offset=9)
     assert found(run(), placed)[0] == ["sequence: row 0 has offset 4 in message 4, and the log in message 9"]
     reasons, _ = found(run(), log(False, 1) + log(False)[1:], (6, HERE[1]))
     assert reasons[0] == "sequence: row 0 has offset 0 in another generation than the log"
@@ -99,7 +101,7 @@ def test_offsets_without_a_row_are_a_fault_of_coverage() -> None:
     gap = Ledger(True, *HERE)
     for number in (0, 2):
         row = ledger.rows.at(number)
-        gap.append(row.kafka, row.message, row.ts_ns, row.span)
+        gap.append(row.kafka, row.message_offset, row.ts_ns, row.span)
     assert found(gap, log(True))[0] == ["coverage: offset 2 is in message 1 of the log, and in no row"]
 
 

@@ -1,16 +1,16 @@
 """
-What is found wrong with ledgers.
+Faults of ledgers are found.
 """
 
 import pytest
 from hypothesis import given
 
-from kgateway.broker.seaweedmq.layout import Range
-from kgateway.broker.seaweedmq.ledger import Ledger
-from kgateway.broker.seaweedmq.ledger_faults import Kind, verify
+from kgateway.broker.seaweedmq.inspection.verification import FaultKind, verify
+from kgateway.broker.seaweedmq.layout.topic_paths import RingRange
+from kgateway.broker.seaweedmq.ledger.ledger import Ledger
 from tests.broker.seaweedmq.ledgers import Model, models
 
-PART = Range(0, 2520)
+PART = RingRange(0, 2520)
 
 
 def three(batched: bool = True) -> Ledger:
@@ -26,7 +26,7 @@ def three(batched: bool = True) -> Ledger:
 @pytest.mark.parametrize("batched", [True, False])
 def test_nothing_is_wrong_with_a_whole_ledger(batched: bool) -> None:
     """
-    Rows that follow one another, from the start of the log to its end.
+    Its rows follow one another, from the start of the log to its end.
     """
     assert list(verify(three(batched), 30)) == []
     assert list(verify(three(batched))) == []
@@ -36,19 +36,21 @@ def test_nothing_is_wrong_with_a_whole_ledger(batched: bool) -> None:
 @pytest.mark.parametrize(
     ("column", "place", "value", "kind", "reason"),
     [
-        (0, 1, 9, Kind.SEQUENCE, "row 1 begins with Kafka's offset 9, and row 0 goes to 9"),
-        (1, 2, 1, Kind.SEQUENCE, "row 2 begins with message 1, and row 1 goes to 1"),
-        (2, 1, 1, Kind.TIME, "row 1 has the time 1, and row 0 the later 2000000000"),
-        (4, 1, 9, Kind.COVERAGE, "Kafka's offsets 19 to 19 are in no row before row 2"),
-        (1, 2, 4, Kind.COVERAGE, "messages 2 to 3 are in no row before row 2"),
-        (0, 0, 2, Kind.COVERAGE, "Kafka's offsets 0 to 1 are in no row before row 0"),
-        (4, 2, 8, Kind.COVERAGE, "Kafka's offsets 28 to 29 are in no row before row 3"),
-        (4, 2, 11, Kind.COVERAGE, "the rows go to Kafka's offset 30, and the log to 29"),
+        (0, 1, 9, FaultKind.SEQUENCE, "row 1 begins with Kafka's offset 9, and row 0 goes to 9"),
+        (1, 2, 1, FaultKind.SEQUENCE, "row 2 begins with message 1, and row 1 goes to 1"),
+        (2, 1, 1, FaultKind.TIME, "row 1 has the time 1, and row 0 the later 2000000000"),
+        (4, 1, 9, FaultKind.COVERAGE, "Kafka's offsets 19 to 19 are in no row before row 2"),
+        (1, 2, 4, FaultKind.COVERAGE, "messages 2 to 3 are in no row before row 2"),
+        (0, 0, 2, FaultKind.COVERAGE, "Kafka's offsets 0 to 1 are in no row before row 0"),
+        (4, 2, 8, FaultKind.COVERAGE, "Kafka's offsets 28 to 29 are in no row before row 3"),
+        (4, 2, 11, FaultKind.COVERAGE, "the rows go to Kafka's offset 30, and the log to 29"),
     ],
 )
-def test_each_fault_is_named_with_its_numbers(column: int, place: int, value: int, kind: Kind, reason: str) -> None:
+def test_each_fault_is_named_with_its_numbers(
+    column: int, place: int, value: int, kind: FaultKind, reason: str
+) -> None:
     """
-    Offsets that come again, times that go back, offsets and messages that are nowhere.
+    Offsets are repeated, times go back, or offsets and messages are missing.
     """
     ledger = three()
     ledger.rows.columns[column][place] = value
@@ -69,7 +71,7 @@ def test_runs_end_where_their_messages_do() -> None:
 
 def test_rows_keep_their_numbers_in_what_is_said() -> None:
     """
-    Also when others were dropped before them, and what was dropped is not missed.
+    Dropped rows are counted, and not missed.
     """
     ledger = three()
     ledger.drop_before(10)
@@ -77,10 +79,7 @@ def test_rows_keep_their_numbers_in_what_is_said() -> None:
     assert [fault.reason for fault in verify(ledger, 31)] == ["Kafka's offsets 30 to 30 are in no row before row 3"]
 
 
-def test_a_new_generation_counts_its_messages_anew() -> None:
-    """
-    That is no fault.
-    """
+def test_a_new_generation_counts_its_messages_from_its_own_start() -> None:
     ledger = three()
     ledger.begin(2, PART)
     ledger.append(30, 0, 9_000_000_000, 5)
@@ -90,10 +89,10 @@ def test_a_new_generation_counts_its_messages_anew() -> None:
 @given(models())
 def test_only_holes_are_found_where_only_holes_are(model: Model) -> None:
     """
-    As many as there are.
+    Each hole is one fault.
     """
     holes = [offset for offset in model.where if offset and offset - 1 not in model.where]
     first = [0] if model.where and 0 not in model.where else []
     found = [fault for fault in verify(model.ledger, model.ledger.end) if "Kafka" in fault.reason]
     assert len(found) == len({*holes, *(min(model.where) for _ in first)})
-    assert {fault.kind for fault in verify(model.ledger)} <= {Kind.COVERAGE}
+    assert {fault.kind for fault in verify(model.ledger)} <= {FaultKind.COVERAGE}

@@ -1,43 +1,59 @@
 """
-Ledgers as messages.
+Ledgers are stored as messages.
 """
+
+from collections.abc import Iterable
 
 import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.broker.seaweedmq.forms.form import Message
-from kgateway.broker.seaweedmq.layout import Range
-from kgateway.broker.seaweedmq.ledger import Ledger
-from kgateway.broker.seaweedmq.ledger_records import (
+from kgateway.broker.seaweedmq.formats.format import Message
+from kgateway.broker.seaweedmq.layout.topic_paths import RingRange
+from kgateway.broker.seaweedmq.ledger.ledger import Ledger
+from kgateway.broker.seaweedmq.ledger.records import (
     ROWS_MAX,
-    Owner,
+    LedgerKey,
     Replay,
-    Replayed,
+    ReplayedLedger,
     key_of,
-    messages,
+    message,
+    parts,
     read_key,
     read_part,
-    replay,
 )
-from kgateway.wire.malformed import Malformed
+from kgateway.wire.errors import Malformed
 from kgateway.wire.uuids import Uuid
 from tests.broker.seaweedmq.ledgers import Model, models
 
-PART = Range(0, 2520)
-OWNER = Owner(Uuid(range(16)), 3)
+PART = RingRange(0, 2520)
+OWNER = LedgerKey(Uuid(range(16)), 3)
 Kept = tuple[bytes, bytes]
 
 
 def ledger(rows: int, batched: bool = True) -> Ledger:
     """
-    A ledger of so many rows, or of so many messages that are records.
+    A ledger with this many rows, or with this many messages that are records.
     """
     made = Ledger(batched, 5, PART)
     for number in range(rows):
         made.append(number, number, number, 1, number)
     return made
+
+
+def messages(ledger: Ledger, owner: LedgerKey, epoch: int, first_row: int) -> list[Message]:
+    return [message(owner, part) for part in parts(ledger, epoch, first_row)]
+
+
+def replay(found: Iterable[Kept]) -> tuple[dict[LedgerKey, ReplayedLedger], list[str]]:
+    """
+    The ledgers in these messages, and the messages that cannot be read.
+    """
+    replaying = Replay()
+    for key, value in found:
+        replaying.add(key, value)
+    return replaying.found, replaying.unread
 
 
 def kept(found: list[Message]) -> list[Kept]:
@@ -47,9 +63,9 @@ def kept(found: list[Message]) -> list[Kept]:
     return [(message.key, bytes(message.value)) for message in found]
 
 
-def replayed(found: list[Kept]) -> Replayed:
+def replayed(found: list[Kept]) -> ReplayedLedger:
     """
-    The one ledger that these tell of.
+    The only ledger in these messages.
     """
     ledgers, unread = replay(found)
     assert unread == []
@@ -58,7 +74,7 @@ def replayed(found: list[Kept]) -> Replayed:
 
 def same(one: Ledger, other: Ledger) -> bool:
     """
-    Whether they say the same, row by row.
+    Whether two ledgers agree, row by row.
     """
     rows = list(one.rows.numbered()) == list(other.rows.numbered())
     sections = [[each.section_of(n)[1:] for n, _ in each.rows.numbered()] for each in (one, other)]
@@ -68,7 +84,7 @@ def same(one: Ledger, other: Ledger) -> bool:
 @given(models(), st.integers(0, 1 << 30))
 def test_a_ledger_comes_back(model: Model, epoch: int) -> None:
     """
-    Rows, sections, and where it starts.
+    Rows, sections and the start are restored.
     """
     model.drop_before(model.ledger.end // 3)
     again = replayed(kept(messages(model.ledger, OWNER, epoch, 0)))
@@ -80,21 +96,21 @@ def test_a_ledger_comes_back(model: Model, epoch: int) -> None:
 @given(models(max_size=20), st.data())
 def test_parts_come_together(model: Model, data: st.DataObject) -> None:
     """
-    Published now and then, each time from what was not settled the last time; each message once or several times.
+    The ledger is published now and then, each time from its first unfinished row; messages may be repeated.
     """
-    whole, growing = model.ledger, Ledger(model.ledger.batched, 0, Range(0, 1260))
+    whole, growing = model.ledger, Ledger(model.ledger.batched, 0, RingRange(0, 1260))
     found: list[Kept] = []
     saved = 0
     for number, row in whole.rows.numbered():
         section = whole.section_of(number)
         growing.begin(section.unix_time_ns, section.part)
         part = data.draw(st.integers(1, row.span)) if not whole.batched else row.span
-        growing.append(row.kafka, row.message, row.ts_ns, part, row.max_timestamp)
+        growing.append(row.kafka, row.message_offset, row.ts_ns, part, row.max_timestamp)
         if data.draw(st.booleans()):
             found += kept(messages(growing, OWNER, 1, saved)) * data.draw(st.sampled_from([1, 1, 2]))
-            saved = growing.settled
+            saved = growing.first_unfinished
         if part < row.span:
-            growing.append(row.kafka + part, row.message + part, row.ts_ns, row.span - part)
+            growing.append(row.kafka + part, row.message_offset + part, row.ts_ns, row.span - part)
     found += kept(messages(growing, OWNER, 1, saved))
     assert same(replayed(found).ledger, growing)
     assert replayed(found).faults == []
@@ -103,10 +119,10 @@ def test_parts_come_together(model: Model, data: st.DataObject) -> None:
 @given(models(), st.data())
 def test_a_late_repetition_changes_nothing(model: Model, data: st.DataObject) -> None:
     """
-    An old message that comes again tells what was known.
+    An old message repeats what is known.
     """
     found = kept(messages(model.ledger, OWNER, 1, 0))
-    later = kept(messages(model.ledger, OWNER, 1, model.ledger.settled))
+    later = kept(messages(model.ledger, OWNER, 1, model.ledger.first_unfinished))
     old = data.draw(st.sampled_from(found))
     again = replayed([*found, *later, old])
     assert same(again.ledger, model.ledger)
@@ -115,23 +131,23 @@ def test_a_late_repetition_changes_nothing(model: Model, data: st.DataObject) ->
 
 def test_a_row_that_grew_is_not_taken_back() -> None:
     """
-    By the repetition of what was said of it before.
+    An earlier message about the row is repeated.
     """
     growing = ledger(5, batched=False)
     before = kept(messages(growing, OWNER, 1, 0))
     growing.append(5, 5, 5, max_timestamp=9)
-    after = kept(messages(growing, OWNER, 1, growing.settled))
+    after = kept(messages(growing, OWNER, 1, growing.first_unfinished))
     assert same(replayed([*before, *after, *before]).ledger, growing)
 
 
 @given(models(batched=True), st.data())
 def test_a_lost_tail_is_not_there(model: Model, data: st.DataObject) -> None:
     """
-    The ledger ends earlier, where its last message that was not lost does.
+    The ledger ends with the last message that is not lost.
     """
     found: list[Kept] = []
     for number, _ in model.ledger.rows.numbered():
-        part = Ledger(True, 0, Range(0, 1260))
+        part = Ledger(True, 0, RingRange(0, 1260))
         part.rows.extend(model.ledger.rows.take(0, number + 1))
         found += kept(messages(part, OWNER, 1, number))
     there = data.draw(st.integers(0, len(found)))
@@ -142,7 +158,7 @@ def test_a_lost_tail_is_not_there(model: Model, data: st.DataObject) -> None:
 
 def test_rows_behind_lost_ones_are_left_out() -> None:
     """
-    Until they are told again, with those that were lost.
+    They are added once they are published again, with the lost ones.
     """
     whole = ledger(30)
     first, lost, third = (
@@ -158,7 +174,7 @@ def test_rows_behind_lost_ones_are_left_out() -> None:
 @pytest.mark.parametrize("start", [19, 20, 25, 30])
 def test_rows_that_are_deleted_are_not_missed(start: int) -> None:
     """
-    What is kept next begins with the log, whatever was not kept before it; it is missing only where the log has it.
+    Rows from the start of the log on are enough; earlier ones are only missed if the log has them.
     """
     whole = ledger(30)
     first = kept(messages(ledger(10), OWNER, 1, 0))
@@ -173,8 +189,7 @@ def test_rows_that_are_deleted_are_not_missed(start: int) -> None:
 
 def test_the_next_owner_knows_better() -> None:
     """
-    Its rows take the place of others with their numbers and of what is behind; those of an owner before it come too
-    late.
+    Its rows replace others with their numbers and later ones; rows of an earlier leader come too late.
     """
     theirs = ledger(20)
     ours = ledger(10)
@@ -192,7 +207,7 @@ def test_the_next_owner_knows_better() -> None:
 
 def test_a_ledger_that_was_made_again_takes_the_place_of_the_old_one() -> None:
     """
-    Also where the old one had begun later.
+    The old one may begin later.
     """
     old = ledger(20)
     old.drop_before(15)
@@ -202,22 +217,22 @@ def test_a_ledger_that_was_made_again_takes_the_place_of_the_old_one() -> None:
 
 def test_the_start_is_told_without_rows() -> None:
     """
-    When records are deleted, and none are added.
+    Records are deleted, and none are added.
     """
     made = ledger(20)
     found = kept(messages(made, OWNER, 1, 0))
     made.drop_before(7)
-    (told,) = messages(made, OWNER, 1, made.settled)
+    (told,) = messages(made, OWNER, 1, made.first_unfinished)
     assert len(told.value) < 50
     assert same(replayed(found + kept([told])).ledger, made)
     made.drop_before(20)
-    again = replayed(found + kept(messages(made, OWNER, 1, made.settled)))
+    again = replayed(found + kept(messages(made, OWNER, 1, made.first_unfinished)))
     assert (again.ledger.start, again.ledger.end, len(again.ledger.rows)) == (20, 20, 0)
 
 
 def test_a_dropped_row_that_is_told_again_stays_dropped() -> None:
     """
-    What was known of it does not matter any more.
+    Its old content does not matter any more.
     """
     made = ledger(20)
     found = kept(messages(made, OWNER, 1, 0))
@@ -230,7 +245,7 @@ def test_a_dropped_row_that_is_told_again_stays_dropped() -> None:
 
 def test_messages_have_a_bounded_size() -> None:
     """
-    A long ledger takes several.
+    A long ledger takes several messages.
     """
     made = ledger(2 * ROWS_MAX + 5)
     found = messages(made, OWNER, 1, 0)
@@ -241,9 +256,9 @@ def test_messages_have_a_bounded_size() -> None:
 
 def test_each_ledger_has_its_own() -> None:
     """
-    By topic id and partition.
+    The key has topic id and partition.
     """
-    owners = [OWNER, Owner(OWNER.topic_id, 4), Owner(Uuid(bytes(16)), 3)]
+    owners = [OWNER, LedgerKey(OWNER.topic_id, 4), LedgerKey(Uuid(bytes(16)), 3)]
     found = [each for n, owner in enumerate(owners, 1) for each in kept(messages(ledger(n), owner, 1, 0))]
     ledgers, _ = replay(found)
     assert [len(ledgers[owner].ledger.rows) for owner in owners] == [1, 2, 3]
@@ -251,7 +266,7 @@ def test_each_ledger_has_its_own() -> None:
 
 def test_the_key_has_the_slots_of_the_partition() -> None:
     """
-    32 to each: slots 96 to 127 are partition 3.
+    Each partition has 32: slots 96 to 127 are partition 3.
     """
     assert key_of(OWNER) == bytes(range(16)) + (96).to_bytes(4, "big") + (127).to_bytes(4, "big")
     assert read_key(key_of(OWNER)) == OWNER
@@ -259,9 +274,9 @@ def test_the_key_has_the_slots_of_the_partition() -> None:
 
 def test_the_form_stays_as_it_is() -> None:
     """
-    Written by one version of the gateway, it is read by the next.
+    The next version of the gateway reads ledgers of this one.
     """
-    made = Ledger(True, 7, Range(630, 1260))
+    made = Ledger(True, 7, RingRange(630, 1260))
     made.append(16, 2, 3, 5, 4)
     made.start = 1
     (message,) = messages(made, OWNER, 9, 0)
@@ -275,7 +290,7 @@ def test_the_form_stays_as_it_is() -> None:
 @pytest.mark.parametrize("damage", [b"", b"x", b"\0" * 60])
 def test_what_is_damaged_is_not_read(damage: bytes) -> None:
     """
-    It is named by its place, and the others are.
+    A damaged message is named by its place, and the others are read.
     """
     (whole,) = kept(messages(ledger(3), OWNER, 1, 0))
     flipped = (whole[0], whole[1][:50] + bytes([whole[1][50] ^ 1]) + whole[1][51:])
@@ -287,7 +302,7 @@ def test_what_is_damaged_is_not_read(damage: bytes) -> None:
 
 def missed(*found: Kept) -> list[str]:
     """
-    Which messages are missed of these, by their place.
+    The places of the missed messages among these.
     """
     replaying = Replay()
     for each in found:
@@ -297,7 +312,7 @@ def missed(*found: Kept) -> list[str]:
 
 def test_what_is_told_again_is_not_missed() -> None:
     """
-    By the same owner, or by one that has begun since and looked; what only repeats others does not make it good.
+    The same leader repeats it, or a later one that has read the log; a mere repetition of other rows does not count.
     """
     made = ledger(3)
     (whole,) = kept(messages(made, OWNER, 1, 0))
@@ -305,8 +320,8 @@ def test_what_is_told_again_is_not_missed() -> None:
     assert missed(whole, broken) == ["message 1"]
     assert missed(whole, broken, whole) == ["message 1"]
     assert missed(broken, whole) == []
-    (anew,) = kept(messages(made, OWNER, 2, 0))
-    assert missed(whole, broken, anew) == []
+    (again,) = kept(messages(made, OWNER, 2, 0))
+    assert missed(whole, broken, again) == []
     (other,) = kept(messages(made, OWNER._replace(partition=4), 2, 0))
     assert missed(broken, other) == ["message 0"]
     assert missed((b"", whole[1]), whole) == ["message 0"]
@@ -316,7 +331,7 @@ def test_what_is_told_again_is_not_missed() -> None:
 
 def test_slots_of_no_partition_are_malformed() -> None:
     """
-    They begin with a multiple of 32, and are 32.
+    Slots begin with a multiple of 32, and are 32.
     """
     for first, last in ((1, 32), (0, 32), (32, 31)):
         with pytest.raises(Malformed, match=f"slots {first} to {last}"):
@@ -325,7 +340,7 @@ def test_slots_of_no_partition_are_malformed() -> None:
 
 def test_a_later_version_is_not_read() -> None:
     """
-    It is said which one it is.
+    The error names the version.
     """
     (whole,) = messages(ledger(3), OWNER, 1, 0)
     body = b"\2" + bytes(whole.value)[1:-4]

@@ -1,11 +1,11 @@
 """
-The rows of a ledger by their numbers, and by their timestamps.
+Rows of a ledger are found by their numbers and timestamps.
 """
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kgateway.broker.seaweedmq.ledger_rows import Row, Rows
+from kgateway.broker.seaweedmq.ledger.ledger import Row, Rows
 
 BLOCK = 256  # rows whose largest timestamp is kept
 
@@ -15,14 +15,14 @@ _DOINGS = st.tuples(st.sampled_from(["append", "extend", "lengthen", "drop", "cu
 
 def row(number: int, timestamp: int) -> Row:
     """
-    A row that is told from any other.
+    A row that differs from any other.
     """
     return Row(number, number + 1, number + 2, timestamp, 1)
 
 
 class Model:
     """
-    Rows, and a dictionary of them.
+    Rows, and a dictionary with the same content.
     """
 
     def __init__(self, first: int) -> None:
@@ -60,9 +60,6 @@ class Model:
         self.there = {number: row for number, row in self.there.items() if number < self.end}
 
     def check(self) -> None:
-        """
-        Both say the same.
-        """
         rows, found = self.rows, list(self.there.values())
         assert dict(rows.numbered()) == self.there
         assert (len(rows), rows.end) == (len(self.there), self.end)
@@ -76,7 +73,7 @@ class Model:
 @example(BLOCK - 1, [("append", 600, 0), ("drop", 300, 0), ("lengthen", 1, 5), ("cut", 2, 0), ("extend", 600, 1)])
 def test_rows_are_found(first: int, doings: list[tuple[str, int, int]]) -> None:
     """
-    Whatever was added at the end and cut off there, and dropped at the front.
+    Rows are added and cut off at the end, and dropped at the front.
     """
     model = Model(first)
     for name, count, low in doings:
@@ -100,7 +97,7 @@ def test_the_first_of_many_is_found_again_and_again() -> None:
 
 def test_rows_that_are_cut_off_are_not_found() -> None:
     """
-    Nor is their timestamp, at any edge.
+    Their timestamps are not found either, at any block edge.
     """
     for count in (BLOCK - 1, BLOCK, BLOCK + 1):
         model = Model(0)
@@ -114,7 +111,7 @@ def test_rows_that_are_cut_off_are_not_found() -> None:
 
 def test_some_rows_are_taken() -> None:
     """
-    By their numbers, column by column.
+    They are taken by number, column by column.
     """
     model = Model(10)
     model.append(5, 0)

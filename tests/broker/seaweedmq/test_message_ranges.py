@@ -1,5 +1,5 @@
 """
-Ranges of log files, from bytes in memory.
+Ranges of log files are read from bytes in memory.
 """
 
 from collections.abc import AsyncIterator, Coroutine
@@ -10,27 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError, Deferred
 
-from kgateway.broker.seaweedmq.log_entries import Entry
-from kgateway.broker.seaweedmq.message_ranges import MessageRange, read_range, read_ranges
-from kgateway.wire.malformed import Malformed
-from tests.broker.seaweedmq.drawn import NOW_NS, framed
+from kgateway.broker.seaweedmq.files.message_ranges import MessageRange, read_range, read_ranges
+from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
+from kgateway.wire.errors import Malformed
+from tests.broker.seaweedmq.log_messages import NOW_NS, framed
 
 T = TypeVar("T")
 
 _SIZES = st.lists(st.sampled_from([0, 1, 5, 60, 127, 128, 300, 2000]) | st.integers(0, 400), max_size=12)
 
 
-def messages(sizes: list[int]) -> list[Entry]:
+def messages(sizes: list[int]) -> list[LoggedMessage]:
     """
-    Messages with values of these sizes, each with its place in their file.
+    Messages with values of these sizes, each with its position in the file.
     """
-    found = [Entry(n, NOW_NS + n, b"k" * (n % 3), bytes([n]) * size) for n, size in enumerate(sizes)]
+    found = [LoggedMessage(n, NOW_NS + n, b"k" * (n % 3), bytes([n]) * size) for n, size in enumerate(sizes)]
     return [entry._replace(end=len(framed(found[: n + 1]))) for n, entry in enumerate(found)]
 
 
 class File:
     """
-    Bytes in memory, and which were read. Where a test has to let them come, they wait.
+    Bytes in memory, and which of them were read. Reads may wait until a test lets them end.
     """
 
     def __init__(self, data: bytes, waits: bool = False) -> None:
@@ -49,7 +49,7 @@ class File:
 
 def now(coroutine: Coroutine[Any, Any, T]) -> T:
     """
-    The outcome of what has nothing to wait for.
+    The result of a coroutine that need not wait.
     """
     found: list[T] = []
     failed: list[BaseException] = []
@@ -66,22 +66,22 @@ async def collected(ranges: AsyncIterator[MessageRange]) -> list[MessageRange]:
 @given(_SIZES, st.integers(1, 900))
 def test_ranges_of_any_size_have_the_same_messages(sizes: list[int], range_bytes: int) -> None:
     """
-    Each once, in order, with its place in the file; and no range has more bytes than it may, but for a large message.
+    Each message is read once, in order, with its position; no range is larger than allowed, except for a large message.
     """
     wanted = messages(sizes)
     file = File(framed(wanted))
     ranges = now(collected(read_ranges(file.read, 0, len(file.data), range_bytes)))
-    assert [entry for found in ranges for entry in found.entries()] == wanted
+    assert [entry for found in ranges for entry in found.messages()] == wanted
     assert [found.start for found in ranges] == [0, *(found.stop for found in ranges)][: len(ranges)]
     for found in ranges:
-        assert found.size <= range_bytes or len(list(found.entries())) == 1
-        assert found.last() == list(found.entries())[-1]
+        assert found.size <= range_bytes or len(list(found.messages())) == 1
+        assert found.last() == list(found.messages())[-1]
 
 
 @given(_SIZES, st.integers(1, 900), st.data())
 def test_reading_goes_on_where_a_file_has_grown(sizes: list[int], range_bytes: int, data: st.DataObject) -> None:
     """
-    What was read of it while it was shorter, and what is read then from there on, are all of its messages.
+    The messages read before and after the file has grown are all of its messages.
     """
     wanted = messages(sizes)
     file = File(framed(wanted))
@@ -90,23 +90,23 @@ def test_reading_goes_on_where_a_file_has_grown(sizes: list[int], range_bytes: i
     seen = before[-1].stop if before else 0
     assert seen == size
     later = now(collected(read_ranges(file.read, seen, len(file.data), range_bytes)))
-    assert [entry for found in (*before, *later) for entry in found.entries()] == wanted
+    assert [entry for found in (*before, *later) for entry in found.messages()] == wanted
 
 
 def test_a_message_larger_than_a_range_is_a_range() -> None:
     """
-    No byte of it is fetched twice, nor any behind it.
+    No byte of it is fetched twice, and none after it.
     """
     wanted = messages([5, 5000, 5])
     file = File(framed(wanted))
     found = now(read_range(file.read, wanted[0].end, len(file.data), 100))
-    assert list(found.entries()) == wanted[1:2]
+    assert list(found.messages()) == wanted[1:2]
     assert file.read_at == [(wanted[0].end, wanted[0].end + 100), (wanted[0].end + 100, wanted[1].end)]
 
 
 def test_only_what_is_asked_for_is_fetched() -> None:
     """
-    The first range of a file takes no more bytes than a range has.
+    The first range of a file fetches no more bytes than a range has.
     """
     file = File(framed(messages([30] * 100)))
     now(read_range(file.read, 0, len(file.data), 500))
@@ -115,7 +115,7 @@ def test_only_what_is_asked_for_is_fetched() -> None:
 
 def test_the_next_range_is_on_its_way_while_one_is_looked_at() -> None:
     """
-    One, not more; and the last has none behind it.
+    One range is prefetched, and none after the last.
     """
     wanted = messages([30] * 20)
     file = File(framed(wanted), waits=True)
@@ -137,7 +137,7 @@ def test_the_next_range_is_on_its_way_while_one_is_looked_at() -> None:
 
 def test_who_looks_no_further_leaves_nothing_on_its_way() -> None:
     """
-    The fetch that was ahead is given up.
+    The prefetch is cancelled.
     """
     file = File(framed(messages([30] * 20)), waits=True)
 
@@ -155,7 +155,7 @@ def test_who_looks_no_further_leaves_nothing_on_its_way() -> None:
 
 def test_what_is_no_whole_message_is_told_with_its_place() -> None:
     """
-    At the end of the file, or where there is no length.
+    It is at the end of the file, or has no length.
     """
     wanted = messages([30, 40])
     data = framed(wanted)

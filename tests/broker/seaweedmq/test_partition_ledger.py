@@ -6,25 +6,25 @@ from collections.abc import Callable
 
 import pytest
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.seaweed import Seaweed
-from kgateway.broker.seaweedmq.history import End, History
-from kgateway.broker.seaweedmq.in_flight import Sent
-from kgateway.broker.seaweedmq.ledger import Ledger
-from kgateway.broker.seaweedmq.partition_ledger import Known, PartitionLedger
+from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweedmq.files.partition_files import FilesEnd, PartitionFiles
+from kgateway.broker.seaweedmq.ledger.ledger import Ledger
+from kgateway.broker.seaweedmq.partitions.partition_ledger import PartitionLedger, StoredLedger
+from kgateway.broker.seaweedmq.publishing.in_flight import SentBatch
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from tests.broker import behaviour
 from tests.broker.seaweed.cluster import done
-from tests.broker.seaweed.running import pause, reactor, wait
+from tests.broker.seaweed.real_reactor import pause, reactor, wait
 from tests.broker.seaweedmq.ledger_world import World, filled, rows, topic
 
 RIGHT = [(0, 0, 2), (2, 1, 2), (4, 2, 2)]
 
 
 @pytest.fixture
-def world(cluster: DevCluster, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(cluster: DevCluster, seaweed: SeaweedCluster, monkeypatch: pytest.MonkeyPatch) -> World:
     """
-    With a topic of three batches, in files.
+    A world whose topic has three batches, in files.
     """
     monkeypatch.setattr(behaviour, "patience", wait)
     world = World(cluster, seaweed)
@@ -35,18 +35,18 @@ def world(cluster: DevCluster, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch
 
 class Opened:
     """
-    A ledger that was kept, and what became of it.
+    A stored ledger, and what became of it.
     """
 
     def __init__(self, world: World, change: Callable[[Ledger], Ledger]) -> None:
         outside = world.outside()
         (stored,) = done(outside.topics(["t"]))
-        self.history: History = outside.history(stored, 0)
+        self.history: PartitionFiles = outside.partition_files(stored, 0)
         kept = outside.replayed(stored, 0)
         assert kept
-        self.known = Known(change(kept.ledger), 3)
+        self.known = StoredLedger(change(kept.ledger), 3)
         self.changes = 0
-        form = stored.kept.form
+        form = stored.file.format
         self.ledger = PartitionLedger(self.known, "t-0", self.history, form, reactor, self._changed)
 
     def _changed(self) -> None:
@@ -54,10 +54,10 @@ class Opened:
 
     def open(self) -> None:
         """
-        At the place where the files end.
+        Open the ledger at the end of the files.
         """
         done(self.history.refresh())
-        end: End = done(self.history.end(EARLIEST_OFFSET))
+        end: FilesEnd = done(self.history.end(EARLIEST_OFFSET))
         self.ledger.open(0, end)
         pause(0.3)
 
@@ -107,12 +107,12 @@ def of_another_topic(ledger: Ledger) -> Ledger:
 )
 def test_what_is_not_as_the_files_is_made_so(change: Callable[[Ledger], Ledger], world: World) -> None:
     """
-    And kept again from its first row on; only what goes on where a right ledger ends is added to that.
+    The ledger is stored again from its first row on, unless the files only continue a right ledger.
     """
     opened = Opened(world, change)
     opened.open()
     assert rows(opened.ledger.ledger) == RIGHT
-    assert opened.known.first_unkept == (3 if change is shorter else 0)
+    assert opened.known.first_unstored == (3 if change is shorter else 0)
     assert opened.changes
 
 
@@ -129,14 +129,18 @@ def test_a_right_ledger_stays(world: World) -> None:
 
 def test_batches_become_rows_when_they_are_in_files(world: World) -> None:
     """
-    Times never go back, and what is there already is not added again.
+    Times never decrease, and rows are not added twice.
     """
     opened = Opened(world, lambda ledger: ledger)
     opened.open()
     last = opened.ledger.ledger.rows.times[-1]
     later = last // 1_000_000 + 5_000
-    for sent in (Sent(4, 6, 2, 1, later, 1), Sent(6, 9, 3, 1, later, 7), Sent(9, 10, 4, 1, later - 90, 8)):
-        opened.ledger.noted(sent)
+    for sent in (
+        SentBatch(4, 6, 2, 1, later, 1),
+        SentBatch(6, 9, 3, 1, later, 7),
+        SentBatch(9, 10, 4, 1, later - 90, 8),
+    ):
+        opened.ledger.add_flushed(sent)
     opened.ledger.grown()
     pause(0.1)
     ledger = opened.ledger.ledger
@@ -148,11 +152,11 @@ def test_batches_become_rows_when_they_are_in_files(world: World) -> None:
 
 def test_what_does_not_go_on_waits_for_the_files(world: World) -> None:
     """
-    They are read as far as they go; what they do not have is a gap.
+    The files are read to their end; what they do not have is a gap.
     """
     opened = Opened(world, shorter)
     done(opened.history.refresh())
-    opened.ledger.noted(Sent(8, 9, 7, 1, 0, 1))
+    opened.ledger.add_flushed(SentBatch(8, 9, 7, 1, 0, 1))
     opened.ledger.grown()
     pause(0.3)
     assert rows(opened.ledger.ledger) == [*RIGHT, (8, 7, 1)]
@@ -162,7 +166,7 @@ def test_a_closed_ledger_reads_nothing(world: World) -> None:
     opened = Opened(world, empty)
     opened.ledger.catch_up()
     opened.ledger.close()
-    opened.ledger.noted(Sent(0, 1, 0, 1, 0, 1))
+    opened.ledger.add_flushed(SentBatch(0, 1, 0, 1, 0, 1))
     opened.ledger.grown()
     pause(0.2)
     assert rows(opened.ledger.ledger) == []

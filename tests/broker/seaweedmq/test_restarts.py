@@ -1,5 +1,5 @@
 """
-A gateway ends, and another one finds all of it in the cluster.
+A gateway ends, and another one finds its topics and records in the cluster.
 """
 
 from typing import Any
@@ -8,19 +8,18 @@ import pytest
 from twisted.internet.defer import CancelledError
 from twisted.logger import capturedLogs, formatEvent
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.filer import Filer, is_inside
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.filer.filer import Filer, is_inline
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
-from kgateway.broker.seaweedmq.forms.form import Message
-from kgateway.broker.seaweedmq.messaging import Messaging
-from kgateway.broker.seaweedmq.partition import SeaweedMQPartition
-from kgateway.broker.seaweedmq.publishing import Publishing
+from kgateway.broker.seaweedmq.formats.format import Message
+from kgateway.broker.seaweedmq.partitions.partition import SeaweedMQPartition
+from kgateway.broker.seaweedmq.partitions.publisher import PartitionPublisher
+from kgateway.broker.seaweedmq.topics.broker_rpc import BrokerRpc
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import group
 from kgateway.cluster.partition import EpochEnd, Origin
 from kgateway.cluster.view import NewTopic
 from kgateway.records.record import records
-from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.broker.behaviour import (
     appended,
@@ -34,9 +33,9 @@ from tests.broker.behaviour import (
     stored,
 )
 from tests.broker.seaweed.cluster import done
-from tests.broker.seaweed.running import pause, wait
-from tests.broker.seaweedmq.published import Published
-from tests.broker.seaweedmq.starting import Start, running
+from tests.broker.seaweed.real_reactor import pause, wait
+from tests.broker.seaweedmq.foreign_topic import ForeignTopic
+from tests.broker.seaweedmq.gateways import Start, group_log, leader, running
 
 WAITS_S = 1.5  # longer than a gateway that waits takes to ask again
 _FLUSHED_S = 1.1  # longer than a broker of the tests waits with its files
@@ -46,7 +45,7 @@ FORMS = pytest.mark.parametrize("form", ["batch", "record", "plain"])
 
 def config(form: str) -> TopicConfig:
     """
-    What a topic of this form has.
+    The configs of a topic of this form.
     """
     texts = {"seaweedmq.format": form}
     if form == "plain":
@@ -57,7 +56,7 @@ def config(form: str) -> TopicConfig:
 @FORMS
 def test_records_are_there_again(form: str, start: Start) -> None:
     """
-    Topics, their configs and ids, and all records at their offsets; what comes goes on behind them.
+    Topics, their configs and ids, and all records are there at their offsets; new records follow them.
     """
     with running(start) as broker:
         before = result(broker.create_topic(NewTopic("t", 2, config(form))))
@@ -80,12 +79,12 @@ def test_records_are_there_again(form: str, start: Start) -> None:
 
 def test_what_others_publish_among_batches_is_passed_over(start: Start, cluster: DevCluster, namespace: str) -> None:
     """
-    Before batches, between them, and as the last that there is: each of ours is there, and no offset is given twice.
+    It is before batches, between them, and last: each batch is read, and no offset is given twice.
     """
     theirs = [Message(b"key", b"theirs"), Message(b"", b"")]
     with running(start) as broker:
         topic = result(broker.create_topic(NewTopic("t", 1, config("batch"))))
-        others = Published(cluster, name="t", namespace=namespace)
+        others = ForeignTopic(cluster, name="t", namespace=namespace)
         others.publish(theirs)
         assert appended(broker.partition(topic.id, 0), sequenced(0, 3)).base_offset == 0
         others.publish(theirs)
@@ -103,7 +102,7 @@ def test_what_others_publish_among_batches_is_passed_over(start: Start, cluster:
 
 def test_a_damaged_file_costs_what_is_in_it(start: Start, filer: Filer) -> None:
     """
-    And no other file of the partition, wherever it is among them; what is appended comes behind all of them.
+    All other files of the partition can be read, wherever the damaged one is; new records follow all of them.
     """
     with running(start) as broker:
         topic = result(broker.create_topic(NewTopic("t", 1, config("batch"))))
@@ -112,8 +111,8 @@ def test_a_damaged_file_costs_what_is_in_it(start: Start, filer: Filer) -> None:
         for _ in range(4):
             appended(partition, batch(3))
             pause(_FLUSHED_S)
-        done(partition._link.history.refresh())
-        file = partition._link.history.files[1]
+        done(partition._context.files.refresh())
+        file = partition._context.files.listed[1]
         data = bytearray(wait(filer.files.read(file.path, 0, file.size)))
         data[len(data) // 2] ^= 0x5A
         wait(filer.files.put(file.path, bytes(data)))
@@ -127,7 +126,7 @@ def test_a_damaged_file_costs_what_is_in_it(start: Start, filer: Filer) -> None:
 @FORMS
 def test_reads_begin_anywhere(form: str, start: Start) -> None:
     """
-    Out of files, too, a read begins with the batch that has the offset.
+    A read from files, too, begins with the batch that has the offset.
     """
     with running(start) as broker:
         topic = result(broker.create_topic(NewTopic("t", 1, config(form))))
@@ -150,24 +149,24 @@ def test_streams_have_the_name_of_the_client(
     client_id: str | None, name: str, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    That for which they were opened.
+    It is the client for which they were opened.
     """
-    names, real = list[str](), Messaging.publish
+    names, real = list[str](), BrokerRpc.publish
 
-    async def publish(self: Messaging, topic: str, assignment: Any, publisher: Any, name: str) -> None:
+    async def publish(self: BrokerRpc, topic: str, assignment: Any, publisher: Any, name: str) -> None:
         names.append(name)
         await real(self, topic, assignment, publisher, name)
 
-    monkeypatch.setattr(Messaging, "publish", publish)
+    monkeypatch.setattr(BrokerRpc, "publish", publish)
     with running(start) as broker:
         topic = result(broker.create_topic(NewTopic("t", 1, config("batch"))))
-        result(broker.partition(topic.id, 0).append(batch(), Origin.CLIENT, client_id).safe)
+        result(broker.partition(topic.id, 0).append(batch(), Origin.CLIENT, client_id).committed)
     assert names[0] == name
 
 
 def test_each_start_is_an_epoch(start: Start) -> None:
     """
-    Epochs grow, and it is known for good where each has ended.
+    Epochs grow, and their ends are stored.
     """
     epochs = []
     for _ in range(3):
@@ -185,7 +184,7 @@ def test_each_start_is_an_epoch(start: Start) -> None:
 @pytest.mark.parametrize("form", ["batch", "record"])
 def test_producers_are_remembered(form: str, start: Start) -> None:
     """
-    What a producer sends again after a restart is there once, and it goes on with its sequence.
+    A batch that a producer repeats after a restart is stored once, and its sequence continues.
     """
     with running(start) as broker:
         topic = result(broker.create_topic(NewTopic("t", 1, config(form))))
@@ -199,21 +198,19 @@ def test_producers_are_remembered(form: str, start: Start) -> None:
 
 def test_a_topic_that_is_deleted_is_not_opened(start: Start) -> None:
     """
-    Its partitions may wait for their turn, as all do at a start; they are left out without a word.
+    Its partitions may wait for their turn, as all do at a start; they are skipped silently.
     """
     with running(start) as broker, capturedLogs() as logged:
         topic = result(broker.create_topic(NewTopic("t", 2, config("batch"))))
-        owned = broker._held
-        assert owned
         result(broker.delete_topic(topic.id))
-        result(owned.open_all([topic]))
+        result(leader(broker).topics.open_all([topic]))
     assert not [event for event in logged if "could not be opened" in formatEvent(event)]
 
 
 @pytest.mark.parametrize("error", [None, RpcError(Status.UNAVAILABLE, "it is out")])
 def test_a_stop_says_what_may_be_lost(error: RpcError | None, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Of which partition, how many records, and why; nothing of what is in files.
+    It logs the partition, the number of records, and the reason, but nothing about records in files.
     """
 
     pause = SeaweedMQPartition.pause
@@ -227,9 +224,9 @@ def test_a_stop_says_what_may_be_lost(error: RpcError | None, start: Start, monk
     with capturedLogs() as logged, running(start) as broker:
         topic = result(broker.create_topic(NewTopic("t", 2, config("batch"))))
         appended(broker.partition(topic.id, 0), batch(2))
-        monkeypatch.setattr(Publishing, "publish", lambda *_: None)
+        monkeypatch.setattr(PartitionPublisher, "publish", lambda *_: None)
         lost = broker.partition(topic.id, 1).append(batch(3), Origin.CLIENT)
-    for each in (lost.stored, lost.safe):
+    for each in (lost.stored, lost.committed):
         assert each
         each.addErrback(lambda failure: failure.trap(KafkaError))
     told = [formatEvent(event) for event in logged if "not known to be in files" in formatEvent(event)]
@@ -238,17 +235,17 @@ def test_a_stop_says_what_may_be_lost(error: RpcError | None, start: Start, monk
 
 def test_groups_and_configs_are_there_again(start: Start) -> None:
     """
-    The state of coordinators comes back, from a snapshot and what was written after it, and so do configs.
+    The state of coordinators is read from a snapshot and the records after it; configs are read, too.
     """
     with running(start) as broker:
-        log = broker.coordinator(Resource.GROUP, "g")
+        log = group_log(broker)
         noted(log, [(b"a", b"1"), (b"b", b"2")])
         result(log.snapshot(iter([(b"a", b"1"), (b"b", b"2")])))
         noted(log, [(b"c", b"3")])
         result(broker.change_config(group("g"), lambda _: {"consumer.session.timeout.ms": "50000"}))
     for value in (b"4", b"5"):
         with running(start) as broker:
-            log = broker.coordinator(Resource.GROUP, "g")
+            log = group_log(broker)
             found = dict(pair for piece in result(log.replay()) for pair in piece)
             assert found == {b"a": b"1", b"b": b"2", b"c": b"3"} | ({b"d": b"4"} if value == b"5" else {})
             assert broker.view().overrides_of(group("g")) == {"consumer.session.timeout.ms": "50000"}
@@ -266,7 +263,7 @@ def test_producer_ids_are_given_once(start: Start) -> None:
 @FORMS
 def test_topics_that_have_grown_are_read_from_their_beginning(form: str, start: Start) -> None:
     """
-    What was there before a topic got more partitions stays, at its offsets, and so after a restart.
+    Records from before a topic got more partitions keep their offsets, also after a restart.
     """
     with running(start) as broker:
         topic = result(broker.create_topic(NewTopic("t", 1, config(form))))
@@ -285,7 +282,7 @@ def test_topics_that_have_grown_are_read_from_their_beginning(form: str, start: 
 
 def test_the_second_gateway_waits(start: Start) -> None:
     """
-    As long as one gateway owns the topics another one does not start to serve them; then it does, in a later epoch.
+    While one gateway leads, another one does not serve the topics; afterwards it does, in a later epoch.
     """
     with running(start) as first:
         topic = result(first.create_topic(NewTopic("t", 1, config("batch"))))
@@ -305,7 +302,7 @@ def test_the_second_gateway_waits(start: Start) -> None:
 
 def test_who_waits_can_be_stopped(start: Start) -> None:
     """
-    A gateway that is stopped while another one owns the topics asks for them no more, nor does it when that is gone.
+    A gateway that is stopped while another one leads does not take the lease, not even when that one is gone.
     """
     with running(start) as first:
         second = start()
@@ -323,12 +320,12 @@ def test_who_waits_can_be_stopped(start: Start) -> None:
 
 def test_small_files_are_read_wherever_their_bytes_are(start: Start, filer: Filer, namespace: str) -> None:
     """
-    What is restored by HTTP has its bytes in volumes, also a small file. A gateway that comes to own the topics moves
-    those of a topic's two files into their entries: brokers of SeaweedMQ find them only there.
+    Files restored over HTTP have their bytes in volumes, even small ones. A gateway that begins to lead moves those of
+    a topic's two files into their entries, because brokers of SeaweedMQ find them only there.
     """
     at = f"/topics/{namespace}"
     inside = [f"{at}/t/topic.conf", f"{at}/t/kgateway.json"]
-    beside = [f"{at}/t/.kgateway/0/{name}" for name in ("leader-epoch-checkpoint", "log-start-offset")]
+    side_files = [f"{at}/t/.kgateway/0/{name}" for name in ("leader-epoch-checkpoint", "log-start-offset")]
     with running(start) as broker:
         before = result(broker.create_topic(NewTopic("t", 1, config("batch"))))
         epoch = broker.partition(before.id, 0).leader_epoch
@@ -338,9 +335,9 @@ def test_small_files_are_read_wherever_their_bytes_are(start: Start, filer: File
         appended(partition, batch(2))
         assert result(partition.delete_before(2)) == 2
         result(broker.change_config(group("g"), lambda _: {"consumer.session.timeout.ms": "50000"}))
-        noted(broker.coordinator(Resource.GROUP, "g"), [(b"key", b"value")])
+        noted(group_log(broker), [(b"key", b"value")])
     states = f"{at}/.meta/kgateway/state/__consumer_offsets/kgateway.json"
-    for path in (*inside, *beside, f"{at}/.meta/kgateway/configs", states):
+    for path in (*inside, *side_files, f"{at}/.meta/kgateway/configs", states):
         content = wait(filer.content(path))
         assert content, path
         wait(filer.files.put(path, content))
@@ -350,8 +347,8 @@ def test_small_files_are_read_wherever_their_bytes_are(start: Start, filer: File
         assert (partition.log_start, partition.log_end) == (2, 5)
         assert partition.epoch_end(epoch) == EpochEnd(epoch, 3)
         assert broker.view().overrides == {group("g"): {"consumer.session.timeout.ms": "50000"}}
-        replayed = result(broker.coordinator(Resource.GROUP, "g").replay())
+        replayed = result(group_log(broker).replay())
         assert [pair for piece in replayed for pair in piece] == [(b"key", b"value")]
         assert appended(partition, batch()).base_offset == 5
     entries = [wait(filer.entry(path)) for path in inside]
-    assert [entry is not None and is_inside(entry) for entry in entries] == [True, True]
+    assert [entry is not None and is_inline(entry) for entry in entries] == [True, True]

@@ -1,5 +1,5 @@
 """
-The broker before a real cluster does what every broker does.
+The broker in front of a real cluster does what every broker does.
 """
 
 from collections.abc import Callable
@@ -7,24 +7,25 @@ from uuid import uuid4
 
 import pytest
 
-from kgateway.broker.seaweed.addresses import master_addresses
-from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.calls.addresses import master_addresses
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import IPartition
+from kgateway.topic_partition import PartitionId
 from tests.broker import behaviour
-from tests.broker.administering import Administering
-from tests.broker.altering import Altering
+from tests.broker.admin_behaviour import Administering
 from tests.broker.behaviour import Behaviour, Make, World, result
-from tests.broker.deletions import LettingGo
-from tests.broker.seaweed.running import reactor, until, wait
-from tests.broker.seaweedmq.starting import settled_to
+from tests.broker.config_behaviour import Altering
+from tests.broker.deletion_behaviour import SegmentDeletion
+from tests.broker.seaweed.real_reactor import reactor, until, wait
+from tests.broker.seaweedmq.gateways import ledger_end
 
 
 @pytest.fixture
 def make(cluster: DevCluster, monkeypatch: pytest.MonkeyPatch) -> Make:
     """
-    Brokers with a namespace each.
+    A function that creates brokers with a namespace each.
     """
     monkeypatch.setattr(behaviour, "patience", wait)
 
@@ -43,22 +44,22 @@ def make(cluster: DevCluster, monkeypatch: pytest.MonkeyPatch) -> Make:
     return made
 
 
-class TestSeaweedMQ(Behaviour, LettingGo, Altering, Administering):
+class TestSeaweedMQ(Behaviour, SegmentDeletion, Altering, Administering):
     """
-    Behind it is a real cluster.
+    The broker uses a real cluster.
     """
 
     has_transactions = False
 
     def settle(self, partition: IPartition) -> None:
         """
-        Files must have them, and it must be known what is in those.
+        Records must be in files, and in the ledger.
         """
-        until(lambda: settled_to(partition) == partition.log_end)
+        until(lambda: ledger_end(partition) == partition.log_end)
 
     def settle_sizes(self, world: World, topic: Topic) -> None:
         """
-        It is files that count, as they were listed last.
+        Sizes are those of files, as they were listed last.
         """
         self.settle(world.broker.partition(topic.id, 0))
-        until(lambda: bool(result(world.broker.measure([(topic.id, 0)])).sizes[topic.id, 0]))
+        until(lambda: bool(result(world.broker.measure([PartitionId(topic.id, 0)])).sizes[PartitionId(topic.id, 0)]))

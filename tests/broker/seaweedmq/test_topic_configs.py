@@ -1,5 +1,5 @@
 """
-Configs of topics change before a real cluster, which keeps them.
+Configs of topics change in front of a real cluster, which stores them.
 """
 
 from contextlib import suppress
@@ -10,14 +10,14 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs, formatEvent
 
-from kgateway.broker.seaweed.refused import FilerRefused
-from kgateway.broker.seaweed.seaweed import Seaweed
+from kgateway.broker.seaweed.calls.retries import FilerRefused
+from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
-from kgateway.broker.seaweedmq.flushes import Flushes
-from kgateway.broker.seaweedmq.making import Making
-from kgateway.broker.seaweedmq.owner import Owner
-from kgateway.broker.seaweedmq.partition import SeaweedMQPartition
-from kgateway.broker.seaweedmq.topics import Stored, Topics
+from kgateway.broker.seaweedmq.leadership.lease import LeaderLease
+from kgateway.broker.seaweedmq.partitions.factory import PartitionFactory
+from kgateway.broker.seaweedmq.partitions.partition import SeaweedMQPartition
+from kgateway.broker.seaweedmq.publishing.flush_tracker import FlushTracker
+from kgateway.broker.seaweedmq.topics.catalog import StoredTopic, TopicCatalog
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import Change, topic
 from kgateway.cluster.partition import Origin
@@ -25,10 +25,10 @@ from kgateway.cluster.view import NewTopic, Topic
 from kgateway.records.compression import Codec
 from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
-from tests.broker.altering import T, setting, without
 from tests.broker.behaviour import appended, batch, fetched, noted, offsets, refusal, result
-from tests.broker.seaweed.running import pause, until, wait
-from tests.broker.seaweedmq.starting import Start, running
+from tests.broker.config_behaviour import T, setting, without
+from tests.broker.seaweed.real_reactor import pause, until, wait
+from tests.broker.seaweedmq.gateways import Start, group_log, running
 from tests.broker.seaweedmq.test_restarts import FORMS, config
 
 BATCHES = TopicConfig.of({"seaweedmq.format": "batch"})
@@ -47,7 +47,7 @@ def alter(broker: SeaweedMQBroker, change: Change, name: str = "t") -> TopicConf
 
 def opened(broker: SeaweedMQBroker) -> SeaweedMQPartition:
     """
-    The partition of the topic, when it is open.
+    The partition of the topic, once it is open.
     """
 
     def is_open() -> bool:
@@ -63,7 +63,7 @@ def opened(broker: SeaweedMQBroker) -> SeaweedMQPartition:
 
 class Gate:
     """
-    Stands before a method: whoever comes waits there.
+    Makes callers of a method wait.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
@@ -88,7 +88,7 @@ class Gate:
 @FORMS
 def test_they_are_there_again(form: str, start: Start) -> None:
     """
-    The topic has what was set last, and its messages the form that they had.
+    The topic has its last configs, and its messages keep their form.
     """
     with running(start) as broker:
         before = made(broker, config(form))
@@ -106,12 +106,12 @@ def test_they_are_there_again(form: str, start: Start) -> None:
 
 def test_what_the_form_needs(start: Start) -> None:
     """
-    It stays as it is, and so does the form.
+    The form and the configs that it needs cannot be changed.
     """
     with running(start) as broker:
         before = made(broker, config("plain")).config
         for values, says in (
-            ({"message_timestamp_type": "CreateTime"}, "a topic of the form plain has message.timestamp.type"),
+            ({"message_timestamp_type": "CreateTime"}, "a topic of the format plain has message.timestamp.type"),
             ({"seaweedmq_format": "batch"}, "seaweedmq.format is decided when a topic is made, and cannot change"),
         ):
             error = refusal(partial(broker.change_config, T, setting(**values)))
@@ -122,7 +122,8 @@ def test_what_the_form_needs(start: Start) -> None:
 
 def test_who_asks_for_compaction_is_told(start: Start) -> None:
     """
-    A line in the log says that there is none, when a topic gets such a policy; a topic of ours has it in any case.
+    If a topic gets such a policy, the log says that SeaweedMQ has no compaction; internal topics are compacted in any
+    case.
     """
     compact = TopicConfig.of({"cleanup.policy": "compact"})
     with running(start) as broker, capturedLogs() as logged:
@@ -130,31 +131,31 @@ def test_who_asks_for_compaction_is_told(start: Start) -> None:
         alter(broker, setting(retention_ms=77))
         alter(broker, setting(cleanup_policy="compact,delete"))
         alter(broker, setting(cleanup_policy="delete"))
-        noted(broker.coordinator(Resource.GROUP, "g"), [(b"key", b"value")])
+        noted(group_log(broker), [(b"key", b"value")])
         alter(broker, setting(cleanup_policy="compact"), STATE)
     told = [formatEvent(event) for event in logged if "compacted" in formatEvent(event)]
     said = "topic t has cleanup.policy={}, but nothing on SeaweedMQ is compacted: {}"
     assert told == [
-        said.format("compact", "all its records stay"),
-        said.format("compact,delete", "records go when retention lets them"),
+        said.format("compact", "all its records are kept"),
+        said.format("compact,delete", "retention deletes its records"),
     ]
 
 
 def test_compression(start: Start) -> None:
     """
-    Only topics whose messages are batches have a compression of their own; that of single records would be none.
+    Only topics whose messages are batches have a compression of their own, because single records are not compressed.
     """
     with running(start) as broker:
         made(broker, config("record"))
         assert alter(broker, setting(compression_type="uncompressed")).codec is Codec.NONE
         error = refusal(partial(broker.change_config, T, setting(compression_type="gzip")))
         assert error.code is ErrorCode.INVALID_CONFIG
-        assert "a topic of the form record keeps single records" in str(error.message)
+        assert "a topic of the format record keeps single records" in str(error.message)
 
 
 def test_compression_of_batches(start: Start) -> None:
     """
-    A topic whose messages are batches has any.
+    A topic whose messages are batches may have any compression.
     """
     with running(start) as broker:
         made(broker)
@@ -163,35 +164,35 @@ def test_compression_of_batches(start: Start) -> None:
 
 def test_nothing_is_written_for_nothing(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    The file of a topic is written anew once for a change, and never where all stays as it is.
+    The file of a topic is rewritten once for each change, and not if nothing changes.
     """
-    kept, keep = list[Stored](), Topics.keep
+    kept, store = list[StoredTopic](), TopicCatalog.store
 
-    async def noting(self: Topics, stored: Stored) -> None:
+    async def noting(self: TopicCatalog, stored: StoredTopic) -> None:
         kept.append(stored)
-        await keep(self, stored)
+        await store(self, stored)
 
     with running(start) as broker:
         made(broker, config("plain"))
-        monkeypatch.setattr(Topics, "keep", noting)
+        monkeypatch.setattr(TopicCatalog, "store", noting)
         for change in (setting(retention_ms=77), setting(retention_ms=77), without("message.timestamp.type")):
             alter(broker, change)
-        assert [stored.kept.configs.get("retention.ms") for stored in kept] == ["77"]
+        assert [stored.file.configs.get("retention.ms") for stored in kept] == ["77"]
 
 
 def test_what_the_cluster_refuses(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    The topic stays as it was.
+    The topic keeps its configs.
     """
 
-    async def refuse(self: Topics, stored: Stored) -> None:
+    async def refuse(self: TopicCatalog, stored: StoredTopic) -> None:
         raise FilerRefused("a path", "no room")
 
     with running(start) as broker:
         made(broker)
         before = broker.view()
         with monkeypatch.context() as patched:
-            patched.setattr(Topics, "keep", refuse)
+            patched.setattr(TopicCatalog, "store", refuse)
             error = refusal(lambda: broker.change_config(T, setting(retention_ms=77)))
         assert error.code is ErrorCode.UNKNOWN_SERVER_ERROR
         assert "no room" in str(error.message)
@@ -201,16 +202,16 @@ def test_what_the_cluster_refuses(start: Start, monkeypatch: pytest.MonkeyPatch)
 
 def test_only_the_owner_changes_them(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A gateway that may not own the topics any more leaves the files of its heir alone. It says that it is no controller:
-    clients look for the one that is.
+    A gateway that may not lead any more does not change the files of its successor. It answers that it is not the
+    controller, so clients look for that.
     """
     lost = list[KafkaError]()
 
-    def demand(self: Owner) -> None:
+    def check(self: LeaderLease) -> None:
         if lost:
             raise lost[0]
 
-    monkeypatch.setattr(Owner, "demand", demand)
+    monkeypatch.setattr(LeaderLease, "check", check)
     with running(start) as broker:
         made(broker)
         lost.append(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another gateway has them"))
@@ -223,10 +224,10 @@ def test_only_the_owner_changes_them(start: Start, monkeypatch: pytest.MonkeyPat
 
 def test_one_change_at_a_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A topic does not grow nor go while its config changes, and keeps its config while it grows or goes; the next change
-    of its config waits.
+    A topic does not grow and is not deleted while its config changes, and keeps its config during both; the next change
+    waits.
     """
-    gate = Gate(monkeypatch, Topics, "keep")
+    gate = Gate(monkeypatch, TopicCatalog, "store")
     with running(start) as broker:
         before = made(broker)
         gate.is_closed = True
@@ -252,9 +253,9 @@ def test_one_change_at_a_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_stop_waits(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    No file is written any more when another gateway may own the topics.
+    No file is written once another gateway may lead.
     """
-    gate = Gate(monkeypatch, Topics, "keep")
+    gate = Gate(monkeypatch, TopicCatalog, "store")
     with running(start) as broker:
         made(broker)
         gate.is_closed = True
@@ -271,17 +272,17 @@ def test_a_stop_waits(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_while_others_let_the_topic_grow(
-    start: Start, seaweed: Seaweed, namespace: str, monkeypatch: pytest.MonkeyPatch
+    start: Start, seaweed: SeaweedCluster, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    What is set is kept when what others have done is taken over; a change that comes meanwhile is refused.
+    Configs are kept when partitions of others are taken over; a change that arrives meanwhile is refused.
     """
-    gate = Gate(monkeypatch, Topics, "take_over")
+    gate = Gate(monkeypatch, TopicCatalog, "store_recreated")
     with running(start) as broker:
         made(broker)
         alter(broker, setting(retention_ms=77))
         gate.is_closed = True
-        wait(Deferred.fromCoroutine(Topics(seaweed, namespace).messaging.configure("t", 2, None)))
+        wait(Deferred.fromCoroutine(TopicCatalog(seaweed, namespace).rpc.configure("t", 2, None)))
         until(lambda: gate.waiting)
         assert str(refusal(lambda: broker.change_config(T, setting(retention_ms=78)))) == BUSY
         gate.open()
@@ -292,29 +293,29 @@ def test_while_others_let_the_topic_grow(
         assert (again.config.retention_ms, again.config.segment_ms, len(again.partitions)) == (77, 88, 2)
 
 
-def test_topics_that_others_have_made(start: Start, seaweed: Seaweed, namespace: str) -> None:
+def test_topics_that_others_have_made(start: Start, seaweed: SeaweedCluster, namespace: str) -> None:
     """
-    They get configs as ours do, and stay theirs.
+    They get configs as ours do, and remain foreign.
     """
     with running(start) as broker:
-        wait(Deferred.fromCoroutine(Topics(seaweed, namespace).messaging.configure("t", 1, None)))
+        wait(Deferred.fromCoroutine(TopicCatalog(seaweed, namespace).rpc.configure("t", 1, None)))
         until(lambda: "t" in broker.view().topics)
         before = broker.view().topics["t"].config
         after = alter(broker, setting(retention_ms=77))
         assert after.overrides == {**before.overrides, "retention.ms": "77"}
     with running(start) as broker:
         assert broker.view().topics["t"].config == after
-        seen = result(Deferred.fromCoroutine(Topics(seaweed, namespace).seen("t")))
+        seen = result(Deferred.fromCoroutine(TopicCatalog(seaweed, namespace).read("t")))
         assert seen
-        assert seen.stored.kept.found
+        assert seen.stored.file.is_foreign
 
 
 def test_internal_topics(start: Start) -> None:
     """
-    Theirs are kept, too, also when they are changed before they are kept for the first time.
+    Their configs are stored, too, even if they change before the topic is stored for the first time.
     """
     with running(start) as broker:
-        log = broker.coordinator(Resource.GROUP, "g")
+        log = group_log(broker)
         assert alter(broker, setting(segment_ms=88), STATE).segment_ms == 88
         noted(log, [(b"a", b"1")])
     with running(start) as broker:
@@ -325,12 +326,12 @@ def test_internal_topics(start: Start) -> None:
 
 def test_a_partition_that_is_opened_meanwhile(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    It has the config that the topic has then.
+    It has the current config.
     """
-    gate = Gate(monkeypatch, Making, "existing")
+    gate = Gate(monkeypatch, PartitionFactory, "existing")
     with running(start) as broker:
         made(broker)
-        opened(broker).lose(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "to be opened anew"))
+        opened(broker).lose(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "to be opened again"))
         gate.is_closed = True
         refusal(lambda: broker.partition(broker.view().topics["t"].id, 0))
         alter(broker, setting(max_message_bytes=10))
@@ -340,25 +341,25 @@ def test_a_partition_that_is_opened_meanwhile(start: Start, monkeypatch: pytest.
 
 def test_what_producers_wait_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    What is appended is safe when the topic says so now; what could be read still can, and who waits for files waits no
-    more where files are not waited for.
+    Appended records are committed when the new config says so; readable records remain readable, and producers stop
+    waiting for files if the config no longer demands them.
     """
     with running(start) as broker:
         made(broker)
         partition = opened(broker)
         appended(partition, batch())
         with monkeypatch.context() as patched:
-            for news in ("grown", "_look_in"):  # of files
-                patched.setattr(Flushes, news, lambda *_: None)
+            for news in ("file_grown", "_look_in"):  # of files
+                patched.setattr(FlushTracker, news, lambda *_: None)
             alter(broker, setting(seaweedmq_acks="flushed"))
             assert (partition.high_watermark, offsets(fetched(partition, 0))) == (1, [0])
             waiting = partition.append(batch(), Origin.CLIENT)
             assert waiting.stored
-            assert waiting.safe
+            assert waiting.committed
             result(waiting.stored)
-            assert (partition.high_watermark, waiting.safe.called) == (1, False)
+            assert (partition.high_watermark, waiting.committed.called) == (1, False)
             heard = list[int]()
             partition.watch(lambda: heard.append(partition.high_watermark))
             alter(broker, without("seaweedmq.acks"))
-            assert waiting.safe.called
+            assert waiting.committed.called
             assert (heard, offsets(fetched(partition, 0))) == ([2], [0, 1])

@@ -1,6 +1,6 @@
 """
-Topics of the form `record` as SeaweedFS's SQL sees them. WEED_SQL is its program `weed-sql`, which no package has: the
-environment `seaweedmq-sql` builds it.
+Topics of the format `record` as SeaweedFS's SQL sees them. WEED_SQL is its program `weed-sql`, which no package has:
+the environment `seaweedmq-sql` builds it.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweedmq.forms.headers_text import headers_text
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweedmq.formats.record import headers_text
 from kgateway.records.record import Record
 from kgateway.testing.kafka import Kafka
 from tests.broker.seaweedmq.test_interop_record import ROWS, compacted, shared
@@ -36,10 +36,6 @@ Query = Callable[[str], list[Row]]
 
 @pytest.fixture(scope="module")
 def query(shared: DevCluster) -> Query:
-    """
-    What SQL answers.
-    """
-
     def rows(sql: str) -> list[Row]:
         options = [f"-master={shared.masters[0]}", "-database", "kafka", "-output", "json", "-query", sql]
         told = run([_PROGRAM, *options], capture_output=True, timeout=_SECONDS, check=True, text=True)
@@ -70,8 +66,8 @@ def _topics(shared: DevCluster, query: Query) -> Iterator[None]:
 
 def _until_there(query: Query, rest: str, records: list[Record]) -> None:
     """
-    All are in files. SQL looks into the broker's memory, too, and for a moment after a flush it misses the first record
-    of what was flushed, or has all of it twice.
+    Wait until all records are in files. SQL reads the broker's memory, too, and for a moment after a flush it misses
+    the first flushed record, or has all of them twice.
     """
     deadline = monotonic() + _SECONDS
     while (found := _offsets(query, rest)) != [record.offset for record in records]:
@@ -90,7 +86,7 @@ def _offsets(query: Query, rest: str) -> list[int]:
 
 def _seen(record: Record) -> Row:
     """
-    In its JSON all are texts, of which bytes that are none are made, and null is empty.
+    The records as SQL returns them: its JSON makes texts of all values, also of bytes that are none, and null is empty.
     """
     texts = ((data or b"").decode(errors="replace") for data in (record.key, record.value))
     names = (name.strip() for name in _COLUMNS.split(","))
@@ -99,7 +95,7 @@ def _seen(record: Record) -> Row:
 
 def test_tables(query: Query) -> None:
     """
-    A topic is a table, and its columns have the types that they are to have.
+    A topic is a table, and its columns have the intended types.
     """
     assert {"Tables_in_kafka": "columns"} in query("SHOW TABLES")
     types = {row["Field"]: row["Type"] for row in query("DESCRIBE columns")}
@@ -109,7 +105,7 @@ def test_tables(query: Query) -> None:
 
 def test_rows(query: Query) -> None:
     """
-    All records are there, those without a key or without a value, too.
+    All records are there, also those without a key or a value.
     """
     assert query(f"SELECT {_COLUMNS} FROM columns") == [_seen(record) for record in ROWS]
     assert _count(query, "columns") == len(ROWS)
@@ -117,7 +113,7 @@ def test_rows(query: Query) -> None:
 
 def test_nulls(query: Query) -> None:
     """
-    What is null is told from what is empty.
+    Null differs from empty.
     """
     assert _offsets(query, "columns WHERE key IS NULL") == [r.offset for r in ROWS if r.key is None]
     assert _offsets(query, "columns WHERE value IS NULL") == [r.offset for r in ROWS if r.value is None]
@@ -126,7 +122,7 @@ def test_nulls(query: Query) -> None:
 
 def test_bytes(query: Query) -> None:
     """
-    Bytes that are no text keep their number, though the JSON of the answer has no place for them.
+    Bytes that are no text keep their length, though the JSON of the answer cannot contain them.
     """
     lengths = [row["LENGTH(value)"] for row in query("SELECT LENGTH(value) FROM columns")]
     assert lengths == ["" if record.value is None else str(len(record.value)) for record in ROWS]
@@ -134,7 +130,7 @@ def test_bytes(query: Query) -> None:
 
 def test_conditions(query: Query) -> None:
     """
-    Numbers can be asked for.
+    Numbers can be compared.
     """
     assert query(f"SELECT {_COLUMNS} FROM columns WHERE _kafka_offset = 3") == [_seen(ROWS[3])]
     late = [record.offset for record in ROWS if record.offset >= 1 and record.timestamp > ROWS[1].timestamp]
@@ -150,7 +146,7 @@ def test_conditions(query: Query) -> None:
 
 def test_limits(query: Query) -> None:
     """
-    Some of the rows, in order.
+    A limit returns the first rows, in order.
     """
     assert _offsets(query, "columns LIMIT 2") == [0, 1]
     assert _offsets(query, "columns LIMIT 2 OFFSET 3") == [3, 4]
@@ -158,7 +154,7 @@ def test_limits(query: Query) -> None:
 
 def test_headers(query: Query) -> None:
     """
-    A text; none where a record has no headers.
+    Headers are a text, which is absent if a record has none.
     """
     found = [row["_kafka_headers"] for row in query("SELECT _kafka_headers FROM columns")]
     assert found[0] == '[["h", "1"], ["none", null]]'
@@ -168,7 +164,7 @@ def test_headers(query: Query) -> None:
 
 def test_many(query: Query) -> None:
     """
-    Each record of each partition and each file is there once, with its own key, value and time.
+    Each record of each partition and file is there once, with its own key, value and time.
     """
     assert _count(query, "many") == 2 * len(_MANY)
     for partition in (0, 1):
@@ -183,7 +179,7 @@ def test_many(query: Query) -> None:
 
 def test_parquet(query: Query, shared: DevCluster, tmp_path: Path) -> None:
     """
-    The same where SeaweedFS has made Parquet files of the topic, from which it counts.
+    The results are the same from Parquet files of the topic, from which SeaweedFS counts.
     """
     compacted(shared, "columns", tmp_path)
     assert query(f"SELECT {_COLUMNS} FROM columns") == [_seen(record) for record in ROWS]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from urllib.request import Request, urlopen
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 
 _SECONDS = 30
 _FOLDER = 1 << 31  # in a mode, as Go has it

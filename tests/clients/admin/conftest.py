@@ -13,8 +13,5 @@ collect_ignore_glob = ["test_*.py"]
 
 @pytest.fixture(scope="session")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    """
-    Kafka, and the gateway.
-    """
     with both(tmp_path_factory.mktemp("sides")) as found:
         yield found

@@ -1,6 +1,6 @@
 """
-What differs from Kafka by design: why, for whatever is asked in these tests. docs/compatibility.md says the same to
-users, and tests/test_compatibility.py sees that it does. Each is the reason for some answer, or the test of that fails.
+Why the gateway differs from Kafka by design, wherever these tests find a difference. docs/compatibility.md says the
+same to users, which tests/test_compatibility.py checks. Each reason has to explain some response, or its test fails.
 """
 
 EXTRA = "the gateway has configs of its own"

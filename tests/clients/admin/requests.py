@@ -22,7 +22,7 @@ from kgateway.messages.list_config_resources import ListConfigResourcesRequest
 from kgateway.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kgateway.messages.unregister_broker import UnregisterBrokerRequest
 from kgateway.messages.update_features import UpdateFeaturesRequest
-from tests.clients.admin.sides import Side, told
+from tests.clients.admin.sides import Side, comparable
 
 Single = IncrementalAlterConfigsRequest.Resource
 Whole = AlterConfigsRequest.Resource
@@ -36,7 +36,7 @@ Moving = ListPartitionReassignmentsRequest.Topic
 Log = DescribeQuorumRequest.Topic
 Update = UpdateFeaturesRequest.FeatureUpdate
 
-Ask = Callable[[Side], Any]  # asks one side, and makes what it answers comparable
+Ask = Callable[[Side], Any]  # sends a request to one side, and returns a comparable response
 Change = tuple[str, int, str | None]
 
 TOPICS, BROKERS, LOGGERS, METRICS, GROUPS = 2, 4, 8, 16, 32
@@ -46,36 +46,36 @@ _TIMEOUT_MS = 20_000
 
 def alter(kind: int, name: str, *changes: Change, validate_only: bool = True) -> Ask:
     """
-    Single configs of a resource.
+    Alter single configs of a resource.
     """
     configs = [Single.Config(name=key, config_operation=what, value=value) for key, what, value in changes]
     resource = Single(resource_type=kind, resource_name=name, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
-    return lambda side: told(side.ask(request, 1).responses)
+    return lambda side: comparable(side.ask(request, 1).responses)
 
 
 def alter_twice(kind: int, name: str) -> Ask:
     """
-    A resource that is named twice, and one that is not.
+    Alter a resource that is named twice, and one that is not.
     """
     resources = [Single(resource_type=kind, resource_name=name, configs=[]) for _ in range(2)]
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=True)
-    return lambda side: told(side.ask(request, 1).responses)
+    return lambda side: comparable(side.ask(request, 1).responses)
 
 
 def replace(kind: int, name: str, *values: tuple[str, str | None]) -> Ask:
     """
-    All configs of a resource.
+    Replace all configs of a resource.
     """
     configs = [Whole.Config(name=key, value=value) for key, value in values]
     resource = Whole(resource_type=kind, resource_name=name, configs=configs)
     request = AlterConfigsRequest(resources=[resource], validate_only=True)
-    return lambda side: told(side.ask(request, 2).responses)
+    return lambda side: comparable(side.ask(request, 2).responses)
 
 
 def described(side: Side, kind: int, name: str, keys: Sequence[str] | None = None) -> Any:
     """
-    What one side says of a resource, as it came.
+    The description of a resource as one side sends it.
     """
     names = None if keys is None else list(keys)
     resource = DescribeConfigsRequest.Resource(resource_type=kind, resource_name=name, configuration_keys=names)
@@ -86,14 +86,14 @@ def described(side: Side, kind: int, name: str, keys: Sequence[str] | None = Non
 
 def describe(kind: int, name: str, *keys: str) -> Ask:
     """
-    Some configs of a resource; without keys only whether it has any.
+    Describe some configs of a resource; without keys only whether it has any.
     """
 
     def ask(side: Side) -> Any:
         result = described(side, kind, name, keys or None)
         if not keys:
             result.configs = bool(result.configs)
-        return told(result)
+        return comparable(result)
 
     return ask
 
@@ -102,7 +102,7 @@ def create(
     name: str, count: int = 1, factor: int = 1, nodes: Mapping[int, list[int]] | None = None, **configs: Any
 ) -> Ask:
     """
-    A topic that is not made.
+    Validate a topic without creating it.
     """
     given = [NewTopic.Config(name=key.replace("_", "."), value=value) for key, value in configs.items()]
     assigned = [NewTopic.Assignment(partition_index=index, broker_ids=ids) for index, ids in (nodes or {}).items()]
@@ -112,41 +112,38 @@ def create(
     def ask(side: Side) -> Any:
         [topic] = side.ask(request, 7).topics
         topic.configs = []
-        return told(topic)
+        return comparable(topic)
 
     return ask
 
 
 def grow(name: str, count: int, assignments: Sequence[list[int]] | None = None) -> Ask:
     """
-    Partitions that are not made.
+    Validate an increase of partitions without making it.
     """
     assigned = None if assignments is None else [Grown.Assignment(broker_ids=ids) for ids in assignments]
     topic = Grown(name=name, count=count, assignments=assigned)
     request = CreatePartitionsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS, validate_only=True)
-    return lambda side: told(side.ask(request, 3).results)
+    return lambda side: comparable(side.ask(request, 3).results)
 
 
 def delete(*names: str) -> Ask:
-    """
-    Topics.
-    """
     request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=_TIMEOUT_MS)
-    return lambda side: told(side.ask(request, 5).responses)
+    return lambda side: comparable(side.ask(request, 5).responses)
 
 
 def delete_records(name: str, **offsets: int) -> Ask:
     """
-    Records before these offsets, in `p0`, `p1`, ...
+    Delete records before these offsets, in `p0`, `p1`, ...
     """
     partitions = [Cut.Partition(partition_index=int(key[1:]), offset=offset) for key, offset in offsets.items()]
     request = DeleteRecordsRequest(topics=[Cut(name=name, partitions=partitions)], timeout_ms=_TIMEOUT_MS)
-    return lambda side: told(side.ask(request, 2).topics)
+    return lambda side: comparable(side.ask(request, 2).topics)
 
 
 def log_dirs(topics: Mapping[str, list[int]] | None, version: int = 5) -> Ask:
     """
-    Sizes and places; how much room there is moves all the time, so it is only seen that it is known.
+    Describe sizes and directories; free space changes all the time, so only its presence is compared.
     """
     named = [DescribeLogDirsRequest.Topic(topic=name, partitions=found) for name, found in (topics or {}).items()]
     request = DescribeLogDirsRequest(topics=None if topics is None else named)
@@ -156,14 +153,14 @@ def log_dirs(topics: Mapping[str, list[int]] | None, version: int = 5) -> Ask:
         for result in answer.results:
             result.log_dir = side.plain(result.log_dir)
             result.total_bytes, result.usable_bytes = result.total_bytes > 0, result.usable_bytes > 0
-        return told(answer)
+        return comparable(answer)
 
     return ask
 
 
 def move(*moves: tuple[str, str, list[int]]) -> Ask:
     """
-    Partitions to directories; `DATA` is the one there is.
+    Move partitions to directories, of which only `DATA` exists.
     """
 
     def ask(side: Side) -> Any:
@@ -171,15 +168,12 @@ def move(*moves: tuple[str, str, list[int]]) -> Ask:
             Dir(path=path.replace("DATA", str(side.data)), topics=[Dir.Topic(name=name, partitions=found)])
             for path, name, found in moves
         ]
-        return told(side.ask(AlterReplicaLogDirsRequest(dirs=dirs), 2))
+        return comparable(side.ask(AlterReplicaLogDirsRequest(dirs=dirs), 2))
 
     return ask
 
 
 def elect(topics: Mapping[str, list[int]] | None, kind: int = 0, version: int = 2) -> Ask:
-    """
-    Leaders.
-    """
     named = None if topics is None else [Elected(topic=name, partitions=found) for name, found in topics.items()]
     request = ElectLeadersRequest(election_type=kind, topic_partitions=named, timeout_ms=_TIMEOUT_MS)
 
@@ -187,7 +181,7 @@ def elect(topics: Mapping[str, list[int]] | None, kind: int = 0, version: int = 
         answer = side.ask(request, version)
         results = answer.replica_election_results
         answer.replica_election_results = [one for one in results if not one.topic.startswith("__")]
-        return told(answer)
+        return comparable(answer)
 
     return ask
 
@@ -195,34 +189,25 @@ def elect(topics: Mapping[str, list[int]] | None, kind: int = 0, version: int = 
 def reassign(
     name: str, index: int, replicas: list[int] | None, version: int = 1, *, changes_factor: bool = True
 ) -> Ask:
-    """
-    A partition to brokers.
-    """
     topic = Moved(name=name, partitions=[Moved.Partition(partition_index=index, replicas=replicas)])
     request = AlterPartitionReassignmentsRequest(topics=[topic], allow_replication_factor_change=changes_factor)
-    return lambda side: told(side.ask(request, version))
+    return lambda side: comparable(side.ask(request, version))
 
 
 def reassignments(topics: Mapping[str, list[int]] | None) -> Ask:
     """
-    Those that are under way.
+    List the current reassignments.
     """
     named = None if topics is None else [Moving(name=name, partition_indexes=found) for name, found in topics.items()]
-    return lambda side: told(side.ask(ListPartitionReassignmentsRequest(topics=named), 0))
+    return lambda side: comparable(side.ask(ListPartitionReassignmentsRequest(topics=named), 0))
 
 
 def producers(topics: Mapping[str, list[int]]) -> Ask:
-    """
-    The producers of partitions.
-    """
     named = [DescribeProducersRequest.Topic(name=name, partition_indexes=found) for name, found in topics.items()]
-    return lambda side: told(side.ask(DescribeProducersRequest(topics=named), 0))
+    return lambda side: comparable(side.ask(DescribeProducersRequest(topics=named), 0))
 
 
 def quorum(name: str, index: int = 0, version: int = 2) -> Ask:
-    """
-    The voters.
-    """
     topic = Log(topic_name=name, partitions=[Log.Partition(partition_index=index)])
 
     def ask(side: Side) -> Any:
@@ -234,29 +219,26 @@ def quorum(name: str, index: int = 0, version: int = 2) -> Ask:
 
 def update(*updates: tuple[str, int, int], version: int = 2) -> Ask:
     """
-    Features, which are not updated.
+    Validate features without updating them.
     """
     wanted = [Update(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates]
     request = UpdateFeaturesRequest(feature_updates=wanted, validate_only=version > 0)
-    return lambda side: told(side.ask(request, version))
+    return lambda side: comparable(side.ask(request, version))
 
 
 def unregister(broker_id: int) -> Ask:
-    """
-    A broker.
-    """
-    return lambda side: told(side.ask(UnregisterBrokerRequest(broker_id=broker_id), 0))
+    return lambda side: comparable(side.ask(UnregisterBrokerRequest(broker_id=broker_id), 0))
 
 
 def resources(*kinds: int, version: int = 1) -> Ask:
     """
-    The names of what can be configured; internal topics come and go.
+    List the configurable resources, without internal topics, which may appear at any time.
     """
 
     def ask(side: Side) -> Any:
         answer = side.ask(ListConfigResourcesRequest(resource_types=list(kinds)), version)
         found = answer.config_resources
         answer.config_resources = [one for one in found if not one.resource_name.startswith("__")]
-        return told(answer)
+        return comparable(answer)
 
     return ask

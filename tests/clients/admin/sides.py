@@ -1,9 +1,8 @@
 """
-The two servers that are asked the same: Apache Kafka and a gateway, each with topics of the same names.
+Two servers that get the same requests: Apache Kafka and a gateway, each with topics of the same names.
 
-What is answered is made comparable: ids that each server makes up for itself, ports, folders and the order of what has
-none are not what this is about. Where Kafka explains an error with nothing but the standing text of its code, or with
-nothing at all, the gateway may say more.
+Responses are made comparable: ids that each server generates, ports, folders and the order of unordered lists do not
+count. Where Kafka explains an error only by the standard text of its code, or not at all, the gateway may say more.
 """
 
 import re
@@ -21,7 +20,7 @@ from kgateway.wire.schema import Message, Struct
 from kgateway.wire.uuids import ZERO, Uuid
 from tests.faults.client import Client, produce_request, produced
 
-TOPIC, GONE = "admin", "gone"  # a topic of two partitions with five records in the first; one that there is not
+TOPIC, GONE = "admin", "gone"  # a topic of two partitions with five records in the first, and a missing one
 RECORDS = 5
 
 _STANDING = (
@@ -29,17 +28,13 @@ _STANDING = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
     "incompatible broker. See the broker logs for more details.",
 )
-_ORDERED = ("synonyms",)  # lists whose order says something
+_ORDERED = ("synonyms",)  # lists whose order matters
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOTHING = (None, "", "NONE")
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """
-    One of the two.
-    """
-
     name: str
     bootstrap: str
     data: Path
@@ -47,13 +42,13 @@ class Side:
 
     def ask(self, request: Message, version: int) -> Any:
         """
-        The answer to a request, as it came.
+        The response to a request, as it was received.
         """
         return self.client.ask(request, version)
 
     def plain(self, text: str) -> str:
         """
-        What a tool has printed, without what is each server's own.
+        The output of a tool without what each server generates.
         """
         text = text.replace(str(self.data), "DATA").replace(self.bootstrap, "BOOTSTRAP")
         return re.sub(r"(?<![\w-])[\w-]{22}(?![\w-])", "ID", text)
@@ -62,7 +57,7 @@ class Side:
 @contextmanager
 def both(folder: Path) -> Iterator[tuple[Side, Side]]:
     """
-    Kafka and the gateway, while they are entered.
+    Start Kafka and the gateway for a `with` block.
     """
     gateway = Gateway(folder / "kgateway", "log:{data}")
     servers = Apache(folder / "kafka"), gateway
@@ -73,24 +68,24 @@ def both(folder: Path) -> Iterator[tuple[Side, Side]]:
             server.start()
             client = stack.enter_context(Client(server.port))
             sides.append(Side(server.name, server.bootstrap, server.data, client))
-            _fill(client)
+            _create_topics(client)
         yield sides[0], sides[1]
         assert "Traceback" not in gateway.log, gateway.log
 
 
-def _fill(client: Client) -> None:
+def _create_topics(client: Client) -> None:
     new = CreateTopicsRequest.Topic(name=TOPIC, num_partitions=2, replication_factor=1, assignments=[], configs=[])
     client.ask(CreateTopicsRequest(topics=[new], timeout_ms=30_000), 7)
     builder = BatchBuilder()
     for number in range(RECORDS):
         builder.append(None, b"value", timestamp=time.time_ns() // 1_000_000 + number)
     while produced(client.ask(produce_request(TOPIC, builder.build()), 9)).error_code:
-        pass  # Kafka's broker hears of the topic a moment after its controller
+        pass  # Kafka's broker learns of the topic a moment after its controller
 
 
-def told(found: Any) -> Any:
+def comparable(found: Any) -> Any:
     """
-    An answer, or a part of one, that can be compared.
+    A response, or a part of one, that can be compared.
     """
     if isinstance(found, Struct):
         return _object({field.name: getattr(found, field.name) for field in type(found).__fields__})
@@ -101,13 +96,14 @@ def told(found: Any) -> Any:
     if isinstance(found, str):
         return "an id" if _UUID.fullmatch(found) else found
     if isinstance(found, Sequence) and not isinstance(found, bytes):
-        return sorted((told(item) for item in found), key=repr)
+        return sorted((comparable(item) for item in found), key=repr)
     return found
 
 
 def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
     shown = {
-        name: [told(item) for item in value] if name in _ORDERED else told(value) for name, value in fields.items()
+        name: [comparable(item) for item in value] if name in _ORDERED else comparable(value)
+        for name, value in fields.items()
     }
     if shown.get("error_message") in _NOTHING or not shown.get("error_code", 1):
         shown.pop("error_message", None)
@@ -116,7 +112,7 @@ def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def same(kafka: Any, gateway: Any) -> bool:
     """
-    Whether the two say the same.
+    Whether two responses agree.
     """
     if isinstance(kafka, dict) and isinstance(gateway, dict):
         silent = kafka.get("error_message") in (None, *_STANDING)

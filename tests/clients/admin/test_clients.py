@@ -1,6 +1,6 @@
 """
 The admin clients of confluent-kafka, kafka-python and franz-go against Kafka and a gateway: each call has the same
-outcome, but for what is named here with its reason.
+outcome, except for the differences named here with their reasons.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
 
-# Some of these are not exported as type checkers want it.
+# Type checkers do not see that some of these are exported.
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
@@ -30,7 +30,7 @@ from kafka.errors import KafkaError
 
 from kgateway.wire.errors import ErrorCode
 from tests.clients.admin import differences as why
-from tests.clients.admin.sides import TOPIC, Side, same, told
+from tests.clients.admin.sides import TOPIC, Side, comparable, same
 from tests.clients.client import PATIENCE_S
 from tests.clients.program import Program
 
@@ -43,14 +43,14 @@ PLACES = [(TOPIC, 0), (TOPIC, 1)]
 
 def outcomes(calls: Calls) -> dict[str, Any]:
     """
-    What has come of each call, in their order: an answer, or an error by its code.
+    The outcome of each call in order: a response, or the code of an error.
     """
     return {name: _outcome(call) for name, call in calls.items()}
 
 
 def _outcome(call: Callable[[], Any]) -> Any:
     try:
-        return told(call())
+        return comparable(call())
     except KafkaException as error:
         code, text = error.args[0].code(), error.args[0].str()
         return {"error_code": code, "error_message": None if text.startswith("Broker: ") else text}
@@ -59,9 +59,6 @@ def _outcome(call: Callable[[], Any]) -> Any:
 
 
 def assert_same(kafka: dict[str, Any], gateway: dict[str, Any]) -> None:
-    """
-    Both had the same outcomes.
-    """
     different = [name for name in kafka if not same(kafka[name], gateway[name])]
     assert not different, [(name, kafka[name], gateway[name]) for name in different]
     assert kafka.keys() == gateway.keys()
@@ -69,7 +66,7 @@ def assert_same(kafka: dict[str, Any], gateway: dict[str, Any]) -> None:
 
 def until(ask: Callable[[], Any], wanted: Callable[[Any], bool]) -> Any:
     """
-    The answer that is wanted, as soon as it comes: Kafka's broker hears of changes from its controller.
+    The wanted response, as soon as it arrives: Kafka's broker learns of changes from its controller.
     """
     deadline = monotonic() + PATIENCE_S
     while not wanted(found := ask()):
@@ -78,9 +75,6 @@ def until(ask: Callable[[], Any], wanted: Callable[[Any], bool]) -> Any:
 
 
 def confluent(side: Side) -> Calls:
-    """
-    The calls of confluent-kafka.
-    """
     admin = AdminClient({"bootstrap.servers": side.bootstrap})
     topic, broker = ConfigResource(ResourceType.TOPIC, "c"), ConfigResource(ResourceType.BROKER, "1")
 
@@ -146,7 +140,7 @@ def confluent(side: Side) -> Calls:
 
 def test_confluent(sides: tuple[Side, Side]) -> None:
     """
-    confluent-kafka, and so librdkafka.
+    The client is confluent-kafka, and so librdkafka.
     """
     kafka, gateway = (outcomes(confluent(side)) for side in sides)
     assert_same(kafka, gateway)
@@ -155,9 +149,6 @@ def test_confluent(sides: tuple[Side, Side]) -> None:
 
 
 def kafkapython(side: Side) -> Calls:
-    """
-    The calls of kafka-python.
-    """
     admin = KafkaAdminClient(bootstrap_servers=side.bootstrap)
     kinds = ConfigResourceType
     places = [Place(*place) for place in PLACES]
@@ -178,7 +169,7 @@ def kafkapython(side: Side) -> Calls:
     def created() -> Any:
         answer = admin.create_topics({"k": {"num_partitions": 2, "configs": {"retention.ms": "77000"}}})
         [topic] = answer["topics"]
-        topic["configs"] = {key: topic["configs"][key] for key in CONFIGS}  # of the others see EXTRA
+        topic["configs"] = {key: topic["configs"][key] for key in CONFIGS}  # EXTRA has the reasons of the others
         return answer
 
     def log_dirs() -> Any:
@@ -213,9 +204,6 @@ def kafkapython(side: Side) -> Calls:
 
 
 def test_kafkapython(sides: tuple[Side, Side]) -> None:
-    """
-    kafka-python.
-    """
     kafka, gateway = (outcomes(kafkapython(side)) for side in sides)
     assert (kafka.pop("quorum"), gateway.pop("quorum")) == (True, "UnsupportedVersionError"), why.NO_QUORUM
     assert_same(kafka, gateway)
@@ -233,7 +221,7 @@ def program() -> Iterator[Program]:
 
 def test_franz_go(program: Program, sides: tuple[Side, Side]) -> None:
     """
-    franz-go's kadm.
+    The client is franz-go's kadm.
     """
     kafka, gateway = (program.ask("administer", bootstrap=side.bootstrap, topic=TOPIC) for side in sides)
     assert kafka == gateway

@@ -1,6 +1,6 @@
 """
-Configs as Kafka and a gateway show them: all of a topic, of a group and of a broker, and what becomes of them when
-others are set at run time.
+Configs as Kafka and a gateway show them: all of a topic, of a group and of a broker, and their precedence when others
+are set at run time.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,13 +17,13 @@ from tests.clients.admin.sides import TOPIC, Side
 from tests.clients.client import PATIENCE_S
 
 OWN = "1"
-# Of the gateway alone.
+# The gateway has these alone.
 EXTRA = {"kgateway.acks.fsync", "seaweedmq.acks", "seaweedmq.format"}
 
 
 class Shown(NamedTuple):
     """
-    What is said of a config.
+    The description of a config.
     """
 
     value: str | None
@@ -55,7 +55,7 @@ def configs(side: Side, kind: int, name: str) -> dict[str, Shown]:
 
 def differing(kafka: Mapping[str, Shown], gateway: Mapping[str, Shown]) -> dict[str, set[str]]:
     """
-    Of the configs that both have, in what each is not the same.
+    The attributes in which configs that both have differ.
     """
     both = {name: (kafka[name], gateway[name]) for name in kafka if name in gateway}
     fields = Shown._fields
@@ -63,7 +63,7 @@ def differing(kafka: Mapping[str, Shown], gateway: Mapping[str, Shown]) -> dict[
     return {name: differ for name, differ in found.items() if differ}
 
 
-# config -> what of it differs, and why; the same of topics and of brokers, where the times behind them are concerned
+# config -> which attributes differ, and why; the same for topics and brokers, as far as sources are concerned
 _IN_TIMES = ({"synonyms"}, why.IN_MILLISECONDS)
 TIMES = dict.fromkeys(("retention.ms", "segment.ms", "flush.ms", "segment.jitter.ms"), _IN_TIMES)
 BROKERS_TIMES = {
@@ -98,7 +98,7 @@ def test_topic(sides: tuple[Side, Side]) -> None:
 
 def test_group(sides: tuple[Side, Side]) -> None:
     """
-    A group has Kafka's configs of consumer groups; share groups and streams groups there are not.
+    A group has Kafka's configs of consumer groups, and none of share groups and streams groups.
     """
     kafka, gateway = (configs(side, GROUPS, "any") for side in sides)
     assert gateway.keys() == {name for name in kafka if name.startswith("consumer.")}, why.OTHER_TYPES
@@ -107,7 +107,7 @@ def test_group(sides: tuple[Side, Side]) -> None:
 
 def test_broker(sides: tuple[Side, Side]) -> None:
     """
-    A broker has those of Kafka's configs that mean something to it, with Kafka's values, types and flags.
+    A broker has those of Kafka's configs that affect it, with Kafka's values, types and flags.
     """
     kafka, gateway = (configs(side, BROKERS, OWN) for side in sides)
     assert gateway.keys() - kafka.keys() == EXTRA, why.EXTRA
@@ -117,7 +117,7 @@ def test_broker(sides: tuple[Side, Side]) -> None:
 
 def alter(side: Side, kind: int, name: str, *changes: Change) -> None:
     """
-    Change configs, and see that it is done.
+    Change configs, and check that both servers succeed.
     """
     single = [Single.Config(name=key, config_operation=what, value=value) for key, what, value in changes]
     resource = Single(resource_type=kind, resource_name=name, configs=single)
@@ -128,7 +128,7 @@ def alter(side: Side, kind: int, name: str, *changes: Change) -> None:
 
 def until(side: Side, kind: int, name: str, key: str, wanted: Callable[[Shown], bool]) -> Shown:
     """
-    What is said of a config, as soon as it is what is wanted: Kafka's broker hears of it from its controller.
+    The description of a config, as soon as it is the wanted one: Kafka's broker learns of it from its controller.
     """
     deadline = monotonic() + PATIENCE_S
     while not wanted(shown := configs(side, kind, name)[key]):
@@ -150,8 +150,8 @@ def until(side: Side, kind: int, name: str, key: str, wanted: Callable[[Shown], 
 )
 def test_precedence(key: str, behind: str, values: tuple[str, str, str], sides: tuple[Side, Side]) -> None:
     """
-    A topic's own value comes before that of the broker, this before that of all brokers, and this before the default;
-    each is shown with those behind it, of the topic and of the broker.
+    A topic's own value precedes that of the broker, then that of all brokers, then the default; a description shows
+    each with those behind it, of the topic and of the broker.
     """
     steps: list[tuple[int, str, Change]] = [
         (BROKERS, "", (behind, SET, values[0])),
@@ -175,14 +175,14 @@ def test_precedence(key: str, behind: str, values: tuple[str, str, str], sides: 
 
 def _has(levels: int, shown: Shown) -> bool:
     """
-    Whether it has so many values, and is the first of them.
+    Whether the config has this many values, of which this is the first.
     """
     return len(shown.synonyms) == levels and shown.value == shown.synonyms[0][1]
 
 
 def _levels(step: int) -> tuple[int, int]:
     """
-    After each step, how many values of the topic's config there are, and of the broker's.
+    The number of values of the topic's config and of the broker's, after each step.
     """
     return [(2, 2), (3, 3), (4, 3), (3, 2), (2, 2), (1, 1)][step]
 
@@ -190,14 +190,14 @@ def _levels(step: int) -> tuple[int, int]:
 @pytest.mark.parametrize("name", ["", OWN])
 def test_set_at_run_time(name: str, sides: tuple[Side, Side]) -> None:
     """
-    What is set for all brokers is shown without an id, and nothing else.
+    Descriptions without a broker id show only what is set for all brokers.
     """
     told = []
     for side in sides:
         alter(side, BROKERS, name, ("log.segment.bytes", SET, "2000000"))
         until(side, BROKERS, OWN, "log.segment.bytes", lambda shown: shown.value == "2000000")
         found = configs(side, BROKERS, "")
-        found.pop("min.insync.replicas", None)  # which Kafka sets itself: see NO_ELR
+        found.pop("min.insync.replicas", None)  # Kafka sets it by itself: see NO_ELR
         told.append(found)
         alter(side, BROKERS, name, ("log.segment.bytes", DELETE, None))
         until(side, BROKERS, OWN, "log.segment.bytes", lambda shown: shown.value != "2000000")

@@ -1,6 +1,6 @@
 """
-The same requests to Kafka and to a gateway: error codes, texts and all else of the answers are the same, but for what
-is named here with its reason.
+The same requests to Kafka and to a gateway have equal responses, error codes and texts, except for the differences
+named here with their reasons.
 """
 
 from collections.abc import Iterator, Sequence
@@ -296,11 +296,11 @@ CASES: dict[str, Ask] = dict([*_altering(), *_naming(), *_values(), *_topics(), 
 
 class Differs(NamedTuple):
     """
-    How Kafka answers, how the gateway does, by their error codes, and why.
+    The error codes of Kafka and of the gateway, and why they differ.
     """
 
     why: str
-    kafka: int | None  # `None` where it is one or the other
+    kafka: int | None  # `None` where either code may occur
     gateway: int
 
 
@@ -327,7 +327,7 @@ def _different_of_brokers() -> Iterator[tuple[str, Differs]]:
     yield "all brokers: all at once, an unknown name", Differs(why.NO_ELR, 40, 40)
     yield "all at once 4 ''", Differs(why.NO_ELR, 40, 40)
     yield "broker '1' min.insync.replicas='1'", Differs(why.NO_ELR, 40, 0)
-    yield "describe 4 ''", Differs(why.NO_ELR, 0, 0)  # nothing is set, and in Kafka this is
+    yield "describe 4 ''", Differs(why.NO_ELR, 0, 0)  # the config is unset, and in Kafka this is an error
     for what in ("alter 4 '01'", "all at once 4 '01'", "alter 8 '01'"):
         yield what, Differs(why.MORE_CAREFUL, 0, 42)
 
@@ -370,7 +370,7 @@ DIFFERENT = dict(_different())
 @pytest.mark.parametrize("name", CASES)
 def test_same(name: str, sides: tuple[Side, Side]) -> None:
     """
-    Both answer the same; where they do not, that is meant to be so.
+    Both send the same response, except for deliberate differences.
     """
     kafka, gateway = (CASES[name](side) for side in sides)
     if name not in DIFFERENT:
@@ -384,14 +384,14 @@ def test_same(name: str, sides: tuple[Side, Side]) -> None:
 
 def test_differences_are_of_cases() -> None:
     """
-    What differs is asked.
+    Each difference belongs to a request.
     """
     assert DIFFERENT.keys() <= CASES.keys()
 
 
 def _code(answer: Any) -> int:
     """
-    The first error code in an answer; 0 where there is none.
+    The first error code in a response, or 0.
     """
     if isinstance(answer, dict):
         own = answer.get("error_code", 0)

@@ -1,6 +1,6 @@
 """
-Kafka's command line tools against Kafka and a gateway: they print the same and end the same, but for what is named here
-with its reason.
+Kafka's command line tools against Kafka and a gateway print the same and have the same exit code, except for the
+differences named here with their reasons.
 """
 
 import json
@@ -33,7 +33,7 @@ _NOISE = re.compile(r"\s*at |\s*\.\.\. \d+ more|Caused by: |SLF4J|WARN|.*(ERROR|
 
 class Printed(NamedTuple):
     """
-    How a tool has ended, and what it has printed, without what is each server's own.
+    The exit code and output of a tool, without what each server generates.
     """
 
     code: int
@@ -42,7 +42,7 @@ class Printed(NamedTuple):
 
 def run(side: Side, program: str, *arguments: str) -> Printed:
     """
-    Run a tool. Lines are sorted, for much of what is listed has no order.
+    Run a tool and sort its lines, because many lists have no order.
     """
     command = java(program, "--bootstrap-server", side.bootstrap, *arguments)
     done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
@@ -56,7 +56,7 @@ Run = Callable[..., tuple[Printed, Printed]]
 @pytest.fixture
 def tool(sides: tuple[Side, Side]) -> Iterator[Run]:
     """
-    Runs a tool against both at the same time.
+    Runs a tool against both servers at the same time.
     """
     with ThreadPoolExecutor(len(sides)) as threads:
 
@@ -83,7 +83,7 @@ def plan(tmp_path: Path) -> Callable[[object], str]:
 
 def assert_same(printed: tuple[Printed, Printed], *, code: int = 0, says: str = "") -> None:
     """
-    Both have printed the same, and it is what one would expect.
+    Both printed the same, which contains the expected text.
     """
     kafka, gateway = printed
     assert kafka == gateway
@@ -93,7 +93,7 @@ def assert_same(printed: tuple[Printed, Printed], *, code: int = 0, says: str = 
 
 def test_topics(tool: Run) -> None:
     """
-    kafka-topics creates, describes, widens, lists and deletes topics, and says what is wrong with others.
+    kafka-topics creates, describes, widens, lists and deletes topics, and explains failures.
     """
     topics = partial(tool, TOPICS)
     named = ("--topic", "tools")
@@ -135,7 +135,7 @@ def _sorted_configs(line: str) -> str:
 
 def test_configs(tool: Run) -> None:
     """
-    kafka-configs sets, describes and deletes configs of topics, groups and brokers, and says what is wrong with others.
+    kafka-configs sets, describes and deletes configs of topics, groups and brokers, and explains failures.
     """
 
     def configs(kind: str, name: str, *arguments: str) -> tuple[Printed, Printed]:
@@ -176,7 +176,7 @@ def test_configs(tool: Run) -> None:
 
 def test_records(tool: Run, plan: Callable[[object], str]) -> None:
     """
-    kafka-delete-records deletes records, and kafka-get-offsets tells what is left.
+    kafka-delete-records deletes records, and kafka-get-offsets shows what is left.
     """
     wanted = [{"topic": TOPIC, "partition": 0, "offset": 3}, {"topic": TOPIC, "partition": 1, "offset": -1}]
     file = plan({"version": 1, "partitions": wanted})
@@ -191,7 +191,7 @@ def test_records(tool: Run, plan: Callable[[object], str]) -> None:
 
 def test_log_dirs(tool: Run) -> None:
     """
-    kafka-log-dirs tells the size of each partition, in the one place there is.
+    kafka-log-dirs shows the size of each partition in the only directory.
     """
     kafka, gateway = map(_sizes, tool(LOG_DIRS, "--describe", "--topic-list", TOPIC))
     assert kafka == gateway
@@ -209,7 +209,7 @@ def _sizes(printed: Printed) -> dict[str, int]:
 
 def test_leaders(tool: Run) -> None:
     """
-    kafka-leader-election finds that each partition has the leader it should have.
+    kafka-leader-election finds that each partition has its preferred leader.
     """
     for kind in ("preferred", "unclean"):
         assert_same(tool(ELECTION, "--election-type", kind, "--topic", TOPIC, "--partition", "0"))
@@ -219,8 +219,8 @@ def test_leaders(tool: Run) -> None:
 
 def test_reassignments(tool: Run, plan: Callable[[object], str]) -> None:
     """
-    kafka-reassign-partitions finds partitions where they are wanted, with throttles that it sets and lifts again, and
-    refuses to move them to nobody.
+    kafka-reassign-partitions finds partitions where they should be, sets and removes throttles, and refuses to move
+    partitions to unknown brokers.
     """
 
     def to(*brokers: int) -> str:
@@ -243,7 +243,7 @@ def test_reassignments(tool: Run, plan: Callable[[object], str]) -> None:
 
 def test_quorum(tool: Run) -> None:
     """
-    kafka-metadata-quorum is refused by a gateway, which says why.
+    A gateway refuses kafka-metadata-quorum, with the reason.
     """
     for what in ("--status", "--replication"):
         kafka, gateway = tool(QUORUM, "describe", what)
@@ -253,7 +253,7 @@ def test_quorum(tool: Run) -> None:
 
 def test_features(tool: Run) -> None:
     """
-    kafka-features shows the features of a gateway at the levels that they have in Kafka, and leaves them there.
+    kafka-features shows a gateway's features at Kafka's levels, and does not change them.
     """
     kafka, gateway = (_finalized(one) for one in tool(FEATURES, "describe"))
     assert gateway

@@ -1,6 +1,6 @@
 """
-`kafka-transactions` against Kafka and a gateway: both tell the same of open, ended and hanging transactions, and end
-what hangs.
+`kafka-transactions` shows the same open, ended and hanging transactions of Apache Kafka and of a gateway, and ends
+hanging ones.
 """
 
 import re
@@ -22,7 +22,7 @@ _OWN = re.compile(r"\b(\d{13}|\d{4,}|\d+)\b")  # times, durations and ids
 @pytest.fixture
 def producers(sides: tuple[Side, Side]) -> Iterator[list[Producer]]:
     """
-    On each side a producer in the middle of a transaction, behind one that has committed.
+    A producer on each side in the middle of a transaction, behind a producer that has committed.
     """
     with ExitStack() as stack:
         made = []
@@ -44,7 +44,8 @@ def producers(sides: tuple[Side, Side]) -> Iterator[list[Producer]]:
 
 def shown(printed: tuple[Printed, Printed]) -> tuple[Printed, Printed]:
     """
-    Without what is each server's own: ids of producers, times, and the widths that follow from them.
+    The output without what each server generates: ids of producers, times, and the column widths that follow from
+    them.
     """
     kafka, gateway = (
         Printed(one.code, tuple(sorted(re.sub(r"\s+", " ", _OWN.sub("N", line)) for line in one.lines)))
@@ -55,7 +56,7 @@ def shown(printed: tuple[Printed, Printed]) -> tuple[Printed, Printed]:
 
 def test_transactions(tool: Run, producers: list[Producer]) -> None:
     """
-    They are listed and described, and so are the producers of a partition; filters filter.
+    Transactions and the producers of a partition are listed and described; filters apply.
     """
     assert producers
     assert_same(shown(tool(TOOL, "list")), says="open")

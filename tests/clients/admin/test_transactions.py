@@ -1,6 +1,6 @@
 """
-A log with transactions that Apache Kafka has written: the gateway makes the same of it. Consumers of committed records
-get the same, the same is told of aborted transactions, and round by round compaction leaves the same.
+A log with transactions that Apache Kafka has written, read by Kafka and by a gateway: consumers of committed records
+read the same, aborted transactions are the same, and each round of compaction leaves the same.
 """
 
 import shutil
@@ -22,7 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs d
 
 from bench.kafka.clients import admin_of, create_topic
 from bench.kafka.servers import Apache, Gateway, Server
-from kgateway.broker.aborted import ABORTED_INDEX, AbortedTransaction, sound
+from kgateway.broker.partition.transactions import ABORTED_INDEX, AbortedTransaction, checked_aborted
 from kgateway.records.batch import batches
 from kgateway.records.record import records
 
@@ -40,7 +40,7 @@ Row = tuple[int | None, bytes | None, bytes | None]  # offset, key, value
 @dataclass(frozen=True, slots=True, order=True)
 class Left:
     """
-    What is there of a batch, with the offsets and keys of its records.
+    The remains of a batch, with the offsets and keys of its records.
     """
 
     base_offset: int
@@ -54,8 +54,8 @@ class Left:
 
 def _write(server: Server) -> None:
     """
-    Transactions of some producers that overlap, are committed or aborted, and write few keys again and again; and what
-    is of none.
+    Write overlapping transactions of some producers that are committed or aborted and repeat few keys, and records
+    outside of transactions.
     """
     chance, plain = Random(_SEED), Producer({"bootstrap.servers": server.bootstrap})
     producers = [
@@ -88,8 +88,8 @@ def _write(server: Server) -> None:
 
 def _begin_last_segment(server: Server) -> None:
     """
-    What comes from now on is seen by the second round of compaction, not by the first. Kafka keeps the last batch
-    before the last segment, even if nothing is left of it: so something is.
+    Only the second round of compaction reads what is written from now on. Kafka keeps the last batch before the last
+    segment, even if it is empty, so one is written.
     """
     _put(server, b"last", 0)
     _put(server, b"behind", 2)
@@ -98,7 +98,7 @@ def _begin_last_segment(server: Server) -> None:
 
 def _put(server: Server, key: bytes, later: int) -> None:
     """
-    A record from so many seconds later: a segment begins with it.
+    Append a record with a timestamp this many seconds later, which begins a segment.
     """
     producer = Producer({"bootstrap.servers": server.bootstrap})
     producer.produce(TOPIC, b"value", key, partition=0, timestamp=(int(time()) + later) * 1_000)
@@ -107,7 +107,7 @@ def _put(server: Server, key: bytes, later: int) -> None:
 
 def _committed(server: Server) -> list[Row]:
     """
-    What a consumer of committed records gets.
+    The records that a consumer of committed records reads.
     """
     consumer = Consumer(
         {
@@ -137,15 +137,15 @@ def _folder(server: Server) -> Path:
 
 def _told(folder: Path) -> list[AbortedTransaction]:
     """
-    The aborted transactions that the files tell of.
+    The aborted transactions that the files list.
     """
     files = sorted(folder.glob(f"*{ABORTED_INDEX}"))
-    return [one for path in files for one in sound(path.read_bytes(), int(path.stem)) or ()]
+    return [one for path in files for one in checked_aborted(path.read_bytes(), int(path.stem)) or ()]
 
 
 def _left(server: Server) -> list[Left]:
     """
-    The batches that are there, but for those that stand for nothing.
+    The remaining batches, except for those that stand for nothing.
     """
     data = b"".join(path.read_bytes() for path in sorted(_folder(server).glob("*.log")))
     return [
@@ -184,7 +184,7 @@ def _is_clean(server: Server) -> bool:
 
 def _round(server: Server, number: int) -> None:
     """
-    One more record, with which a segment begins; then all before it is compacted.
+    Append a record, which begins a segment; then compact everything before it.
     """
     _put(server, b"round %d" % number, 100 * (number + 1))
     _wait_until_clean(server)
@@ -200,7 +200,7 @@ def _wait_until_clean(server: Server) -> None:
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     """
-    Kafka with such a log, and a gateway with its segments.
+    Kafka with such a log, and a gateway with a copy of its segments.
     """
     folder = tmp_path_factory.mktemp("transacted")
     kafka, gateway = Apache(folder / "kafka"), Gateway(folder / "kgateway", "log:{data}")
@@ -222,7 +222,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
 
 def test_committed_records(servers: tuple[Server, Server]) -> None:
     """
-    Consumers get the same of both, and many records are left out.
+    Consumers read the same from both, and many records are left out.
     """
     kafka, gateway = map(_committed, servers)
     assert kafka == gateway
@@ -231,8 +231,8 @@ def test_committed_records(servers: tuple[Server, Server]) -> None:
 
 def test_compaction(servers: tuple[Server, Server]) -> None:
     """
-    Aborted records go, then the markers of which nothing is left, but for what tells of a producer; consumers see no
-    difference between the two at any time.
+    Aborted records are removed, then markers of which nothing is left, except for what describes a producer; at no
+    time do consumers see a difference between the two.
     """
     kafka, gateway = servers
     for server in servers:

@@ -1,5 +1,5 @@
 """
-A worker needs Java and its jars, so its test runs when it is named, as `tox -e connect` does.
+A worker needs Java and its jars, so its test runs only when it is named, as in `tox -e connect`.
 """
 
 collect_ignore = ["test_connect.py"]

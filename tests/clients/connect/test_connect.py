@@ -1,8 +1,8 @@
 """
-A distributed Kafka Connect worker with `exactly.once.source.support=enabled`, which copies the lines of a file into a
-topic, while it and the server are killed: the topic has each line once, in order, to who reads what is committed.
+A distributed Kafka Connect worker with `exactly.once.source.support=enabled` copies the lines of a file into a topic
+while it and the server are killed: readers of committed records find each line once, in order.
 
-KILLS is how often something is killed, TRANSACTION_SEED what follows from chance.
+KILLS is the number of kills, TRANSACTION_SEED the seed of all that is random.
 """
 
 import os
@@ -19,7 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 from kgateway.testing.kafka import Kafka
 from tests.clients.application import kill_some
 from tests.clients.connect.worker import PATIENCE_S, Worker
-from tests.clients.transactions.numbers import read
+from tests.clients.transactions.topic_views import read
 
 KILLS = int(os.environ.get("KILLS", "4"))
 SEED = int(os.environ.get("TRANSACTION_SEED", "1"))
@@ -28,18 +28,11 @@ _LINES_A_KILL = 5_000
 
 
 class Lines:
-    """
-    A file that grows.
-    """
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.written: list[bytes] = []
 
     def grow(self, count: int) -> None:
-        """
-        By lines that differ.
-        """
         added = [b"line %d" % number for number in range(len(self.written), len(self.written) + count)]
         with self.path.open("ab") as file:
             file.write(b"".join(line + b"\n" for line in added))
@@ -54,7 +47,7 @@ def lines(tmp_path: Path) -> Lines:
 @pytest.fixture
 def worker(lasting_kafka: Kafka, lines: Lines, tmp_path: Path) -> Iterator[Worker]:
     """
-    One that copies the lines.
+    A worker that copies the lines.
     """
     admin = AdminClient({"bootstrap.servers": lasting_kafka.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(PATIENCE_S)
@@ -78,14 +71,14 @@ def worker(lasting_kafka: Kafka, lines: Lines, tmp_path: Path) -> Iterator[Worke
 
 def test_each_line_once(lasting_kafka: Kafka, worker: Worker, lines: Lines) -> None:
     """
-    What is copied when nobody is killed any more comes after whatever was done twice.
+    Lines copied after the last kill follow all that was done twice.
     """
     chance, killed, began = Random(SEED), Counter[str](), monotonic()
     for _ in range(KILLS):
-        if chance.random() < 0.7:  # and else while they start
+        if chance.random() < 0.7:  # the other kills hit both while they start
             _wait_for_more(lasting_kafka, worker, lines)
         lines.grow(_LINES_A_KILL)
-        sleep(chance.uniform(0, 1.5))  # at any moment of what they do
+        sleep(chance.uniform(0, 1.5))  # at a random moment of their work
         killed[kill_some(chance, lasting_kafka, worker)] += 1
     _wait_for_more(lasting_kafka, worker, lines)
     copied = _copied(lasting_kafka)
@@ -99,13 +92,13 @@ def test_each_line_once(lasting_kafka: Kafka, worker: Worker, lines: Lines) -> N
 
 def _wait_for_more(kafka: Kafka, worker: Worker, lines: Lines) -> None:
     """
-    The file grows meanwhile: the connector looks at what it has read and not sent only when there is more.
+    Wait while the file grows: the connector looks at what it has read and not sent only when there is more.
     """
     known, deadline = len(lines.written), monotonic() + PATIENCE_S
     while len(_copied(kafka)) <= known:
         lines.grow(1)
         states = worker.states(SOURCE)
-        assert monotonic() < deadline, f"{states}\n{worker.told()}"
+        assert monotonic() < deadline, f"{states}\n{worker.output()}"
         sleep(0.2)
 
 

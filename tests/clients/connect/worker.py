@@ -1,5 +1,5 @@
 """
-A distributed worker of Kafka Connect whose sources are exactly once, and its REST interface.
+A distributed Kafka Connect worker whose sources are exactly once, and its REST interface.
 """
 
 import json
@@ -18,7 +18,7 @@ PATIENCE_S = 120
 _ANSWER_S = 10
 _TOO_EARLY = "org.apache.kafka.common.errors.InvalidTxnStateException"
 _RESTARTS = 3
-_NOT_YET = {404, 409, 500, 503}  # while it starts, or its group finds together
+_NOT_YET = {404, 409, 500, 503}  # while it starts, or its group rebalances
 _SETTINGS = """\
 bootstrap.servers={bootstrap}
 listeners=http://127.0.0.1:{port}
@@ -41,7 +41,7 @@ scheduled.rebalance.max.delay.ms=0
 
 class Worker(Application):
     """
-    One worker after the other, at the same address.
+    A sequence of workers at the same address.
     """
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
@@ -53,37 +53,38 @@ class Worker(Application):
 
     def configure(self, connector: str, config: Mapping[str, str]) -> None:
         """
-        Have it run a connector with a task.
+        Make the worker run a connector with a task.
         """
         deadline, made = monotonic() + PATIENCE_S, None
         while self.states(connector) != ["RUNNING", "RUNNING"]:
             made = made or self._ask("PUT", f"/connectors/{connector}/config", config)
-            assert monotonic() < deadline, self.told()
+            assert monotonic() < deadline, self.output()
             sleep(0.2)
 
     def states(self, connector: str) -> list[str]:
         """
-        Those of the connector and of its tasks, none of which may have failed; nothing while the worker does not know.
+        The states of the connector and of its tasks, none of which may have failed; empty while the worker does not
+        know.
 
         Java's producer of 4.3.1 may send EndTxn before the records of the transaction: its sender looks whether there
-        are any, and then waits for the lock under which they are added and the end is asked for. Every server refuses
-        that, and the task fails; it is started again then, which is all that its users can do.
+        are any, and then waits for the lock under which they are added and the end is requested. Every server refuses
+        that, and the task fails; it is then restarted, which is all that its users can do.
         """
         status = self._ask("GET", f"/connectors/{connector}/status")
         if status is None:
             return []
         states = [status["connector"], *status["tasks"]]
         failed = [one for one in states if one["state"] == "FAILED"]
-        assert all(_TOO_EARLY in one["trace"] for one in failed), f"{status}\n{self.told()}"
+        assert all(_TOO_EARLY in one["trace"] for one in failed), f"{status}\n{self.output()}"
         if failed:
             self.restarts += 1
-            assert self.restarts < _RESTARTS, f"{status}\n{self.told()}"
+            assert self.restarts < _RESTARTS, f"{status}\n{self.output()}"
             self._ask("POST", f"/connectors/{connector}/restart?includeTasks=true&onlyFailed=true", {})
         return [one["state"] for one in states]
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
         """
-        The answer, or None where there is none yet.
+        The response, or None if there is none yet.
         """
         url, data = f"http://127.0.0.1:{self._port}{path}", None if body is None else json.dumps(body).encode()
         request = Request(url, data, {"Content-Type": "application/json"}, method=method)
@@ -94,6 +95,6 @@ class Worker(Application):
             with error:
                 if error.code not in _NOT_YET:
                     raise AssertionError(error.read().decode()) from error
-        except (OSError, HTTPException):  # it starts, or has been killed
+        except (OSError, HTTPException):  # the worker starts, or was killed
             pass
         return None

@@ -1,4 +1,4 @@
-// What administrators ask with kadm, told in a form that does not depend on who answers.
+// Requests of administrators with kadm, with responses in a form that does not depend on the server.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// The error as Kafka calls it; other errors have their text.
+// Returns Kafka's name of the error, or the text of another error.
 func told(err error) string {
 	var refusal *kerr.Error
 	switch {
@@ -39,7 +39,7 @@ func tellAltered(altered kadm.AlterConfigsResponses, err error) []string {
 	return lines
 }
 
-// Some configs of each resource.
+// Returns some configs of each resource.
 func tellConfigs(found kadm.ResourceConfigs, err error, keys ...string) []string {
 	lines := []string{told(err)}
 	for _, resource := range found {
@@ -84,7 +84,7 @@ func administer(ctx context.Context, admin *kadm.Client, t task) (any, error) {
 	altered, err = admin.ValidateAlterBrokerConfigs(ctx, changes, 1)
 	answers["alter broker configs wrongly"] = tellAltered(altered, err)
 	described := []string{}
-	for !slices.Contains(described, "segment.ms=77000 from DYNAMIC_TOPIC_CONFIG") { // brokers hear of it a moment later
+	for !slices.Contains(described, "segment.ms=77000 from DYNAMIC_TOPIC_CONFIG") { // brokers learn of it a moment later
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -150,7 +150,7 @@ func administer(ctx context.Context, admin *kadm.Client, t task) (any, error) {
 		lines = append(lines, fmt.Sprintf("%s: %s", one.Topic, told(one.Err)))
 	}
 	answers["delete topics"] = lines
-	for _, lines := range answers { // kadm gives topics in any order, even where it says sorted (their ids differ)
+	for _, lines := range answers { // kadm returns topics in any order, even where it says sorted (their ids differ)
 		sort.Strings(lines)
 	}
 	return answers, nil

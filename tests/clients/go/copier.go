@@ -1,4 +1,4 @@
-// A copier, of franz-go: does what tests/clients/transactions/workers/telling.py says.
+// A copier with franz-go; see tests/clients/transactions/workers/reports.py.
 package main
 
 import (
@@ -72,7 +72,7 @@ func poll(session *kgo.GroupTransactSession) []*kgo.Record {
 	return session.PollRecords(ctx, batch).Records()
 }
 
-// Whether the transaction is committed.
+// Returns whether the transaction is committed.
 func copyIn(session *kgo.GroupTransactSession, records []*kgo.Record, one try) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), copyPatience)
 	defer cancel()
@@ -129,7 +129,7 @@ func runCopier(argument string) {
 	}
 }
 
-// Shuts out whoever had the transactional id before, once there is a server.
+// Fences the former owner of the transactional id, once there is a server.
 func begin(client *kgo.Client) error {
 	ctx, cancel := context.WithTimeout(context.Background(), copyPatience)
 	defer cancel()
@@ -141,7 +141,7 @@ func begin(client *kgo.Client) error {
 	return err
 }
 
-// Copies until that can no longer be.
+// Copies until the client fails for good.
 func copyAll(session *kgo.GroupTransactSession, how copying) error {
 	if err := begin(session.Client()); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Does with franz-go what tests/clients/program.py asks, a line of JSON in and one out. With an argument it is the member
-// of a group instead, and with `copy` before it a copier in transactions.
+// Carries out the tasks of tests/clients/program.py with franz-go: a line of JSON in and one out. With an argument it is
+// a group member instead, and with `copy` before it a copier in transactions.
 package main
 
 import (
@@ -33,7 +33,7 @@ type row struct {
 	Headers   []header `json:"headers"`
 }
 
-// What a task needs of these is in its line.
+// The fields of all tasks; a line of JSON has those of its task.
 type task struct {
 	Do           string            `json:"do"`
 	Bootstrap    string            `json:"bootstrap"`
@@ -107,7 +107,7 @@ func send(ctx context.Context, t task) (any, error) {
 	return offsets, nil
 }
 
-// The consumer that is open, and what it reads.
+// The open consumer, and its topic.
 type reader struct {
 	bootstrap string
 	topic     string
@@ -135,7 +135,7 @@ func assign(ctx context.Context, t task) (any, error) {
 		switch start {
 		case -2:
 			offsets[index] = kgo.NewOffset().AtStart()
-		case -1: // the client would find out some time later
+		case -1: // the client would look up the end only later
 			_, end, err := watermarks(ctx, index)
 			if err != nil {
 				return nil, err
@@ -216,7 +216,7 @@ func offsetAt(ctx context.Context, t task) (any, error) {
 		return nil, err
 	}
 	found, _ := listed.Lookup(open.topic, *t.Partition)
-	if found.Timestamp == -1 { // the end, as no record is that late
+	if found.Timestamp == -1 { // the end, because no record is that late
 		return nil, found.Err
 	}
 	return found.Offset, found.Err

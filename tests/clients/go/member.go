@@ -1,4 +1,4 @@
-// A member of a group, of franz-go: does what tests/clients/groups/members/telling.py says.
+// A group member with franz-go; see tests/clients/groups/members/reports.py.
 package main
 
 import (
@@ -102,7 +102,7 @@ func newMember(how wanted) (*kgo.Client, error) {
 	return kgo.NewClient(options...)
 }
 
-// Tells what is processed; what is to be committed for it.
+// Reports processed records; returns the offsets to commit.
 func process(records []*kgo.Record) map[string]map[int32]kgo.EpochOffset {
 	offsets := map[string][]int64{}
 	next := map[string]map[int32]kgo.EpochOffset{}

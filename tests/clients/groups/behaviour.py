@@ -17,31 +17,28 @@ from kgateway.testing.kafka import Kafka
 from tests.clients.behaviour import rows
 from tests.clients.client import PATIENCE_S
 from tests.clients.groups.chaos import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
-from tests.clients.groups.checking import SHUT_OUT
 from tests.clients.groups.crew import Crew
+from tests.clients.groups.group_check import SHUT_OUT
 from tests.clients.groups.kinds import Kind
 from tests.clients.groups.member import Member
-from tests.clients.groups.members.telling import Wanted, place
+from tests.clients.groups.members.reports import Wanted, place
 from tests.clients.groups.observer import committed, described
 from tests.clients.raw import Raw
 from tests.clients.seaweedmq import owner
 from tests.faults.client import Client
 
 _PARTITIONS = 4
-_LONG_WORK_MS = SESSION_TIMEOUT_MS - 2_000  # who stands still amid it is shut out only when it is over
-_LIBRARY = -1  # and below: it knows by itself, or does not tell what it was told
+# A member frozen during a rebalance is fenced only when the rebalance is over.
+_LONG_WORK_MS = SESSION_TIMEOUT_MS - 2_000
+_LIBRARY = -1  # and below: the client knows by itself, or does not report the code
 
 
 class Grouping:
-    """
-    A topic of four partitions, and members of one client.
-    """
-
     kind: ClassVar[Kind]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """
-        Each test is done by each protocol.
+        Each test runs with each protocol.
         """
         protocols = self.kind.static if "start_static" in metafunc.fixturenames else self.kind.protocols
         metafunc.parametrize("protocol", sorted(protocols))
@@ -49,7 +46,7 @@ class Grouping:
     @pytest.fixture
     def subscribed(self, group_kafka: Kafka, name: str) -> Iterator[Raw]:
         """
-        What is in the topic.
+        The records in the topic.
         """
         with Raw(owner(group_kafka.bootstrap), group_kafka.bootstrap) as raw:
             raw.create(name, _PARTITIONS)
@@ -68,7 +65,7 @@ class Grouping:
 
     def test_commits_are_kept(self, crew: Crew, subscribed: Raw, name: str, client: Client) -> None:
         """
-        A member has all partitions, and what it commits is there; when it has left, the group is empty.
+        A member owns all partitions, and its commits are stored; after it has left, the group is empty.
         """
         append(subscribed, name, 10)
         member = crew.start(self.kind)
@@ -82,7 +79,8 @@ class Grouping:
 
     def test_members_share(self, crew: Crew, subscribed: Raw, name: str, client: Client) -> None:
         """
-        A second member gets half of the partitions, and all when the first one has left; each record is processed.
+        A second member gets half of the partitions, and all of them after the first has left; each record is
+        processed.
         """
         first = crew.start(self.kind)
         crew.wait(lambda: crew.shares(ends(name, 0)), "one owner")
@@ -98,7 +96,7 @@ class Grouping:
 
     def test_a_group_resumes(self, crew: Crew, subscribed: Raw, name: str) -> None:
         """
-        Who comes when all have left goes on behind what was committed.
+        A member that joins after all have left continues behind the committed offsets.
         """
         append(subscribed, name, 10)
         first = crew.start(self.kind)
@@ -111,7 +109,7 @@ class Grouping:
 
     def test_a_member_is_killed(self, crew: Crew, subscribed: Raw, name: str, client: Client) -> None:
         """
-        After its session timeout another one has its partitions, and goes on behind what it has committed.
+        After a killed member's session timeout another member owns its partitions, and continues behind its commits.
         """
         first, second = crew.start(self.kind), crew.start(self.kind)
         crew.wait(lambda: crew.shares(ends(name, 0)) and len(second.owned) == len(first.owned), "two owners")
@@ -125,10 +123,10 @@ class Grouping:
         assert described(client, name).members == 1
         assert all(second.processed[where] == [*range(10, 15)] for where in taken_over)
 
-    def test_a_member_is_shut_out(self, crew: Crew, subscribed: Raw, name: str, client: Client) -> None:
+    def test_a_frozen_member_is_fenced(self, crew: Crew, subscribed: Raw, name: str, client: Client) -> None:
         """
-        Who stands still for longer than its session timeout has no partitions; what it commits then is not accepted,
-        unless it has come back as a new member before.
+        A member that is frozen for longer than its session timeout loses its partitions; its next commit is refused,
+        unless it has joined again as a new member before.
         """
         first, second = crew.start(self.kind, work_ms=_LONG_WORK_MS), crew.start(self.kind)
         crew.wait(lambda: crew.shares(ends(name, 0)) and len(second.owned) == len(first.owned), "two owners")
@@ -142,7 +140,7 @@ class Grouping:
         if first.refusals:
             assert first.committed == accepted
             assert first.refusals[0].code in SHUT_OUT or first.refusals[0].code <= _LIBRARY
-        else:  # it has learnt it from a heartbeat, and was back before it had an offset to commit
+        else:  # it learned of it from a heartbeat, and was back before it had an offset to commit
             assert first.committed_after > before
         crew.wait(lambda: first.rebalances > before, "back")
         crew.wait(lambda: crew.shares(ends(name, 0)) and len(second.owned) == len(first.owned), "two owners again")
@@ -151,13 +149,14 @@ class Grouping:
 
 class StaticGrouping(Grouping):
     """
-    For clients whose members can have instance ids.
+    Tests of clients whose members can have instance ids.
     """
 
     @pytest.fixture
     def start_static(self, crew: Crew) -> Callable[[str], Member]:
         """
-        Starts a member that has an instance id, and by the classic protocol a session that outlasts any machine's load.
+        Start a member with an instance id, and by the classic protocol a session that outlasts any load of the
+        machine.
         """
         return lambda instance: crew.start(self.kind, instance=instance, session_timeout_ms=PATIENCE_S * 1000)
 
@@ -171,7 +170,7 @@ class StaticGrouping(Grouping):
         protocol: str,
     ) -> None:
         """
-        Who ends and comes back under its instance id within the session timeout has its partitions again, and the other
+        A member that restarts with its instance id within the session timeout owns its partitions again, and the other
         member does not notice.
         """
         first, other = start_static("first"), start_static("other")
@@ -180,7 +179,7 @@ class StaticGrouping(Grouping):
         crew.wait(lambda: crew.committed == ends(name, 10), "all committed")
         owned, rebalances = set(first.owned), other.rebalances
         if protocol == "consumer":
-            first.leave()  # or nobody else may have its id until its session is over
+            first.leave()  # or no other member may use its id until its session is over
         else:
             first.kill()
         again = start_static("first")
@@ -194,14 +193,14 @@ class StaticGrouping(Grouping):
 
 def ends(topic: str, end: int) -> dict[str, int]:
     """
-    This offset in each partition.
+    The same end offset for each partition.
     """
     return {place(topic, index): end for index in range(_PARTITIONS)}
 
 
 def append(raw: Raw, topic: str, count: int, last: Set[str] = frozenset()) -> None:
     """
-    So many records more in each partition, and in these when all others have them.
+    Append this many records to each partition, and more to these once all others have theirs.
     """
     for where in sorted(ends(topic, 0), key=last.__contains__):
         raw.append(topic, rows(count), int(where.rpartition(":")[2]))

@@ -1,6 +1,6 @@
 """
-A group at work whose members come, leave, are killed and stand still, at random moments and in an order that follows
-from a seed.
+A working group whose members join, leave, are killed and are frozen at random moments, in an order that follows from a
+seed.
 """
 
 from collections import Counter
@@ -11,11 +11,11 @@ from time import monotonic, sleep
 from typing import Self
 
 from tests.clients.client import PATIENCE_S
-from tests.clients.groups.at_work import GroupAtWork
 from tests.clients.groups.kinds import CONFLUENT, KAFKA_PYTHON, Kind
 from tests.clients.groups.member import Member
-from tests.clients.groups.members.telling import Wanted
+from tests.clients.groups.members.reports import Wanted
 from tests.clients.groups.observer import described
+from tests.clients.groups.working_group import WorkingGroup
 from tests.faults.client import Client
 
 SESSION_TIMEOUT_MS = 6_000
@@ -26,21 +26,21 @@ SERVER_OPTIONS = (
     *("--group-initial-rebalance-delay-ms", "300"),
 )
 _SESSION_S = SESSION_TIMEOUT_MS / 1000
-FIND_OUT_S = _SESSION_S  # within which who was shut out hears of it, on a machine that is busy
+FIND_OUT_S = _SESSION_S  # how long a fenced member may take to learn of it on a busy machine
 _TOPICS = {"wide": 16, "narrow": 8}
 _PAUSES_S = (0.1, 1.2)
 _FROZEN_AT_ONCE = 2
-_LATE_S = 1  # the expiry of a session, on a machine that is busy
+_LATE_S = 1  # how long the expiry of a session may take on a busy machine
 _LIVING_AT_LEAST = 3
-_STATIC = 0.2  # of the members
-# So that who stands still has mostly something to commit, and that it shows when a partition is given away too early.
+_STATIC = 0.2  # share of the members
+# Long enough that a frozen member mostly has something to commit, and that a partition given away too early shows.
 _WORK_MS, _HANDOVER_MS = 100, 200
 
 
 @dataclass(frozen=True)
 class Cast:
     """
-    Who may be in the group: which clients by which protocols, and how many at a time.
+    The possible members: which clients by which protocols, and how many at a time.
     """
 
     kinds: Sequence[Kind]
@@ -48,18 +48,16 @@ class Cast:
     size: int
 
     def choose(self, random: Random) -> tuple[Kind, str]:
-        """
-        The next one.
-        """
         protocol = random.choice(self.protocols)
         return random.choice([kind for kind in self.kinds if protocol in kind.protocols]), protocol
 
     def bears_freezing(self, member: Member) -> bool:
         """
-        Two clients do not, before any server. kafka-python 3.0.12, where it stood still amid a rebalance, goes back to
-        where it was when it gets the same partitions again, whatever others have committed of them meanwhile. And where
-        a member stood still that was the last to speak the consumer protocol, the group is classic when it goes on, and
-        its heartbeat answered GROUP_ID_NOT_FOUND, as Kafka does: by that librdkafka 2.16 gives up for good.
+        Whether members of this client and protocol may be frozen. Two kinds do not bear it, whatever the server.
+        kafka-python 3.0.12, if frozen during a rebalance, returns to its old position when it gets the same partitions
+        again, whatever others have committed of them meanwhile. And if the frozen member was the last to speak the
+        consumer protocol, the group is classic when it continues, and its heartbeat is answered with
+        GROUP_ID_NOT_FOUND, as by Kafka: librdkafka 2.16 gives up for good then.
         """
         is_to_migrate = len(self.protocols) > 1 and member.how.protocol == "consumer"
         return member.kind != KAFKA_PYTHON and not (member.kind == CONFLUENT and is_to_migrate)
@@ -67,17 +65,13 @@ class Cast:
 
 @dataclass
 class Report:
-    """
-    What was done.
-    """
-
     actions: Counter[str] = field(default_factory=Counter)
     settled_s: list[float] = field(default_factory=list)
 
 
-class Chaos(GroupAtWork):
+class Chaos(WorkingGroup):
     """
-    The group, and what befalls its members.
+    A group, and what is done to its members.
     """
 
     def __init__(self, port: int, group: str, cast: Cast, seed: str) -> None:
@@ -85,7 +79,7 @@ class Chaos(GroupAtWork):
         self._cast = cast
         self._random = Random(seed)
         self._frozen: list[tuple[float, Member]] = []
-        self._disturbed = 0.0  # when something was last done that the server may only find out by a session timeout
+        self._disturbed = 0.0  # the last action that the server may notice only after a session timeout
         partitions = {f"{group}-{name}": count for name, count in _TOPICS.items()}
         how = Wanted(
             f"127.0.0.1:{port}",
@@ -111,7 +105,7 @@ class Chaos(GroupAtWork):
         end = monotonic() + seconds
         while monotonic() < end:
             self._act()
-            sleep(self._random.uniform(*_PAUSES_S))  # nobody waits for anything: this is the pace of chaos
+            sleep(self._random.uniform(*_PAUSES_S))  # the pace of chaos: no action waits for another's effect
         while len(self.crew.living) < _LIVING_AT_LEAST:
             self.start()
         while self._frozen:
@@ -119,16 +113,10 @@ class Chaos(GroupAtWork):
 
     @property
     def summary(self) -> str:
-        """
-        What was done.
-        """
         settled = ", ".join(f"{seconds:.1f}" for seconds in self.report.settled_s)
         return f"{super().summary}; {dict(self.report.actions)}; settled in {settled} s"
 
     def start(self) -> None:
-        """
-        One more member.
-        """
         kind, protocol = self._cast.choose(self._random)
         instance = f"static-{kind}-{protocol}" if protocol in kind.static and self._random.random() < _STATIC else None
         if instance in {member.how.instance for member in self.crew.members if _keeps_instance(member)}:
@@ -138,8 +126,8 @@ class Chaos(GroupAtWork):
 
     def settle(self) -> None:
         """
-        Once the group has heard of all that was done to it, it is stable within a session timeout, and each partition
-        has an owner.
+        Within a session timeout after it has heard of all actions, the group is stable, and each partition has an
+        owner.
         """
         with Client(self._port) as client:
             self.until(lambda: self._has_heard(client), "a group of those who live", 2 * PATIENCE_S)
@@ -147,7 +135,8 @@ class Chaos(GroupAtWork):
 
     def settle_again(self, sessions: int = 1) -> None:
         """
-        The server has come back: within so many session timeouts the group is as it was, and all its members commit.
+        Wait after a restart of the server: within this many session timeouts the group has its members, and all of
+        them commit.
         """
         began, patience_s = monotonic(), sessions * _SESSION_S
         with Client(self._port) as client:
@@ -180,7 +169,7 @@ class Chaos(GroupAtWork):
         self._disturbed = monotonic()
 
     def _has_heard(self, client: Client) -> bool:
-        # As many as live may be in it before: some who are dead for some who have not yet joined.
+        # The group may have as many members as live: some dead ones in place of some that have not joined yet.
         if monotonic() < self._disturbed + _SESSION_S + _LATE_S:
             return False
         return described(client, self._group).members == len(self.crew.living)
@@ -191,6 +180,7 @@ class Chaos(GroupAtWork):
 
 def _keeps_instance(member: Member) -> bool:
     """
-    Whether nobody else may have its instance id. The consumer protocol gives it to another one only if it was released.
+    Whether its instance id is not free for another member. The consumer protocol gives it away only after it was
+    released.
     """
     return not member.has_ended or (member.was_killed and member.how.protocol == "consumer")

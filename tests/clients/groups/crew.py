@@ -1,5 +1,5 @@
 """
-Members of one group, of whatever kind.
+The members of one group, of any kind.
 """
 
 from collections import Counter
@@ -15,14 +15,14 @@ from tests.clients.client import PATIENCE_S
 from tests.clients.groups.events import Place
 from tests.clients.groups.kinds import Kind
 from tests.clients.groups.member import Member, Tell
-from tests.clients.groups.members.telling import Wanted
+from tests.clients.groups.members.reports import Wanted
 
-_LOOK_EVERY_S = 0.2  # where no member has news
+_LOOK_EVERY_S = 0.2  # if no member has news
 
 
 class Crew:
     """
-    All that were ever started; they are killed when it is left.
+    All members ever started; they are killed on exit.
     """
 
     def __init__(self, how: Wanted, tell: Tell | None = None) -> None:
@@ -33,9 +33,6 @@ class Crew:
         self._running = ExitStack()
 
     def start(self, kind: Kind, **differently: Any) -> Member:
-        """
-        One more.
-        """
         how = replace(self._how, **differently)
         name = f"{len(self.members)}-{kind}-{how.protocol}"
         member = self._running.enter_context(Member(name, kind, how, self._news, self._tell))
@@ -45,14 +42,14 @@ class Crew:
     @property
     def living(self) -> list[Member]:
         """
-        Whose process runs, and was not told to leave.
+        The members whose process runs and was not asked to leave.
         """
         return [member for member in self.members if not member.is_leaving and not member.has_ended]
 
     @property
     def committed(self) -> Mapping[Place, int]:
         """
-        The furthest that any of them has committed.
+        The furthest offsets that any member has committed.
         """
         found: dict[Place, int] = {}
         for member in self.members:
@@ -62,7 +59,7 @@ class Crew:
 
     def shares(self, places: Mapping[Place, int] | set[Place]) -> bool:
         """
-        Whether each of these places has one owner among the living, but for those who stand still.
+        Whether each of these partitions has one owner among the living members, not counting frozen ones.
         """
         awake = [member for member in self.living if not member.is_frozen]
         owned = Counter(place for member in awake for place in set(member.owned))
@@ -70,7 +67,7 @@ class Crew:
 
     def wait(self, holds: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
         """
-        Wait until that holds, by what members tell, or by what the server says when it is asked.
+        Wait until a condition on the members' events, or on the server's response, holds.
         """
         deadline = monotonic() + patience_s
         with self._news:

@@ -1,5 +1,6 @@
 """
-What is known of a group, as a line of events: what its members tell, what is done to them, what others see.
+All that is known of a group as a sequence of events: the reports of its members, what is done to them, and what others
+observe.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ Place = str  # TOPIC:PARTITION
 @dataclass(frozen=True)
 class Event:
     """
-    Something that happened, at a time of the wall clock.
+    An event at a time of the wall clock.
     """
 
     at: float
@@ -20,7 +21,7 @@ class Event:
 @dataclass(frozen=True)
 class OfMember(Event):
     """
-    It happened to a member, who has a name of the test's own.
+    An event of a member, whose name is the test's own.
     """
 
     member: str
@@ -29,7 +30,7 @@ class OfMember(Event):
 @dataclass(frozen=True)
 class Assigned(OfMember):
     """
-    It has these, beside those that it had.
+    The member got these partitions in addition to those it had.
     """
 
     places: Sequence[Place]
@@ -38,7 +39,7 @@ class Assigned(OfMember):
 @dataclass(frozen=True)
 class Revoked(OfMember):
     """
-    It lets these go, before the group knows it.
+    The member gives up these partitions, before the group knows it.
     """
 
     places: Sequence[Place]
@@ -47,7 +48,7 @@ class Revoked(OfMember):
 @dataclass(frozen=True)
 class Lost(OfMember):
     """
-    It has found out that these are not its own any more.
+    The member has found out that it no longer owns these partitions.
     """
 
     places: Sequence[Place]
@@ -56,7 +57,7 @@ class Lost(OfMember):
 @dataclass(frozen=True)
 class Processed(OfMember):
     """
-    It is through with these records.
+    The member has processed these records.
     """
 
     offsets: Mapping[Place, Sequence[int]]
@@ -65,7 +66,7 @@ class Processed(OfMember):
 @dataclass(frozen=True)
 class Committed(OfMember):
     """
-    Its commit, begun at a time, was accepted.
+    A commit of the member, begun at a time, was accepted.
     """
 
     since: float
@@ -75,7 +76,7 @@ class Committed(OfMember):
 @dataclass(frozen=True)
 class Refused(OfMember):
     """
-    Its commit was not accepted, with this code of Kafka's, or one below zero of its library.
+    A commit of the member was refused with this code of Kafka's, or a negative one of its library.
     """
 
     code: int
@@ -85,7 +86,7 @@ class Refused(OfMember):
 @dataclass(frozen=True)
 class Failed(OfMember):
     """
-    Its library tells of something else.
+    The library reports another error.
     """
 
     why: str
@@ -94,35 +95,35 @@ class Failed(OfMember):
 @dataclass(frozen=True)
 class Left(OfMember):
     """
-    It processes nothing more, and leaves.
+    The member has processed its last record, and leaves.
     """
 
 
 @dataclass(frozen=True)
 class Ended(OfMember):
     """
-    Its process has ended: it was killed, or has left.
+    The process of the member has ended: it was killed, or has left.
     """
 
 
 @dataclass(frozen=True)
 class Frozen(OfMember):
     """
-    Its process is stopped, and knows nothing of what happens.
+    The process of the member is stopped, and notices nothing.
     """
 
 
 @dataclass(frozen=True)
 class Thawed(OfMember):
     """
-    Its process goes on.
+    The process of the member continues.
     """
 
 
 @dataclass(frozen=True)
 class Seen(Event):
     """
-    What the server says is committed, somewhere between two times.
+    The offsets that the server reported as committed between two times.
     """
 
     since: float

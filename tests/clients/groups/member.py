@@ -30,7 +30,7 @@ from tests.clients.groups.events import (
     Thawed,
 )
 from tests.clients.groups.kinds import Kind
-from tests.clients.groups.members.telling import Wanted
+from tests.clients.groups.members.reports import Wanted
 
 _ROOT = Path(__file__).parents[3]
 
@@ -39,7 +39,7 @@ Tell = Callable[[Event], None]
 
 class Member:
     """
-    Runs from when it is made. Whoever waits for what it tells is woken by `news`.
+    A process of a member, running from its creation. Each report of the member sets `news`.
     """
 
     def __init__(self, name: str, kind: Kind, how: Wanted, news: Condition, tell: Tell | None = None) -> None:
@@ -52,8 +52,8 @@ class Member:
         self.refusals: list[Refused] = []
         self.failures: list[str] = []
         self.rebalances = 0
-        self.committed_after = 0  # how many of them, last
-        self.is_at_work = False  # it has processed something, and is still to commit that
+        self.committed_after = 0  # their number, as last reported
+        self.is_at_work = False  # it has processed something that it is still to commit
         self.has_ended = self.is_leaving = self.is_frozen = self.was_killed = False
         self._tell = tell or (lambda event: None)
         self._news = news
@@ -82,7 +82,7 @@ class Member:
 
     def report(self) -> str:
         """
-        What is known of it.
+        Add an event.
         """
         errors = self._errors.decode(errors="replace")[-600:]
         return (
@@ -92,7 +92,7 @@ class Member:
 
     def ask_to_leave(self) -> None:
         """
-        Let it go in good order, some time.
+        Ask the member to leave in good order, without waiting.
         """
         self.is_leaving = True
         assert self._process.stdin
@@ -104,15 +104,12 @@ class Member:
 
     def leave(self) -> None:
         """
-        Let it go in good order, and wait until it has.
+        Ask the member to leave in good order, and wait until it has.
         """
         self.ask_to_leave()
         assert self._process.wait(PATIENCE_S) == 0, f"{self}: {self.report()}"
 
     def kill(self) -> None:
-        """
-        End it at once.
-        """
         self.is_leaving = self.was_killed = True
         self._process.kill()
         self._process.wait()
@@ -123,17 +120,11 @@ class Member:
                 stream.close()
 
     def freeze(self) -> None:
-        """
-        Let it stand still.
-        """
         self.is_frozen = True
         self._process.send_signal(signal.SIGSTOP)
         self._tell(Frozen(time(), self.name))
 
     def thaw(self) -> None:
-        """
-        Let it go on.
-        """
         self.is_frozen = False
         self._tell(Thawed(time(), self.name))
         self._process.send_signal(signal.SIGCONT)
@@ -141,7 +132,7 @@ class Member:
     def _read(self) -> None:
         assert self._process.stdout
         for line in self._process.stdout:
-            if line.endswith(b"\n"):  # or it was killed amid it
+            if line.endswith(b"\n"):  # or it was killed in the middle of the line
                 event = self._event(json.loads(line))
                 with self._news:
                     self._take(event)
@@ -185,7 +176,7 @@ class Member:
         match event:
             case Assigned():
                 self.owned.update(event.places)
-                self.rebalances += bool(event.places)  # the cooperative are also told that nothing was added
+                self.rebalances += bool(event.places)  # cooperative members also report empty assignments
             case Revoked() | Lost():
                 self.owned.difference_update(event.places)
             case Processed():

@@ -1,5 +1,5 @@
 """
-Somebody outside of a group, who asks the server what is committed and how the group is.
+A client outside of the group that asks the server for committed offsets and the state of the group.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from kgateway.messages.offset_fetch import OffsetFetchRequest
 from kgateway.wire.errors import ErrorCode
 from tests.clients.groups.events import Place, Seen
 from tests.clients.groups.member import Tell
-from tests.clients.groups.members.telling import place
-from tests.faults.aside import Asking
+from tests.clients.groups.members.reports import place
+from tests.faults.background import ServerPoller
 from tests.faults.client import Client
 
 _PAUSE_S = 0.1
@@ -26,18 +26,14 @@ _NOT_NOW = {
 
 @dataclass(frozen=True)
 class Group:
-    """
-    How a group is.
-    """
-
     state: str
-    epoch: int  # -1 where its kind tells none
+    epoch: int  # -1 if the kind of group has none
     members: int
 
 
 def committed(client: Client, group: str) -> dict[Place, int] | None:
     """
-    What is committed; nothing where the server is not ready to say.
+    The committed offsets, or none if the server is not ready.
     """
     request = OffsetFetchRequest(groups=[OffsetFetchRequest.Group(group_id=group, topics=None)])
     (answer,) = client.ask(request, _FETCH_VERSION).groups
@@ -60,7 +56,7 @@ def described(client: Client, group: str) -> Group:
 
 def details(client: Client, group: str) -> DescribeGroupsResponse.Group | ConsumerGroupDescribeResponse.Group:
     """
-    All that the server tells of it.
+    All details that the server describes.
     """
     request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
     found: ConsumerGroupDescribeResponse.Group
@@ -72,9 +68,9 @@ def details(client: Client, group: str) -> DescribeGroupsResponse.Group | Consum
     return classic
 
 
-class Observer(Asking):
+class Observer(ServerPoller):
     """
-    Asks again and again what is committed, in a thread, and tells it.
+    Asks for committed offsets repeatedly in a thread, and reports them.
     """
 
     def __init__(self, port: int, group: str, tell: Tell) -> None:

@@ -1,5 +1,5 @@
 """
-What is processed, and what is committed, and whether that fits: see `checking`.
+Processed and committed offsets, and whether they fit: see `group_check`.
 """
 
 from collections import defaultdict, deque
@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tests.clients.groups.events import Committed, Event, Place, Processed, Seen
 
-_LATELY = 6  # commits that a fault names
+_LATELY = 6  # commits named in a fault
 
 
 class Offsets:
     """
-    What is processed, and what is committed.
+    The processed and the committed offsets.
     """
 
     def __init__(self) -> None:
-        self._processed: defaultdict[Place, set[int]] = defaultdict(set)  # beyond the following
-        self._following: defaultdict[Place, int] = defaultdict(int)  # all before it is processed
-        self._accepted: defaultdict[Place, list[tuple[float, int]]] = defaultdict(list)  # the time, the furthest so far
+        self._processed: defaultdict[Place, set[int]] = defaultdict(set)  # processed offsets beyond the following
+        self._following: defaultdict[Place, int] = defaultdict(int)  # everything before it is processed
+        self._accepted: defaultdict[Place, list[tuple[float, int]]] = defaultdict(list)  # time, furthest offset
         self._seen: dict[Place, int] = {}
         self._lately: defaultdict[Place, deque[str]] = defaultdict(lambda: deque(maxlen=_LATELY))
 
@@ -73,9 +73,9 @@ class Offsets:
 
     def _promised(self, place: Place, before: float) -> int:
         """
-        The furthest that was accepted before that time.
+        The furthest offset accepted before that time.
         """
         accepted = self._accepted[place]
-        while len(accepted) > 1 and accepted[1][0] <= before:  # times only go forth
+        while len(accepted) > 1 and accepted[1][0] <= before:  # times never decrease
             del accepted[0]
         return accepted[0][1] if accepted and accepted[0][0] <= before else -1

@@ -1,8 +1,8 @@
 """
-A group whose members come, go, are killed with -9 and stand still at random moments, while records flow: each record is
-processed, no partition has two owners, and no commit of somebody who was shut out is accepted.
+A group whose members join, leave, are killed with -9 and are frozen at random moments while records are produced: each
+record is processed, no partition has two owners, and no commit of a fenced member is accepted.
 
-Members are of all clients that are here; `tox -e groups` brings them all. GROUPS_SEED makes the same choices again; a
+Members are of all available clients; `tox -e groups` installs them all. GROUPS_SEED repeats the choices of a run; a
 failure names it.
 """
 
@@ -12,9 +12,9 @@ from random import Random, SystemRandom
 import pytest
 
 from kgateway.testing.pytest_plugin import StartKafka
-from tests.clients.groups.at_work import free_of_accidents
 from tests.clients.groups.chaos import FIND_OUT_S, SERVER_OPTIONS, Cast, Chaos
 from tests.clients.groups.kinds import cast_of
+from tests.clients.groups.working_group import no_traceback_in
 
 SEED = os.environ.get("GROUPS_SEED") or str(SystemRandom().randrange(1 << 32))
 ROUNDS = int(os.environ.get("GROUPS_ROUNDS", "2"))
@@ -40,7 +40,7 @@ def test_chaos(start_kafka: StartKafka, scenario: str) -> None:
     cast = Cast(cast_of(protocols, Random(f"{seed} cast")), protocols, SIZE)
     kafka = start_kafka(*SERVER_OPTIONS)
     chaos = Chaos(kafka.port, f"group-{scenario}", cast, seed)
-    with free_of_accidents(kafka), chaos:
+    with no_traceback_in(kafka), chaos:
         for _ in range(ROUNDS):
             chaos.rage(_ROUND_S)
             chaos.settle()

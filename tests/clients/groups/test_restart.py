@@ -1,7 +1,7 @@
 """
-The server is killed under a group at work, and comes back: what was committed stays, and the group settles.
+The server of a working group is killed and restarted: committed offsets are kept, and the group settles.
 
-Members are of all clients that are here; `tox -e groups` brings them all.
+Members are of all available clients; `tox -e groups` installs them all.
 """
 
 import os
@@ -11,28 +11,28 @@ from time import monotonic
 import pytest
 
 from kgateway.testing.kafka import Kafka
-from tests.clients.groups.at_work import free_of_accidents
 from tests.clients.groups.chaos import FIND_OUT_S, SERVER_OPTIONS, Cast, Chaos
 from tests.clients.groups.kinds import kinds
 from tests.clients.groups.test_chaos import FAULTS_SHOWN, SCENARIOS, SEED
+from tests.clients.groups.working_group import no_traceback_in
 from tests.clients.seaweedmq import FORM, broker
-from tests.faults.killing import free_port
+from tests.faults.victim import free_port
 
 MEMBERS = int(os.environ.get("GROUPS_MEMBERS", "50"))
 _KILLS = 2
-# The lock of a gateway before SeaweedMQ that was killed runs out within a session. Members that have given up meanwhile
-# come back as new ones, and what they were must expire.
+# The lock of a killed gateway in front of SeaweedMQ expires within a session. Members that have given up meanwhile
+# come back as new ones, and their former selves must expire.
 _SESSIONS = 1 if FORM is None else 3
 
 
 @pytest.mark.parametrize("scenario", ["classic", "consumer"])
 def test_restart(tmp_path: Path, scenario: str) -> None:
     """
-    After each crash committed offsets are where they were or further, no commit that was accepted is missing, and the
-    group is stable again, with all its members, within a session timeout; before SeaweedMQ, within three.
+    After each crash committed offsets are where they were or further, no accepted commit is missing, and the group is
+    stable again, with all its members, within a session timeout; in front of SeaweedMQ, within three.
     """
     protocols, port = SCENARIOS[scenario], free_port()
-    # Few of Java's: its consumer of KIP-848 takes half a processor as long as there is no server.
+    # There are few Java members: KIP-848's consumer takes half a processor while there is no server.
     found = [kind for kind in kinds() if kind.protocols & {*protocols} for _ in range(1 if kind.name == "java" else 4)]
     cast = Cast(found, protocols, MEMBERS)
     listen = ("--listen", f"tcp:{port}:interface=127.0.0.1")
@@ -40,7 +40,7 @@ def test_restart(tmp_path: Path, scenario: str) -> None:
     with (
         broker(FORM) as where,
         Kafka(*where, *listen, *SERVER_OPTIONS, folder=tmp_path) as kafka,
-        free_of_accidents(kafka),
+        no_traceback_in(kafka),
         chaos,
     ):
         for _ in range(MEMBERS):

@@ -15,7 +15,7 @@ from tests.clients.groups.chaos import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from tests.clients.groups.crew import Crew
 from tests.clients.groups.events import Place
 from tests.clients.groups.kinds import CONFLUENT
-from tests.clients.groups.members.telling import Wanted, place
+from tests.clients.groups.members.reports import Wanted, place
 from tests.clients.groups.observer import committed, described
 from tests.clients.java_tools import run, tool
 from tests.clients.raw import Raw
@@ -29,7 +29,7 @@ _COMMIT_VERSION = 8
 @pytest.fixture(scope="module")
 def topics(group_kafka: Kafka) -> tuple[str, str]:
     """
-    Two, of two partitions with ten records each, a second apart.
+    Two topics of two partitions with ten records each, a second apart.
     """
     names = ("tools-a", "tools-b")
     with Raw(group_kafka.bootstrap) as raw:
@@ -42,22 +42,16 @@ def topics(group_kafka: Kafka) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def places(topics: tuple[str, str]) -> set[Place]:
-    """
-    All their partitions.
-    """
     return {place(topic, index) for topic in topics for index in range(_PARTITIONS)}
 
 
 def tell(kafka: Kafka, *arguments: str) -> str:
-    """
-    What kafka-consumer-groups prints.
-    """
     return tool(_COMMAND, kafka, *arguments)
 
 
 def table(text: str) -> list[tuple[str, ...]]:
     """
-    The rows of tables, without their heads.
+    The rows of tables, without their headings.
     """
     return [tuple(line.split()) for line in text.splitlines() if line and not line.startswith(("GROUP ", "TOPIC "))]
 
@@ -65,7 +59,7 @@ def table(text: str) -> list[tuple[str, ...]]:
 @pytest.fixture(scope="module")
 def classic(group_kafka: Kafka, topics: tuple[str, str], places: set[Place]) -> Iterator[Crew]:
     """
-    Two members, one of them static.
+    A classic group of two members, one of them static.
     """
     how = Wanted(group_kafka.bootstrap, "classic", [*topics], "eager", SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS)
     with Crew(how) as crew:
@@ -78,7 +72,7 @@ def classic(group_kafka: Kafka, topics: tuple[str, str], places: set[Place]) -> 
 @pytest.fixture(scope="module")
 def consumer(group_kafka: Kafka, topics: tuple[str, str], places: set[Place]) -> Iterator[Crew]:
     """
-    One member, of one topic.
+    A consumer group with one member and one topic.
     """
     how = Wanted(group_kafka.bootstrap, "consumer", [topics[0]], "consumer", 0, 0)
     with Crew(how) as crew:
@@ -89,7 +83,7 @@ def consumer(group_kafka: Kafka, topics: tuple[str, str], places: set[Place]) ->
 
 class TestWithMembers:
     """
-    A group of each protocol, at work.
+    The tools describe a working group of each protocol.
     """
 
     def test_list(self, group_kafka: Kafka, classic: Crew, consumer: Crew) -> None:
@@ -156,9 +150,11 @@ class TestWithMembers:
         epoch = row[5]
         assert row == ("consumer", *coordinator, "uniform", "Stable", epoch, epoch, "1")
 
-    def test_what_is_refused(self, group_kafka: Kafka, classic: Crew, consumer: Crew, topics: tuple[str, str]) -> None:
+    def test_changes_are_refused(
+        self, group_kafka: Kafka, classic: Crew, consumer: Crew, topics: tuple[str, str]
+    ) -> None:
         """
-        As long as there are members, neither the group nor its offsets are changed.
+        As long as there are members, neither the group nor its offsets can be changed.
         """
         refused = tell(group_kafka, "--delete", "--group", "classic", "--group", "consumer")
         assert refused.count("GroupNotEmptyException") == 2
@@ -175,7 +171,7 @@ class TestWithMembers:
 @pytest.fixture
 def client(group_kafka: Kafka) -> Iterator[Client]:
     """
-    Somebody who commits and looks.
+    A client that commits and reads offsets.
     """
     with Client(group_kafka.port) as client:
         yield client
@@ -184,7 +180,7 @@ def client(group_kafka: Kafka) -> Iterator[Client]:
 @pytest.fixture
 def group(client: Client, places: set[Place], name: str) -> str:
     """
-    A group without members, which has committed offset 5 in each partition.
+    A group without members that has committed offset 5 in each partition.
     """
     topics = [
         OffsetCommitRequest.Topic(
@@ -206,29 +202,25 @@ def group(client: Client, places: set[Place], name: str) -> str:
 
 
 class TestAtRest:
-    """
-    A group without members.
-    """
-
     @pytest.mark.parametrize(
         ("how", "offset"),
         [
             (["--to-earliest"], 0),
             (["--to-latest"], 10),
             (["--to-offset", "3"], 3),
-            (["--to-offset", "30"], 10),  # no further than the end
+            (["--to-offset", "30"], 10),  # the end is the limit
             (["--to-current"], 5),
             (["--shift-by", "-2"], 3),
             (["--shift-by", "4"], 9),
             (["--to-datetime", "2023-11-14T22:13:24.000"], 4),
-            (["--by-duration", "PT1H"], 10),  # nothing is that young
+            (["--by-duration", "PT1H"], 10),  # no record is that young
             (["--by-duration", "P10000D"], 0),
         ],
         ids=repr,
     )
     def test_reset(self, group_kafka: Kafka, client: Client, group: str, how: list[str], offset: int) -> None:
         """
-        Offsets are reset to where that is, of some partitions; a dry run only tells it.
+        Offsets of some partitions are reset; a dry run only shows the new ones.
         """
         command = ("--reset-offsets", "--group", group, "--topic", "tools-a:1", "--topic", "tools-b", *how)
         rows = {(group, "tools-a", "1"), (group, "tools-b", "0"), (group, "tools-b", "1")}
@@ -241,7 +233,7 @@ class TestAtRest:
 
     def test_export_and_import(self, group_kafka: Kafka, client: Client, group: str, tmp_path: Path) -> None:
         """
-        What is exported resets the offsets to what they were.
+        An exported file resets the offsets to what they were.
         """
         of_group = ("--reset-offsets", "--group", group)
         exported = tell(group_kafka, *of_group, "--all-topics", "--to-current", "--export")
@@ -256,7 +248,7 @@ class TestAtRest:
 
     def test_delete_offsets(self, group_kafka: Kafka, client: Client, group: str) -> None:
         """
-        The offsets of a partition go, and those of a topic.
+        The offsets of a partition or of a topic are deleted.
         """
         told = tell(group_kafka, "--delete-offsets", "--group", group, "--topic", "tools-a:1", "--topic", "tools-b")
         assert told.count("Successful") == 1 + _PARTITIONS
@@ -264,7 +256,7 @@ class TestAtRest:
 
     def test_describe(self, group_kafka: Kafka, group: str) -> None:
         """
-        Its partitions have a lag, and no owner.
+        The partitions of the group have a lag, and no owner.
         """
         rows = table(tell(group_kafka, "--describe", "--group", group, "--offsets"))
         assert (group, "tools-a", "0", "5", "10", "5", "-", "-", "-") in rows
@@ -273,7 +265,7 @@ class TestAtRest:
 
     def test_delete(self, group_kafka: Kafka, group: str) -> None:
         """
-        It goes, and is not listed any more; a group that is not there cannot be deleted.
+        The group is deleted and no longer listed; a missing group cannot be deleted.
         """
         assert "was successful" in tell(group_kafka, "--delete", "--group", group)
         assert group not in tell(group_kafka, "--list").split()
@@ -282,7 +274,7 @@ class TestAtRest:
 
 def configure(kafka: Kafka, *arguments: str, fails: bool = False) -> str:
     """
-    What kafka-configs says of groups.
+    Run kafka-configs for a group.
     """
     of_groups = ("--entity-type", "groups", *arguments)
     return tool("ConfigCommand", kafka, *of_groups, package="kafka.admin", fails=fails)
@@ -290,12 +282,12 @@ def configure(kafka: Kafka, *arguments: str, fails: bool = False) -> str:
 
 class TestConfigs:
     """
-    What is set for a group, which need not be there.
+    A group may have configs before it exists.
     """
 
     def test_set_and_delete(self, group_kafka: Kafka, name: str) -> None:
         """
-        Configs are set and deleted, and described with what stands behind them; groups that have some are listed.
+        Configs are set, deleted, and described with their defaults; groups with configs are listed.
         """
         group = ("--entity-name", name)
         session, assignment = "consumer.session.timeout.ms", "consumer.assignment.interval.ms"
@@ -319,7 +311,7 @@ class TestConfigs:
 
     def test_refused(self, group_kafka: Kafka, name: str) -> None:
         """
-        What cannot be set is refused, in words.
+        Refusals have reasons in words.
         """
         for wrong, says in (
             ("consumer.session.timeout.ms=5", "must be greater than or equal to group.consumer.min.session.timeout.ms"),
@@ -334,7 +326,7 @@ class TestConfigs:
 
 def test_regular_expressions() -> None:
     """
-    The tool has its own RE2, for what members subscribe to.
+    The tool brings its own RE2 for subscriptions of members.
     """
     assert "is valid" in run(_COMMAND, "--validate-regex", "a.*b")
     assert "is invalid" in run(_COMMAND, "--validate-regex", "a(?=b)")

@@ -1,4 +1,4 @@
-// Does with Kafka's own client what tests/clients/program.py asks, a line of JSON in and one out.
+// Carries out the tasks of tests/clients/program.py with Kafka's own client: a line of JSON in and one out.
 
 import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.JsonNode;
@@ -40,7 +40,7 @@ public class Client {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final int UNKNOWN_TOPIC_PATIENCE_MS = 5_000;
 
-    private String topic; // of the reader that is open
+    private String topic; // of the open reader
     private KafkaConsumer<byte[], byte[]> consumer;
     private final List<ConsumerRecord<byte[], byte[]>> polled = new ArrayList<>();
 
@@ -48,7 +48,7 @@ public class Client {
         Client client = new Client();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-        System.setOut(System.err); // where the log may write
+        System.setOut(System.err); // for the log
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             out.println(JSON.writeValueAsString(client.answer(JSON.readTree(line))));
         }

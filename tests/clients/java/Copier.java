@@ -1,4 +1,4 @@
-// A copier, of Kafka's own clients: does what tests/clients/transactions/workers/telling.py says.
+// A copier with Kafka's own clients; see tests/clients/transactions/workers/reports.py.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -44,12 +44,12 @@ public class Copier {
 
     public static void main(String[] args) throws Exception {
         out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-        System.setOut(System.err); // where the log may write
+        System.setOut(System.err); // for the log
         Thread waiting = new Thread(() -> {
             try {
                 System.in.read();
             } catch (Exception closed) {
-                // as good as its end
+                // a failure also means the end
             }
             Runtime.getRuntime().halt(0);
         });
@@ -97,7 +97,7 @@ public class Copier {
             tell("ended", Map.of("why", named(error)));
         }
         consumer.close();
-        Runtime.getRuntime().halt(0); // what is open is left to whoever comes next
+        Runtime.getRuntime().halt(0); // the next life aborts an open transaction
     }
 
     private static String named(Throwable error) {

@@ -1,4 +1,4 @@
-// A member of a group, of Kafka's own client: does what tests/clients/groups/members/telling.py says.
+// A group member with Kafka's own client; see tests/clients/groups/members/reports.py.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -42,13 +42,13 @@ public class Member implements ConsumerRebalanceListener {
 
     public static void main(String[] args) throws Exception {
         out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-        System.setOut(System.err); // where the log may write
+        System.setOut(System.err); // for the log
         AtomicBoolean leave = new AtomicBoolean();
         Thread waiting = new Thread(() -> {
             try {
                 System.in.read();
             } catch (Exception closed) {
-                // as good as the order to leave
+                // a closed input also means to leave
             }
             leave.set(true);
         });
@@ -100,8 +100,8 @@ public class Member implements ConsumerRebalanceListener {
         tell("left", Map.of());
     }
 
-    // Where it stood still as it asked for its offsets, 4.3.1 throws what the group says of that: it is shut out. By the
-    // next poll it joins again.
+    // If the process was frozen during a request for offsets, 4.3.1 throws the group's refusal: the member is fenced.
+    // With the next poll it joins again.
     private ConsumerRecords<byte[], byte[]> poll() {
         try {
             return consumer.poll(POLL);

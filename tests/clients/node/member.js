@@ -1,4 +1,4 @@
-// A member of a group, of kafkajs: does what tests/clients/groups/members/telling.py says.
+// A group member with kafkajs; see tests/clients/groups/members/reports.py.
 
 const { writeSync } = require('fs')
 const { AssignerProtocol, Kafka, logLevel } = require('kafkajs')
@@ -12,7 +12,7 @@ function tell(event, of = {}) {
   writeSync(1, JSON.stringify({ at: now(), told: event, ...of }) + '\n')
 }
 
-// The library has only one of its own, which other clients do not know.
+// The library's only assigner is unknown to other clients.
 const range = ({ cluster }) => ({
   name: 'range',
   version: 0,
@@ -52,7 +52,7 @@ async function work(workMs, { batch, heartbeat, commitOffsetsIfNecessary, isRunn
     })
   } catch (error) {
     tell('refused', { ...what, code: error.code ?? -1, why: `${error}` })
-    throw error // the library joins again where it has to
+    throw error // the library joins again if necessary
   }
   tell('committed', what)
   await heartbeat()
@@ -82,7 +82,7 @@ async function main() {
   const { CRASH, GROUP_JOIN, REBALANCING } = consumer.events
   consumer.on(REBALANCING, revoke)
   consumer.on(GROUP_JOIN, ({ payload }) => {
-    revoke() // it does not say so everywhere
+    revoke() // the library does not announce every revocation
     owned = Object.entries(payload.memberAssignment).flatMap(([topic, found]) => found.map(i => place(topic, i)))
     tell('assigned', { partitions: owned, member: payload.memberId })
   })

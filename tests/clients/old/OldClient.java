@@ -1,4 +1,4 @@
-// Does with Kafka's client of old what tests/clients/program.py asks, a line of JSON in and one out.
+// Carries out the tasks of tests/clients/program.py with an old Kafka client: a line of JSON in and one out.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -28,7 +28,7 @@ public class OldClient {
     private static final int BEGINNING = -2;
     private static final int END = -1;
 
-    private String topic; // of the reader that is open
+    private String topic; // of the open reader
     private KafkaConsumer<byte[], byte[]> consumer;
     private final List<ConsumerRecord<byte[], byte[]>> polled = new ArrayList<>();
 
@@ -36,7 +36,7 @@ public class OldClient {
         OldClient client = new OldClient();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-        System.setOut(System.err); // where the log may write
+        System.setOut(System.err); // for the log
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             out.println(JSON.writeValueAsString(client.answer(JSON.readTree(line))));
         }
@@ -145,7 +145,7 @@ public class OldClient {
         return true;
     }
 
-    /** The next records; those that come with them are kept for the next time. */
+    /** Returns the next records, and keeps those polled beyond the count. */
     private List<Object> take(int count, long patience) {
         long deadline = System.currentTimeMillis() + 1000 * patience;
         while (polled.size() < count && System.currentTimeMillis() < deadline) {
@@ -166,7 +166,7 @@ public class OldClient {
         return rows;
     }
 
-    /** Reads so many records of a topic as a member of a group, from where the group is, and commits that. */
+    /** Reads this many records of a topic as a member of a group, from the group's position, and commits them. */
     private List<Object> resume(JsonNode task) {
         int count = task.get("count").asInt();
         open(task, Map.of("group.id", task.get("group").asText(), "max.poll.records", count));

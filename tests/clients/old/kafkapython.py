@@ -1,6 +1,6 @@
 """
-Does with Debian's kafka-python, as a client of brokers of the version given, what tests/clients/program.py asks: a line
-of JSON in and one out. Run by the system's Python: `/usr/bin/python3 kafkapython.py 0.10.1`.
+Carries out the tasks of tests/clients/program.py with Debian's kafka-python, as a client of brokers of the given
+version: a line of JSON in and one out. The system's Python runs it: `/usr/bin/python3 kafkapython.py 0.10.1`.
 """
 
 import json
@@ -126,7 +126,7 @@ class Client:
 
     def resume(self, bootstrap: str, topic: str, group: str, count: int, patience: float) -> list[dict[str, Any]]:
         """
-        Read so many records of a topic as a member of a group, from where the group is, and commit that.
+        Read this many records of a topic as a member of a group, from the group's position, and commit them.
         """
         self.open(bootstrap, topic, group_id=group, enable_auto_commit=False)
         try:
@@ -139,9 +139,6 @@ class Client:
 
 
 def main(version: str) -> None:
-    """
-    Answer task after task.
-    """
     client = Client(tuple(map(int, version.split("."))))
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)

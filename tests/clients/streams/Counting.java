@@ -7,7 +7,7 @@ import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThr
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 
-/** Counts words, exactly once: "Counting BOOTSTRAP FOLDER INPUT OUTPUT". It ends when it is killed. */
+/** Counts words, exactly once: "Counting BOOTSTRAP FOLDER INPUT OUTPUT". It runs until it is killed. */
 public final class Counting {
     public static void main(String[] arguments) {
         Properties settings = new Properties();
@@ -27,7 +27,7 @@ public final class Counting {
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream(arguments[2])
-            .groupBy((key, word) -> word) // by way of a repartition topic
+            .groupBy((key, word) -> word) // through a repartition topic
             .count(Materialized.as("counts")) // with a changelog
             .toStream()
             .mapValues(count -> Long.toString(count))

@@ -1,8 +1,8 @@
 """
-A Kafka Streams application with `exactly_once_v2`, which counts words by way of a repartition topic and keeps its
-counts in a changelog, while it and the server are killed: each word of the input is counted once.
+A Kafka Streams application with `exactly_once_v2` counts words through a repartition topic, with its counts in a
+changelog, while it and the server are killed: each word of the input is counted once.
 
-KILLS is how often something is killed, TRANSACTION_SEED what follows from chance.
+KILLS is the number of kills, TRANSACTION_SEED the seed of all that is random.
 """
 
 import os
@@ -19,7 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from kgateway.testing.kafka import Kafka
 from tests.clients.application import Application, kill_some
-from tests.clients.transactions.numbers import read
+from tests.clients.transactions.topic_views import read
 
 KILLS = int(os.environ.get("KILLS", "5"))
 SEED = int(os.environ.get("TRANSACTION_SEED", "1"))
@@ -42,7 +42,7 @@ def application(lasting_kafka: Kafka, tmp_path: Path) -> Iterator[Application]:
 
 def test_each_word_is_counted_once(lasting_kafka: Kafka, application: Application) -> None:
     """
-    The counts of a word go up by one, and end with how often it was written.
+    The counts of a word increase by one, and end with the number of times it was written.
     """
     chance, written = Random(SEED), Counter[bytes]()
     producer = Producer({"bootstrap.servers": lasting_kafka.bootstrap, "log_level": 0})
@@ -52,11 +52,11 @@ def test_each_word_is_counted_once(lasting_kafka: Kafka, application: Applicatio
             written[word] += 1
             producer.produce(INPUT, word, partition=chance.randrange(PARTITIONS))
         assert producer.flush(PATIENCE_S) == 0
-        sleep(chance.uniform(2, 8))  # at any moment of what they do
+        sleep(chance.uniform(2, 8))  # at a random moment of their work
         kill_some(chance, lasting_kafka, application)
     deadline = monotonic() + PATIENCE_S
     while (counted := _counted(lasting_kafka.bootstrap)) != written:
-        assert monotonic() < deadline, f"{written - counted} are not counted\n{application.told()}"
+        assert monotonic() < deadline, f"{written - counted} are not counted\n{application.output()}"
         sleep(0.5)
     print(f"{written.total()} words, {KILLS} kills")
 

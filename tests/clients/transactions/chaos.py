@@ -1,6 +1,6 @@
 """
-Copiers of one client, and a gateway, that are killed with -9 at random, and copiers that are replaced by others with
-the same transactional id: what befalls them, and what has come of it.
+Copiers of one client and a gateway are killed with -9 at random, and copiers are replaced by others with the same
+transactional id; then the copies are checked.
 """
 
 import re
@@ -17,12 +17,12 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.kafka.servers import free_port
 from kgateway.testing.kafka import Kafka
-from tests.clients.transactions.checking import faults
 from tests.clients.transactions.copier import Copier, Life
-from tests.clients.transactions.filling import Filling
+from tests.clients.transactions.copy_check import faults
+from tests.clients.transactions.input_topic import InputTopic
 from tests.clients.transactions.kinds import command
-from tests.clients.transactions.numbers import read, read_both
-from tests.clients.transactions.workers.telling import Wanted
+from tests.clients.transactions.topic_views import read, read_both
+from tests.clients.transactions.workers.reports import Wanted
 
 SERVER_OPTIONS = (
     *("--group-min-session-timeout-ms", "1000"),
@@ -34,17 +34,17 @@ PARTITIONS, WORKERS = 6, 3
 PATIENCE_S = 90
 FAULTS_SHOWN = 20
 _PAUSES_S = (0.1, 0.8)
-_MOMENTS = 6  # between one kill of the server and the next, at most
-_KILLED, _TWINS = 0.25, 0.35  # how often, at each moment
-# Why a copier may end by itself, in the words of its client: it is shut out, or there is no server.
+_MOMENTS = 6  # the longest time between two kills of the server
+_KILLED, _TWINS = 0.25, 0.35  # the probability at each moment
+# Why a copier may end by itself, in its client's words: it is fenced, or there is no server.
 _BY_RIGHTS = re.compile("fenced|epoch|connect|dial|eof", re.IGNORECASE)
-# So may one that was replaced: Kafka, too, answers its commit with this until the next producer has begun.
+# A replaced copier may report this, too: Kafka answers its commit so until the next producer has begun.
 _BY_RIGHTS_OF_REPLACED = re.compile("invalid_?txn_?state", re.IGNORECASE)
 
 
 class Chaos:
     """
-    Copiers that copy while it is entered.
+    Copiers that copy in a `with` block.
     """
 
     def __init__(self, kafka: Kafka, kind: str, seed: int, folder: Path) -> None:
@@ -55,17 +55,17 @@ class Chaos:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
         for made in admin.create_topics([NewTopic(name, PARTITIONS) for name in (INPUT, OUTPUT)]).values():
             made.result(PATIENCE_S)
-        self._filling = Filling(kafka.bootstrap, INPUT, PARTITIONS, self._chance)
+        self._input = InputTopic(kafka.bootstrap, INPUT, PARTITIONS, self._chance)
         self._copiers = [Copier(command(kind), self._wanted(number, seed), self._log) for number in range(WORKERS)]
 
     def rage(self, kills: int) -> None:
         """
-        So often the server is killed, and more often copiers.
+        Kill the server this often, and copiers more often.
         """
         for _ in range(kills):
             for _ in range(self._chance.randrange(1, _MOMENTS + 1)):
-                self._filling.write(3)
-                sleep(self._chance.uniform(*_PAUSES_S))  # at any moment of what they do
+                self._input.write(3)
+                sleep(self._chance.uniform(*_PAUSES_S))  # at a random moment of their work
                 self._befall(self._chance.choice(self._copiers))
             self._kafka.kill()
             self._kafka.start()
@@ -73,7 +73,7 @@ class Chaos:
 
     def settle(self) -> None:
         """
-        Let all be copied. Who was replaced finds out with the next that it copies, and ends.
+        Wait until everything is copied. A replaced copier finds out with its next transaction, and ends.
         """
         self._wait(self._are_replaced_gone, "each copier that was replaced has ended")
         self._wait(self._is_all_copied, "all is copied")
@@ -82,11 +82,11 @@ class Chaos:
 
     def faults(self) -> list[str]:
         """
-        What is wrong, once all has come to rest.
+        The faults, once everything has settled.
         """
         written, copied = (read_both(self._kafka.bootstrap, topic, PARTITIONS) for topic in (INPUT, OUTPUT))
         given = len(written.committed)
-        assert given == self._filling.count, f"{self._filling.count} records are committed in the input, {given} read"
+        assert given == self._input.count, f"{self._input.count} records are committed in the input, {given} read"
         told = {mark: done for life in self._lives for mark, done in life.outcomes.items()}
         print(
             f"{given} records and {len(written.everything) - given} aborted; "
@@ -116,11 +116,11 @@ class Chaos:
         return [life for copier in self._copiers for life in copier.lives]
 
     def _are_replaced_gone(self) -> bool:
-        self._filling.write(1)
+        self._input.write(1)
         return all(copier.are_replaced_gone for copier in self._copiers)
 
     def _is_all_copied(self) -> bool:
-        return len(read(self._kafka.bootstrap, OUTPUT, PARTITIONS, "read_committed")) >= self._filling.count
+        return len(read(self._kafka.bootstrap, OUTPUT, PARTITIONS, "read_committed")) >= self._input.count
 
     def _wait(self, holds: Callable[[], bool], what: str) -> None:
         deadline = monotonic() + PATIENCE_S
@@ -150,7 +150,7 @@ def _is_odd(life: Life) -> bool:
 
 def run(kind: str, kills: int, seed: int, folder: Path, *options: str) -> None:
     """
-    From the beginning to the verdict, with a gateway of these options that is found at the same place after each kill.
+    Run the chaos and check the copies, with a gateway of these options that keeps its address after each kill.
     """
     listen = f"tcp:{free_port()}:interface=127.0.0.1"
     kafka = Kafka("--listen", listen, "--broker", f"log:{folder / 'data'}", *SERVER_OPTIONS, *options, folder=folder)

@@ -1,5 +1,5 @@
 """
-Chaos with clients of all kinds needs these, so it runs when it is named, as `tox -e transactions` does.
+Chaos needs clients of all kinds, so it runs only when it is named, as in `tox -e transactions`.
 """
 
 collect_ignore = ["test_chaos.py"]

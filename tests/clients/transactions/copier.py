@@ -1,5 +1,5 @@
 """
-Copiers as processes: one after the other with the same transactional id, and now and then two at a time.
+Copiers as processes: one after another with the same transactional id, and now and then two at a time.
 """
 
 import json
@@ -9,20 +9,20 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Lock, Thread
 
-from tests.clients.transactions.workers.telling import Wanted
+from tests.clients.transactions.workers.reports import Wanted
 
 _ROOT = Path(__file__).parents[3]
-_LIVES = 10_000  # of one copier, at most
+_LIVES = 10_000  # the most lives of one copier
 
 
 class Life:
     """
-    A process, from when it is made. Whoever made it is told when it has ended.
+    A process, running from its creation. The callback gets it when it has ended.
     """
 
     def __init__(self, command: Sequence[str], how: Wanted, log: Path, ended: Callable[["Life"], None]) -> None:
         self.how = how
-        self.outcomes: dict[str, bool] = {}  # whether a transaction is committed, by its mark
+        self.outcomes: dict[str, bool] = {}  # mark -> whether the transaction is committed
         self.why: str | None = None  # it ended by itself
         self.is_ready = self.was_killed = self.was_replaced = self.has_ended = False
         self._ended = ended
@@ -38,23 +38,17 @@ class Life:
         self._reader.start()
 
     def kill(self) -> None:
-        """
-        End it at once.
-        """
         self.was_killed = True
         self._process.kill()
 
     def wait(self) -> None:
-        """
-        Until it has ended.
-        """
         self._reader.join()
 
     def _read(self) -> None:
         assert self._process.stdout
         assert self._process.stdin
         for line in self._process.stdout:
-            if line.endswith(b"\n"):  # or it was killed amid it
+            if line.endswith(b"\n"):  # or it was killed in the middle of the line
                 self._take(json.loads(line))
         if self._process.wait() and not self.was_killed:
             self.why = f"exit code {self._process.returncode}"
@@ -77,7 +71,7 @@ class Life:
 
 class Copier:
     """
-    Somebody always copies with its transactional id: the newest life is followed by another when it ends.
+    A process copies at all times with this transactional id: the newest life is followed by another when it ends.
     """
 
     def __init__(self, command: Sequence[str], how: Wanted, log: Path) -> None:
@@ -90,22 +84,19 @@ class Copier:
         self.twin()
 
     def kill(self) -> None:
-        """
-        The newest, at once.
-        """
         with self._lock:
             self.lives[-1].kill()
 
     def twin(self) -> None:
         """
-        Start another one beside those that are.
+        Start another life beside the running ones.
         """
         with self._lock:
             self._begin()
 
     def stop(self) -> None:
         """
-        All of them, for good.
+        End all lives for good.
         """
         with self._lock:
             self._stopping = True
@@ -116,7 +107,7 @@ class Copier:
     @property
     def are_replaced_gone(self) -> bool:
         """
-        Whether of all lives only the newest runs, and has shut out those before.
+        Whether only the newest life runs, and has fenced those before it.
         """
         *replaced, newest = self.lives
         return newest.is_ready and all(life.has_ended for life in replaced)

@@ -1,7 +1,7 @@
 """
-Which clients copy, and by what command.
+The clients that copy, and their commands.
 
-A test of one that is not here fails: Kafka's own needs KAFKA_JARS and MEMBER_CLASSES, franz-go its program on the path,
+The test of a missing client fails: Kafka's own needs KAFKA_JARS and MEMBER_CLASSES, franz-go its program on the path,
 aiokafka its package.
 """
 
@@ -15,7 +15,7 @@ KINDS = ("librdkafka", "aiokafka", "go", "java")
 
 def command(kind: str) -> Sequence[str]:
     """
-    The program of a copier, which takes what is wanted as a last argument.
+    The command of a copier, without its last argument, the settings.
     """
     match kind:
         case "go":

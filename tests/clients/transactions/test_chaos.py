@@ -1,9 +1,9 @@
 """
-Copies of a topic in transactions, by processes of each client, while they and the server are killed again and again,
-copiers are replaced by others with the same transactional id, and some abort: each record of the input is in the output
-once, in order, to who reads what is committed.
+Processes of each client copy a topic in transactions while they and the server are killed repeatedly, copiers are
+replaced by others with the same transactional id, and some abort: readers of committed records find each record of the
+input in the output once, in order.
 
-KILLS is how often the server is killed for each client, TRANSACTION_SEED what follows from chance.
+KILLS is the number of kills of the server for each client, TRANSACTION_SEED the seed of all that is random.
 """
 
 import os
@@ -21,7 +21,7 @@ SEED = int(os.environ.get("TRANSACTION_SEED", "1"))
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_record_once(kind: str, tmp_path: Path) -> None:
     """
-    And nothing that was aborted, however often all of them die.
+    Nothing that was aborted is read, however often all processes die.
     """
     run(kind, KILLS, SEED, tmp_path)
 
@@ -29,7 +29,7 @@ def test_each_record_once(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["go", "java"])
 def test_each_record_once_where_a_commit_does_not_wait_for_its_markers(kind: str, tmp_path: Path) -> None:
     """
-    These clients leave it to the server to add partitions, and begin the next transaction while the last one is being
-    told to the disk.
+    These clients leave it to the server to add partitions, and begin the next transaction while the last one is still
+    being written to disk.
     """
     run(kind, KILLS, SEED, tmp_path, "--acks-fsync", "yes")

@@ -9,6 +9,6 @@ from tests.clients.transactions.chaos import run
 
 def test_each_record_once(tmp_path: Path) -> None:
     """
-    And nothing that was aborted, where the server is killed twice.
+    Nothing that was aborted is read, though the server is killed twice.
     """
     run("librdkafka", kills=2, seed=1, folder=tmp_path)

@@ -1,5 +1,5 @@
 """
-The cluster before which gateways are killed.
+The cluster in front of which gateways are killed.
 """
 
 from tests.broker.seaweed.cluster import cluster as cluster
@@ -9,7 +9,7 @@ from tests.broker.seaweed.cluster import mended as mended
 collect_ignore = [
     "test_hanging.py",
     "test_intruder.py",
-    "test_resuming.py",
+    "test_resumed_gateway.py",
     "test_running_clients.py",
     "test_two_gateways.py",
 ]

@@ -1,5 +1,5 @@
 """
-A gateway before a cluster, as a process of its own: it is killed, paused and started again, and keeps its port.
+A gateway in front of a cluster, as a process that is killed, paused and started again, and keeps its port.
 """
 
 import os
@@ -8,12 +8,12 @@ import subprocess
 from pathlib import Path
 from time import monotonic, sleep
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.messages.create_topics import CreateTopicsRequest
 from kgateway.testing.kafka import Kafka
 from kgateway.wire.errors import ErrorCode
 from tests.faults.client import Client
-from tests.faults.killing import free_port
+from tests.faults.victim import free_port
 
 _CREATE_VERSION = 7
 _LINES_SHOWN = 30
@@ -50,13 +50,13 @@ class Gateway:
     @property
     def log(self) -> str:
         """
-        What all its lives have written to their log.
+        The content of its log, before and after each start.
         """
         return self._kafka.log
 
     def tracebacks(self) -> list[str]:
         """
-        Those in its log, each with the lines around it.
+        The tracebacks in its log, each with the lines around it.
         """
         lines = self.log.splitlines()
         places = [number for number, line in enumerate(lines) if "Traceback" in line]
@@ -64,14 +64,11 @@ class Gateway:
 
     @property
     def pid(self) -> int:
-        """
-        Of its process, while it runs.
-        """
         return self._kafka.pid
 
     def start(self) -> float:
         """
-        Start, and wait until clients can connect; the seconds that took.
+        Start, and wait until clients can connect. Returns the seconds that took.
         """
         began = monotonic()
         self._kafka.start()
@@ -79,35 +76,29 @@ class Gateway:
         return monotonic() - began
 
     def stop(self) -> None:
-        """
-        End in good order.
-        """
         self._kafka.stop()
         self.is_running = False
 
     def kill(self) -> None:
-        """
-        Now.
-        """
         if self.is_running:
             self.is_running = False
             self._kafka.kill()
 
     def pause(self) -> None:
         """
-        Let it sleep: its connections stay, and nothing is answered.
+        Stop the process with a signal: it keeps its connections, and answers nothing.
         """
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
         """
-        Let it go on after a pause.
+        Resume the process after a pause.
         """
         os.kill(self.pid, signal.SIGCONT)
 
     def end(self) -> None:
         """
-        In good order, so that the next one need not wait, whatever it is doing.
+        Stop the process in order, whatever it is doing, so that the next one need not wait.
         """
         if self.is_running:
             (self._home / "gateway.log").write_text(self.log)
@@ -118,9 +109,6 @@ class Gateway:
                 self.kill()
 
     def create(self, name: str, partitions: int, acks: str, form: str) -> None:
-        """
-        Make a topic.
-        """
         configs = {"seaweedmq.acks": acks, "seaweedmq.format": form}
         if form == "plain":
             configs["message.timestamp.type"] = "LogAppendTime"  # no other times have a place there

@@ -1,6 +1,6 @@
 """
-Clients of a gateway before a cluster whose processes are killed: they and their check are those of the embedded log,
-with topics in the forms of SeaweedMQ.
+Clients of a gateway in front of a cluster whose processes are killed. The clients and their check are those of the
+embedded log, with topics in the formats of SeaweedMQ.
 """
 
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from time import monotonic, sleep
 from uuid import uuid4
 
 from tests.faults.clients import Clients
-from tests.faults.ledger import Ledger, Place
-from tests.faults.producing import Writer
-from tests.faults.seaweedmq.committing import Commits
+from tests.faults.ledger import Ledger, PartitionName
+from tests.faults.producers import Writer
+from tests.faults.seaweedmq.commits import Commits
 from tests.faults.seaweedmq.gateway import Gateway
 
 _PARTITIONS = 2
@@ -23,7 +23,8 @@ _BACK_S = 60  # until all partitions take records again
 
 class PatientWriter(Writer):
     """
-    One whose queue goes in few batches: an answer can take as long as a broker takes to write its files.
+    A writer that sends its queue in few batches, because an answer can take as long as a broker takes to write its
+    files.
     """
 
     def _config(self) -> dict[str, str | int | bool]:
@@ -33,7 +34,7 @@ class PatientWriter(Writer):
 
 class Load:
     """
-    Of one acknowledgement mode, on a topic for each form.
+    Clients with one acknowledgement mode, and a topic for each form.
     """
 
     def __init__(self, gateway: Gateway, acks: str, forms: Sequence[str], seed: str) -> None:
@@ -51,14 +52,14 @@ class Load:
         self.commits = Commits(gateway.bootstrap, f"group-{acks}-{name}", self.places)
         self.clients = Clients(gateway, self.ledger, writers, self.places, numbered, [self.commits])
 
-    def _writer(self, number: int, seed: str, places: Sequence[Place], idempotent: bool) -> Writer:
+    def _writer(self, number: int, seed: str, places: Sequence[PartitionName], idempotent: bool) -> Writer:
         sizes = dict.fromkeys(places, _RECORD_BYTES)
         random = Random(f"{seed} {self._acks} {number}")
         return PatientWriter(number, self._gateway.bootstrap, self.ledger, sizes, random, idempotent=idempotent)
 
     def begin(self) -> None:
         """
-        Make the topics and let clients work.
+        Create the topics and start the clients.
         """
         for topic, form in self._topics.items():
             self._gateway.create(topic, _PARTITIONS, self._acks, form)
@@ -66,7 +67,8 @@ class Load:
 
     def wait_until_all_take_records(self) -> float:
         """
-        Wait until in each partition a record was acknowledged that was sent after now; the seconds until the first one.
+        Wait until in each partition a record was acknowledged that was sent after now. Returns the seconds until the
+        first one.
         """
         began, first = monotonic(), 0.0
         sent = self._sent()
@@ -81,13 +83,13 @@ class Load:
             assert waited < _BACK_S, f"nothing is acknowledged for {waited:.0f} s in {waiting}"
             sleep(_POLL_S)
 
-    def _promises(self) -> dict[Place, int]:
+    def _promises(self) -> dict[PartitionName, int]:
         found = dict.fromkeys(self.places, 0)
         for stream, promised in list(self.ledger.acknowledged.items()):
             found[stream.place] += len(promised)
         return found
 
-    def _sent(self) -> dict[Place, int]:
+    def _sent(self) -> dict[PartitionName, int]:
         found = dict.fromkeys(self.places, 0)
         for stream, count in list(self.ledger.sent.items()):
             found[stream.place] += count
@@ -95,6 +97,6 @@ class Load:
 
     def faults(self) -> list[str]:
         """
-        What is known to be wrong by now.
+        The faults that are known by now.
         """
         return [*self.clients.faults(), *(f"in the gateway's log: {trace}" for trace in self._gateway.tracebacks())]

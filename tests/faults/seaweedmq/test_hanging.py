@@ -1,5 +1,5 @@
 """
-A call to the cluster hangs: a fetch is answered all the same, for every partition, about when it is due.
+A call to the cluster hangs, and fetches are still answered, for every partition, at about their deadline.
 """
 
 from collections.abc import Iterator
@@ -9,13 +9,20 @@ from uuid import uuid4
 
 import pytest
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.messages.fetch import FetchRequest, FetchResponse
 from kgateway.wire.errors import ErrorCode
 from tests.faults.client import FETCH_VERSION, Client
-from tests.faults.ledger import Place
-from tests.faults.seaweedmq.asking import NOT_YET, PATIENCE_S, all_values, produce, produce_until_taken, values_of
+from tests.faults.ledger import PartitionName
 from tests.faults.seaweedmq.gateway import Gateway
+from tests.faults.seaweedmq.kafka_requests import (
+    NOT_YET,
+    PATIENCE_S,
+    all_values,
+    produce,
+    produce_until_taken,
+    values_of,
+)
 
 _WAIT_MS = 500
 _SHORT_WAITS_MS = 0, 50, 200
@@ -42,7 +49,7 @@ def gateway(cluster: DevCluster, tmp_path: Path) -> Iterator[Gateway]:
 @pytest.fixture
 def topic(gateway: Gateway) -> str:
     """
-    One with records in partition 0 that are in files alone, and with some in partition 1 that the gateway has.
+    A topic whose partition 0 has records in files alone, and whose partition 1 has some in the gateway.
     """
     name = f"hanging-{uuid4().hex[:8]}"
     gateway.create(name, 2, "held", "batch")
@@ -55,9 +62,9 @@ def topic(gateway: Gateway) -> str:
     return name
 
 
-def fetched(client: Client, *places: Place, offset: int = 0, wait_ms: int = _WAIT_MS) -> dict[int, Answer]:
+def fetched(client: Client, *places: PartitionName, offset: int = 0, wait_ms: int = _WAIT_MS) -> dict[int, Answer]:
     """
-    The answers to a fetch from the beginnings of these partitions, or another offset, which must come in time.
+    The answers to a fetch from the beginnings of these partitions, or another offset, which must arrive in time.
     """
     wanted = [_wanted(index, offset) for _, index in places]
     topics = [FetchRequest.Topic(topic=places[0][0], partitions=wanted)]
@@ -74,9 +81,9 @@ def _wanted(index: int, offset: int) -> FetchRequest.Topic.Partition:
     return FetchRequest.Topic.Partition(partition=index, fetch_offset=offset, partition_max_bytes=_BYTES)
 
 
-def taken_until_refused(client: Client, place: Place) -> list[bytes]:
+def taken_until_refused(client: Client, place: PartitionName) -> list[bytes]:
     """
-    Produce until the gateway's lock has run out, and it takes no more; what it has acknowledged.
+    Produce until the gateway's lock has expired, and it refuses. Returns what it has acknowledged.
     """
     taken: list[bytes] = []
     deadline = monotonic() + PATIENCE_S
@@ -92,7 +99,7 @@ def test_a_fetch_of_what_only_files_have_is_answered_when_the_filer_hangs(
     cluster: DevCluster, gateway: Gateway, topic: str
 ) -> None:
     """
-    Without records. When the filer answers again, they come.
+    The answer has no records. Once the filer answers again, they can be fetched.
     """
     place = topic, 0
     with Client(gateway.port) as client:
@@ -109,7 +116,7 @@ def test_a_fetch_that_waits_less_is_answered_sooner(
     cluster: DevCluster, gateway: Gateway, topic: str, wait_ms: int
 ) -> None:
     """
-    With what there is of other partitions.
+    The answer has records of other partitions.
     """
     took: list[float] = []
     with Client(gateway.port) as client:
@@ -126,7 +133,7 @@ def test_a_fetch_that_waits_less_is_answered_sooner(
 
 def test_who_never_waits_reads_it_all_the_same(cluster: DevCluster, gateway: Gateway, topic: str) -> None:
     """
-    When the filer answers again.
+    Such a client gets the records once the filer answers again.
     """
     found: list[bytes] = []
     with Client(gateway.port) as client:
@@ -141,7 +148,7 @@ def test_who_never_waits_reads_it_all_the_same(cluster: DevCluster, gateway: Gat
 
 def test_other_partitions_are_read_meanwhile(cluster: DevCluster, gateway: Gateway, topic: str) -> None:
     """
-    What the gateway has itself comes, beside a partition that cannot be read.
+    The answer has records that the gateway holds, beside a partition that cannot be read.
     """
     with Client(gateway.port) as client:
         cluster.server.pause()
@@ -151,8 +158,7 @@ def test_other_partitions_are_read_meanwhile(cluster: DevCluster, gateway: Gatew
 
 def test_a_gateway_that_takes_no_more_is_read_all_the_same(cluster: DevCluster, gateway: Gateway, topic: str) -> None:
     """
-    While the filer hangs for longer than the gateway's lock lasts, what was acknowledged can be read, and is all there
-    is.
+    While the filer hangs for longer than the gateway's lock lasts, exactly the acknowledged records can be read.
     """
     with Client(gateway.port) as client:
         cluster.server.pause()
@@ -166,7 +172,7 @@ def test_a_gateway_that_takes_no_more_is_read_all_the_same(cluster: DevCluster, 
 
 def test_a_broker_that_hangs_is_no_matter_to_who_reads(cluster: DevCluster, gateway: Gateway, topic: str) -> None:
     """
-    Files are read from the filer, what is new is here.
+    Files are read from the filer, and new records are in the gateway.
     """
     with Client(gateway.port) as client:
         cluster.broker.pause()

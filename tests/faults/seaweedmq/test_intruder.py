@@ -1,5 +1,5 @@
 """
-Somebody else publishes to a partition while a gateway does: the offsets that SeaweedMQ gives are not those foreseen.
+Another program publishes to a partition while a gateway does, so SeaweedMQ gives other offsets than expected.
 """
 
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from uuid import uuid4
 
 import pytest
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweedmq.forms.by_name import FORMS
-from kgateway.broker.seaweedmq.forms.form import Message
-from tests.broker.seaweedmq.published import Published
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweedmq.formats.format import Message
+from kgateway.broker.seaweedmq.formats.registry import FORMATS
+from tests.broker.seaweedmq.foreign_topic import ForeignTopic
 from tests.faults.client import FETCH_VERSION, Client, fetch_request
-from tests.faults.seaweedmq.asking import all_values, produce_until_taken
 from tests.faults.seaweedmq.gateway import Gateway
+from tests.faults.seaweedmq.kafka_requests import all_values, produce_until_taken
 
 
 @pytest.fixture
@@ -38,13 +38,13 @@ def made(gateway: Gateway, form: str, acks: str = "held") -> str:
 
 def test_batches_that_come_again_are_there_once(cluster: DevCluster, gateway: Gateway) -> None:
     """
-    As if by a stream that broke, and whose messages came late. What is produced then has the next offset.
+    A broken stream, whose messages arrive late, would do the same. The next record gets the next offset.
     """
     place = made(gateway, "batch"), 0
     with Client(gateway.port) as client:
         produce_until_taken(client, place, b"a", b"b")
         [told] = client.ask(fetch_request(place[0]), FETCH_VERSION).responses[0].partitions
-        Published(cluster, name=place[0]).publish([Message(b"", bytes(told.records))])
+        ForeignTopic(cluster, name=place[0]).publish([Message(b"", bytes(told.records))])
         produce_until_taken(client, place, b"c")
         produce_until_taken(client, place, b"d")
     assert all_values(gateway, place) == [b"a", b"b", b"c", b"d"]
@@ -56,12 +56,12 @@ def test_batches_that_come_again_are_there_once(cluster: DevCluster, gateway: Ga
 @pytest.mark.parametrize("form", ["record", "plain"])
 def test_records_of_others_and_ours_are_all_there(cluster: DevCluster, gateway: Gateway, form: str) -> None:
     """
-    What was foreseen for ours is theirs, so who produces is told to come again; what was acknowledged before stays.
+    The expected offsets were given to the other program, so producers must retry; acknowledged records are kept.
     """
     place = made(gateway, form), 0
     with Client(gateway.port) as client:
         produce_until_taken(client, place, b"a")
-        Published(cluster, FORMS[form].record_type(), place[0]).publish([Message(b"", b"theirs")])
+        ForeignTopic(cluster, FORMATS[form].record_type(), place[0]).publish([Message(b"", b"theirs")])
         produce_until_taken(client, place, b"b")
     found = all_values(gateway, place)
     assert found[:2] == [b"a", b"theirs"]
@@ -71,10 +71,10 @@ def test_records_of_others_and_ours_are_all_there(cluster: DevCluster, gateway: 
 @pytest.mark.parametrize("acks", ["held", "flushed"])
 def test_what_is_no_batch_is_passed_over(cluster: DevCluster, gateway: Gateway, acks: str) -> None:
     """
-    While the gateway runs, when its broker is killed behind it, and by the next gateway; each message is named.
+    It arrives while the gateway runs, when its broker is killed, and before the next gateway; each message is logged.
     """
     place = made(gateway, "batch", acks), 0
-    others = Published(cluster, name=place[0])
+    others = ForeignTopic(cluster, name=place[0])
     with Client(gateway.port) as client:
         produce_until_taken(client, place, b"a")
         others.publish([Message(b"key", b"theirs")])
@@ -91,4 +91,4 @@ def test_what_is_no_batch_is_passed_over(cluster: DevCluster, gateway: Gateway, 
         produce_until_taken(client, place, b"d")
     assert all_values(gateway, place) == [b"a", b"b", b"c", b"d"]
     assert not gateway.tracebacks()
-    assert f"message 1 of others in {others.folder} is passed over" in gateway.log
+    assert f"skipped message 1 of another program in {others.folder}" in gateway.log

@@ -1,9 +1,8 @@
 """
-A gateway or its broker is killed, and nothing is lost that was acknowledged.
-
-Under load one of them is killed at random, again and again, and started at once; clients go on. Then everything is
-accounted for. KILLS says how often, in each of the acknowledgement modes; where nothing is said there are three kills
-in one mode. KILLS_SEED makes the same choices again; a failure names it.
+A gateway or its broker is killed, and nothing is lost that was acknowledged. Under load one of them is killed at
+random, again and again, and started at once, while clients continue. Then every record is accounted for. KILLS is the
+number of kills in each of the acknowledgement modes; the default is three kills in one mode. KILLS_SEED repeats the
+same choices; a failure names it.
 """
 
 import os
@@ -15,8 +14,8 @@ from time import monotonic, sleep
 
 import pytest
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.dev_process import WeedProcess
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.weed_process import WeedProcess
 from tests.faults.seaweedmq.gateway import Gateway
 from tests.faults.seaweedmq.load import Load
 
@@ -29,7 +28,7 @@ _FAULTS_SHOWN = 20
 
 class Kills:
     """
-    Who is killed when, and how long it takes until records are acknowledged again.
+    Kills processes at random, and measures how long it takes until records are acknowledged again.
     """
 
     def __init__(self, cluster: DevCluster, gateway: Gateway, load: Load, random: Random) -> None:
@@ -41,8 +40,8 @@ class Kills:
 
     def one(self, what: str) -> None:
         """
-        Do this amid load, and wait until all partitions take records again: then the gateway has published again what a
-        broker has lost, and a broker has written what a gateway has lost.
+        Do this under load, and wait until all partitions take records again: then the gateway has published again what
+        a broker has lost, and a broker has written what a gateway has lost.
         """
         sleep(self._random.uniform(0.1, 2.0))
         getattr(self, what)()
@@ -60,7 +59,7 @@ class Kills:
 
     def kill_both(self) -> None:
         """
-        At the same time, which only what is in files outlasts.
+        Kill both at the same time, which only records in files survive.
         """
         for kill in self._random.sample([self.kill_gateway, self.kill_broker], 2):
             kill()
@@ -68,7 +67,7 @@ class Kills:
 
     def kill_storage(self) -> None:
         """
-        Filer, volume server and master.
+        Kill the filer, volume server and master.
         """
         self._cluster.server.kill()
         sleep(self._random.uniform(0, 5))
@@ -97,9 +96,9 @@ class Kills:
 
 def test_nothing_acknowledged_is_lost(cluster: DevCluster, tmp_path: Path) -> None:
     """
-    Through kills of the gateway and of its broker, one after the other, each acknowledged record stays where it was
-    acknowledged, once where its producer is idempotent, and in order; consumers see no offset change its record, and
-    what groups have committed does not go back.
+    The gateway and its broker are killed one after the other. Each acknowledged record remains at its offset, once if
+    its producer is idempotent, and in order; no offset changes its record for consumers, and committed offsets of
+    groups do not go back.
     """
     run(cluster, tmp_path, "held", ("batch",), ["kill_broker", "kill_gateway", "kill_broker"])
 
@@ -108,7 +107,7 @@ def test_nothing_acknowledged_is_lost(cluster: DevCluster, tmp_path: Path) -> No
 @pytest.mark.parametrize("acks", ["held", "flushed", "received"])
 def test_nothing_is_lost_that_the_mode_promises(cluster: DevCluster, tmp_path: Path, acks: str) -> None:
     """
-    So it is in each mode, and in each form.
+    Each mode is tried with each form.
     """
     faults = [*_ONE_IS_KILLED, *(["kill_both"] if acks == "flushed" else [])]
     run(cluster, tmp_path, acks, _FORMS, Random(f"{SEED} {acks}").choices(faults, k=KILLS))
@@ -116,7 +115,7 @@ def test_nothing_is_lost_that_the_mode_promises(cluster: DevCluster, tmp_path: P
 
 def run(cluster: DevCluster, folder: Path, acks: str, forms: Sequence[str], faults: Sequence[str]) -> None:
     """
-    Let these happen, one after the other.
+    Run these kills, one after the other.
     """
     print(f"\nKILLS_SEED={SEED}")
     gateway = Gateway(cluster, folder)
@@ -143,7 +142,7 @@ def run(cluster: DevCluster, folder: Path, acks: str, forms: Sequence[str], faul
 
 def demand_no_faults(load: Load, kills: int) -> None:
     """
-    Fail where something is wrong.
+    Fail if there is a fault.
     """
     found = load.faults()
     more = f"\nand {len(found) - _FAULTS_SHOWN} more" if len(found) > _FAULTS_SHOWN else ""

@@ -1,6 +1,6 @@
 """
-Clients that are at work go on when the gateway that owns the topics is gone, and another takes over: nothing that was
-acknowledged is lost, nothing is doubled, and nobody makes them anew. Java's run where KAFKA_JARS says where they are.
+Running clients continue when the gateway that leads is gone, and another takes over: no acknowledged record is lost or
+doubled, and no client is created again. Java's clients run if KAFKA_JARS names them.
 """
 
 import json
@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from tests.faults.ledger import Place
-from tests.faults.seaweedmq.asking import all_values, end_of
-from tests.faults.seaweedmq.at_work import LIBRARIES
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from tests.faults.ledger import PartitionName
+from tests.faults.seaweedmq.client_process import LIBRARIES
 from tests.faults.seaweedmq.gateway import Gateway
-from tests.faults.seaweedmq.pair import Pair
+from tests.faults.seaweedmq.gateway_pair import Pair
+from tests.faults.seaweedmq.kafka_requests import all_values, end_of
 
 _PAUSE_S = 0.1
 _PATIENCE_S = 60.0
@@ -39,21 +39,21 @@ def pair(cluster: DevCluster, tmp_path: Path) -> Iterator[Pair]:
 
 def killed(pair: Pair) -> None:
     """
-    The first is there no more.
+    Kill the first gateway.
     """
     pair.first.kill()
 
 
 def stopped(pair: Pair) -> None:
     """
-    The first ends in good order.
+    Stop the first gateway in order.
     """
     pair.first.stop()
 
 
 def asleep(pair: Pair) -> None:
     """
-    The first stands still until another has its topics, and finds out afterwards.
+    Pause the first gateway until another one has its topics, then resume it.
     """
     pair.first.pause()
     pair.wait_for_second()
@@ -62,13 +62,20 @@ def asleep(pair: Pair) -> None:
 
 class Program:
     """
-    What runs with one library, on a topic of its own.
+    A program that uses one library, with a topic of its own.
     """
 
     def __init__(self, library: str, pair: Pair) -> None:
         self.place = f"{pair.place[0]}-{library}", 0
         pair.first.create(self.place[0], 1, "held", "batch")
-        command = [sys.executable, "-m", "tests.faults.seaweedmq.at_work", library, self.place[0], pair.bootstrap]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.faults.seaweedmq.client_process",
+            library,
+            self.place[0],
+            pair.bootstrap,
+        ]
         self._running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> "Program":
@@ -80,16 +87,16 @@ class Program:
 
     def end(self) -> dict[str, Any]:
         """
-        What it knows in the end.
+        End the program. Returns what it knows.
         """
         told, _ = self._running.communicate(timeout=3 * _PATIENCE_S)
         found: dict[str, Any] = json.loads(told)
         return found
 
 
-def until_more(gateway: Gateway, place: Place, than: int = 0) -> int:
+def until_more(gateway: Gateway, place: PartitionName, than: int = 0) -> int:
     """
-    Wait until there are so many more records.
+    Wait until there are this many more records.
     """
     deadline = monotonic() + _PATIENCE_S
     while (found := end_of(gateway, place)) < than + _MORE:
@@ -101,7 +108,7 @@ def until_more(gateway: Gateway, place: Place, than: int = 0) -> int:
 @pytest.mark.parametrize("fault", [killed, stopped, asleep])
 def test_clients_at_work_go_on(pair: Pair, fault: Callable[[Pair], None]) -> None:
     """
-    With the gateway that takes over.
+    They use the gateway that takes over.
     """
     with ExitStack() as running:
         programs = {library: running.enter_context(Program(library, pair)) for library in _LIBRARIES}

@@ -1,5 +1,5 @@
 """
-A broker of SeaweedMQ that stands still for a while: what is produced meanwhile waits, and takes little memory.
+A broker of SeaweedMQ stands still for a while: records wait meanwhile, and take little memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,13 @@ from uuid import uuid4
 
 import pytest
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.messages.produce import ProduceRequest
 from kgateway.wire.errors import ErrorCode
 from tests.faults.client import PRODUCE_VERSION, Client, batch_of, produce_request, produced
 from tests.faults.process import MIB, resident_bytes
-from tests.faults.seaweedmq.asking import all_values, produce_until_taken
 from tests.faults.seaweedmq.gateway import Gateway
+from tests.faults.seaweedmq.kafka_requests import all_values, produce_until_taken
 
 _VALUES = [b"%08d" % number + bytes(1_000_000) for number in range(100)]
 _PATIENCE_S = 60
@@ -34,7 +34,8 @@ def gateway(cluster: DevCluster, tmp_path: Path) -> Iterator[Gateway]:
 
 def sent(gateway: Gateway, cluster: DevCluster, name: str, form: str) -> tuple[Client, list[int], int]:
     """
-    Send the values while the broker stands still; by whom, as which requests, and by how much the gateway has grown.
+    Send the values while the broker stands still. Returns the producer, its requests, and how much the gateway has
+    grown.
     """
     gateway.create(name, 1, "held", form)
     client = Client(gateway.port, patience_s=_PATIENCE_S)
@@ -47,8 +48,8 @@ def sent(gateway: Gateway, cluster: DevCluster, name: str, form: str) -> tuple[C
 
 def taken(client: Client, numbers: Sequence[int]) -> list[bytes]:
     """
-    The values of requests that are acknowledged; others are refused for want of room, which a partition has as much of
-    as others of the cluster leave it.
+    The values of acknowledged requests; others are refused for lack of room, which a partition shares with others of
+    the cluster.
     """
     answers = [produced(client.answer(ProduceRequest, PRODUCE_VERSION, number)) for number in numbers]
     assert {answer.error_code for answer in answers} <= {ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS}
@@ -59,7 +60,7 @@ def taken(client: Client, numbers: Sequence[int]) -> list[bytes]:
 
 def test_what_it_is_too_slow_for_waits(cluster: DevCluster, gateway: Gateway) -> None:
     """
-    What is taken is acknowledged when the broker goes on, and is there once, in order.
+    Accepted records are acknowledged when the broker resumes, and are there once, in order.
     """
     name = f"slow-{uuid4().hex[:8]}"
     client, numbers, growth = sent(gateway, cluster, name, "batch")
@@ -73,7 +74,7 @@ def test_what_it_is_too_slow_for_waits(cluster: DevCluster, gateway: Gateway) ->
 @pytest.mark.parametrize("form", ["batch", "record"])
 def test_what_waits_goes_to_the_next_broker(form: str, cluster: DevCluster, gateway: Gateway) -> None:
     """
-    Where this one is killed.
+    The broker is killed instead.
     """
     name = f"next-{uuid4().hex[:8]}"
     client, numbers, _ = sent(gateway, cluster, name, form)

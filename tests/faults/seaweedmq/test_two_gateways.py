@@ -1,5 +1,5 @@
 """
-Two gateways before one cluster: one owns the topics, the other waits and takes over.
+Two gateways in front of one cluster: one leads, the other stands by and takes over.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,10 @@ from time import monotonic, sleep, time
 import pytest
 from confluent_kafka import Producer
 
-from kgateway.broker.lone import being_changed
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweedmq.gateways import GONE_S
-from kgateway.broker.seaweedmq.owner import LOCK_S
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweedmq.leadership.gateways import GONE_S
+from kgateway.broker.seaweedmq.leadership.lease import LOCK_S
+from kgateway.broker.topic_changes import being_changed
 from kgateway.messages.create_partitions import CreatePartitionsRequest
 from kgateway.messages.create_topics import CreateTopicsRequest
 from kgateway.messages.delete_topics import DeleteTopicsRequest
@@ -27,19 +27,19 @@ from kgateway.records.builder import BatchBuilder
 from kgateway.wire.errors import ErrorCode
 from kgateway.wire.schema import Message
 from tests.faults.client import PRODUCE_VERSION, Client, batch_of, produce_request, produced
-from tests.faults.ledger import Place
-from tests.faults.seaweedmq.asking import NOT_YET, all_values, produce, produce_until_taken
+from tests.faults.ledger import PartitionName
 from tests.faults.seaweedmq.gateway import Gateway
-from tests.faults.seaweedmq.pair import (
+from tests.faults.seaweedmq.gateway_pair import (
     METADATA_VERSION,
     TAKE_OVER_S,
     Pair,
+    leads,
     metadata,
-    owns,
     until,
-    until_owner,
+    until_leader,
     until_told,
 )
+from tests.faults.seaweedmq.kafka_requests import NOT_YET, all_values, produce, produce_until_taken
 
 _PAUSE_S = 0.05
 _SLOW_S = 2.0
@@ -58,12 +58,12 @@ def pair(cluster: DevCluster, tmp_path: Path) -> Iterator[Pair]:
 
 def test_the_second_waits_and_takes_over_when_the_first_is_killed(pair: Pair) -> None:
     """
-    With all that was acknowledged, also what no file had.
+    It has everything that was acknowledged, even what was in no file.
     """
     with Client(pair.first.port) as client:
         for number in range(50):
             produce_until_taken(client, pair.place, b"first %d" % number)
-    assert not owns(pair.second)
+    assert not leads(pair.second)
     pair.first.kill()
     pair.wait_for_second()
     with Client(pair.second.port) as client:
@@ -73,7 +73,7 @@ def test_the_second_waits_and_takes_over_when_the_first_is_killed(pair: Pair) ->
 
 def test_the_second_takes_over_at_once_when_the_first_ends_in_good_order(pair: Pair) -> None:
     """
-    It need not wait until the lock has run out.
+    It need not wait until the lock has expired.
     """
     with Client(pair.first.port) as client:
         produce_until_taken(client, pair.place, b"first")
@@ -82,9 +82,9 @@ def test_the_second_takes_over_at_once_when_the_first_ends_in_good_order(pair: P
     assert all_values(pair.second, pair.place) == [b"first"]
 
 
-def until_sent_away(client: Client, place: Place) -> None:
+def until_sent_away(client: Client, place: PartitionName) -> None:
     """
-    Nothing is taken, and soon the connection is closed: clients are to go elsewhere.
+    Produce until the connection is closed; nothing is accepted, because clients have to use another gateway.
     """
     deadline = monotonic() + TAKE_OVER_S
     while (code := code_of(client, place)) is not None and monotonic() < deadline:
@@ -94,8 +94,8 @@ def until_sent_away(client: Client, place: Place) -> None:
 
 def late_codes(client: Client, late: Sequence[int]) -> set[int]:
     """
-    What is answered to records that were sent while the gateway slept, as long as the connection is not closed: it may
-    find out that it is another one's to answer amid them.
+    The error codes for records that were sent while the gateway slept, as long as the connection is open: it may notice
+    amid them that another gateway leads.
     """
     codes = set()
     for each in late:
@@ -109,9 +109,9 @@ def late_codes(client: Client, late: Sequence[int]) -> set[int]:
     return codes
 
 
-def code_of(client: Client, place: Place) -> int | None:
+def code_of(client: Client, place: PartitionName) -> int | None:
     """
-    What is answered to a record; nothing where the connection is closed.
+    The error code for a record; nothing if the connection is closed.
     """
     try:
         return produce(client, place, b"after")
@@ -121,7 +121,7 @@ def code_of(client: Client, place: Place) -> int | None:
 
 def produce_with_both(pair: Pair) -> None:
     """
-    A client that knows both addresses finds the gateway that owns the topics.
+    A client that knows both addresses finds the gateway that leads.
     """
     producer = Producer({"bootstrap.servers": pair.bootstrap, "message.timeout.ms": 20_000})
     producer.produce(pair.place[0], b"by both", partition=0)
@@ -130,8 +130,8 @@ def produce_with_both(pair: Pair) -> None:
 
 def test_who_was_asleep_stops_serving(pair: Pair) -> None:
     """
-    The second takes over from a gateway that sleeps. That one takes nothing more when it wakes up, and is no obstacle:
-    what both have acknowledged is there, once.
+    The second takes over from a paused gateway. When that one resumes it takes nothing more, and is no obstacle:
+    records that either has acknowledged are there, once.
     """
     with Client(pair.first.port) as client:
         for number in range(50):
@@ -154,7 +154,7 @@ def test_who_was_asleep_stops_serving(pair: Pair) -> None:
     expected = [*(b"first %d" % number for number in range(50)), b"second", b"by both", b"second, too"]
     assert all_values(pair.second, pair.place) == expected
     pair.second.stop()
-    until_owner(pair.first, 2)
+    until_leader(pair.first, 2)
     until_told(pair.first, 1, {1})
     with Client(pair.first.port) as client:  # and it takes over again
         produce_until_taken(client, pair.place, b"first again")
@@ -163,8 +163,8 @@ def test_who_was_asleep_stops_serving(pair: Pair) -> None:
 
 def test_who_was_asleep_sends_no_clients_to_itself(pair: Pair) -> None:
     """
-    What it was asked meanwhile it answers before it knows that another one owns the topics. It tells of all gateways,
-    for clients that know of none give up.
+    It answers requests from meanwhile before it knows that another one leads. It shows all gateways, because clients
+    that know of none give up.
     """
     with Client(pair.first.port) as client:
         client.ask(MetadataRequest(topics=None), METADATA_VERSION)
@@ -180,7 +180,7 @@ def test_who_was_asleep_sends_no_clients_to_itself(pair: Pair) -> None:
 
 def test_who_was_asleep_changes_nothing(pair: Pair) -> None:
     """
-    What it was asked meanwhile it refuses, for what another one has made since would be undone.
+    It refuses requests from meanwhile, because changes of another leader would be undone.
     """
     name, added = pair.place[0], f"added-{pair.place[0]}"
     removal = DeleteTopicsRequest(topic_names=[name], topics=[], timeout_ms=9_000)
@@ -213,7 +213,7 @@ def test_who_was_asleep_changes_nothing(pair: Pair) -> None:
 
 def codes_until_closed(client: Client, numbers: Sequence[int], asked: Sequence[tuple[Message, int]]) -> set[int]:
     """
-    What is answered, as long as the connection is not closed: each request is about one thing.
+    The error codes, as long as the connection is open: each request is about one thing.
     """
     codes = set()
     with suppress(AssertionError):
@@ -225,15 +225,12 @@ def codes_until_closed(client: Client, numbers: Sequence[int], asked: Sequence[t
 
 
 def new_topic(name: str) -> CreateTopicsRequest.Topic:
-    """
-    Of one partition.
-    """
     return CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=-1, assignments=[], configs=[])
 
 
 def setting(group: str, value: str) -> IncrementalAlterConfigsRequest:
     """
-    Of how long members of a group may be silent.
+    A change of the session timeout of a group.
     """
     config = IncrementalAlterConfigsRequest.Resource.Config(name=_TIMEOUT, config_operation=0, value=value)
     asked = IncrementalAlterConfigsRequest.Resource(resource_type=_GROUP, resource_name=group, configs=[config])
@@ -241,15 +238,12 @@ def setting(group: str, value: str) -> IncrementalAlterConfigsRequest:
 
 
 def session_timeout(group: str) -> DescribeConfigsRequest.Resource:
-    """
-    To be described.
-    """
     return DescribeConfigsRequest.Resource(resource_type=_GROUP, resource_name=group, configuration_keys=[_TIMEOUT])
 
 
 def test_who_was_asleep_and_is_told_to_stop_forgets_nobody(cluster: DevCluster, tmp_path: Path, pair: Pair) -> None:
     """
-    Another one came and went meanwhile, and has kept who has written what: a retry of what it has taken is known.
+    Another gateway led meanwhile, and has stored its producer state: a retry of a batch that it took is recognized.
     """
     with Client(pair.first.port) as client:
         asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
@@ -275,9 +269,9 @@ def test_who_was_asleep_and_is_told_to_stop_forgets_nobody(cluster: DevCluster, 
         third.end()
 
 
-def sent(client: Client, place: Place, producer_id: int, sequence: int) -> int:
+def sent(client: Client, place: PartitionName, producer_id: int, sequence: int) -> int:
     """
-    What is answered to a record of an idempotent producer.
+    The error code for a record of an idempotent producer.
     """
     builder = BatchBuilder()
     builder.producer_id, builder.producer_epoch, builder.base_sequence = producer_id, 0, sequence
@@ -288,7 +282,7 @@ def sent(client: Client, place: Place, producer_id: int, sequence: int) -> int:
 
 def test_who_was_asleep_finds_out_that_another_one_came_and_went(pair: Pair) -> None:
     """
-    The lock is free again when it wakes up; what the other one has taken meanwhile is there all the same.
+    The lock is free again when it resumes; records that the other one took are there.
     """
     with Client(pair.first.port) as client:
         produce_until_taken(client, pair.place, b"first")
@@ -299,17 +293,17 @@ def test_who_was_asleep_finds_out_that_another_one_came_and_went(pair: Pair) -> 
         pair.second.stop()
         pair.first.resume()
         until_sent_away(client, pair.place)
-    until_owner(pair.first, 2)
+    until_leader(pair.first, 2)
     until_told(pair.first, 1, {1})
     with Client(pair.first.port) as client:
         produce_until_taken(client, pair.place, b"first again")
-    assert not owns(pair.first, 3)
+    assert not leads(pair.first, 3)
     assert all_values(pair.first, pair.place) == [b"first", b"second", b"first again"]
 
 
 def test_a_waiting_gateway_that_is_gone_is_told_of_no_more(pair: Pair) -> None:
     """
-    Whether it says so or not.
+    It may have been stopped or killed.
     """
     pair.second.kill()
     until_told(pair.first, 1, {1})
@@ -319,13 +313,13 @@ def test_a_waiting_gateway_that_is_gone_is_told_of_no_more(pair: Pair) -> None:
     began = monotonic()
     until_told(pair.first, 1, {1})
     assert monotonic() - began < GONE_S / 2
-    assert not owns(pair.first, 2)
+    assert not leads(pair.first, 2)
 
 
 def test_one_that_is_stopping_takes_nothing_over(pair: Pair) -> None:
     """
-    It has answers to wait for until the lock of the owner has run out, and its ports are closed already. The owner goes
-    on when it wakes up.
+    It waits for answers until the leader's lock has expired, and its ports are closed already. The leader continues
+    when it resumes.
     """
     with Client(pair.second.port) as client:
         pair.first.pause()
@@ -333,14 +327,14 @@ def test_one_that_is_stopping_takes_nothing_over(pair: Pair) -> None:
         began = monotonic()
         pair.second.stop()
         assert monotonic() - began > LOCK_S
-    assert not owns(pair.second)
+    assert not leads(pair.second)
     pair.first.resume()
     until_told(pair.first, 1, {1})
 
 
-def test_one_with_the_address_of_the_owner_closes_its_port(cluster: DevCluster, tmp_path: Path) -> None:
+def test_one_with_the_address_of_the_leader_closes_its_port(cluster: DevCluster, tmp_path: Path) -> None:
     """
-    As behind one balancer: nobody could be sent to the owner.
+    Both may be behind one load balancer, so it could send nobody to the leader.
     """
     second = Gateway(cluster, tmp_path, "second", 2)
     first = Gateway(cluster, tmp_path, "first", advertised=second.bootstrap)
@@ -348,7 +342,7 @@ def test_one_with_the_address_of_the_owner_closes_its_port(cluster: DevCluster, 
     try:
         first.start()
         second.start()
-        until(lambda: f"ports stay closed while another gateway owns the topics: {why}\n" in second.log)
+        until(lambda: f"ports stay closed while another gateway leads: {why}\n" in second.log)
         until(lambda: is_closed(second))
     finally:
         first.end()
@@ -357,7 +351,7 @@ def test_one_with_the_address_of_the_owner_closes_its_port(cluster: DevCluster, 
 
 def is_closed(gateway: Gateway) -> bool:
     """
-    Whether nobody listens at its port.
+    Whether no process listens at its port.
     """
     try:
         Client(gateway.port).socket.close()
@@ -368,31 +362,31 @@ def is_closed(gateway: Gateway) -> bool:
 
 def test_a_third_tells_of_the_one_that_took_over(cluster: DevCluster, tmp_path: Path, pair: Pair) -> None:
     """
-    It has told of another one before.
+    It has shown another leader before.
     """
     gateways = {2: pair.second, 3: Gateway(cluster, tmp_path, "third", node_id=3)}
     gateways[3].start()
     try:
         until_told(gateways[3], 1, {1, 2, 3})
         pair.first.kill()
-        until(lambda: any(map(owns, gateways.values())))
-        [owner] = [number for number in gateways if owns(gateways[number])]
-        [third] = gateways.keys() - {owner}
-        until_told(gateways[third], owner, {2, 3})
+        until(lambda: any(map(leads, gateways.values())))
+        [leader] = [number for number in gateways if leads(gateways[number])]
+        [third] = gateways.keys() - {leader}
+        until_told(gateways[third], leader, {2, 3})
         told = metadata(gateways[third])
         assert {broker.node_id: broker.port for broker in told.brokers} == {
             number: gateway.port for number, gateway in gateways.items()
         }
-        assert {part.leader_id for topic in told.topics for part in topic.partitions} == {owner}
+        assert {part.leader_id for topic in told.topics for part in topic.partitions} == {leader}
         gateways[third].create(f"third-{pair.place[0]}", 1, "held", "batch")
-        assert f"third-{pair.place[0]}" in {topic.name for topic in metadata(gateways[owner]).topics}
+        assert f"third-{pair.place[0]}" in {topic.name for topic in metadata(gateways[leader]).topics}
     finally:
         gateways[3].end()
 
 
-def test_changes_while_nobody_owns_the_topics_can_be_asked_for_again(pair: Pair) -> None:
+def test_changes_while_nobody_leads_can_be_asked_for_again(pair: Pair) -> None:
     """
-    The gateway that waits says so at once.
+    The standby says so at once.
     """
     topic = new_topic("later")
     with Client(pair.second.port) as client:
@@ -406,7 +400,7 @@ def test_changes_while_nobody_owns_the_topics_can_be_asked_for_again(pair: Pair)
 
 def test_it_takes_over_from_one_that_stands_still_with_much_to_do_for_others(pair: Pair) -> None:
     """
-    Who waits for answers of the owner keeps nobody from taking over.
+    Clients that wait for answers of the leader do not prevent it.
     """
     with ExitStack() as clients:
         pair.first.pause()
@@ -425,7 +419,7 @@ def test_it_takes_over_from_one_that_stands_still_with_much_to_do_for_others(pai
 @pytest.mark.parametrize(
     ("interface", "node_id", "why"),
     [
-        ("127.0.0.1", 1, "it has the node id 1 as this one has; give each a --node-id of its own"),
+        ("127.0.0.1", 1, "the leader has the node id 1, as this gateway has; give each a --node-id of its own"),
         ("0.0.0.0", 2, "node 1 does not say where its plaintext is reached"),  # all of them
     ],
 )
@@ -433,7 +427,7 @@ def test_a_second_that_cannot_tell_of_the_first_waits_with_its_port_closed(
     cluster: DevCluster, tmp_path: Path, interface: str, node_id: int, why: str
 ) -> None:
     """
-    It has the id of the first, or that does not say where it is reached. It opens when it owns the topics.
+    It has the id of the first, or the first does not say where it is reached. Its port opens when it leads.
     """
     first = Gateway(cluster, tmp_path, "first", interface=interface)
     second = Gateway(cluster, tmp_path, "second", node_id, interface)
@@ -441,7 +435,7 @@ def test_a_second_that_cannot_tell_of_the_first_waits_with_its_port_closed(
     starting = Thread(target=second.start)
     starting.start()
     try:
-        until(lambda: f"ports stay closed while another gateway owns the topics: {why}\n" in second.log)
+        until(lambda: f"ports stay closed while another gateway leads: {why}\n" in second.log)
         until_told(first, 1, {1})
         with pytest.raises(ConnectionRefusedError):
             Client(second.port)
@@ -455,9 +449,9 @@ def test_a_second_that_cannot_tell_of_the_first_waits_with_its_port_closed(
         second.end()
 
 
-def test_a_port_opens_when_the_owner_says_where_it_is(cluster: DevCluster, tmp_path: Path) -> None:
+def test_a_port_opens_when_the_leader_says_where_it_is(cluster: DevCluster, tmp_path: Path) -> None:
     """
-    It is started again in another way, and owns the topics as before.
+    The leader is restarted with other settings, and leads again.
     """
     first = Gateway(cluster, tmp_path, "first", interface="0.0.0.0")  # all of them
     mended = Gateway(cluster, tmp_path, "mended")
@@ -481,7 +475,7 @@ def test_a_port_opens_when_the_owner_says_where_it_is(cluster: DevCluster, tmp_p
 
 def test_wrong_addresses_do_not_have_a_gateway_ask_itself_for_ever(cluster: DevCluster, tmp_path: Path) -> None:
     """
-    It says that a change is under way, for that is what it hears from itself.
+    It answers that a change is under way, because it gets that answer from itself.
     """
     second = Gateway(cluster, tmp_path, "second", 2)
     first = Gateway(cluster, tmp_path, "first", advertised=f"localhost:{second.port}")  # which no text shows
@@ -498,9 +492,9 @@ def test_wrong_addresses_do_not_have_a_gateway_ask_itself_for_ever(cluster: DevC
         second.end()
 
 
-def test_a_filer_that_forgets_who_owns_the_topics_changes_no_owner(cluster: DevCluster, pair: Pair) -> None:
+def test_a_filer_that_forgets_who_leads_changes_no_leader(cluster: DevCluster, pair: Pair) -> None:
     """
-    It has its locks in memory. After a start the second gateway gives the first one time to ask for its lock.
+    Its locks are in memory. After its start the second gateway gives the first one time to renew its lock.
     """
     with Client(pair.first.port) as client:
         produce_until_taken(client, pair.place, b"before")
@@ -512,6 +506,6 @@ def test_a_filer_that_forgets_who_owns_the_topics_changes_no_owner(cluster: DevC
         produce_until_taken(client, pair.place, b"after")
         sleep(LOCK_S + 1)  # as long as the second one waits at most
         produce_until_taken(client, pair.place, b"later")
-    assert not owns(pair.second)
-    assert not owns(pair.first, 2)
+    assert not leads(pair.second)
+    assert not leads(pair.first, 2)
     assert all_values(pair.first, pair.place) == [b"before", b"after", b"later"]

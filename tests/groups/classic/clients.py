@@ -1,5 +1,5 @@
 """
-A classic group that writes into a list, and what its members say to it.
+A classic group that writes into a list, and requests of its members.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,9 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from kgateway.config.settings import Settings
-from kgateway.groups.classic.exchange import Join, Joined, Leave, Sync, Synced
 from kgateway.groups.classic.group import ClassicGroup
-from kgateway.groups.classic.protocols import Protocols
-from kgateway.groups.rows import Row
+from kgateway.groups.classic.requests import JoinRequest, JoinResult, LeavingMember, Protocols, SyncRequest, SyncResult
+from kgateway.groups.records import Row
 from kgateway.messages.consumer_protocol import ConsumerProtocolSubscription
 from kgateway.wire.codec import encode
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -27,7 +26,7 @@ DELAY_S = 3
 
 def subscription(*topics: str, user_data: bytes | None = None, version: int = 1) -> bytes:
     """
-    What a consumer says to its leader.
+    Subscription metadata of a consumer.
     """
     said = ConsumerProtocolSubscription(topics=list(topics), user_data=user_data)
     return version.to_bytes(2, "big") + encode(said, version)
@@ -35,7 +34,7 @@ def subscription(*topics: str, user_data: bytes | None = None, version: int = 1)
 
 class Rows:
     """
-    The `Write` of a group: keeps what is written, at once, when it is told so, or never.
+    The `Write` of a group: it commits rows at once, on `settle`, or never.
     """
 
     def __init__(self) -> None:
@@ -55,7 +54,7 @@ class Rows:
 
     def settle(self, error: Exception | None = None) -> None:
         """
-        What waits is written now, or is not.
+        Let waiting writes succeed or fail.
         """
         waiting, self.waiting = self.waiting, []
         for each in waiting:
@@ -85,7 +84,7 @@ class GroupTestCase(SynchronousTestCase):
 
     def restarted(self) -> ClassicGroup:
         """
-        The group as a new process knows it, by what was written.
+        The group as a new process restores it from its rows.
         """
         group = self.made()
         for row in self.rows.written:
@@ -93,9 +92,9 @@ class GroupTestCase(SynchronousTestCase):
         group.loaded()
         return group
 
-    def asking(self, member_id: str = "", **more: Any) -> Join:
+    def asking(self, member_id: str = "", **more: Any) -> JoinRequest:
         """
-        What an old client says on joining; it is let in without being told its id first.
+        A join of an old client, which needs no member id first.
         """
         defaults: dict[str, Any] = {
             "client_id": "c",
@@ -109,30 +108,32 @@ class GroupTestCase(SynchronousTestCase):
         }
         values = {**defaults, **more}
         values["protocols"] = Protocols(values["protocols"].items())
-        return Join(member_id=member_id, **values)
+        return JoinRequest(member_id=member_id, **values)
 
-    def join(self, member_id: str = "", **more: Any) -> Deferred[Joined]:
+    def join(self, member_id: str = "", **more: Any) -> Deferred[JoinResult]:
         """
-        The answer, now or later, or why there is none.
+        The outcome of a join, now or later.
         """
         return later(self.group.join, self.asking(member_id, **more))
 
-    def sync(self, joined: Joined, assignments: dict[str, bytes] | None = None, **more: Any) -> Deferred[Synced]:
+    def sync(
+        self, joined: JoinResult, assignments: dict[str, bytes] | None = None, **more: Any
+    ) -> Deferred[SyncResult]:
         """
-        What a member says that was told of its generation.
+        The sync of a member that has joined.
         """
         values = {"member_id": joined.member_id, "generation": joined.generation, **more}
-        return later(self.group.sync, Sync(assignments=tuple((assignments or {}).items()), **values))
+        return later(self.group.sync, SyncRequest(assignments=tuple((assignments or {}).items()), **values))
 
-    def leave(self, *leavers: str | Leave) -> list[ErrorCode]:
-        return self.group.leave([each if isinstance(each, Leave) else Leave(each) for each in leavers])
+    def leave(self, *leavers: str | LeavingMember) -> list[ErrorCode]:
+        return self.group.leave([each if isinstance(each, LeavingMember) else LeavingMember(each) for each in leavers])
 
-    def beat(self, joined: Joined, instance_id: str | None = None) -> None:
+    def beat(self, joined: JoinResult, instance_id: str | None = None) -> None:
         self.group.heartbeat(joined.member_id, instance_id, joined.generation)
 
-    def members(self, count: int, **more: Any) -> list[Joined]:
+    def members(self, count: int, **more: Any) -> list[JoinResult]:
         """
-        So many members, joined and not synced; the first one leads.
+        Join `count` members without syncing; the first one leads.
         """
         waiting = [self.join(**more) for _ in range(count)]
         self.clock.advance(DELAY_S) if count == 1 else self.wait_for_newcomers()
@@ -140,30 +141,30 @@ class GroupTestCase(SynchronousTestCase):
 
     def wait_for_newcomers(self) -> None:
         """
-        The first generation begins when members have come in one delay and none in the next.
+        Wait for the initial delay: the first generation begins when nobody has joined for one delay.
         """
         self.clock.advance(DELAY_S)
         self.clock.advance(DELAY_S)
 
-    def stable(self, count: int, **more: Any) -> list[Joined]:
+    def stable(self, count: int, **more: Any) -> list[JoinResult]:
         """
-        So many members of a stable group, each with its id for an assignment.
+        A stable group of `count` members, each with its id as its assignment.
         """
         joined = self.members(count, **more)
-        self.share_out(joined)
+        self.sync_all(joined)
         return joined
 
-    def share_out(self, joined: Sequence[Joined]) -> None:
+    def sync_all(self, joined: Sequence[JoinResult]) -> None:
         """
-        All members sync, the leader last.
+        Sync all members, the leader last.
         """
         everything = {each.member_id: each.member_id.encode() for each in joined}
         for each in sorted(joined, key=lambda each: each.member_id == each.leader):
             self.sync(each, everything if each.member_id == each.leader else None)
 
-    def advance(self, seconds: float, alive: Sequence[Joined] = ()) -> None:
+    def advance(self, seconds: float, alive: Sequence[JoinResult] = ()) -> None:
         """
-        Time passes in which these send heartbeats, whatever they are told.
+        Let time pass while these members send heartbeats, whatever the response.
         """
         left = seconds
         while left > 0:
@@ -175,7 +176,7 @@ class GroupTestCase(SynchronousTestCase):
 
     def assert_refused(self, code: ErrorCode, answer: Deferred[Any]) -> KafkaError:
         """
-        The answer is there, and is this error.
+        Assert that this error is the response, which has arrived.
         """
         error = self.failureResultOf(answer, KafkaError).value
         assert isinstance(error, KafkaError)
@@ -189,7 +190,7 @@ class GroupTestCase(SynchronousTestCase):
 
 def later(function: Any, *arguments: Any) -> Deferred[Any]:
     """
-    What a function answers, raises or promises, as a promise.
+    The result or exception of a function as a Deferred.
     """
     try:
         answer = function(*arguments)

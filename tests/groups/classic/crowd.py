@@ -1,8 +1,8 @@
 """
-Clients of one classic group that behave as real ones do, and what must hold whatever happens to them.
+Clients of one classic group that behave as real ones do, and invariants that hold whatever happens to them.
 
-A client does one thing a second: it joins, syncs, or sends a heartbeat now and then, and takes the answers as the Java
-consumer takes them. The crowd watches what they are told.
+A client does one thing a second: it joins, syncs, or sends a heartbeat, and handles responses as the Java consumer
+does. The crowd checks the responses.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,17 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from kgateway.config.settings import Settings
-from kgateway.groups.classic.exchange import Join, Joined, Leave, MemberIdRequired, Sync, Synced
 from kgateway.groups.classic.group import ClassicGroup
-from kgateway.groups.classic.protocols import Protocols
-from kgateway.groups.rows import Row
+from kgateway.groups.classic.requests import (
+    JoinRequest,
+    JoinResult,
+    LeavingMember,
+    MemberIdRequired,
+    Protocols,
+    SyncRequest,
+    SyncResult,
+)
+from kgateway.groups.records import Row
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.groups.classic.clients import START_MS, Rows, later, subscription
 
@@ -27,7 +34,7 @@ _COORDINATOR_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAIL
 
 class Disk(Rows):
     """
-    Rows of which those that wait may still be lost.
+    Rows that may be lost while their write is in progress.
     """
 
     def __init__(self) -> None:
@@ -41,17 +48,17 @@ class Disk(Rows):
 
     def write(self, rows: Sequence[Row]) -> Deferred[None] | None:
         self.has_lost |= self.refuses is not None
-        safe = super().write(rows)
-        if safe is None:
+        committed = super().write(rows)
+        if committed is None:
             self.durable += rows
         else:
-            safe.addCallback(lambda _: self.durable.extend(rows))
-        return safe
+            committed.addCallback(lambda _: self.durable.extend(rows))
+        return committed
 
 
 class Client:
     """
-    One process. It is hung when it does nothing, and gone when it never will again.
+    A client process, which may hang or be dead.
     """
 
     def __init__(self, crowd: "Crowd", number: int, *, is_old: bool, instance_id: str | None) -> None:
@@ -62,7 +69,7 @@ class Client:
         self.member_id = ""
         self.generation = -1
         self.topic = "orders"
-        self.owned: bytes | None = None  # the partitions; `None` where it has no assignment that holds
+        self.owned: bytes | None = None  # the partitions; `None` without a valid assignment
         self.wants: str | None = "join"
         self.waiting: Deferred[Any] | None = None
         self.assignments: list[tuple[str, bytes]] = []
@@ -71,9 +78,6 @@ class Client:
         self.beat_at = 0.0
 
     def act(self) -> None:
-        """
-        Do the next thing.
-        """
         if self.is_gone or self.is_hung or self.waiting:
             return
         match self.wants:
@@ -86,14 +90,14 @@ class Client:
 
     def ask(self, function: Any, asked: Any, answered: Any) -> None:
         """
-        Ask, and take the answer whenever it comes.
+        Send a request, and handle the response when it arrives.
         """
         self.wants = None
         waiting = self.waiting = later(function, asked)
-        self.crowd.held.append(waiting)
+        self.crowd.entry.append(waiting)
 
         def taken(answer: Any) -> None:
-            if self.waiting is waiting:  # else it was given up
+            if self.waiting is waiting:  # else the request was given up
                 self.waiting = None
                 self.beat_at = self.crowd.clock.seconds()
                 if not self.is_gone:
@@ -101,10 +105,10 @@ class Client:
 
         waiting.addBoth(taken).addErrback(self.crowd.broken.append)
 
-    def join(self) -> Join:
+    def join(self) -> JoinRequest:
         metadata = subscription(self.topic)
         preferred = ("a", "b") if self.number % 2 else ("b", "a")
-        return Join(
+        return JoinRequest(
             member_id=self.member_id,
             instance_id=self.instance_id,
             client_id=f"c{self.number}",
@@ -117,7 +121,7 @@ class Client:
             can_skip_assignment=not self.is_old,
         )
 
-    def joined(self, joined: Joined) -> None:
+    def joined(self, joined: JoinResult) -> None:
         self.member_id, self.generation = joined.member_id, joined.generation
         self.wants = "sync"
         self.assignments = []
@@ -126,8 +130,8 @@ class Client:
             assert self.member_id in ids
             self.assignments = [(each, bytes(PARTITIONS[i :: len(ids)])) for i, each in enumerate(ids)]
 
-    def sync(self) -> Sync:
-        return Sync(
+    def sync(self) -> SyncRequest:
+        return SyncRequest(
             member_id=self.member_id,
             instance_id=self.instance_id,
             generation=self.generation,
@@ -135,7 +139,7 @@ class Client:
             assignments=self.assignments,
         )
 
-    def synced(self, synced: Synced) -> None:
+    def synced(self, synced: SyncResult) -> None:
         self.owned = synced.assignment
         self.may_be_forgotten = self.is_hung
         self.crowd.note_owned(self)
@@ -166,19 +170,19 @@ class Client:
             expected = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, *_COORDINATOR_MOVED)
             assert error.code in expected, error
             if error.code in _COORDINATOR_MOVED and self.owned is not None:
-                return  # it finds the coordinator again, and goes on
+                return  # it looks the coordinator up again and continues
         self.wants, self.owned, self.generation = "join", None, -1
 
     def change(self, topic: str) -> None:
         """
-        It subscribes to another topic, and joins to say so.
+        Subscribe to another topic, and join again.
         """
         if not self.waiting:
             self.topic, self.wants, self.owned = topic, "join", None
 
     def cut(self) -> None:
         """
-        The connection breaks; who waited for an answer asks again.
+        Break the connection; a request without a response is sent again.
         """
         if self.waiting:
             waiting, self.waiting = self.waiting, None
@@ -188,15 +192,15 @@ class Client:
 
 class Crowd:
     """
-    The clients, the group, its disk and its clock.
+    The clients, their group, its disk and its clock.
     """
 
     def __init__(self) -> None:
         self.clock = Clock()
         self.disk = Disk()
         self.clients: list[Client] = []
-        self.held: list[Deferred[Any]] = []
-        self.broken: list[Failure] = []  # what must hold, and does not
+        self.entry: list[Deferred[Any]] = []
+        self.broken: list[Failure] = []  # violated invariants
         self.owners: dict[int, dict[int, str]] = {}  # by generation and partition
         self.newest = 0
         self.group = self.made()
@@ -215,7 +219,7 @@ class Crowd:
 
     def tick(self, seconds: int = 1) -> None:
         """
-        Time passes, a second at a time.
+        Let time pass, second by second.
         """
         for _ in range(seconds):
             before = self.group.generation
@@ -228,7 +232,7 @@ class Crowd:
 
     def restart(self, *, keep: bool) -> None:
         """
-        The gateway dies and comes back. What it was writing is there, or is not.
+        Kill and restart the gateway. Writes in progress are stored or lost.
         """
         if keep:
             self.disk.settle()
@@ -243,7 +247,7 @@ class Crowd:
 
     def commit(self, client: Client, generation: int) -> None:
         """
-        Only members of the newest generation that anybody has been given may commit.
+        Check that only members of the newest generation that any client knows may commit.
         """
         try:
             self.group.check_commit(client.member_id, client.instance_id, generation, transactional=False)
@@ -254,7 +258,8 @@ class Crowd:
 
     def note_owned(self, client: Client) -> None:
         """
-        A client was given partitions: nobody else may have been given them in this generation, and none begins anew.
+        Check that the client's partitions have no other owner in this generation, and that no generation begins
+        twice.
         """
         assert client.generation >= self.newest
         self.newest = client.generation
@@ -268,7 +273,8 @@ class Crowd:
 
     def settle(self) -> None:
         """
-        Nothing changes any more: the live are one generation then, own all partitions, and nobody waits.
+        Check that without further changes all live clients are one generation, own all partitions, and no request
+        waits.
         """
         self.disk.refuses, self.disk.waits = None, False
         self.disk.settle()
@@ -276,7 +282,7 @@ class Crowd:
             client.is_hung = False
         self.tick(3 * (SESSION_S + REBALANCE_S))
         live = [client for client in self.clients if not client.is_gone]
-        assert all(waiting.called for waiting in self.held)
+        assert all(waiting.called for waiting in self.entry)
         assert {member.id for member in self.group.members} == {client.member_id for client in live}
         assert {client.generation for client in live} <= {self.group.generation}
         assert self.group.state == ("Stable" if live else "Empty")
@@ -285,10 +291,10 @@ class Crowd:
         self.group.stop()
         assert not self.clock.getDelayedCalls()
 
-    def take_out(self, client: Client) -> None:
+    def remove(self, client: Client) -> None:
         """
-        It leaves, or an administrator takes it out by the name of its instance.
+        Have the client leave, or an administrator remove it by its instance id.
         """
         for each in self.clients:
             each.may_be_forgotten |= each is client or each.instance_id == client.instance_id is not None
-        self.group.leave([Leave("" if client.instance_id else client.member_id, client.instance_id)])
+        self.group.leave([LeavingMember("" if client.instance_id else client.member_id, client.instance_id)])

@@ -1,5 +1,5 @@
 """
-What a large classic group costs: counted, not timed.
+The cost of a large classic group, counted rather than timed.
 """
 
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from kgateway.groups.classic.exchange import Joined
+from kgateway.groups.classic.requests import JoinResult
 from tests.groups.classic.clients import GroupTestCase
 
 MANY, REBALANCES = 1_000, 50
@@ -17,18 +17,18 @@ _GROUPS = str(Path("kgateway", "groups"))
 
 
 class CostTests(GroupTestCase):
-    def rebalance(self, members: list[Joined]) -> list[Joined]:
+    def rebalance(self, members: list[JoinResult]) -> list[JoinResult]:
         """
-        All join again, the leader first, and sync.
+        Let all members join again, the leader first, and sync.
         """
         waiting = [self.join(each.member_id) for each in members]
         joined = [self.successResultOf(each) for each in waiting]
-        self.share_out(joined)
+        self.sync_all(joined)
         return joined
 
-    def test_many_members(self) -> None:
+    def test_rebalance_of_many_members(self) -> None:
         """
-        In each rebalance of many members the leader alone is told of them, few timers are set, and one row is written.
+        In each rebalance only the leader gets the list of members, few timers are set, and one row is written.
         """
         timers = self.counting_timers()
         joined = self.stable(MANY)
@@ -42,9 +42,9 @@ class CostTests(GroupTestCase):
         self.assertEqual((REBALANCES + 1, "Stable"), (self.group.generation, self.group.state))
         self.assertLessEqual(len(timers), 4 * MANY)
 
-    def test_many_heartbeats(self) -> None:
+    def test_heartbeats_of_many_members(self) -> None:
         """
-        Heartbeats set a timer for each member and session, and the steps of one are as many however many members are.
+        Heartbeats set a timer for each member and session; the cost of one does not grow with the members.
         """
         joined = self.stable(MANY)
         timers = self.counting_timers()
@@ -57,9 +57,9 @@ class CostTests(GroupTestCase):
             self.beat(joined[-1])
         self.assertLess(steps[0], 20)
 
-    def test_linear(self) -> None:
+    def test_cost_is_linear(self) -> None:
         """
-        Four times the members take four times the steps to join and to rebalance.
+        Joining and rebalancing four times the members costs four times the steps.
         """
         few, many = (self.steps(count) for count in (100, 400))
         self.assertLess(many, 4.4 * few)
@@ -87,7 +87,7 @@ class CostTests(GroupTestCase):
 @contextmanager
 def counted() -> Iterator[list[int]]:
     """
-    How many functions of groups are called meanwhile, built-in ones by them too, and how often a generator goes on.
+    Counts calls of functions of the groups package, builtins called by them, and resumed generators.
     """
     steps = [0]
 

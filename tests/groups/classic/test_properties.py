@@ -1,5 +1,5 @@
 """
-What holds for a classic group whatever happens to its members, its disk and its gateway.
+Invariants of a classic group, whatever happens to its members, its disk and its gateway.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.groups.classic.crowd import Client, Crowd
 
 _EXAMPLES = 10 * settings().max_examples
-_MOST = 8  # clients that live at a time
+_MOST = 8  # clients alive at a time
 
 _TO_ALL = ("start", "start old", "start static", "wait", "wait long", "slow disk", "disk done", "disk failed", "disk")
 _TO_ONE = ("kill", "leave", "take out", "hang", "wake", "cut", "change", "bounce", "double", "commit", "commit stale")
@@ -20,7 +20,7 @@ _STEPS = st.tuples(st.sampled_from((*_TO_ALL, *_TO_ONE, "restart", "restart, los
 
 class Play:
     """
-    Does to a crowd what a list of steps says.
+    Applies steps to a crowd.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Play:
             case "kill":
                 client.is_gone = True
             case "leave" | "take out":
-                crowd.take_out(client)
+                crowd.remove(client)
                 client.is_gone = step == "leave" and instance_id is None
             case "hang" | "wake":
                 client.is_hung = step == "hang"
@@ -84,10 +84,10 @@ def _full() -> KafkaError:
 
 @settings(max_examples=_EXAMPLES)
 @given(st.lists(_STEPS, min_size=40, max_size=80))
-def test_whatever_happens(steps: list[tuple[str, int]]) -> None:
+def test_invariants_of_a_crowd(steps: list[tuple[str, int]]) -> None:
     """
-    No partition is owned twice in a generation, generations only grow, no member is forgotten that lives, commits of
-    generations that are over are refused, every answer is given, and in the end the live are one generation.
+    No partition has two owners in a generation, generations only increase, no live member is forgotten, commits of
+    old generations are refused, every request is answered, and in the end the live members are one generation.
     """
     play = Play()
     for step, number in steps:

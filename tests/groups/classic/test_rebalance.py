@@ -1,5 +1,5 @@
 """
-How a classic group comes from one generation to the next.
+How a classic group moves from one generation to the next.
 """
 
 from kgateway.wire.errors import ErrorCode
@@ -9,10 +9,7 @@ REBALANCE_S = REBALANCE_MS / 1000
 
 
 class BarrierTests(GroupTestCase):
-    def test_waits_for_all(self) -> None:
-        """
-        The next generation begins when the last member has joined.
-        """
+    def test_a_generation_begins_when_all_have_joined(self) -> None:
         joined = self.stable(3)
         new = self.join()
         waiting = [self.join(each.member_id) for each in joined[1:]]
@@ -20,18 +17,15 @@ class BarrierTests(GroupTestCase):
         waiting.append(self.join(joined[0].member_id))
         self.assertEqual([2] * 4, [self.successResultOf(each).generation for each in [new, *waiting]])
 
-    def test_leader_is_told_of_all(self) -> None:
-        """
-        The leader is told of all members, the others of none.
-        """
+    def test_only_the_leader_gets_the_members(self) -> None:
         one, two, three = self.members(3)
         self.assertEqual([one.member_id] * 3, [each.leader for each in (one, two, three)])
         self.assertEqual({each.member_id for each in (one, two, three)}, {each.member_id for each in one.members})
         self.assertEqual(((), ()), (two.members, three.members))
 
-    def test_too_late(self) -> None:
+    def test_late_members_are_removed(self) -> None:
         """
-        Who has not joined within the rebalance timeout is out, though it sends heartbeats.
+        Heartbeats do not help after the rebalance timeout.
         """
         one, two = self.stable(2)
         again = self.join(one.member_id)
@@ -42,10 +36,7 @@ class BarrierTests(GroupTestCase):
         self.assertEqual([one.member_id], [each.member_id for each in joined.members])
         self.assert_raises(ErrorCode.UNKNOWN_MEMBER_ID, self.beat, two)
 
-    def test_longest_timeout(self) -> None:
-        """
-        The longest rebalance timeout of the members counts.
-        """
+    def test_the_longest_rebalance_timeout_counts(self) -> None:
         one, two = self.stable(2, rebalance_timeout_ms=10_000)
         again = self.join(two.member_id, rebalance_timeout_ms=30_000, protocols={"range": b"changed"})
         self.advance(29, [one])
@@ -53,45 +44,36 @@ class BarrierTests(GroupTestCase):
         self.advance(1, [one])
         self.successResultOf(again)
 
-    def test_leader_is_late(self) -> None:
+    def test_a_late_leader_is_replaced(self) -> None:
         """
-        Where the leader does not join, a member leads that did, even if the leader is static and stays.
+        A member that has joined leads, even if the old leader is static and is kept.
         """
         one, two, three = self.stable(3)
         again = self.join(two.member_id, protocols={"range": b"changed"})
         self.advance(REBALANCE_S, [one, three])
         self.assertEqual(two.member_id, self.successResultOf(again).leader)
 
-    def test_nobody_joins(self) -> None:
-        """
-        Where no member joins again, the group is empty in the end.
-        """
+    def test_a_group_that_nobody_rejoins_is_empty(self) -> None:
         self.stable(2)
         self.group.rebalance("a test")
         self.clock.advance(REBALANCE_S)
         self.assertEqual(("Empty", 2), (self.group.state, self.group.generation))
 
-    def test_expired_meanwhile(self) -> None:
-        """
-        A member that falls silent is not waited for.
-        """
+    def test_expired_members_are_not_waited_for(self) -> None:
         one, _two = self.stable(2, rebalance_timeout_ms=300_000)
         again = self.join(one.member_id)
         self.clock.advance(SESSION_MS / 1000)
         self.assertEqual(1, len(self.successResultOf(again).members))
 
-    def test_left_meanwhile(self) -> None:
-        """
-        A member that leaves is not waited for.
-        """
+    def test_leaving_members_are_not_waited_for(self) -> None:
         one, two = self.stable(2)
         again = self.join(one.member_id)
         self.leave(two.member_id)
         self.assertEqual(1, len(self.successResultOf(again).members))
 
-    def test_waiting_is_a_sign_of_life(self) -> None:
+    def test_a_waiting_join_keeps_the_session_alive(self) -> None:
         """
-        A member that waits for the next generation need send no heartbeats.
+        The member need send no heartbeats.
         """
         one, two = self.stable(2, rebalance_timeout_ms=300_000)
         again = self.join(one.member_id)
@@ -102,9 +84,9 @@ class BarrierTests(GroupTestCase):
         self.clock.advance(SESSION_MS / 1000 - 1)
         self.assertEqual(2, len(self.group.members))
 
-    def test_asked_for(self) -> None:
+    def test_a_rebalance_can_be_requested(self) -> None:
         """
-        A group can be told to rebalance; an empty one has nothing to do.
+        In an empty group it does nothing.
         """
         self.group.rebalance("a test")
         self.assertEqual("Empty", self.group.state)
@@ -114,9 +96,9 @@ class BarrierTests(GroupTestCase):
 
 
 class SyncTests(GroupTestCase):
-    def test_waits_for_leader(self) -> None:
+    def test_followers_wait_for_the_leader(self) -> None:
         """
-        Followers wait for the leader, and each is given what the leader gave it.
+        Each gets what the leader assigned to it.
         """
         leader, follower = self.members(2)
         waiting = self.sync(follower)
@@ -127,18 +109,18 @@ class SyncTests(GroupTestCase):
         self.assertEqual((b"for two", "consumer", "range"), (synced.assignment, synced.protocol_type, synced.protocol))
         self.assertEqual("Stable", self.group.state)
 
-    def test_after_leader(self) -> None:
+    def test_a_stable_group_answers_syncs_at_once(self) -> None:
         """
-        In a stable group a member is given its assignment at once, as often as it asks.
+        A member may ask repeatedly.
         """
         leader, follower = self.members(2)
         self.sync(leader, {follower.member_id: b"for two"})
         for _ in range(2):
             self.assertEqual(b"for two", self.successResultOf(self.sync(follower)).assignment)
 
-    def test_strangers(self) -> None:
+    def test_assignments_to_unknown_members_are_ignored(self) -> None:
         """
-        What is assigned to strangers counts for nothing; a member that was forgotten is given nothing.
+        A member that the leader forgot gets nothing.
         """
         leader, follower = self.members(2)
         self.sync(leader, {"stranger": b"x", leader.member_id: b"for one"})
@@ -147,42 +129,33 @@ class SyncTests(GroupTestCase):
         self.assertEqual([b"for one", b""], [each.assignment for each in value.members])  # type: ignore[union-attr]
 
     def test_only_the_leader_assigns(self) -> None:
-        """
-        What a follower assigns counts for nothing.
-        """
         leader, follower = self.members(2)
         self.assertNoResult(self.sync(follower, {follower.member_id: b"mine"}))
         self.sync(leader, {})
         self.assertEqual(b"", self.successResultOf(self.sync(follower)).assignment)
 
-    def test_fenced(self) -> None:
+    def test_syncs_are_fenced(self) -> None:
         """
-        A stranger, and a member of another generation, are told so.
+        Unknown members and other generations are refused.
         """
         (one,) = self.members(1)
         self.assert_refused(ErrorCode.UNKNOWN_MEMBER_ID, self.sync(one, member_id="stranger"))
         for generation in (0, 2, -1):
             self.assert_refused(ErrorCode.ILLEGAL_GENERATION, self.sync(one, generation=generation))
 
-    def test_while_joining(self) -> None:
-        """
-        While members join there is nothing to be had.
-        """
+    def test_a_sync_while_joining_is_refused(self) -> None:
         one, two = self.stable(2)
         self.join(one.member_id)
         self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, self.sync(two))
 
-    def test_empty(self) -> None:
-        """
-        An empty group knows nobody.
-        """
+    def test_a_sync_in_an_empty_group_is_refused(self) -> None:
         (one,) = self.stable(1)
         self.leave(one.member_id)
         self.assert_refused(ErrorCode.UNKNOWN_MEMBER_ID, self.sync(one, generation=2))
 
-    def test_protocol_disagrees(self) -> None:
+    def test_a_sync_with_another_protocol_is_refused(self) -> None:
         """
-        A member that means another protocol than the group has agreed on is refused; one that names none is not.
+        One that names no protocol is accepted.
         """
         leader, follower = self.members(2)
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -191,18 +164,18 @@ class SyncTests(GroupTestCase):
         self.sync(leader, protocol_type="consumer", protocol="range")
         self.assertEqual("Stable", self.group.state)
 
-    def test_interrupted(self) -> None:
+    def test_a_new_member_interrupts_waiting_syncs(self) -> None:
         """
-        Who waits for the leader joins again when somebody comes, and has no assignment left.
+        Members that wait for the leader join again, and have no assignment.
         """
         _leader, follower = self.members(2)
         waiting = self.sync(follower)
         self.join()
         self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, waiting)
 
-    def test_session_after_interruption(self) -> None:
+    def test_the_session_begins_with_the_sync_response(self) -> None:
         """
-        The session of who waited for the leader begins with the answer, whatever it is.
+        The response may be an error.
         """
         leader, follower = self.members(2, rebalance_timeout_ms=300_000)
         waiting = self.sync(follower)
@@ -214,10 +187,7 @@ class SyncTests(GroupTestCase):
         self.advance(5)
         self.assertEqual(1, len(self.group.members))
 
-    def test_nothing_left(self) -> None:
-        """
-        An assignment holds until the next generation has been interrupted.
-        """
+    def test_an_assignment_ends_with_the_next_interrupted_generation(self) -> None:
         leader, follower = self.stable(2)
         again = self.join(leader.member_id)
         self.join(follower.member_id)
@@ -228,19 +198,16 @@ class SyncTests(GroupTestCase):
         self.group.rebalance("a test")
         self.assertEqual([b"", b""], [each.assignment for each in self.group.members])
 
-    def test_asks_twice(self) -> None:
-        """
-        Of two syncs of one member that wait, the first ends.
-        """
+    def test_a_second_waiting_sync_refuses_the_first(self) -> None:
         leader, follower = self.members(2)
         first, second = self.sync(follower), self.sync(follower)
         self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, first)
         self.sync(leader)
         self.successResultOf(second)
 
-    def test_leader_never_syncs(self) -> None:
+    def test_a_leader_that_does_not_sync_is_removed(self) -> None:
         """
-        A leader that does not assign within the rebalance timeout is out; who waited for it joins again.
+        After the rebalance timeout the waiting members join again.
         """
         leader, follower = self.members(2)
         waiting = self.sync(follower)
@@ -251,9 +218,9 @@ class SyncTests(GroupTestCase):
         self.assertEqual(follower.member_id, self.successResultOf(self.join(follower.member_id)).leader)
         self.assert_raises(ErrorCode.UNKNOWN_MEMBER_ID, self.beat, leader)
 
-    def test_follower_never_syncs(self) -> None:
+    def test_a_follower_that_does_not_sync_is_removed(self) -> None:
         """
-        A follower that never asks for its assignment is out too, though the group is stable.
+        This holds in a stable group too.
         """
         leader, follower = self.members(2)
         self.sync(leader)
@@ -261,25 +228,19 @@ class SyncTests(GroupTestCase):
         self.assertEqual("PreparingRebalance", self.group.state)
         self.assertEqual([leader.member_id], [each.id for each in self.group.members])
 
-    def test_all_synced(self) -> None:
-        """
-        Where all have synced, nothing is due.
-        """
+    def test_no_timer_is_left_when_all_have_synced(self) -> None:
         joined = self.stable(2)
         self.advance(REBALANCE_S + 1, joined)
         self.assertEqual("Stable", self.group.state)
 
-    def test_nobody_syncs(self) -> None:
-        """
-        Where no member syncs, the group is empty.
-        """
+    def test_a_group_that_nobody_syncs_is_empty(self) -> None:
         joined = self.members(2)
         self.advance(REBALANCE_S, joined)
         self.assertEqual("Empty", self.group.state)
 
-    def test_waiting_is_a_sign_of_life(self) -> None:
+    def test_a_waiting_sync_keeps_the_session_alive(self) -> None:
         """
-        A member that waits for the leader need send no heartbeats; its session begins with the answer.
+        The member need send no heartbeats; its session begins with the response.
         """
         leader, follower = self.members(2, rebalance_timeout_ms=300_000)
         waiting = self.sync(follower)
@@ -291,10 +252,7 @@ class SyncTests(GroupTestCase):
         self.clock.advance(0.1)
         self.assertEqual(0, len(self.group.members))
 
-    def test_assigned_again_meanwhile(self) -> None:
-        """
-        While the assignment is written, another one of the leader counts for nothing.
-        """
+    def test_a_second_assignment_during_the_write_is_ignored(self) -> None:
         (leader,) = self.members(1)
         self.rows.waits = True
         first = self.sync(leader, {leader.member_id: b"first"})
@@ -304,10 +262,7 @@ class SyncTests(GroupTestCase):
         self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, first)
         self.assertEqual(b"first", self.successResultOf(second).assignment)
 
-    def test_left_while_it_waits(self) -> None:
-        """
-        A member that is taken out while it waits for the leader is told so.
-        """
+    def test_a_member_removed_while_it_waits_gets_an_error(self) -> None:
         _leader, follower = self.members(2)
         waiting = self.sync(follower)
         self.leave(follower.member_id)
@@ -315,9 +270,9 @@ class SyncTests(GroupTestCase):
 
 
 class StopTests(GroupTestCase):
-    def test_who_waits_is_told(self) -> None:
+    def test_a_stop_refuses_waiting_members(self) -> None:
         """
-        Who waits for a group that goes is told to look for another coordinator, and no timer is left.
+        They are sent to another coordinator, and no timer is left.
         """
         one, two = self.members(2)
         joining, syncing = self.join(two.member_id, protocols={"range": b"changed"}), self.sync(one)
@@ -328,19 +283,16 @@ class StopTests(GroupTestCase):
         self.assertEqual([], self.clock.getDelayedCalls())
         self.assertEqual("Dead", self.group.state)
 
-    def test_syncing(self) -> None:
+    def test_a_stop_refuses_waiting_syncs(self) -> None:
         """
-        So is who waits for its assignment, also with another error if the group becomes one of another kind.
+        The error differs where the group is converted.
         """
         _, two = self.members(2)
         waiting = self.sync(two)
         self.group.stop(ErrorCode.REBALANCE_IN_PROGRESS)
         self.assert_refused(ErrorCode.REBALANCE_IN_PROGRESS, waiting)
 
-    def test_asked_afterwards(self) -> None:
-        """
-        A group that has gone answers that no coordinator is there.
-        """
+    def test_a_stopped_group_is_not_available(self) -> None:
         (one,) = self.stable(1)
         self.group.stop()
         for answer in (self.join(), self.join(one.member_id), self.sync(one), later(self.beat, one)):
@@ -351,10 +303,7 @@ class StopTests(GroupTestCase):
             self.assert_raises(ErrorCode.COORDINATOR_NOT_AVAILABLE, commit, member_id, None, epoch, transactional=True)
         self.assert_raises(ErrorCode.GROUP_ID_NOT_FOUND, self.group.check_fetch, None, -1)
 
-    def test_written_afterwards(self) -> None:
-        """
-        What was being written does not bring it back.
-        """
+    def test_a_write_does_not_revive_a_stopped_group(self) -> None:
         (one,) = self.members(1)
         self.rows.waits = True
         waiting = self.sync(one)

@@ -1,5 +1,5 @@
 """
-Clients of a consumer group as real ones behave, and a group over rows in memory.
+Clients of a consumer group that behave as real ones do, and a group over rows in memory.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import ClusterView, Node, PartitionState, Topic
 from kgateway.groups.consumer.config import GroupConfig
 from kgateway.groups.consumer.group import Answer, Client, ConsumerGroup
-from kgateway.groups.rows import Row
+from kgateway.groups.records import Row
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
@@ -34,13 +34,14 @@ def topic(name: str, partitions: int, number: int) -> Topic:
 
 class Watched(ClusterView):
     """
-    One that tells when nobody has it any more.
+    A view that can be referenced weakly.
     """
 
 
 class Log:
     """
-    Rows as they were written. A write can be refused, and can take until it is `settled`, well or badly.
+    Rows in the order of their writes. A write can be refused, or can wait until it is settled, with success or
+    failure.
     """
 
     def __init__(self) -> None:
@@ -61,7 +62,7 @@ class Log:
 
     def settle(self, error: KafkaError | None = None) -> None:
         """
-        All writes that are under way end so.
+        End all writes in progress.
         """
         while self.unsettled:
             written, rows = self.unsettled.pop(0)
@@ -73,7 +74,7 @@ class Log:
 
     def compacted(self) -> list[Row]:
         """
-        The last row of each key, if it has a value, in the order they were written.
+        The last row of each key that has a value, in the order of their writes.
         """
         last: dict[str, Row] = {}
         for row in self.rows:
@@ -85,7 +86,7 @@ class Log:
 
 class Cluster:
     """
-    Topics, a clock, and one group that can be loaded anew.
+    Topics, a clock, and one group that can be reloaded.
     """
 
     def __init__(self, config: GroupConfig | None = None) -> None:
@@ -111,9 +112,6 @@ class Cluster:
         )
 
     def reload(self) -> None:
-        """
-        The server stops and starts.
-        """
         self.group.stop()
         self.group = self.new_group()
         for row in self.log.compacted():
@@ -149,7 +147,8 @@ class Cluster:
 @dataclass
 class Consumer:
     """
-    A client of the consumer protocol: it says all when it joins and after an error, else only what has changed.
+    A client of the consumer protocol: it sends its full state when it joins and after an error, and else only
+    changes.
     """
 
     cluster: Cluster
@@ -164,10 +163,10 @@ class Consumer:
     target: set[tuple[Uuid, int]] = field(default_factory=set)
     sends_all: bool = True
     said_owned: set[tuple[Uuid, int]] | None = None
-    revokes: bool = True  # else it is stuck in its work
+    revokes: bool = True  # else its application is stuck
     fenced: int = 0
     gave_up: ErrorCode | None = None
-    heard_at: float = 0  # when the group heard it last
+    heard_at: float = 0  # the time of its last heartbeat
     stuck_since: float | None = None
 
     def request(self) -> ConsumerGroupHeartbeatRequest:
@@ -188,7 +187,7 @@ class Consumer:
 
     def beat(self, *, lost: bool = False) -> Answer | None:
         """
-        Send a heartbeat; where the answer is lost, nothing is known of what it did.
+        Send a heartbeat; a client whose response is lost does not know its effect.
         """
         waiting = self.begin(lost=lost)
         answers: list[Answer | None] = []
@@ -197,7 +196,7 @@ class Consumer:
 
     def begin(self, *, lost: bool = False) -> Deferred[Answer | None]:
         """
-        Send a heartbeat, whose answer may take.
+        Send a heartbeat whose response may arrive later.
         """
         request = self.request()
         asked: Deferred[Any] = maybeDeferred(self.cluster.ask, request)
@@ -234,7 +233,7 @@ class Consumer:
 
     def reconcile(self) -> None:
         """
-        Revoke first, and say so; then take what is new.
+        Revoke first and report it, then take over new partitions.
         """
         lost = self.owned - self.target
         if lost:
@@ -270,9 +269,9 @@ class Consumer:
         )
         self.cluster.ask(request)
 
-    def said(self) -> dict[str, list[int]]:
+    def owned_by_topic(self) -> dict[str, list[int]]:
         """
-        What it owns, by the names of topics.
+        Its partitions by topic name.
         """
         found: dict[str, list[int]] = {}
         for owned_id, index in sorted(self.owned):

@@ -1,5 +1,5 @@
 """
-Who is to read what.
+The server-side assignors.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.groups.consumer.assignment import Assignment
-from kgateway.groups.consumer.assignors.catalogue import ASSIGNORS
-from kgateway.groups.consumer.assignors.range import assign_ranges
-from kgateway.groups.consumer.assignors.subscriber import Assignor, Subscriber
-from kgateway.groups.consumer.assignors.uniform import assign_uniformly
+from kgateway.groups.assignors.assignment import Assignment, Assignor, Subscriber
+from kgateway.groups.assignors.range import assign_ranges
+from kgateway.groups.assignors.uniform import assign_uniformly
+from kgateway.groups.consumer.target import ASSIGNORS
 from kgateway.wire.uuids import Uuid
 from tests.groups.consumer.model import topic_id
 
@@ -27,7 +26,7 @@ INSTANCES = st.lists(st.booleans(), min_size=len(IDS), max_size=len(IDS))
 @st.composite
 def groups(draw: st.DrawFn, alike: bool = False) -> dict[str, Subscriber]:
     """
-    Members, with what they were to read under any subscriptions and any partition counts before.
+    Members with any subscriptions, and earlier assignments made for any others.
     """
     ids = draw(st.lists(st.sampled_from(IDS), min_size=1, unique=True))
     static = draw(INSTANCES)
@@ -52,7 +51,7 @@ def loads(assigned: Mapping[str, Assignment]) -> dict[str, int]:
 
 def kept(members: Mapping[str, Subscriber], assigned: Mapping[str, Assignment]) -> int:
     """
-    How many partitions stay where they were.
+    The number of partitions that their member keeps.
     """
     return sum(
         len(partitions & members[member_id].current.get(topic, frozenset()))
@@ -63,11 +62,11 @@ def kept(members: Mapping[str, Subscriber], assigned: Mapping[str, Assignment]) 
 
 @pytest.mark.parametrize("assign", ASSIGNORS.values(), ids=list(ASSIGNORS))
 @given(members=groups(), counts=COUNTS)
-def test_each_partition_goes_to_one_subscriber(
+def test_each_partition_is_assigned_to_one_subscriber(
     assign: Assignor, members: dict[str, Subscriber], counts: dict[Uuid, int]
 ) -> None:
     """
-    Each partition of each topic that somebody reads is read by one member, a subscriber.
+    This holds for topics with subscribers.
     """
     assigned = assign(members, counts)
     assert assigned.keys() == members.keys()
@@ -84,33 +83,27 @@ def test_each_partition_goes_to_one_subscriber(
 @pytest.mark.parametrize("assign", ASSIGNORS.values(), ids=list(ASSIGNORS))
 @given(members=groups(), counts=COUNTS)
 def test_order_does_not_matter(assign: Assignor, members: dict[str, Subscriber], counts: dict[Uuid, int]) -> None:
-    """
-    The same group is assigned the same, in whatever order its members and topics are named.
-    """
     turned = dict(reversed(list(members.items())))
     assert assign(turned, dict(reversed(list(counts.items())))) == assign(members, counts)
 
 
 @pytest.mark.parametrize("assign", ASSIGNORS.values(), ids=list(ASSIGNORS))
 @given(members=groups(), counts=COUNTS)
-def test_what_is_assigned_stays(assign: Assignor, members: dict[str, Subscriber], counts: dict[Uuid, int]) -> None:
-    """
-    Assigned once more, nothing moves.
-    """
+def test_reassignment_moves_nothing(assign: Assignor, members: dict[str, Subscriber], counts: dict[Uuid, int]) -> None:
     assigned = assign(members, counts)
     again = {member_id: member._replace(current=assigned[member_id]) for member_id, member in members.items()}
     assert assign(again, counts) == assigned
 
 
 @given(members=groups(alike=True), counts=COUNTS)
-def test_uniform_among_equals(members: dict[str, Subscriber], counts: dict[Uuid, int]) -> None:
+def test_uniform_with_equal_subscriptions(members: dict[str, Subscriber], counts: dict[Uuid, int]) -> None:
     """
-    Where all subscribe to the same, loads differ by one at most, and as few partitions move as can be.
+    Loads differ by one at most, and as few partitions as possible move.
     """
     assigned = assign_uniformly(members, counts)
     numbers = sorted(loads(assigned).values())
     assert numbers[-1] - numbers[0] <= 1
-    # Who has most keeps one more, where there is one more to have; nobody can keep more than its share.
+    # Members with the most partitions keep the extra ones, and none keeps more than its share.
     topics = next(iter(members.values())).topics
     least, extra = divmod(sum(counts[topic] for topic in topics), len(members))
     had = sorted(
@@ -128,9 +121,9 @@ def test_uniform_among_equals(members: dict[str, Subscriber], counts: dict[Uuid,
 
 
 @given(members=groups(), counts=COUNTS)
-def test_uniform_among_unequals(members: dict[str, Subscriber], counts: dict[Uuid, int]) -> None:
+def test_uniform_with_unequal_subscriptions(members: dict[str, Subscriber], counts: dict[Uuid, int]) -> None:
     """
-    No partition could go to another subscriber and make their loads more alike.
+    No move of one partition would make loads more even.
     """
     assigned = assign_uniformly(members, counts)
     number = loads(assigned)
@@ -140,9 +133,9 @@ def test_uniform_among_unequals(members: dict[str, Subscriber], counts: dict[Uui
             assert number[member_id] - lightest <= 1
 
 
-def test_uniform_keeps_what_it_can_among_unequals() -> None:
+def test_uniform_moves_little_with_unequal_subscriptions() -> None:
     """
-    A member with a subscription of its own does not make others lose what they have.
+    A member with its own subscription does not cost others their partitions.
     """
     before = assign_uniformly({m: Subscriber(frozenset([A]), {}) for m in ("m1", "m2")}, {A: 4})
     members = {m: Subscriber(frozenset([A]), before[m]) for m in ("m1", "m2")}
@@ -150,9 +143,9 @@ def test_uniform_keeps_what_it_can_among_unequals() -> None:
     assert assign_uniformly(members, {A: 4, B: 2}) == {**before, "m3": {B: frozenset([0, 1])}}
 
 
-def test_uniform_moves_what_it_must() -> None:
+def test_uniform_gives_a_new_member_its_share() -> None:
     """
-    A member that comes gets its share, and nothing moves between the others.
+    Nothing moves between the others.
     """
     before = assign_uniformly({m: Subscriber(frozenset([A]), {}) for m in ("m1", "m2")}, {A: 6})
     members = {m: Subscriber(frozenset([A]), before[m]) for m in ("m1", "m2")}
@@ -162,25 +155,22 @@ def test_uniform_moves_what_it_must() -> None:
     assert after["m2"][A] < before["m2"][A]
 
 
-def test_uniform_does_not_trust_what_was() -> None:
+def test_uniform_corrects_double_assignments() -> None:
     """
-    A partition that two members were to read goes to one of them.
+    A partition assigned to two members goes to one of them.
     """
     members = {m: Subscriber(frozenset([A]), {A: frozenset([0, 1])}) for m in ("m1", "m2")}
     assert assign_uniformly(members, {A: 2}) == {"m1": {A: frozenset([0])}, "m2": {A: frozenset([1])}}
 
 
-def test_nobody() -> None:
-    """
-    Of no members nobody reads anything.
-    """
+def test_without_members_nothing_is_assigned() -> None:
     assert assign_uniformly({}, {}) == {}
     assert assign_ranges({}, {}) == {}
 
 
-def test_ranges() -> None:
+def test_ranges_are_contiguous() -> None:
     """
-    Neighbours stay together, the first members get one more, and static members come first, by instance id.
+    The first members get one more, and static members come first, by instance id.
     """
     both, only = frozenset([A, B]), frozenset([A])
     members = {
@@ -197,15 +187,15 @@ def test_ranges() -> None:
 
 def test_ranges_of_few_partitions() -> None:
     """
-    Where a topic has fewer partitions than subscribers, the last ones get nothing of it.
+    With fewer partitions than subscribers the last ones get none.
     """
     members = {m: Subscriber(frozenset([A]), {}) for m in ("m1", "m2", "m3")}
     assert assign_ranges(members, {A: 2}) == {"m1": {A: frozenset([0])}, "m2": {A: frozenset([1])}, "m3": {}}
 
 
-def test_static_member_with_another_id_keeps_its_range() -> None:
+def test_static_members_keep_their_range() -> None:
     """
-    It is its instance id that counts.
+    The instance id decides, not the member id.
     """
     members = {"m5": Subscriber(frozenset([A]), {}, "i1"), "m6": Subscriber(frozenset([A]), {}, "i2")}
     back = {"m9": members["m5"], "m6": members["m6"]}

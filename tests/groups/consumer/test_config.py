@@ -1,5 +1,5 @@
 """
-What holds for one group.
+The config of one consumer group.
 """
 
 from weakref import ref
@@ -9,17 +9,14 @@ from twisted.trial.unittest import SynchronousTestCase
 from kgateway.cluster.config_resource import AllOverrides, group
 from kgateway.cluster.view import ClusterView, Node
 from kgateway.config.settings import Settings
-from kgateway.groups.consumer.config import ConfigNow, GroupConfig
+from kgateway.groups.consumer.config import CurrentGroupConfig, GroupConfig
 from tests.groups.consumer.model import Watched
 
 SESSION = "consumer.session.timeout.ms"
 
 
 class ConfigTests(SynchronousTestCase):
-    def test_settings(self) -> None:
-        """
-        Where nothing is set the gateway's settings hold.
-        """
+    def test_settings_are_the_default(self) -> None:
         settings = Settings(
             group_consumer_session_timeout_ms=1,
             group_consumer_heartbeat_interval_ms=2,
@@ -29,37 +26,34 @@ class ConfigTests(SynchronousTestCase):
             group_consumer_assignors="range,uniform,range",
             group_consumer_migration_policy="upgrade",
         )
-        config = GroupConfig.of(settings)
+        config = GroupConfig.from_settings(settings)
         assert (config.session_timeout_ms, config.heartbeat_interval_ms, config.assignment_interval_ms) == (1, 2, 3)
         assert (config.max_size, config.classic_max_size) == (4, 5)
         assert (config.assignors, config.migration_policy) == (("range", "uniform"), "upgrade")
-        assert GroupConfig.of(Settings()) == GroupConfig()
+        assert GroupConfig.from_settings(Settings()) == GroupConfig()
 
-    def test_overrides(self) -> None:
-        """
-        What is set for the group goes before the settings.
-        """
+    def test_group_configs_override_the_settings(self) -> None:
         overrides = {
             SESSION: "50000",
             "consumer.heartbeat.interval.ms": "6000",
             "consumer.assignment.interval.ms": "7000",
         }
-        config = GroupConfig.of(Settings(), overrides)
+        config = GroupConfig.from_settings(Settings(), overrides)
         told = (config.session_timeout_ms, config.heartbeat_interval_ms, config.assignment_interval_ms)
         assert told == (50_000, 6_000, 7_000)
 
 
-class ConfigNowTests(SynchronousTestCase):
+class CurrentGroupConfigTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.view = ClusterView("cluster", (Node(1),), 1)
-        self.config = ConfigNow("g", Settings(), lambda: self.view)
+        self.config = CurrentGroupConfig("g", Settings(), lambda: self.view)
 
     def set(self, overrides: AllOverrides) -> None:
         self.view = self.view.with_overrides(overrides)
 
-    def test_follows_the_view(self) -> None:
+    def test_the_view_is_followed(self) -> None:
         """
-        What the cluster says of the group holds, from when it says so until it says so no more.
+        A config in the cluster's view applies as long as it is there.
         """
         assert self.config().session_timeout_ms == 45_000
         for timeout_ms in (50_000, 55_000):
@@ -68,9 +62,9 @@ class ConfigNowTests(SynchronousTestCase):
         self.set({group("h"): {SESSION: "60000"}})
         assert self.config().session_timeout_ms == 45_000
 
-    def test_holds_on_to_no_view(self) -> None:
+    def test_an_idle_group_keeps_no_old_view(self) -> None:
         """
-        A group that is idle keeps no topics that are gone.
+        A reference to it would keep deleted topics alive.
         """
         self.view = Watched("cluster", (Node(1),), 1)
         before = ref(self.view)
@@ -78,17 +72,11 @@ class ConfigNowTests(SynchronousTestCase):
         self.view = ClusterView("cluster", (Node(1),), 1)
         assert before() is None
 
-    def test_set_before(self) -> None:
-        """
-        It may have been set before the group came.
-        """
+    def test_a_config_may_precede_its_group(self) -> None:
         self.set({group("g"): {SESSION: "50000"}})
-        assert ConfigNow("g", Settings(), lambda: self.view)().session_timeout_ms == 50_000
+        assert CurrentGroupConfig("g", Settings(), lambda: self.view)().session_timeout_ms == 50_000
 
-    def test_same_as_before(self) -> None:
-        """
-        A view in which nothing else is set for the group makes no new config.
-        """
+    def test_unrelated_views_make_no_new_config(self) -> None:
         self.set({group("g"): {SESSION: "50000"}})
         config = self.config()
         self.set({**self.view.overrides, group("h"): {SESSION: "60000"}})

@@ -1,5 +1,5 @@
 """
-What a group answers to heartbeats.
+How a consumer group answers heartbeats.
 """
 
 from dataclasses import fields, replace
@@ -60,9 +60,9 @@ class GroupTestCase(SynchronousTestCase):
 
 
 class HeartbeatTests(GroupTestCase):
-    def test_first_member_gets_all(self) -> None:
+    def test_the_first_member_gets_all_partitions(self) -> None:
         """
-        Who joins an empty group is told its partitions at once, in the first epoch after the initial one.
+        It gets them at once, in the first epoch after the initial one.
         """
         answer = self.cluster.told(self.joining("a"))
         assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("a", 2, 5000)
@@ -71,17 +71,14 @@ class HeartbeatTests(GroupTestCase):
         assert (told.topic_id, told.partitions) == (self.topic.id, [0, 1, 2, 3])
         assert self.cluster.group.state == "Stable"
 
-    def test_id_by_the_server(self) -> None:
-        """
-        Who joins without a member id gets one.
-        """
+    def test_the_server_assigns_missing_member_ids(self) -> None:
         answers = [self.cluster.told(self.joining("")) for _ in range(2)]
         assert answers[0].member_id
         assert answers[0].member_id != answers[1].member_id
 
-    def test_assignment_only_when_it_changes(self) -> None:
+    def test_an_assignment_is_sent_when_it_changes(self) -> None:
         """
-        A heartbeat is answered with the assignment where it changed, and where the member says all of itself.
+        It is also sent to a member that sends its full state.
         """
         a = self.consumer("a")
         first = a.beat()
@@ -92,9 +89,9 @@ class HeartbeatTests(GroupTestCase):
         assert second
         assert second.assignment
 
-    def test_partition_waits_for_its_owner(self) -> None:
+    def test_a_partition_waits_for_its_owner(self) -> None:
         """
-        A partition is given when its owner has said that it let it go, and not before.
+        It is assigned once its owner has reported the revocation.
         """
         a = self.consumer("a", revokes=False)
         b = self.consumer("b")
@@ -110,27 +107,26 @@ class HeartbeatTests(GroupTestCase):
         assert b.owned == set()
         a.beat()
         b.beat()
-        assert (a.said(), b.said(), a.epoch) == ({"t": [0, 1]}, {"t": [2, 3]}, 3)
+        assert (a.owned_by_topic(), b.owned_by_topic(), a.epoch) == ({"t": [0, 1]}, {"t": [2, 3]}, 3)
         assert self.cluster.group.state == "Stable"
 
-    def test_who_must_revoke_gets_nothing_yet(self) -> None:
+    def test_a_member_gets_nothing_before_it_revokes(self) -> None:
         """
-        A member that has partitions to let go does that before it gets others, and stays in its epoch.
+        It remains in its epoch until then.
         """
         self.cluster.add_topic("u", 2)
         a = self.consumer("a", topics=["t"])
         a.topics, a.sends_all, a.revokes = ["u"], True, False
         a.beat()
-        assert (a.epoch, a.said(), a.target) == (2, {"t": [0, 1, 2, 3]}, set())
+        assert (a.epoch, a.owned_by_topic(), a.target) == (2, {"t": [0, 1, 2, 3]}, set())
         a.revokes = True
         a.reconcile()
         a.beat()
-        assert (a.epoch, a.said()) == (3, {"u": [0, 1]})
+        assert (a.epoch, a.owned_by_topic()) == (3, {"u": [0, 1]})
 
-    def test_answer_is_lost(self) -> None:
+    def test_a_member_with_a_lost_response_is_accepted(self) -> None:
         """
-        A member that did not hear of its new epoch is taken back in the one before, if it owns nothing that it should
-        not; two epochs behind it is fenced.
+        In the previous epoch it must own nothing that it should not; two epochs behind it is fenced.
         """
         a = self.consumer("a")
         b = self.consumer("b")
@@ -143,9 +139,9 @@ class HeartbeatTests(GroupTestCase):
         assert (b.epoch, b.fenced) == (before + 1, 0)
         self.assert_refused(ErrorCode.FENCED_MEMBER_EPOCH, self.request("b", before - 1, topic_partitions=[]))
 
-    def test_epoch_before_with_too_much(self) -> None:
+    def test_the_previous_epoch_needs_a_report(self) -> None:
         """
-        In the epoch before, a member must say what it owns, and own no more than it is to have.
+        The member must report what it owns, and own no more than is assigned.
         """
         a = self.consumer("a")
         b = self.consumer("b")
@@ -157,16 +153,13 @@ class HeartbeatTests(GroupTestCase):
             self.request("a", 2, topic_partitions=[TopicPartition(topic_id=self.topic.id, partitions=[0])])
         )
 
-    def test_epoch_to_come(self) -> None:
-        """
-        A member that is ahead of the group is fenced.
-        """
+    def test_a_future_epoch_is_fenced(self) -> None:
         self.consumer("a")
         self.assert_refused(ErrorCode.FENCED_MEMBER_EPOCH, self.request("a", 3))
 
-    def test_joins_again(self) -> None:
+    def test_a_fenced_member_may_rejoin(self) -> None:
         """
-        A fenced member joins again under its id, at any time, and is told all that it may read.
+        It keeps its id and gets its whole assignment.
         """
         a = self.consumer("a")
         b = self.consumer("b")
@@ -177,40 +170,34 @@ class HeartbeatTests(GroupTestCase):
         assert [told.partitions for told in answer.assignment.topic_partitions] == [[0, 1]]
         assert (answer.member_epoch, self.epoch) == (3, epoch)
 
-    def test_unknown_member(self) -> None:
-        """
-        Nobody can speak for a member that is not there.
-        """
+    def test_unknown_members_are_refused(self) -> None:
         self.assert_refused(ErrorCode.UNKNOWN_MEMBER_ID, self.request("a", 1))
         self.assert_refused(ErrorCode.UNKNOWN_MEMBER_ID, self.request("a", -1))
 
-    def test_leaves(self) -> None:
+    def test_a_leaving_member_is_removed_at_once(self) -> None:
         """
-        A member that leaves is forgotten at once, and its partitions go to the others.
+        The other members get its partitions.
         """
         a, b = self.consumer("a"), self.consumer("b")
         self.settled(a, b)
         answer = self.cluster.told(self.request("b", -1))
         assert (answer.member_id, answer.member_epoch, answer.assignment) == ("b", -1, None)
         a.beat()
-        assert a.said() == {"t": [0, 1, 2, 3]}
+        assert a.owned_by_topic() == {"t": [0, 1, 2, 3]}
         self.cluster.told(self.request("a", -1))
         assert self.cluster.group.is_empty
         assert self.cluster.group.state == "Empty"
         assert self.cluster.group.empty_since_ms == self.cluster.now_ms()
 
-    def test_no_room(self) -> None:
-        """
-        A full group takes nobody, but who is in it.
-        """
+    def test_a_full_group_refuses_new_members(self) -> None:
         self.cluster.config = replace(self.config, max_size=1)
         a = self.consumer("a")
         self.assert_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, self.joining("b"))
         assert a.beat()
 
-    def test_assignor(self) -> None:
+    def test_the_majority_chooses_the_assignor(self) -> None:
         """
-        The assignor is what most members ask for, and the first one of the settings if nobody asks.
+        Without votes it is the first one of the settings.
         """
         assert self.cluster.group.describe().assignor_name == "uniform"
         self.consumer("a", assignor="range")
@@ -219,25 +206,22 @@ class HeartbeatTests(GroupTestCase):
             self.consumer(member, assignor="uniform")
         assert self.cluster.group.describe().assignor_name == "uniform"
 
-    def test_assignor_assigns(self) -> None:
-        """
-        Targets are made by the assignor that the group has.
-        """
+    def test_targets_are_made_by_the_chosen_assignor(self) -> None:
         self.cluster.add_topic("u", 1)
         for assignor, expected in (("range", [{"t": [0, 1], "u": [0]}, {"t": [2, 3]}]), ("uniform", None)):
             a = self.consumer("a", topics=["t", "u"], assignor=assignor)
             b = self.consumer("b", topics=["t", "u"], assignor=assignor)
             self.settled(a, b)
             if expected:
-                assert [a.said(), b.said()] == expected
+                assert [a.owned_by_topic(), b.owned_by_topic()] == expected
             else:
                 assert sorted(map(len, (a.owned, b.owned))) == [2, 3]
             a.leave()
             b.leave()
 
-    def test_client_is_noted(self) -> None:
+    def test_a_member_keeps_its_profile(self) -> None:
         """
-        What a member says of itself stays until it says something else.
+        It holds until the member changes it.
         """
         self.cluster.told(self.joining("a", rack_id="r1", instance_id="i", server_assignor="range"))
         self.cluster.told(self.request("a", 2, instance_id="i"))
@@ -245,17 +229,14 @@ class HeartbeatTests(GroupTestCase):
         assert (member.rack_id, member.instance_id, member.client_id) == ("r1", "i", "client")
         assert (member.client_host, member.subscribed_topic_names, member.member_type) == ("/127.0.0.1", ["t"], 1)
 
-    def test_asks_for_another_assignor(self) -> None:
-        """
-        A heartbeat that says nothing but another assignor counts.
-        """
+    def test_a_change_of_assignor_alone_counts(self) -> None:
         a = self.consumer("a", assignor="range")
         self.cluster.told(self.request("a", a.epoch, server_assignor="uniform"))
         assert self.cluster.group.describe().assignor_name == "uniform"
 
-    def test_client_changes(self) -> None:
+    def test_client_and_host_are_updated(self) -> None:
         """
-        A member that goes on from another host, or as another client, is described as that.
+        A member that continues elsewhere is described with its new client id and host.
         """
         a = self.consumer("a")
         for client_id, host in (("client", "/127.0.0.2"), ("other", "/127.0.0.2")):
@@ -264,9 +245,9 @@ class HeartbeatTests(GroupTestCase):
             [member] = self.cluster.group.describe().members
             assert (member.client_id, member.client_host) == (client_id, host)
 
-    def test_describe_shows_what_is_still_owned(self) -> None:
+    def test_describe_shows_partitions_yet_to_be_revoked(self) -> None:
         """
-        What a member has yet to let go is shown as its own, beside its target.
+        They are shown as the member's own, beside its target.
         """
         self.consumer("a", revokes=False)
         self.consumer("b")
@@ -276,9 +257,9 @@ class HeartbeatTests(GroupTestCase):
         assert [part.partitions for part in a.target_assignment.topic_partitions] == [[0, 1]]
         assert [part.topic_name for part in a.target_assignment.topic_partitions] == ["t"]
 
-    def test_empty_subscription(self) -> None:
+    def test_empty_subscriptions_are_allowed(self) -> None:
         """
-        A member may subscribe to nothing: it is in the group, reads nothing and moves nobody.
+        The member is in the group, reads nothing and moves no partition.
         """
         a = self.consumer("a")
         self.consumer("b", topics=[])
@@ -287,35 +268,28 @@ class HeartbeatTests(GroupTestCase):
 
 
 class StaticTests(GroupTestCase):
-    def test_comes_back(self) -> None:
+    def test_a_static_member_keeps_its_place(self) -> None:
         """
-        A static member that is away keeps its place; who comes back under its instance id gets it, and nobody else
-        moves.
+        A client with its instance id takes it over, and nothing else moves.
         """
         a = self.consumer("a", instance_id="i1")
         b = self.consumer("b", instance_id="i2")
         self.settled(a, b)
-        epoch, owned = self.epoch, a.said()
+        epoch, owned = self.epoch, a.owned_by_topic()
         a.leave(-2)
         self.cluster.clock.advance(40)
         b.beat()
         back = self.consumer("c", instance_id="i1")
-        assert (back.said(), self.epoch, b.beat() is not None) == (owned, epoch, True)
+        assert (back.owned_by_topic(), self.epoch, b.beat() is not None) == (owned, epoch, True)
         assert {member.member_id for member in self.cluster.group.describe().members} == {"b", "c"}
 
-    def test_away_too_long(self) -> None:
-        """
-        A static member that does not come back within its session is forgotten.
-        """
+    def test_a_static_member_that_does_not_return_expires(self) -> None:
         a = self.consumer("a", instance_id="i1")
         a.leave(-2)
         self.cluster.clock.advance(45)
         assert self.cluster.group.is_empty
 
-    def test_predecessors_deadline_does_not_hit(self) -> None:
-        """
-        Who has taken a place has a session of its own.
-        """
+    def test_a_successor_has_its_own_session(self) -> None:
         a = self.consumer("a", instance_id="i1")
         a.leave(-2)
         self.cluster.clock.advance(44)
@@ -323,23 +297,20 @@ class StaticTests(GroupTestCase):
         self.cluster.clock.advance(44)
         assert not self.cluster.group.is_empty
 
-    def test_place_is_taken(self) -> None:
+    def test_an_instance_id_belongs_to_one_member(self) -> None:
         """
-        An instance id belongs to one member at a time, as long as that has not left.
+        It is free when the member has left.
         """
         self.consumer("a", instance_id="i1")
         self.assert_refused(ErrorCode.UNRELEASED_INSTANCE_ID, self.joining("b", instance_id="i1"))
 
-    def test_lost_join(self) -> None:
-        """
-        A static member that did not hear that it has joined joins once more.
-        """
+    def test_a_static_member_repeats_a_lost_join(self) -> None:
         self.consumer("a", instance_id="i1")
         assert self.cluster.told(self.joining("a", instance_id="i1")).member_epoch == 2
 
-    def test_fenced_by_successor(self) -> None:
+    def test_a_replaced_member_is_fenced(self) -> None:
         """
-        Who has been replaced is told so, whatever it asks.
+        All its requests are refused.
         """
         a = self.consumer("a", instance_id="i1")
         a.leave(-2)
@@ -348,31 +319,28 @@ class StaticTests(GroupTestCase):
             self.assert_refused(ErrorCode.FENCED_INSTANCE_ID, self.request("a", epoch, instance_id="i1"))
         self.assert_refused(ErrorCode.UNKNOWN_MEMBER_ID, self.request("a", 2))
 
-    def test_unknown_instance(self) -> None:
-        """
-        An instance id that nobody has is of no member.
-        """
+    def test_unknown_instance_ids_are_refused(self) -> None:
         for epoch in (1, -1, -2):
             self.assert_refused(ErrorCode.UNKNOWN_MEMBER_ID, self.request("a", epoch, instance_id="i1"))
 
-    def test_away_has_let_go(self) -> None:
+    def test_a_static_member_that_leaves_has_revoked(self) -> None:
         """
-        Who goes away while it has partitions to let go has let them go.
+        It owns nothing that it had to revoke.
         """
         a = self.consumer("a", instance_id="i1", revokes=False)
         b = self.consumer("b", revokes=False)
         a.beat()
         a.leave(-2)
         b.beat()
-        assert b.said() == {"t": [2, 3]}
+        assert b.owned_by_topic() == {"t": [2, 3]}
         self.cluster.clock.advance(44)
         b.beat()
         back = self.consumer("c", instance_id="i1")
-        assert back.said() == {"t": [0, 1]}
+        assert back.owned_by_topic() == {"t": [0, 1]}
 
-    def test_an_empty_group_holds_on_to_no_view(self) -> None:
+    def test_an_empty_group_keeps_no_old_view(self) -> None:
         """
-        It may stay empty for long, while topics come and go.
+        A reference to it would keep deleted topics alive.
         """
         view = self.cluster.view
         self.cluster.view = Watched(**{each.name: getattr(view, each.name) for each in fields(view)})
@@ -381,9 +349,9 @@ class StaticTests(GroupTestCase):
         self.cluster.view = view
         assert before() is None
 
-    def test_away_while_the_gateway_starts_again(self) -> None:
+    def test_an_absent_member_after_a_restart(self) -> None:
         """
-        It had partitions to let go and has let them go, so its session alone counts, from the start on.
+        It has nothing to revoke, so only its session counts.
         """
         a = self.consumer("a", instance_id="i1", revokes=False, rebalance_timeout_ms=20_000)
         self.consumer("b", revokes=False)
@@ -393,10 +361,7 @@ class StaticTests(GroupTestCase):
         self.cluster.clock.advance(44)
         assert {member.member_id for member in self.cluster.group.describe().members} == {"a", "b"}
 
-    def test_leaves_for_good(self) -> None:
-        """
-        A static member can leave for good.
-        """
+    def test_a_static_member_can_leave_permanently(self) -> None:
         a = self.consumer("a", instance_id="i1")
         a.leave(-1)
         assert self.cluster.group.is_empty
@@ -404,9 +369,9 @@ class StaticTests(GroupTestCase):
 
 
 class DeadlineTests(GroupTestCase):
-    def test_session(self) -> None:
+    def test_silent_members_expire(self) -> None:
         """
-        Who is silent for its session is forgotten; a heartbeat begins it anew.
+        A heartbeat renews the session.
         """
         a, b = self.consumer("a"), self.consumer("b")
         self.cluster.clock.advance(44)
@@ -415,18 +380,15 @@ class DeadlineTests(GroupTestCase):
         assert [member.member_id for member in self.cluster.group.describe().members] == ["b"]
         self.assert_refused(ErrorCode.UNKNOWN_MEMBER_ID, self.request("a", a.epoch))
 
-    def test_session_by_config(self) -> None:
-        """
-        How long a session is, and how often heartbeats are sent, can be set for the group.
-        """
+    def test_session_and_heartbeat_interval_are_group_configs(self) -> None:
         self.cluster.config = GroupConfig(session_timeout_ms=10_000, heartbeat_interval_ms=3_000)
         assert self.cluster.told(self.joining("a")).heartbeat_interval_ms == 3000
         self.cluster.clock.advance(10)
         assert self.cluster.group.is_empty
 
-    def test_does_not_let_go(self) -> None:
+    def test_members_that_do_not_revoke_are_removed(self) -> None:
         """
-        Who does not let partitions go within its rebalance timeout is forgotten, though it sends heartbeats.
+        Heartbeats do not help after the rebalance timeout.
         """
         a = self.consumer("a", revokes=False, rebalance_timeout_ms=20_000)
         b = self.consumer("b")
@@ -436,12 +398,9 @@ class DeadlineTests(GroupTestCase):
             b.beat()
             self.cluster.clock.advance(1)
         b.beat()
-        assert b.said() == {"t": [0, 1, 2, 3]}
+        assert b.owned_by_topic() == {"t": [0, 1, 2, 3]}
 
-    def test_lets_go_in_time(self) -> None:
-        """
-        Who has let go has no deadline for that any more.
-        """
+    def test_a_revocation_in_time_ends_the_deadline(self) -> None:
         a = self.consumer("a", rebalance_timeout_ms=20_000)
         b = self.consumer("b")
         for _ in range(30):
@@ -450,10 +409,7 @@ class DeadlineTests(GroupTestCase):
             self.cluster.clock.advance(1)
         assert (a.fenced, b.fenced) == (0, 0)
 
-    def test_fenced_heartbeats_do_not_count(self) -> None:
-        """
-        Who is fenced is not heard: its session goes on to its end.
-        """
+    def test_fenced_heartbeats_do_not_renew_the_session(self) -> None:
         self.consumer("a")
         for _ in range(9):
             self.cluster.clock.advance(5)
@@ -461,9 +417,9 @@ class DeadlineTests(GroupTestCase):
                 self.assert_refused(ErrorCode.FENCED_MEMBER_EPOCH, self.request("a", 9))
         assert self.cluster.group.is_empty
 
-    def test_stop(self) -> None:
+    def test_a_stopped_group_does_nothing(self) -> None:
         """
-        A group that is coordinated elsewhere by now does nothing more.
+        It is coordinated elsewhere.
         """
         self.consumer("a")
         written = len(self.cluster.log.rows)
@@ -472,10 +428,7 @@ class DeadlineTests(GroupTestCase):
         assert len(self.cluster.log.rows) == written
         assert self.cluster.clock.getDelayedCalls() == []
 
-    def test_nothing_is_left_to_wait_for(self) -> None:
-        """
-        Of members that are gone or have been replaced no timer is left.
-        """
+    def test_removed_and_replaced_members_leave_no_timers(self) -> None:
         a = self.consumer("a", revokes=False, instance_id="i1")
         b = self.consumer("b")
         a.beat()
@@ -486,20 +439,14 @@ class DeadlineTests(GroupTestCase):
         c.leave()
         assert self.cluster.clock.getDelayedCalls() == []
 
-    def test_shorter_session(self) -> None:
-        """
-        A session that is made shorter ends as early as the new one says.
-        """
+    def test_a_shorter_session_expires_sooner(self) -> None:
         a = self.consumer("a")
         self.cluster.config = replace(self.config, session_timeout_ms=10_000)
         a.beat()
         self.cluster.clock.advance(10)
         assert self.cluster.group.is_empty
 
-    def test_cannot_be_written(self) -> None:
-        """
-        An expired member that cannot be removed now is removed a little later.
-        """
+    def test_an_unwritable_removal_is_retried(self) -> None:
         self.consumer("a")
         self.cluster.log.refusal = LOST
         self.cluster.clock.advance(45)
@@ -508,9 +455,9 @@ class DeadlineTests(GroupTestCase):
         self.cluster.clock.advance(1)
         assert self.cluster.group.is_empty
 
-    def test_rejoining_gets_a_session(self) -> None:
+    def test_a_rejoining_member_has_a_session(self) -> None:
         """
-        A member that joins just after its predecessor of the same id has expired lives on.
+        Its predecessor of the same id may just have expired.
         """
         self.consumer("a")
         self.cluster.clock.advance(45)
@@ -520,28 +467,25 @@ class DeadlineTests(GroupTestCase):
 
 
 class TopicTests(GroupTestCase):
-    def test_topic_grows(self) -> None:
-        """
-        New partitions are given out with the next heartbeat.
-        """
+    def test_new_partitions_are_assigned_with_the_next_heartbeat(self) -> None:
         a = self.consumer("a")
         self.cluster.grow_topic("t", 1)
         a.beat()
-        assert (a.said(), self.epoch) == ({"t": [0, 1, 2, 3, 4]}, 3)
+        assert (a.owned_by_topic(), self.epoch) == ({"t": [0, 1, 2, 3, 4]}, 3)
 
-    def test_topic_comes(self) -> None:
+    def test_a_created_topic_is_assigned(self) -> None:
         """
-        A topic that a member waits for is read as soon as it is there.
+        A member may have subscribed to it before.
         """
         a = self.consumer("a", topics=["u"])
-        assert a.said() == {}
+        assert a.owned_by_topic() == {}
         self.cluster.add_topic("u", 2)
         a.beat()
-        assert a.said() == {"u": [0, 1]}
+        assert a.owned_by_topic() == {"u": [0, 1]}
 
-    def test_topic_goes(self) -> None:
+    def test_partitions_of_a_deleted_topic_are_revoked(self) -> None:
         """
-        Partitions of a topic that is gone are taken away, and nothing of it is told.
+        They are in no response.
         """
         a = self.consumer("a")
         self.cluster.drop_topic("t")
@@ -550,10 +494,7 @@ class TopicTests(GroupTestCase):
         assert (a.owned, self.cluster.group.state) == (set(), "Stable")
         assert self.cluster.group.describe().members[0].assignment.topic_partitions == []
 
-    def test_topic_is_made_again(self) -> None:
-        """
-        A topic of the same name is another one.
-        """
+    def test_a_recreated_topic_is_another_topic(self) -> None:
         a = self.consumer("a")
         self.cluster.drop_topic("t")
         made = self.cluster.add_topic("t", 4)
@@ -561,18 +502,15 @@ class TopicTests(GroupTestCase):
         a.beat()
         assert {owned_id for owned_id, _ in a.owned} == {made.id}
 
-    def test_other_topics_do_not_matter(self) -> None:
-        """
-        Topics that nobody reads begin no epoch.
-        """
+    def test_other_topics_begin_no_epoch(self) -> None:
         a = self.consumer("a")
         self.cluster.add_topic("u", 2)
         a.beat()
         assert self.epoch == 2
 
-    def test_reads(self) -> None:
+    def test_subscribed_topics_are_known(self) -> None:
         """
-        The group tells which topics its members subscribe to, by name or expression.
+        Members subscribe by name or expression.
         """
         self.cluster.add_topic("orders", 1)
         self.consumer("a")
@@ -584,40 +522,34 @@ class TopicTests(GroupTestCase):
 
 
 class PatternTests(GroupTestCase):
-    def test_matches(self) -> None:
-        """
-        A member can subscribe by an expression that must match whole names.
-        """
+    def test_an_expression_matches_whole_names(self) -> None:
         self.cluster.add_topic("a-1", 1)
         self.cluster.add_topic("ba-1", 1)
         a = self.consumer("a", topics=None, pattern="a-[0-9]")
-        assert a.said() == {"a-1": [0]}
+        assert a.owned_by_topic() == {"a-1": [0]}
 
-    def test_names_and_pattern(self) -> None:
-        """
-        A member may subscribe both ways.
-        """
+    def test_names_and_expressions_may_be_combined(self) -> None:
         self.cluster.add_topic("a-1", 1)
         a = self.consumer("a", pattern="a-.*")
-        assert a.said() == {"a-1": [0], "t": [0, 1, 2, 3]}
+        assert a.owned_by_topic() == {"a-1": [0], "t": [0, 1, 2, 3]}
 
-    def test_new_topic_matches(self) -> None:
+    def test_a_new_matching_topic_is_assigned(self) -> None:
         """
-        A new topic is read as soon as a member sends a heartbeat, if it matches.
+        The member's next heartbeat has it.
         """
         a = self.consumer("a", topics=None, pattern="a-.*")
         self.cluster.add_topic("a-1", 1)
         self.cluster.add_topic("b-1", 1)
         a.beat()
-        assert a.said() == {"a-1": [0]}
+        assert a.owned_by_topic() == {"a-1": [0]}
         self.cluster.drop_topic("a-1")
         a.beat()
         a.beat()
         assert a.owned == set()
 
-    def test_invalid(self) -> None:
+    def test_an_invalid_expression_is_refused(self) -> None:
         """
-        What is no expression is refused, with what is wrong, and nothing has changed.
+        The reason is given, and nothing changes.
         """
         request = self.joining("a", subscribed_topic_names=None, subscribed_topic_regex="a(")
         with pytest.raises(KafkaError, match=r"missing \)") as raised:
@@ -626,23 +558,23 @@ class PatternTests(GroupTestCase):
         assert self.cluster.group.is_empty
         assert self.cluster.log.rows == []
 
-    def test_topics_that_may_not_be_known(self) -> None:
+    def test_expressions_match_permitted_topics_only(self) -> None:
         """
-        A topic that the member may not know of does not match; what changes in permissions shows after a while.
+        The member must be allowed to describe a topic; changed permissions apply after a while.
         """
         self.cluster.add_topic("a-1", 1)
         self.cluster.denied = {"a-1"}
         a = self.consumer("a", topics=None, pattern="a-.*")
-        assert a.said() == {}
+        assert a.owned_by_topic() == {}
         self.cluster.denied = set()
         for _ in range(20):
             self.cluster.clock.advance(30)
             a.beat()
-        assert a.said() == {"a-1": [0]}
+        assert a.owned_by_topic() == {"a-1": [0]}
 
-    def test_changes_pattern(self) -> None:
+    def test_an_expression_can_be_changed(self) -> None:
         """
-        A member can subscribe to another expression, or to none; what nobody subscribes to is forgotten.
+        An expression without subscribers is deleted.
         """
         self.cluster.add_topic("a-1", 1)
         self.cluster.add_topic("b-1", 1)
@@ -650,16 +582,16 @@ class PatternTests(GroupTestCase):
         a.pattern, a.sends_all = "b-.*", True
         a.beat()
         a.beat()
-        assert a.said() == {"b-1": [0]}
+        assert a.owned_by_topic() == {"b-1": [0]}
         assert not self.cluster.group.reads("a-1")
         a.pattern, a.sends_all = "", True
         a.beat()
         a.beat()
-        assert (a.said(), self.cluster.group.reads("b-1")) == ({}, False)
+        assert (a.owned_by_topic(), self.cluster.group.reads("b-1")) == ({}, False)
 
-    def test_old_client(self) -> None:
+    def test_old_versions_keep_the_expression(self) -> None:
         """
-        Whose request has no place for an expression keeps the one it has.
+        They have no field for it.
         """
         self.cluster.add_topic("a-1", 1)
         a = self.consumer("a", topics=None, pattern="a-.*")
@@ -670,24 +602,21 @@ class PatternTests(GroupTestCase):
 class IntervalTests(GroupTestCase):
     config = GroupConfig(assignment_interval_ms=1000)
 
-    def test_targets_wait(self) -> None:
+    def test_targets_are_made_once_in_an_interval(self) -> None:
         """
-        Targets are made once in an interval: who joins meanwhile is in the group, and waits.
+        A member that joins meanwhile is in the group, and waits.
         """
         a = self.consumer("a")
         self.cluster.clock.advance(0.5)
         b = self.consumer("b")
         assert (b.epoch, self.epoch, self.cluster.group.state) == (2, 3, "Assigning")
         a.beat()
-        assert a.said() == {"t": [0, 1, 2, 3]}
+        assert a.owned_by_topic() == {"t": [0, 1, 2, 3]}
         self.cluster.clock.advance(0.5)
         self.settled(a, b)
-        assert (a.said(), b.said(), b.epoch) == ({"t": [0, 1]}, {"t": [2, 3]}, 3)
+        assert (a.owned_by_topic(), b.owned_by_topic(), b.epoch) == ({"t": [0, 1]}, {"t": [2, 3]}, 3)
 
-    def test_clock_goes_back(self) -> None:
-        """
-        Where the wall clock is set back, nobody waits for it.
-        """
+    def test_a_clock_set_back_delays_no_target(self) -> None:
         a = self.consumer("a")
         self.cluster.clock.rightNow -= 1000
         b = self.consumer("b")
@@ -696,31 +625,25 @@ class IntervalTests(GroupTestCase):
 
 
 class WriteTests(GroupTestCase):
-    def test_refused(self) -> None:
-        """
-        What cannot be written has not happened.
-        """
+    def test_a_refused_write_leaves_no_trace(self) -> None:
         self.cluster.log.refusal = LOST
         self.assert_refused(ErrorCode.NOT_COORDINATOR, self.joining("a"))
         assert self.cluster.group.is_empty
         self.cluster.log.refusal = None
         assert self.cluster.told(self.joining("a")).member_epoch == 2
 
-    def test_refused_after_a_new_view(self) -> None:
-        """
-        A new view that could not be acted on is acted on later.
-        """
+    def test_a_new_view_is_handled_after_a_refused_write(self) -> None:
         a = self.consumer("a")
         self.cluster.grow_topic("t", 1)
         self.cluster.log.refusal = LOST
         a.beat()
         self.cluster.log.refusal = None
         a.beat()
-        assert a.said() == {"t": [0, 1, 2, 3, 4]}
+        assert a.owned_by_topic() == {"t": [0, 1, 2, 3, 4]}
 
-    def test_answers_wait(self) -> None:
+    def test_responses_wait_for_the_commit(self) -> None:
         """
-        An answer waits until what it tells of is safe, and so do answers after it.
+        Later responses wait too.
         """
         self.cluster.log.slow = True
         first, second = self.cluster.ask(self.joining("a")), self.cluster.ask(self.request("a", 2))
@@ -733,9 +656,9 @@ class WriteTests(GroupTestCase):
         assert self.successResultOf(second).member_epoch == 2
         assert isinstance(self.cluster.ask(self.request("a", 2)), Answer)
 
-    def test_undone(self) -> None:
+    def test_a_failed_write_is_undone(self) -> None:
         """
-        Where a write fails after all, it is undone, and all after it; who is in the group still has its session.
+        Everything after it is undone as well; members keep their sessions.
         """
         a = self.consumer("a")
         before = sorted(map(repr, self.cluster.group.rows()))
@@ -760,9 +683,9 @@ class WriteTests(GroupTestCase):
         self.cluster.clock.advance(45)
         assert self.cluster.group.is_empty
 
-    def test_stopped_meanwhile(self) -> None:
+    def test_a_stop_refuses_waiting_members(self) -> None:
         """
-        Who waits for a write is told when the group is coordinated elsewhere.
+        The group is coordinated elsewhere.
         """
         self.cluster.log.slow = True
         answer = self.cluster.ask(self.joining("a"))
@@ -771,10 +694,7 @@ class WriteTests(GroupTestCase):
         assert self.failureResultOf(answer, KafkaError).value.code is ErrorCode.NOT_COORDINATOR
         self.cluster.log.settle()
 
-    def test_heartbeat_writes_nothing(self) -> None:
-        """
-        Where nothing changes nothing is written.
-        """
+    def test_a_heartbeat_without_changes_writes_nothing(self) -> None:
         a = self.consumer("a")
         written = len(self.cluster.log.rows)
         a.beat()
@@ -782,9 +702,9 @@ class WriteTests(GroupTestCase):
 
 
 class LoadTests(GroupTestCase):
-    def test_goes_on(self) -> None:
+    def test_members_continue_after_a_restart(self) -> None:
         """
-        After a restart members go on as if nothing had been: no epoch begins, nothing is written, no partition moves.
+        No epoch begins, nothing is written, and no partition moves.
         """
         self.cluster.add_topic("a-1", 2)
         consumers = [
@@ -793,16 +713,16 @@ class LoadTests(GroupTestCase):
             self.consumer("c", topics=None, pattern="a-.*"),
         ]
         self.settled(*consumers)
-        before, written = [consumer.said() for consumer in consumers], len(self.cluster.log.rows)
+        before, written = [consumer.owned_by_topic() for consumer in consumers], len(self.cluster.log.rows)
         self.cluster.reload()
         self.settled(*consumers)
-        assert [consumer.said() for consumer in consumers] == before
+        assert [consumer.owned_by_topic() for consumer in consumers] == before
         assert len(self.cluster.log.rows) == written
         assert [consumer.fenced for consumer in consumers] == [0, 0, 0]
 
-    def test_sessions_begin_anew(self) -> None:
+    def test_sessions_restart_with_the_gateway(self) -> None:
         """
-        Members have a whole session after a restart, and no more.
+        Members have one whole session.
         """
         self.consumer("a")
         self.cluster.clock.advance(44)
@@ -812,9 +732,9 @@ class LoadTests(GroupTestCase):
         self.cluster.clock.advance(1)
         assert self.cluster.group.is_empty
 
-    def test_revocations_begin_anew(self) -> None:
+    def test_revocations_restart_with_the_gateway(self) -> None:
         """
-        Who has partitions to let go has its time for that after a restart.
+        A member has the whole time to revoke again.
         """
         a = self.consumer("a", revokes=False, rebalance_timeout_ms=20_000)
         self.consumer("b")
@@ -825,20 +745,17 @@ class LoadTests(GroupTestCase):
             self.cluster.clock.advance(1)
         assert "a" not in {member.member_id for member in self.cluster.group.describe().members}
 
-    def test_topics_that_changed_meanwhile(self) -> None:
-        """
-        What became of topics while no server was there is seen after a restart.
-        """
+    def test_topic_changes_during_a_stop_are_noticed(self) -> None:
         a = self.consumer("a", topics=None, pattern="t|u")
         self.cluster.grow_topic("t", 1)
         self.cluster.add_topic("u", 1)
         self.cluster.reload()
         a.beat()
-        assert a.said() == {"t": [0, 1, 2, 3, 4], "u": [0]}
+        assert a.owned_by_topic() == {"t": [0, 1, 2, 3, 4], "u": [0]}
 
-    def test_nothing_is_left(self) -> None:
+    def test_an_empty_group_has_only_epochs(self) -> None:
         """
-        Of a group without members its epochs alone are left, and tombstones of those let go all.
+        Their tombstones delete it.
         """
         a = self.consumer("a", topics=None, pattern="t")
         a.leave()
@@ -855,7 +772,7 @@ class CommitTests(GroupTestCase):
         super().setUp()
         self.a = self.consumer("a")
         self.b = self.consumer("b")
-        self.settled(self.a, self.b)  # both in epoch 3; a owns 0 and 1 since 2, b 2 and 3 since 3
+        self.settled(self.a, self.b)  # both in epoch 3; a owns 0 and 1 since 2, b owns 2 and 3 since 3
 
     def commit(self, member_id: str, epoch: int, index: int, *, transactional: bool = False) -> ErrorCode:
         try:
@@ -866,15 +783,12 @@ class CommitTests(GroupTestCase):
             return error.code
         return ErrorCode.NONE
 
-    def test_current(self) -> None:
-        """
-        A member commits in its epoch.
-        """
+    def test_members_commit_in_their_epoch(self) -> None:
         assert self.commit("a", 3, 0) is ErrorCode.NONE
 
-    def test_stale(self) -> None:
+    def test_stale_epochs_commit_what_they_still_own(self) -> None:
         """
-        In an epoch before, it commits what it has owned since then, and nothing else.
+        The member must have owned the partition since that epoch.
         """
         assert self.commit("a", 2, 1) is ErrorCode.NONE
         assert self.commit("a", 2, 2) is ErrorCode.STALE_MEMBER_EPOCH
@@ -882,9 +796,9 @@ class CommitTests(GroupTestCase):
         assert self.commit("b", 2, 2) is ErrorCode.STALE_MEMBER_EPOCH
         assert self.commit("b", 4, 2) is ErrorCode.STALE_MEMBER_EPOCH
 
-    def test_while_it_lets_go(self) -> None:
+    def test_partitions_to_revoke_may_be_committed(self) -> None:
         """
-        What it has yet to let go it commits, and nothing more when it has.
+        The member may not commit them once it has revoked them.
         """
         self.a.revokes = False
         for member_id in ("c", "d"):
@@ -897,10 +811,7 @@ class CommitTests(GroupTestCase):
         self.a.beat()
         assert [self.commit("a", 2, index) for index in (0, 1)] == [ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH]
 
-    def test_nobody(self) -> None:
-        """
-        Who is no member commits nothing, unless the group is empty.
-        """
+    def test_other_clients_commit_to_empty_groups_only(self) -> None:
         assert self.commit("x", 3, 0) is ErrorCode.UNKNOWN_MEMBER_ID
         assert self.commit("", -1, 0) is ErrorCode.UNKNOWN_MEMBER_ID
         assert self.commit("", -1, 0, transactional=True) is ErrorCode.NONE
@@ -908,10 +819,7 @@ class CommitTests(GroupTestCase):
         self.b.leave()
         assert self.commit("", -1, 0) is ErrorCode.NONE
 
-    def test_successor_of_a_static_member(self) -> None:
-        """
-        Who has taken the place of another commits at once.
-        """
+    def test_a_successor_may_commit_at_once(self) -> None:
         c = self.consumer("c", instance_id="i", topics=["t"])
         self.settled(self.a, self.b, c)
         c.leave(-2)
@@ -919,9 +827,9 @@ class CommitTests(GroupTestCase):
         [(_, index)] = d.owned
         assert self.commit("d", 0, index) is ErrorCode.NONE
 
-    def test_fetch(self) -> None:
+    def test_members_fetch_in_their_epoch(self) -> None:
         """
-        Members fetch in their epoch; others may always.
+        Other clients may always fetch.
         """
         check = self.cluster.group.check_fetch
         check(None, -1)

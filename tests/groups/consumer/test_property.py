@@ -1,5 +1,5 @@
 """
-What holds of a consumer group whatever its members, its topics, the network and its log do.
+Invariants of a consumer group under changes of members and topics, and failures of network and log.
 """
 
 from functools import partial
@@ -23,11 +23,7 @@ PATTERNS = ["a.*", ".*", "nothing"]
 FAILURES = st.sampled_from([ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
 
 
-class Groups(RuleBasedStateMachine):
-    """
-    Some clients, one group.
-    """
-
+class GroupMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.cluster = Cluster(GroupConfig(assignment_interval_ms=1000))
@@ -96,7 +92,7 @@ class Groups(RuleBasedStateMachine):
     @rule(number=st.integers(0, 5))
     def restarts_in_place(self, number: int) -> None:
         """
-        A static client goes for a while, and comes back under another member id.
+        Let a static client leave for a while and return under another member id.
         """
         client = self.some(number)
         if client.instance_id is None:
@@ -114,7 +110,7 @@ class Groups(RuleBasedStateMachine):
 
     @precondition(lambda self: self.clients)
     @rule(number=st.integers(0, 5), topics=st.sampled_from(SUBSCRIPTIONS), pattern=st.sampled_from(PATTERNS))
-    def subscribes_anew(self, number: int, topics: list[str] | None, pattern: str) -> None:
+    def subscribes_again(self, number: int, topics: list[str] | None, pattern: str) -> None:
         client = self.some(number)
         client.topics = topics or []
         client.pattern = pattern if topics is None else ""
@@ -155,7 +151,7 @@ class Groups(RuleBasedStateMachine):
     @rule(numbers=st.lists(st.integers(0, 5), min_size=1), code=st.one_of(st.none(), FAILURES), lost=st.booleans())
     def writes_take(self, numbers: list[int], code: ErrorCode | None, lost: bool) -> None:
         """
-        Some clients send heartbeats while the log is slow; then all is safe, or nothing.
+        Let clients send heartbeats while the log is slow; then let all writes succeed, or all fail.
         """
         log = self.cluster.log
         log.slow = True
@@ -167,7 +163,7 @@ class Groups(RuleBasedStateMachine):
     @rule()
     def restarts(self) -> None:
         """
-        What the group is, is in its rows, but for the epoch in which somebody owned the same as in the one before.
+        Restore the group from its rows, which lack only epochs in which a member's partitions did not change.
         """
         before, was_stable = self.facts(), self.cluster.group.state == "Stable"
         self.cluster.reload()
@@ -178,7 +174,7 @@ class Groups(RuleBasedStateMachine):
 
     def facts(self) -> list[str]:
         """
-        The rows of the group, without the epochs of members that have all they are to have.
+        The rows of the group, without the epochs of members that have reached their target.
         """
         rows = list(self.cluster.group.rows())
         for row in rows:
@@ -192,7 +188,7 @@ class Groups(RuleBasedStateMachine):
 
     def is_doubtful(self, client: Consumer) -> bool:
         """
-        Whether the group may have given it up by now.
+        Whether the group may have removed it by now.
         """
         now = self.cluster.clock.seconds()
         stuck = client.stuck_since is not None and now - client.stuck_since >= REBALANCE_S
@@ -211,7 +207,7 @@ class Groups(RuleBasedStateMachine):
     @invariant()
     def members_read_on(self) -> None:
         """
-        Whoever has heard all answers may commit what it owns in its epoch, and ask what is committed.
+        A member with all responses may commit its partitions in its epoch, and fetch offsets.
         """
         group = self.cluster.group
         for client in self.clients:
@@ -224,7 +220,7 @@ class Groups(RuleBasedStateMachine):
     @invariant()
     def stale_commits_are_refused(self) -> None:
         """
-        A partition is committed by its owner alone, in epochs since it has been that.
+        Only its owner may commit a partition, in epochs since it has owned it.
         """
         group, view = self.cluster.group, self.cluster.view
         for member in group.describe().members:
@@ -243,7 +239,7 @@ class Groups(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """
-        After the last change, all come to their targets, which cover all partitions; and then nothing changes.
+        After the last change all members reach their targets, which cover all partitions; then nothing changes.
         """
         self.clients = [client for client in self.clients if not client.gave_up]
         for client in self.clients:
@@ -271,4 +267,4 @@ class Groups(RuleBasedStateMachine):
         self.cluster.clock.advance(5)
 
 
-GroupsTests = Groups.TestCase
+GroupsTests = GroupMachine.TestCase

@@ -1,14 +1,14 @@
 """
-How a member comes to its target.
+How a member reaches its target assignment.
 """
 
 from dataclasses import replace
 
 import pytest
 
-from kgateway.groups.consumer.assignment import Assignment
+from kgateway.groups.assignors.assignment import Assignment
 from kgateway.groups.consumer.member import MemberState, Progress
-from kgateway.groups.consumer.reconciliation import Goal, reconcile
+from kgateway.groups.consumer.reconciliation import Goal, next_progress
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.groups.consumer.model import topic_id
 
@@ -28,27 +28,27 @@ def step(
     resubscribed: bool = False,
 ) -> Progress:
     goal = Goal(epoch, target, topics)  # type: ignore[arg-type]
-    return reconcile(progress, goal, owned, lambda _, index: index not in taken, resubscribed=resubscribed)
+    return next_progress(progress, goal, owned, lambda _, index: index not in taken, resubscribed=resubscribed)
 
 
-def test_nothing_to_do() -> None:
+def test_a_member_with_its_target_does_not_change() -> None:
     """
-    Who has its target stays as it is, whatever it says.
+    Its reports do not matter.
     """
     assert step(STABLE, {A: frozenset([0, 1])}, {}, epoch=5) is STABLE
 
 
-def test_keeps_and_gets() -> None:
+def test_partitions_have_the_epoch_of_their_assignment() -> None:
     """
-    What a member keeps it has owned since it got it; what it gets it owns since the epoch of the target.
+    Kept ones have an older epoch, new ones that of the target.
     """
     after = step(STABLE, {A: frozenset([0, 1, 2]), B: frozenset([7])})
     assert after == Progress(6, 5, MemberState.STABLE, {A: {0: 3, 1: 5, 2: 6}, B: {7: 6}}, {})
 
 
-def test_lets_go_first() -> None:
+def test_a_member_revokes_first() -> None:
     """
-    Who has to let something go stays in its epoch and gets nothing, and waits until it says that it owns that no more.
+    It remains in its epoch and gets nothing until it reports the revocation.
     """
     target = {A: frozenset([0]), B: frozenset([7])}
     waits = step(STABLE, target)
@@ -59,17 +59,17 @@ def test_lets_go_first() -> None:
     assert after == Progress(6, 5, MemberState.STABLE, {A: {0: 3}, B: {7: 6}}, {})
 
 
-def test_has_let_go_already() -> None:
+def test_a_finished_revocation_needs_no_wait() -> None:
     """
-    Who says at once that it does not own what it is to let go need not wait.
+    The member does not own the partitions any longer.
     """
     after = step(STABLE, {A: frozenset([0])}, {A: frozenset([0])})
     assert after == Progress(6, 5, MemberState.STABLE, {A: {0: 3}}, {})
 
 
-def test_waits_for_others() -> None:
+def test_partitions_of_others_arrive_when_free() -> None:
     """
-    What others own is waited for; each heartbeat brings what is free by then.
+    Each heartbeat brings those that are free by then.
     """
     target = {A: frozenset([0, 1, 2, 3])}
     waits = step(STABLE, target, taken=frozenset([2, 3]))
@@ -79,27 +79,24 @@ def test_waits_for_others() -> None:
     assert step(waits, target).state is MemberState.STABLE
 
 
-def test_target_of_before_the_subscription() -> None:
+def test_topics_without_subscription_are_not_assigned() -> None:
     """
-    A topic that a member subscribes to no more is not given to it, though its target has it.
+    The target may be older than the change of subscription.
     """
     after = step(STABLE, {A: frozenset([0, 1]), B: frozenset([7])}, {A: frozenset([0, 1])}, topics=frozenset([A]))
     assert after.assigned == STABLE.assigned
     assert after.state is MemberState.STABLE
 
 
-def test_has_its_target_of_before_the_subscription() -> None:
-    """
-    Who has all of its target lets go what it subscribes to no more of that.
-    """
+def test_a_member_at_its_target_revokes_unsubscribed_topics() -> None:
     both = replace(STABLE, assigned={A: {0: 3}, B: {7: 5}})
     waits = step(both, {A: frozenset([0]), B: frozenset([7])}, topics=frozenset([A]))
     assert waits == Progress(5, 5, MemberState.UNREVOKED_PARTITIONS, {A: {0: 3}}, {B: {7: 5}})
 
 
-def test_subscribes_to_less() -> None:
+def test_unsubscribed_topics_are_revoked_at_once() -> None:
     """
-    What a member subscribes to no more it lets go at once, before there is a target without it.
+    The member does not wait for a new target.
     """
     target = {A: frozenset([0, 1])}
     waits = step(STABLE, target, epoch=5, topics=frozenset([B]), resubscribed=True)
@@ -109,18 +106,15 @@ def test_subscribes_to_less() -> None:
     assert step(STABLE, target, epoch=5, topics=frozenset([A]), resubscribed=True) is STABLE
 
 
-def test_subscribes_to_less_while_it_lets_go() -> None:
-    """
-    Who has something to let go gets more to let go.
-    """
+def test_a_revoking_member_may_have_to_revoke_more() -> None:
     waits = Progress(5, 5, MemberState.UNREVOKED_PARTITIONS, {A: {0: 3}, B: {7: 4}}, {A: {1: 5}})
     after = step(waits, {}, topics=frozenset([B]), resubscribed=True)
     assert (after.assigned, after.revoking) == ({B: {7: 4}}, {A: {0: 3, 1: 5}})
 
 
-def test_state_of_a_newer_server() -> None:
+def test_an_unknown_state_is_fenced() -> None:
     """
-    A member in a state that is not known is fenced until it owns nothing, and then begins anew.
+    A newer server wrote it; the member starts over once it owns nothing.
     """
     unknown = replace(STABLE, state=MemberState.UNKNOWN)
     for owned in (None, {A: frozenset([0])}):

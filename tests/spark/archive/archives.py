@@ -1,5 +1,5 @@
 """
-Archives of topics, made and looked at as the commands do it, in the Spark of the tests.
+Archives of topics, made and checked in the tests' Spark by the classes behind the commands.
 """
 
 from dataclasses import dataclass
@@ -10,14 +10,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from kgateway.spark.archive.archiving import Archiving, identity_of
 from kgateway.spark.archive.folder import Folder
+from kgateway.spark.archive.job import ArchiveJob, identity_of
 from kgateway.spark.archive.manifest import Manifest
 from kgateway.spark.archive.parquet import COLUMNS, SCHEMA, Target
-from kgateway.spark.archive.verifying import Outcome, Verifying
+from kgateway.spark.archive.verification import Outcome, Verification
 from kgateway.spark.options import READ, Options
-from kgateway.spark.place import Place
-from kgateway.spark.query import place_of
+from kgateway.spark.query import LogLocation, location_of
 
 FILE_BYTES = 1 << 20
 
@@ -25,7 +24,7 @@ FILE_BYTES = 1 << 20
 @dataclass
 class Archives:
     """
-    Those in one folder.
+    The archives in one folder.
     """
 
     spark: Any
@@ -35,46 +34,34 @@ class Archives:
     task_records: int = 1_000
 
     @property
-    def place(self) -> Place:
-        """
-        Where the log is.
-        """
-        return place_of(Options(self.options, READ))
+    def place(self) -> LogLocation:
+        return location_of(Options(self.options, READ))
 
     def folder(self, topic: str) -> Folder:
-        """
-        Where the archive of a topic is.
-        """
         return Folder(self.path / topic)
 
-    def job(self, topic: str) -> Archiving:
+    def job(self, topic: str) -> ArchiveJob:
         """
-        A job that begins, and has done nothing yet.
+        A job that has started, and written nothing yet.
         """
         identity = identity_of(self.place, topic)
         target = Target(self.folder(topic), identity, self.file_bytes, "zstd")
-        return Archiving(self.spark, self.place, target, self.task_records)
+        return ArchiveJob(self.spark, self.place, target, self.task_records)
 
     def archive(self, topic: str) -> Manifest:
-        """
-        All that there is, but nothing is merged.
-        """
         job = self.job(topic)
         for _ in job.rounds(job.extents()):
             pass
         return job.manifest
 
     def verify(self, topic: str, *, log: bool = True) -> Outcome:
-        """
-        What is the matter with an archive.
-        """
-        *_, outcome = Verifying(self.spark, self.folder(topic), topic, self.place if log else None).steps()
+        *_, outcome = Verification(self.spark, self.folder(topic), topic, self.place if log else None).steps()
         assert isinstance(outcome, Outcome)
         return outcome
 
     def rows(self, topic: str) -> list[dict[str, Any]]:
         """
-        What somebody finds in the folder who knows nothing of archives.
+        The rows that a plain reader of Parquet finds in the folder.
         """
         found: list[dict[str, Any]] = self._table(topic).to_pylist()
         assert all(tuple(row) == COLUMNS for row in found)
@@ -88,21 +75,12 @@ class Archives:
         return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
     def offsets(self, topic: str, partition: int = 0) -> list[int]:
-        """
-        The offsets of that.
-        """
         return [row["offset"] for row in self.rows(topic) if row["partition"] == partition]
 
     def names(self, topic: str) -> list[str]:
-        """
-        The files of that.
-        """
         folder = self.folder(topic)
         return sorted(name for name in folder.store.names(folder.path) if name.endswith(".parquet"))
 
 
-def said(outcome: Outcome) -> list[str]:
-    """
-    The faults that were found.
-    """
+def fault_texts(outcome: Outcome) -> list[str]:
     return [f"{finding.place}: {finding.reason}" for finding in outcome.findings if finding.is_fault]

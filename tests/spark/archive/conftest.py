@@ -1,5 +1,5 @@
 """
-Archives of the gateway that runs.
+Archives of the running gateway.
 """
 
 from dataclasses import replace
@@ -9,16 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from tests.broker.seaweed.cluster import cluster as cluster
 from tests.broker.seaweed.cluster import mended as mended
 
 
 @pytest.fixture
 def archives(topics: Any, tmp_path: Path) -> Any:
-    """
-    In a folder of their own.
-    """
     from tests.spark.archive.archives import Archives
 
     options = {"kafka.bootstrap.servers": topics.kafka.bootstrap, "kafka.isolation.level": "read_committed"}
@@ -28,16 +25,13 @@ def archives(topics: Any, tmp_path: Path) -> Any:
 @pytest.fixture
 def url(cluster: DevCluster) -> str:
     """
-    A folder of a filer that nobody else uses.
+    A folder of its own in a filer.
     """
     return f"http://{cluster.filer}/archives/{uuid4().hex}"
 
 
 @pytest.fixture
 def there(archives: Any, url: str) -> Any:
-    """
-    Archives in it.
-    """
-    from kgateway.spark.remote_paths import url_path
+    from kgateway.spark.http.client import url_path
 
     return replace(archives, path=url_path(url))

@@ -1,5 +1,5 @@
 """
-`kgateway spark archive` and `verify` as they are called.
+The commands `kgateway spark archive` and `verify`.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kgateway.spark.archive.archiving import Archiving
+from kgateway.spark.archive.job import ArchiveJob
 from tests.spark.archive.archives import Archives
 from tests.spark.gateway import Topics, numbered
 from tests.spark.jobs import PATIENCE_S, ROOT, Ended, runner
@@ -20,7 +20,7 @@ from tests.spark.jobs import PATIENCE_S, ROOT, Ended, runner
 
 def test_archive_and_verify(topics: Topics, tmp_path: Path) -> None:
     """
-    One after the other, with summaries, and nothing else; then with damage.
+    Both print their summary and nothing else, also about damage.
     """
     topic, into = topics.make(*numbered(1_000)), str(tmp_path / "archives")
     done = Ended(topics, "archive", topic, "--into", into, "--once", "--master", "local[2]")
@@ -48,9 +48,9 @@ def test_archive_and_verify(topics: Topics, tmp_path: Path) -> None:
         (("verify", "--in", "nowhere"), "verify: there is no archive in nowhere"),
     ],
 )
-def test_mistakes_are_told_in_one_line(topics: Topics, arguments: tuple[str, ...], said: str) -> None:
+def test_mistakes_are_reported_in_one_line(topics: Topics, arguments: tuple[str, ...], said: str) -> None:
     """
-    Before Spark starts, where that can be.
+    Mistakes are reported before Spark starts, where possible.
     """
     done = Ended(topics, *arguments)
     assert (done.code, done.out) == (2, "")
@@ -62,15 +62,15 @@ def test_another_job(
     topics: Topics, archives: Archives, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """
-    Who is overtaken says so, and ends.
+    The job that is overtaken says so and ends.
     """
-    topic, rounds = topics.make(*numbered(10)), Archiving.rounds
+    topic, rounds = topics.make(*numbered(10)), ArchiveJob.rounds
 
-    def overtaken(job: Archiving, extents: Any) -> Iterator[int]:
+    def overtaken(job: ArchiveJob, extents: Any) -> Iterator[int]:
         archives.job(topic)
         return rounds(job, extents)
 
-    monkeypatch.setattr(Archiving, "rounds", overtaken)
+    monkeypatch.setattr(ArchiveJob, "rounds", overtaken)
     with pytest.raises(SystemExit) as end:
         runner(topics, monkeypatch, "archive")(topic, "--into", archives.path, "--once")
     assert end.value.code == 2
@@ -80,7 +80,7 @@ def test_another_job(
 
 def test_help_needs_no_spark() -> None:
     """
-    Nor does it name jobs that are not there.
+    Help works without the extra, and names only jobs that exist.
     """
     script = "import sys; sys.modules['pyspark'] = None; from kgateway.cli.main import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", script, "spark", "archive", "--help"]

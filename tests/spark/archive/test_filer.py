@@ -1,5 +1,5 @@
 """
-Archives in a filer of SeaweedFS: the same files and the same promises as in a folder of this machine.
+Archives in a filer of SeaweedFS keep the promises of those on this machine.
 """
 
 import json
@@ -18,24 +18,22 @@ import pytest
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.python.failure import Failure
 
-from kgateway.broker.seaweed.dev_cluster import DevCluster
-from kgateway.broker.seaweed.filer import Filer
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.filer.filer import Filer
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
-from kgateway.cli.spark_places import place
-from kgateway.spark.archive.checking import Check
+from kgateway.cli.spark.locations import location
+from kgateway.spark.archive.file_check import FileCheck
 from kgateway.spark.archive.folder import Folder
-from kgateway.spark.archive.manifest import Manifest, Taken
-from kgateway.spark.archive.merging import MANY
+from kgateway.spark.archive.manifest import ArchiveTaken, Manifest
 from kgateway.spark.archive.parquet import rows_of
-from kgateway.spark.archive.store import Store, read, store_of
-from kgateway.spark.failures import WrongOption
-from kgateway.spark.filer.store import FilerStore, filer_store
-from kgateway.spark.filer.waiting import WaitingFiler
-from kgateway.spark.remote_access import Access
-from kgateway.spark.remote_files import RemoteFiles
-from kgateway.spark.remote_http import RemoteError
-from kgateway.spark.remote_paths import UrlPath, url_path
-from tests.spark.archive.archives import Archives, said
+from kgateway.spark.archive.store import Store, read_file, store_of
+from kgateway.spark.archive.task import MANY
+from kgateway.spark.errors import WrongOption
+from kgateway.spark.http.client import Access, RemoteError, UrlPath, url_path
+from kgateway.spark.http.files import RemoteFiles
+from kgateway.spark.seaweed.archive_store import FilerStore, filer_store
+from kgateway.spark.seaweed.filer import WritableFiler
+from tests.spark.archive.archives import Archives, fault_texts
 from tests.spark.gateway import PARTITIONS, Topics, numbered
 from tests.spark.jobs import PATIENCE_S, runner
 
@@ -44,15 +42,12 @@ SOON = Access(answer_s=5, patience_s=0.3)
 
 @pytest.fixture
 def store(url: str) -> FilerStore:
-    """
-    The filer.
-    """
     return filer_store(url_path(url).origin, SOON)
 
 
 def put(path: PurePath, data: bytes) -> None:
     """
-    Have these bytes there, whatever was.
+    Store these bytes, replacing any.
     """
     with urlopen(Request(str(path), data, method="PUT")):
         pass
@@ -60,20 +55,20 @@ def put(path: PurePath, data: bytes) -> None:
 
 def make(store: Store, path: PurePath, *data: bytes) -> None:
     """
-    As a job makes a file.
+    Make a file as a job does.
     """
     making = store.make(path.parent)
     try:
         for part in data:
             making.write(part)
-        making.name(path.name)
+        making.finish(path.name)
     finally:
-        making.give_up()
+        making.discard()
 
 
-def stands(store: FilerStore, file_id: str) -> bool:
+def is_stored(store: FilerStore, file_id: str) -> bool:
     """
-    Whether the volume has these bytes. A filer gives also what was deleted.
+    Whether the volume has these bytes; a filer serves deleted ones too.
     """
     volume = store.filer.ask(lambda filer: filer.volumes.upload("/any", b"any")).server.http
     try:
@@ -85,7 +80,7 @@ def stands(store: FilerStore, file_id: str) -> bool:
 
 def chunk_of(store: FilerStore, path: UrlPath) -> str:
     """
-    Where the bytes of a small file are.
+    The chunk of a small file.
     """
     entry = store.filer.ask(lambda filer: filer.entry(path.target))
     assert entry
@@ -93,73 +88,66 @@ def chunk_of(store: FilerStore, path: UrlPath) -> str:
     return chunk.file_id
 
 
-def let_it_delete(store: FilerStore, path: UrlPath) -> None:
+def wait_for_deletion(store: FilerStore, path: UrlPath) -> None:
     """
-    A filer has bytes deleted later than it says, one after the other: wait until those of a file are that goes now.
+    Wait until the chunks of a file deleted now are gone: a filer deletes chunks later, in order.
     """
     make(store, path, b"that go")
     file_id, deadline = chunk_of(store, path), monotonic() + PATIENCE_S
     store.remove(path)
-    while stands(store, file_id):
+    while is_stored(store, file_id):
         assert monotonic() < deadline, "the filer deletes nothing"
         sleep(0.05)
 
 
 class TestStore:
-    """
-    Files in a filer.
-    """
-
-    def test_a_file_is_there_whole_or_not(self, store: FilerStore, url: str) -> None:
+    def test_a_file_appears_whole(self, store: FilerStore, url: str) -> None:
         """
-        Larger than a chunk, read here and there; and nothing of it before it has its name.
+        A file of several chunks has random access, and is invisible before it has its name.
         """
         path, data = url_path(url) / "some" / "file", bytes(range(256)) * (17 << 12)
         making = store.make(path.parent)
         making.write(data)
         assert store.names(path.parent) == []
-        making.name("file")
-        making.give_up()
+        making.finish("file")
+        making.discard()
         assert store.names(path.parent) == ["file"]
         assert store.names(path.parent.parent) == store.folders(path.parent.parent) == ["some"]
         with store.open(path) as file:
             assert file.size() == len(data)
             assert file.seek((8 << 20) - 3) == (8 << 20) - 3
             assert file.read(6) == data[(8 << 20) - 3 :][:6]
-        assert read(store, path) == data
+        assert read_file(store, path) == data
 
-    def test_a_name_is_given_once(self, store: FilerStore, url: str) -> None:
-        """
-        What has it stays as it is.
-        """
+    def test_an_existing_file_is_not_replaced(self, store: FilerStore, url: str) -> None:
         path = url_path(url) / "file"
         make(store, path, b"first")
         with pytest.raises(FileExistsError, match=re.escape(str(path))):
             make(store, path, b"second")
-        assert read(store, path) == b"first"
+        assert read_file(store, path) == b"first"
 
-    def test_names_change(self, store: FilerStore, url: str) -> None:
+    def test_a_move_replaces_its_target(self, store: FilerStore, url: str) -> None:
         """
-        The bytes are those that were, in place of what had that name; what is not there is said.
+        A missing source is an error.
         """
         one, other = url_path(url) / "one", url_path(url) / "some folder" / "other"
         make(store, one, b"some", b" bytes")
         make(store, other, b"of somebody else")
         file_id = chunk_of(store, one)
         store.move(one, other)
-        let_it_delete(store, one)
-        assert (stands(store, file_id), read(store, other)) == (True, b"some bytes")
+        wait_for_deletion(store, one)
+        assert (is_stored(store, file_id), read_file(store, other)) == (True, b"some bytes")
         store.remove(other)
         assert not store.has(other)
         store.remove(other)
         with pytest.raises(FileNotFoundError, match=re.escape(str(one))):
             store.move(one, other)
         with pytest.raises(FileNotFoundError):
-            read(store, one)
+            read_file(store, one)
 
     def test_two_names_for_the_same_bytes(self, store: FilerStore, url: str) -> None:
         """
-        A filer that is killed in the middle of a move leaves that. The next one to move it takes no bytes away.
+        A filer that is killed during a move leaves two entries. The next move keeps the bytes.
         """
         one, other = url_path(url) / "one", url_path(url) / "other"
         make(store, one, b"some bytes")
@@ -167,12 +155,12 @@ class TestStore:
         assert found
         store.filer.ask(lambda filer: filer.create(other.target, found, only_if_absent=True))
         store.move(one, other)
-        let_it_delete(store, one)
-        assert (stands(store, file_id), read(store, other)) == (True, b"some bytes")
+        wait_for_deletion(store, one)
+        assert (is_stored(store, file_id), read_file(store, other)) == (True, b"some bytes")
 
-    def test_a_move_whose_answer_is_lost(self, store: FilerStore, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_move_whose_response_is_lost(self, store: FilerStore, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """
-        It is seen by what is there. Where it was not done, it is tried again.
+        The outcome is looked up, and the move repeated if it did not happen.
         """
         one, other, rename = url_path(url) / "one", url_path(url) / "other", Filer.rename
         steps = ["lost", "failed", "done"]
@@ -187,13 +175,13 @@ class TestStore:
         monkeypatch.setattr(Filer, "rename", losing)
         make(store, one, b"some bytes")
         store.move(one, other)
-        assert (steps, store.has(one), read(store, other)) == (["failed", "done"], False, b"some bytes")
+        assert (steps, store.has(one), read_file(store, other)) == (["failed", "done"], False, b"some bytes")
         store.move(other, one)
-        assert (steps, store.has(other), read(store, one)) == ([], False, b"some bytes")
+        assert (steps, store.has(other), read_file(store, one)) == ([], False, b"some bytes")
 
-    def test_an_answer_that_is_lost(self, store: FilerStore, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_link_whose_response_is_lost(self, store: FilerStore, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """
-        Whose the file is that is there then is seen by its bytes, and ours stays.
+        The chunks tell whose file exists, and ours is kept.
         """
         lost, create = [1], Filer.create
 
@@ -206,16 +194,13 @@ class TestStore:
         monkeypatch.setattr(Filer, "create", losing)
         path = url_path(url) / "file"
         make(store, path, b"ours")
-        assert (lost, read(store, path)) == ([], b"ours")
+        assert (lost, read_file(store, path)) == ([], b"ours")
         lost.append(1)
         with pytest.raises(FileExistsError):
             make(store, path, b"others")
-        assert (lost, read(store, path)) == ([], b"ours")
+        assert (lost, read_file(store, path)) == ([], b"ours")
 
-    def test_a_filer_that_is_away(self, cluster: DevCluster, url: str) -> None:
-        """
-        It is named.
-        """
+    def test_an_unreachable_filer_is_named(self, cluster: DevCluster, url: str) -> None:
         away = url_path("http://127.0.0.1:1/archives")
         with pytest.raises(RemoteError, match=r"http://127.0.0.1:1/archives cannot be had"):
             store_of(away, SOON).names(away)
@@ -223,7 +208,7 @@ class TestStore:
 
 def test_an_archive(topics: Topics, there: Archives) -> None:
     """
-    Made in rounds, whose small files are put together, and proven; and found by who knows nothing of archives.
+    An archive is made in rounds, merged, verified, and readable as plain Parquet.
     """
     topic = topics.make()
     for number in range(MANY):
@@ -233,13 +218,13 @@ def test_an_archive(topics: Topics, there: Archives) -> None:
     assert len(there.names(topic)) == MANY * PARTITIONS
     assert there.job(topic).merge() == MANY * PARTITIONS
     assert len(there.names(topic)) == PARTITIONS
-    assert (said(there.verify(topic)), there.verify(topic).compared) == ([], 2 * MANY)
+    assert (fault_texts(there.verify(topic)), there.verify(topic).compared) == ([], 2 * MANY)
     assert folder.store.names(folder.staged) == []
 
 
 def test_what_killed_jobs_leave(topics: Topics, there: Archives, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    What is not of the plan goes, what the manifest has is published, and another job's number is not taken.
+    Files outside the plan are removed, those in the manifest are published, and another job's number is refused.
     """
     topic = topics.make(*numbered(100))
     folder, first = there.folder(topic), there.job(topic)
@@ -256,24 +241,24 @@ def test_what_killed_jobs_leave(topics: Topics, there: Archives, monkeypatch: py
     assert len(there.names(topic)) == 2 * PARTITIONS
     assert folder.staged_names() == []
     assert there.verify(topic).compared == 110
-    with pytest.raises(Taken, match="is there one running on this archive"):
+    with pytest.raises(ArchiveTaken, match="is there one running on this archive"):
         folder.manifests.commit(replace(first.manifest))
 
 
 def test_damage_is_found(topics: Topics, there: Archives) -> None:
     """
-    A file that is removed, a byte that is flipped, a stranger.
+    A missing file, a flipped bit and a stranger are found.
     """
     topic = topics.make(*numbered(100))
     manifest: Manifest = there.archive(topic)
     folder = there.folder(topic)
     gone, changed = (folder.path / file.name for file in manifest.files)
-    data = bytearray(read(folder.store, changed))
+    data = bytearray(read_file(folder.store, changed))
     data[len(data) // 2] ^= 1
     put(changed, bytes(data))
     folder.store.remove(gone)
     put(folder.path / "stranger.parquet", b"PAR1")
-    found = "\n".join(said(there.verify(topic)))
+    found = "\n".join(fault_texts(there.verify(topic)))
     assert f"{gone.name}: the file is gone" in found
     assert f"{changed.name}: the file was changed" in found
     assert "stranger.parquet: no file of the archive" in found
@@ -281,7 +266,7 @@ def test_damage_is_found(topics: Topics, there: Archives) -> None:
 
 def lose(store: FilerStore, path: UrlPath) -> None:
     """
-    Have a volume that does not know the bytes of a file.
+    Make a volume forget the bytes of a file.
     """
     entry = store.filer.ask(lambda filer: filer.entry(path.target))
     assert entry
@@ -291,27 +276,24 @@ def lose(store: FilerStore, path: UrlPath) -> None:
     assert store.filer.ask(lambda filer: filer.update(path.target, entry))
 
 
-def test_bytes_that_are_lost(topics: Topics, there: Archives) -> None:
+def test_lost_bytes(topics: Topics, there: Archives) -> None:
     """
-    The file is told of as any other that is damaged; a filer that is away is no fault of the archive.
+    Lost bytes are a fault of the file; an unreachable filer is none.
     """
     topic = topics.make(*numbered(10))
     manifest = there.archive(topic)
     file, folder = manifest.files[0], Folder(there.folder(topic).path, SOON)
     lose(cast(FilerStore, folder.store), cast(UrlPath, folder.path / file.name))
-    [found] = Check(folder, manifest.identity, file, None, None).run().findings
+    [found] = FileCheck(folder, manifest.identity, file, None, None).run().findings
     assert found.place == file.name
     assert found.reason.startswith("it cannot be read: ")
     assert found.reason.endswith("offsets 0 to 4 (5 records) are in no file")
     away = Folder(url_path("http://127.0.0.1:1/archives") / topic, SOON)
     with pytest.raises(RemoteError, match="cannot be had"):
-        Check(away, manifest.identity, file, None, None).run()
+        FileCheck(away, manifest.identity, file, None, None).run()
 
 
-def test_columns_that_nobody_wants(topics: Topics, there: Archives, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Are not fetched.
-    """
+def test_unneeded_columns_are_not_fetched(topics: Topics, there: Archives, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = topics.make(*[{"key": b"k", "value": os.urandom(10_000), "partition": 0} for _ in range(100)])
     [file] = there.archive(topic).files
     folder, fetched, part = there.folder(topic), list[int](), RemoteFiles.part
@@ -329,24 +311,24 @@ def test_columns_that_nobody_wants(topics: Topics, there: Archives, monkeypatch:
 
 def test_compaction(topics: Topics, there: Archives) -> None:
     """
-    In place, by key; verify knows that it was right.
+    An archive is compacted in place, by key, and verify proves it.
     """
-    from kgateway.spark.compact.compaction import Aim, Compaction
+    from kgateway.spark.compact.archive_compaction import Compaction, CompactionGoal
 
     topic = topics.make(*[row | {"key": b"one"} for row in numbered(10)])
     there.archive(topic)
-    job = Compaction(there.spark, there.folder(topic), Aim(by_key=True))
+    job = Compaction(there.spark, there.folder(topic), CompactionGoal(by_key=True))
     assert [*job.look()]
     job.plan()
     assert [*job.write()]
     assert [file.removed for file in job.manifest.files] == [4, 4]
-    assert (said(there.verify(topic)), there.verify(topic).proven) == ([], 8)
+    assert (fault_texts(there.verify(topic)), there.verify(topic).proven) == ([], 8)
     assert there.folder(topic).store.names(there.folder(topic).path / "_compacting") == []
 
 
 def test_jobs(topics: Topics, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Archived, verified, asked in SQL with the log behind it, and made a table of.
+    Archive, verify, SQL and compact work with a filer.
     """
     topic = topics.make(*numbered(1_000))
     archive, verify, sql, compact = (
@@ -362,20 +344,17 @@ def test_jobs(topics: Topics, url: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert "1,000 records stay of 1,000 that were read" in compact("--in", url, "--output", tmp_path / "latest")[-1]
 
 
-def test_a_security_file_that_will_not_do(store: FilerStore, tmp_path: Path) -> None:
-    """
-    Is told as a wrong option.
-    """
+def test_an_unusable_security_file_is_a_wrong_option(store: FilerStore, tmp_path: Path) -> None:
     with pytest.raises(WrongOption, match=r"none\.toml cannot be read: No such file"):
-        WaitingFiler(store.filer.ask(lambda filer: succeed(filer.address)), str(tmp_path / "none.toml"))
+        WritableFiler(store.filer.ask(lambda filer: succeed(filer.address)), str(tmp_path / "none.toml"))
 
 
 @pytest.mark.parametrize(
     "where", ["ftp://filer/archives", "http://filer/archives", "http://filer:x/a", "http://filer:60000/a"]
 )
-def test_places_that_are_none(where: str) -> None:
+def test_wrong_places_are_refused(where: str) -> None:
     """
-    That is said before Spark starts.
+    Wrong places are reported before Spark starts.
     """
     with pytest.raises(ArgumentTypeError, match=f"{where} is neither a folder nor http://HOST:PORT/PATH in a filer"):
-        place(where)
+        location(where)

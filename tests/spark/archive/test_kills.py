@@ -1,6 +1,6 @@
 """
-A job that archives all the time, killed at random moments while records come in: none is lost, and none is there twice.
-SPARK_KILLS says how often, three times if not given; SPARK_KILLS_SEED makes the moments those of an earlier run.
+An archive job, killed at random moments while records arrive, loses none and stores none twice. SPARK_KILLS is the
+number of kills (default 3); SPARK_KILLS_SEED repeats the moments of an earlier run.
 """
 
 import itertools
@@ -20,23 +20,23 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from kgateway.spark.filer.waiting import WaitingFiler
-from tests.spark.archive.archives import Archives, said
+from kgateway.spark.seaweed.filer import WritableFiler
+from tests.spark.archive.archives import Archives, fault_texts
 from tests.spark.gateway import PARTITIONS, Topics, numbered
 from tests.spark.jobs import ROOT
 
 KILLS = int(os.environ.get("SPARK_KILLS", "3"))
 SEED = int(os.environ.get("SPARK_KILLS_SEED", random.randrange(1 << 32)))
-COMMITS = 4  # of a job, before it may be killed
+COMMITS = 4  # of a job before it may be killed
 PATIENCE_S = 180
-LATEST_S = 2.0  # after these
+LATEST_S = 2.0  # after the job's commits
 RECORDS_A_SECOND = 2_000
 
 
 @contextmanager
 def producing(topics: Topics, topic: str) -> Iterator[list[int]]:
     """
-    Records come in all the time; how many there were at the end, in a list.
+    Append records until the block ends; the list then gets their number.
     """
     over, counts = Event(), list[int]()
 
@@ -61,7 +61,7 @@ def producing(topics: Topics, topic: str) -> Iterator[list[int]]:
 
 def killed(topics: Topics, archives: Archives, topic: str, chance: random.Random) -> int:
     """
-    Run a job until it has committed some more, and kill it a little later; how far it came.
+    Run a job until it has committed several times, and kill it a little later; returns the newest manifest.
     """
     archive = f"archive {topic} --into {archives.path} --every 1 --task-records 500 --master local[2]"
     environment = os.environ | {"PYTHONPATH": str(ROOT), "KGATEWAY_BOOTSTRAP": topics.kafka.bootstrap}
@@ -79,9 +79,6 @@ def killed(topics: Topics, archives: Archives, topic: str, chance: random.Random
 
 
 def newest(archives: Archives, topic: str) -> int:
-    """
-    The number of the newest manifest.
-    """
     manifest = archives.folder(topic).manifests.newest()
     return manifest.number if manifest else 0
 
@@ -89,7 +86,7 @@ def newest(archives: Archives, topic: str) -> int:
 @pytest.fixture(params=["archives", "there"])
 def somewhere(request: pytest.FixtureRequest) -> Archives:
     """
-    In a folder of this machine, or in a filer.
+    A folder of this machine, or one in a filer.
     """
     found: Archives = request.getfixturevalue(request.param)
     return found
@@ -97,13 +94,13 @@ def somewhere(request: pytest.FixtureRequest) -> Archives:
 
 def test_kills(topics: Topics, somewhere: Archives) -> None:
     """
-    Whoever reads the folder finds each record once when the next job has ended, and verify agrees.
+    After the next job has ended, readers of the folder find each record once, and verify agrees.
     """
     topic, chance = topics.make(), random.Random(SEED)
     with producing(topics, topic) as counts:
         for number in range(KILLS):
             print(f"kill {number} of seed {SEED} at manifest {killed(topics, somewhere, topic, chance)}")
-            faults = said(somewhere.verify(topic))
+            faults = fault_texts(somewhere.verify(topic))
             assert all("another file has taken its place" in fault for fault in faults), f"seed {SEED}: {faults}"
     job = somewhere.job(topic)
     for _ in job.rounds(job.extents()):
@@ -113,23 +110,23 @@ def test_kills(topics: Topics, somewhere: Archives) -> None:
     found = sorted(int(row["value"]) for row in somewhere.rows(topic))
     assert found == list(range(count)), f"seed {SEED}"
     outcome = somewhere.verify(topic)
-    assert (said(outcome), outcome.compared) == ([], count), f"seed {SEED}"
+    assert (fault_texts(outcome), outcome.compared) == ([], count), f"seed {SEED}"
     print(f"{KILLS} kills: {count:,} records in {len(somewhere.names(topic))} files, none lost, none doubled")
 
 
 class Ended(BaseException):
     """
-    As if the process were gone.
+    Raised where the process would end.
     """
 
 
 CHANGES_HERE = [(os, name) for name in ("link", "replace", "unlink")]
-CHANGES_THERE = [(WaitingFiler, "ask")]
+CHANGES_THERE = [(WritableFiler, "ask")]
 
 
 def ending(patched: pytest.MonkeyPatch, archives: Archives, last: int) -> None:
     """
-    Have the job end before this one of its changes, or questions to the filer.
+    End the job before the n-th of its changes, or of its requests to the filer.
     """
     counting = itertools.count()
 
@@ -146,9 +143,6 @@ def ending(patched: pytest.MonkeyPatch, archives: Archives, last: int) -> None:
 
 
 def archive_and_merge(archives: Archives, topic: str) -> None:
-    """
-    All that a job does.
-    """
     job = archives.job(topic)
     for _ in job.rounds(job.extents()):
         pass
@@ -157,11 +151,11 @@ def archive_and_merge(archives: Archives, topic: str) -> None:
 
 def test_each_step_may_be_the_last(topics: Topics, somewhere: Archives, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A job that ends before any of its changes leaves what the next one puts in order; and who looks before that finds no
-    record twice, and nothing wrong but for files that a merge has not removed yet.
+    The next job repairs what a job that ends before any of its changes leaves. Before that, readers find no record
+    twice, and the only findings are files that a merge has not removed yet.
     """
     topic = topics.make(*numbered(200))
-    monkeypatch.setattr("kgateway.spark.archive.merging.MANY", 2)
+    monkeypatch.setattr("kgateway.spark.archive.task.MANY", 2)
     for last in itertools.count():
         here = replace(somewhere, path=somewhere.path / str(last), task_records=50)
         with monkeypatch.context() as patched:
@@ -173,7 +167,7 @@ def test_each_step_may_be_the_last(topics: Topics, somewhere: Archives, monkeypa
                 is_over = False
         manifest = here.folder(topic).manifests.newest()
         if manifest:
-            faults = said(here.verify(topic))
+            faults = fault_texts(here.verify(topic))
             assert all("another file has taken its place" in fault for fault in faults), (last, faults)
             places = [(row["partition"], row["offset"]) for row in here.rows(topic)]
             assert len(places) == len(set(places)), last
@@ -182,7 +176,7 @@ def test_each_step_may_be_the_last(topics: Topics, somewhere: Archives, monkeypa
         assert len(here.names(topic)) == 2, last
         folder = here.folder(topic)
         assert folder.store.names(folder.staged) == [], last
-        assert said(here.verify(topic)) == [], last
+        assert fault_texts(here.verify(topic)) == [], last
         if is_over:
             break
     assert last > 20

@@ -1,5 +1,5 @@
 """
-What is the matter with an archive is found, and said in words.
+Verify finds and describes damage.
 """
 
 import json
@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from kgateway.spark.archive.checking import spans
 from kgateway.spark.archive.checksums import Checksum
+from kgateway.spark.archive.file_check import spans
 from kgateway.spark.archive.parquet import SCHEMA, rows_of
 from kgateway.spark.archive.store import LocalStore
-from tests.spark.archive.archives import Archives, said
+from tests.spark.archive.archives import Archives, fault_texts
 from tests.spark.gateway import Topics, numbered
 
 FILE = "{topic}-0-00000000000000000000-00000000000000000049-50-"
@@ -34,16 +34,13 @@ def topic(topics: Topics, archives: Archives) -> str:
 
 def changed(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """
-    Have other rows in a file, with the footer that it had.
+    Replace the rows of a file, keeping its footer.
     """
     table = pq.read_table(path)
     pq.write_table(change(table).replace_schema_metadata(pq.read_metadata(path).metadata), path)
 
 
 def flipped(path: Path, at: int) -> None:
-    """
-    Change one bit.
-    """
     data = bytearray(path.read_bytes())
     data[at] ^= 1
     path.write_bytes(data)
@@ -104,13 +101,13 @@ DAMAGES = {
 @pytest.mark.parametrize("log", [True, False])
 def test_damage_is_found(topic: str, archives: Archives, damage: str, log: bool) -> None:
     """
-    With the log and without; what only the log can tell is told with it.
+    Damage is found with the log and without; some of it only with the log.
     """
-    assert said(archives.verify(topic)) == []
+    assert fault_texts(archives.verify(topic)) == []
     do, words = DAMAGES[damage]
     [name] = [name for name in archives.names(topic) if name.startswith(FILE.format(topic=topic))]
     do(archives.path / topic / name)
-    faults = said(archives.verify(topic, log=log))
+    faults = fault_texts(archives.verify(topic, log=log))
     for word in words:
         if log or "log" not in word:
             assert any(word in fault for fault in faults), (word, faults)
@@ -120,47 +117,41 @@ def test_damage_is_found(topic: str, archives: Archives, damage: str, log: bool)
 
 def test_all_is_compared_with_the_log(topic: str, archives: Archives) -> None:
     """
-    As far as the log still has it, and not at all where that is not wanted.
+    Records are compared as far as the log has them, unless an option says otherwise.
     """
     with_log, without = archives.verify(topic), archives.verify(topic, log=False)
     assert (with_log.compared, with_log.alone) == (100, 0)
     assert (without.compared, without.alone) == (0, 100)
 
 
-def test_the_log_may_have_lost_its_start(topics: Topics, topic: str, archives: Archives) -> None:
+def test_records_the_log_still_has_are_compared(topics: Topics, topic: str, archives: Archives) -> None:
     """
-    Records that it has are compared, also those of a file of which it has only the end.
+    They include those at the end of a file whose start the log has lost.
     """
     topics.delete_records(topic, 0, 20)
     outcome = archives.verify(topic)
-    assert (said(outcome), outcome.compared, outcome.alone) == ([], 80, 20)
+    assert (fault_texts(outcome), outcome.compared, outcome.alone) == ([], 80, 20)
 
 
-def test_what_is_not_archived_yet_is_no_fault(topics: Topics, topic: str, archives: Archives) -> None:
-    """
-    But it is said.
-    """
+def test_unarchived_records_are_reported_but_no_fault(topics: Topics, topic: str, archives: Archives) -> None:
     topics.fill(topic, numbered(10, first=100))
     outcome = archives.verify(topic)
-    assert said(outcome) == []
+    assert fault_texts(outcome) == []
     assert [one.reason for one in outcome.findings] == ["offsets 50 to 54 are not archived yet"] * 2
 
 
-def test_a_manifest_that_was_changed(topic: str, archives: Archives) -> None:
-    """
-    Is not believed.
-    """
+def test_a_changed_manifest_is_not_trusted(topic: str, archives: Archives) -> None:
     path = max((archives.path / topic / "_manifest").glob("*.json"))
     told = json.loads(path.read_text())
     told["manifest"]["tiles"].pop()
     path.write_text(json.dumps(told))
-    [fault] = said(archives.verify(topic))
+    [fault] = fault_texts(archives.verify(topic))
     assert fault == f"manifest: {path} is damaged: it is not what was written"
 
 
 def test_a_manifest_with_a_hole(topic: str, archives: Archives) -> None:
     """
-    Whoever wrote it: the offsets are named that are in no file, or in two.
+    Offsets in no file or in two are named.
     """
     manifest = archives.folder(topic).manifests.newest()
     assert manifest
@@ -172,30 +163,27 @@ def test_a_manifest_with_a_hole(topic: str, archives: Archives) -> None:
         newest = archives.folder(topic).manifests.newest()
         assert newest
         archives.folder(topic).manifests.commit(replace(newest, tiles=tuple(tiles)))
-        assert f"{topic}-0: {words}" in said(archives.verify(topic, log=False))
+        assert f"{topic}-0: {words}" in fault_texts(archives.verify(topic, log=False))
 
 
 def test_an_archive_that_begins_behind_the_log(topic: str, archives: Archives) -> None:
     """
-    What the log has before it is lost to the archive.
+    Earlier records of the log are missing from the archive.
     """
     manifest = archives.folder(topic).manifests.newest()
     assert manifest
     archives.folder(topic).manifests.commit(replace(manifest, tiles=(replace(manifest.files[0], first=5),)))
-    assert f"{topic}-0: the archive begins with offset 5, and the log with 0" in said(archives.verify(topic))
+    assert f"{topic}-0: the archive begins with offset 5, and the log with 0" in fault_texts(archives.verify(topic))
 
 
-def test_no_archive(topics: Topics, archives: Archives) -> None:
-    """
-    Is no archive without a fault.
-    """
-    [fault] = said(archives.verify(topics.make()))
+def test_a_missing_archive_is_a_fault(topics: Topics, archives: Archives) -> None:
+    [fault] = fault_texts(archives.verify(topics.make()))
     assert "no manifest" in fault
 
 
 def test_checksums_do_not_depend_on_batches(topic: str, archives: Archives) -> None:
     """
-    Nor on what Arrow has behind nulls, but on every field of every record.
+    A checksum depends on every field of every record, and neither on batches nor on bytes behind nulls.
     """
     [rows] = rows_of(LocalStore(), archives.path / topic / archives.names(topic)[0])
     whole, parts = Checksum(), Checksum()
@@ -225,9 +213,9 @@ def test_checksums_do_not_depend_on_batches(topic: str, archives: Archives) -> N
     assert len(texts) == len(changes)
 
 
-def test_offsets_for_people() -> None:
+def test_offset_lists_for_people() -> None:
     """
-    Neighbours together, and not too many.
+    Neighbours are joined, and long lists cut.
     """
     assert spans([3]) == "offset 3 is"
     assert spans([5, 3, 4, 9]) == "offsets 3 to 5, 9 are"

@@ -1,5 +1,5 @@
 """
-Archives, as their own tests have them, and tables of latest values.
+Archives and tables of latest values.
 """
 
 from pathlib import Path
@@ -14,9 +14,6 @@ __all__ = ["archives"]
 
 @pytest.fixture
 def tables(topics: Any, archives: Any, tmp_path: Path) -> Any:
-    """
-    In a folder of their own.
-    """
     from tests.spark.compact.tables import Tables
 
     return Tables(topics, archives, tmp_path / "tables")

@@ -1,5 +1,5 @@
 """
-Records of few keys, and the rule of which of them stay, in plain Python.
+Records of few keys, and the rule of compaction in plain Python.
 """
 
 import random
@@ -30,7 +30,7 @@ def some(count: int, seed: int, keys: int = 40) -> list[Row]:
 
 def without_replaced(rows: list[Row]) -> list[Row]:
     """
-    Of rows in order of offsets those that have no later one of their key.
+    The rows, in order of offsets, that no later row of the same key replaces.
     """
     latest: dict[Any, Row] = {}
     for number, row in enumerate(rows):
@@ -39,15 +39,12 @@ def without_replaced(rows: list[Row]) -> list[Row]:
 
 
 def without_tombstones(rows: list[Row]) -> list[Row]:
-    """
-    Of these rows all that do not say that their key is gone.
-    """
     return [row for row in rows if row["key"] is None or row["value"] is not None]
 
 
 def values(rows: list[Row]) -> dict[tuple[int, bytes], bytes]:
     """
-    The latest value of each key in each partition, of rows in order.
+    The latest value of each key in each partition; the rows are in order.
     """
     found = {(row["partition"], row["key"]): row["value"] for row in rows}
     return {place: value for place, value in found.items() if value is not None}
@@ -55,8 +52,8 @@ def values(rows: list[Row]) -> dict[tuple[int, bytes], bytes]:
 
 def merged(archives: Archives, topic: str) -> None:
     """
-    Have small neighbours of the archive in one file.
+    Merge the small files of the archive.
     """
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("kgateway.spark.archive.merging.MANY", 2)
+        patched.setattr("kgateway.spark.archive.task.MANY", 2)
         archives.job(topic).merge()

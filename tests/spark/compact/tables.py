@@ -1,5 +1,5 @@
 """
-Tables of latest values, made as the command does it, in the Spark of the tests.
+Tables of latest values, made with the classes of the command, in the tests' Spark.
 """
 
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from kgateway.spark.archive.parquet import COLUMNS
-from kgateway.spark.compact.snapshots import CURRENT, Snapshots
-from kgateway.spark.compact.sources import LogSource
-from kgateway.spark.compact.tables import Made, Table, made_of_archive
+from kgateway.spark.compact.latest_table import LatestTable, TableResult, table_of_archive
+from kgateway.spark.compact.table_snapshots import CURRENT, Snapshots
+from kgateway.spark.compact.table_sources import LogSource
 from tests.spark.archive.archives import Archives
 from tests.spark.gateway import Row, Topics
 
@@ -21,7 +21,7 @@ TASK_RECORDS = 100
 @dataclass
 class Tables:
     """
-    Those in one folder, of what these archives and this gateway have.
+    The tables in one folder.
     """
 
     topics: Topics
@@ -29,29 +29,26 @@ class Tables:
     path: Path
     options: dict[str, Any] = field(default_factory=dict)
 
-    def of_archive(self, topic: str, folder: str = "latest") -> Made:
+    def of_archive(self, topic: str, folder: str = "latest") -> TableResult:
         """
-        Archive all that there is, and make the table.
+        Archive everything, and make the table.
         """
         self.archives.archive(topic)
-        return made_of_archive(self.table(topic, folder), self.topics.spark, self.archives.folder(topic))
+        return table_of_archive(self.table(topic, folder), self.topics.spark, self.archives.folder(topic))
 
-    def of_log(self, topic: str, folder: str = "latest") -> Made:
+    def of_log(self, topic: str, folder: str = "latest") -> TableResult:
         """
         Make the table from the topic itself.
         """
         source = LogSource(self.topics.spark, self.archives.place, topic, TASK_RECORDS)
         return self.table(topic, folder).make(self.topics.spark, source)
 
-    def table(self, topic: str, folder: str = "latest") -> Table:
-        """
-        What is wanted.
-        """
-        return Table(Snapshots(self.path / folder / topic), **self.options)
+    def table(self, topic: str, folder: str = "latest") -> LatestTable:
+        return LatestTable(Snapshots(self.path / folder / topic), **self.options)
 
     def rows(self, topic: str, folder: str = "latest") -> list[Row]:
         """
-        What somebody finds who knows nothing of snapshots.
+        The rows that a plain reader of Parquet finds.
         """
         found: list[Row] = ds.dataset(self.path / folder / topic / CURRENT, format="parquet").to_table().to_pylist()
         assert all(tuple(row) == COLUMNS for row in found)

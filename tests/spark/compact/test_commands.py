@@ -1,5 +1,5 @@
 """
-`kgateway spark compact` as it is called.
+The command `kgateway spark compact`.
 """
 
 import io
@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from kgateway.cli.spark_stages import stages
+from kgateway.cli.spark.session import stages
 from tests.spark.gateway import Topics, numbered
 from tests.spark.jobs import PATIENCE_S, Ended, Run, runner
 
@@ -20,7 +20,7 @@ LOCAL = ("--master", "local[2]")
 
 def codecs(folder: Path) -> set[str]:
     """
-    Of all Parquet files in it.
+    The codecs of all Parquet files in a folder.
     """
     groups = [pq.ParquetFile(path).metadata.row_group(0) for path in folder.rglob("*.parquet")]
     return {group.column(number).compression for group in groups for number in range(group.num_columns)}
@@ -37,7 +37,7 @@ def compact(topics: Topics, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def test_tables(topics: Topics, tmp_path: Path) -> None:
     """
-    Of a topic and of its archive, with a summary and nothing else; again, and nothing came.
+    A table of a topic or of its archive has a summary; a second run finds nothing new.
     """
     topic, output, into = topics.make(*numbered(100), *numbered(100)), str(tmp_path / "latest"), str(tmp_path / "in")
     done = Ended(topics, "compact", topic, "--output", output, "--codec", "gzip", *LOCAL)
@@ -58,7 +58,7 @@ def test_tables(topics: Topics, tmp_path: Path) -> None:
 
 def test_archives(topics: Topics, tmp_path: Path) -> None:
     """
-    By key, then by time, with summaries; verify tells what has gone, and what of it is proven.
+    An archive is compacted by key, then by time; verify reports what was removed and what is proven.
     """
     topic, into = topics.make(*numbered(100), *numbered(100)), str(tmp_path / "in")
     assert Ended(topics, "archive", topic, "--into", into, "--once", *LOCAL).code == 0
@@ -94,11 +94,11 @@ def test_archives(topics: Topics, tmp_path: Path) -> None:
         ("t --in nowhere --output x", "there is no archive in "),
     ],
 )
-def test_mistakes_are_told_in_one_line(
+def test_mistakes_are_reported_in_one_line(
     compact: Run, capsys: pytest.CaptureFixture[str], arguments: str, said: str
 ) -> None:
     """
-    And nothing is done.
+    A mistake changes nothing.
     """
     with pytest.raises(SystemExit) as end:
         compact(*arguments.split())
@@ -108,9 +108,9 @@ def test_mistakes_are_told_in_one_line(
     assert err.count("\n") == 1
 
 
-def test_an_age_that_is_none(compact: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_age(compact: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """
-    Is told with how one looks.
+    The error shows the format of an age.
     """
     with pytest.raises(SystemExit):
         compact("--in", "x", "--in-place", "key", "--older-than", "7 days")
@@ -118,17 +118,13 @@ def test_an_age_that_is_none(compact: Run, capsys: pytest.CaptureFixture[str]) -
 
 
 class Terminal(io.StringIO):
-    """
-    Somebody looks.
-    """
-
     def isatty(self) -> bool:
         return True
 
 
-def test_who_waits_sees_how_far_spark_is(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_progress(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A bar, that goes when it is over.
+    The progress bar disappears at the end.
     """
     terminal, deadline = Terminal(), time.monotonic() + PATIENCE_S
     monkeypatch.setattr("sys.stderr", terminal)
@@ -136,5 +132,5 @@ def test_who_waits_sees_how_far_spark_is(topics: Topics, monkeypatch: pytest.Mon
         while not terminal.getvalue():
             topics.spark.range(10_000_000).selectExpr("sum(id % 7)").collect()
             assert time.monotonic() < deadline
-    assert re.search(r"compacting orders \[[#.]{30}\] \d+%, \d+ of \d+ tasks", terminal.getvalue())
-    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert re.search(r"\rcompacting orders: +\d+%\|[# ]*\| [\d.]+k?/[\d.]+k? \[.* tasks/s\]", terminal.getvalue())
+    assert re.search(r"\r +\r\Z", terminal.getvalue())

@@ -1,6 +1,6 @@
 """
-Jobs that compact, killed at random moments: no latest value is lost, and what they leave is put in order by the next
-one. SPARK_KILLS says how often, three times if not given; SPARK_KILLS_SEED makes the moments those of an earlier run.
+Compaction jobs, killed at random moments, lose no latest value, and the next job repairs what they leave. SPARK_KILLS
+is the number of kills (default 3); SPARK_KILLS_SEED repeats the moments of an earlier run.
 """
 
 import itertools
@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 from kgateway.spark.archive.parquet import rows_of
-from kgateway.spark.compact.sources import manifest_of
-from tests.spark.archive.archives import Archives, said
+from kgateway.spark.compact.table_sources import manifest_of
+from tests.spark.archive.archives import Archives, fault_texts
 from tests.spark.archive.test_kills import Ended, ending
 from tests.spark.compact.history import some, values, without_replaced, without_tombstones
 from tests.spark.compact.tables import Tables
@@ -38,7 +38,7 @@ STEP = 9
 
 def killed(topics: Topics, arguments: str, has_begun: Callable[[], bool], chance: random.Random) -> int | None:
     """
-    Run a job until it works, and kill it a little later; its exit code where it had ended.
+    Run a job until it works, and kill it a little later; returns its exit code if it ended before.
     """
     environment = os.environ | {"PYTHONPATH": str(ROOT), "KGATEWAY_BOOTSTRAP": topics.kafka.bootstrap}
     command = [sys.executable, "-m", "kgateway", "spark", "compact", *arguments.split(), "--master", "local[2]"]
@@ -54,29 +54,29 @@ def killed(topics: Topics, arguments: str, has_begun: Callable[[], bool], chance
     return code
 
 
-def has_come_to(archives: Archives, topic: str, number: int) -> bool:
+def has_reached(archives: Archives, topic: str, number: int) -> bool:
     """
-    Whether there is a manifest of this number, or a later one.
+    Whether a manifest of this number or a later one exists.
     """
     return manifest_of(archives.folder(topic)).number >= number
 
 
 def of_manifest(archives: Archives, topic: str) -> list[Row]:
     """
-    What the archive has, for who goes by its manifest.
+    The rows that readers of the manifest find.
     """
     folder = archives.folder(topic)
-    batches = [rows for file in manifest_of(folder).files for rows in rows_of(folder.store, folder.place(file.name))]
+    batches = [rows for file in manifest_of(folder).files for rows in rows_of(folder.store, folder.find(file.name))]
     found: list[Row] = pa.Table.from_batches(batches).to_pylist()
     return found
 
 
 def check(archives: Archives, topic: str, every: list[Row], told: str) -> None:
     """
-    The latest values are those of all records; what is wrong is only that replaced files are still there.
+    The latest values are those of all records; the only findings are replaced files that still exist.
     """
     assert values(of_manifest(archives, topic)) == values(every), told
-    faults = said(archives.verify(topic))
+    faults = fault_texts(archives.verify(topic))
     assert all("another file has taken its place" in fault for fault in faults), (told, faults)
     places = [(row["partition"], row["offset"]) for row in archives.rows(topic)]
     assert len(places) == len(set(places)), told
@@ -84,7 +84,7 @@ def check(archives: Archives, topic: str, every: list[Row], told: str) -> None:
 
 def test_kills_of_an_archive(topics: Topics, archives: Archives) -> None:
     """
-    Each job does a part; when one ends, all is done.
+    Each job does a part; in the end everything is compacted.
     """
     topic, chance, every = topics.make(), random.Random(SEED), list[Row]()
     archives.task_records = 50
@@ -95,7 +95,7 @@ def test_kills_of_an_archive(topics: Topics, archives: Archives) -> None:
         every += rows
         archives.archive(topic)
         began = manifest_of(archives.folder(topic)).number + chance.randrange(1, 4)
-        code = killed(topics, arguments, partial(has_come_to, archives, topic, began), chance)
+        code = killed(topics, arguments, partial(has_reached, archives, topic, began), chance)
         told = f"seed {SEED}, kill {number}: {manifest_of(archives.folder(topic)).removals}, exit code {code}"
         print(told)
         assert code in (None, 0), told
@@ -104,13 +104,13 @@ def test_kills_of_an_archive(topics: Topics, archives: Archives) -> None:
     compacted(archives, topic, tombstones_before_ms=time.time_ns() // 1_000_000)
     assert values(archives.rows(topic)) == before
     assert len(archives.rows(topic)) == len(before)
-    assert said(archives.verify(topic)) == []
+    assert fault_texts(archives.verify(topic)) == []
     assert os.listdir(archives.folder(topic).staged) == []
 
 
 def test_kills_of_a_table(topics: Topics, archives: Archives, tables: Tables) -> None:
     """
-    There is always one: the one before, or the new one.
+    A table always exists, the previous or the new one.
     """
     topic, chance, every = topics.make(), random.Random(SEED), list[Row]()
     arguments = f"{topic} --in {archives.path} --output {tables.path / 'latest'}"
@@ -134,8 +134,8 @@ def test_kills_of_a_table(topics: Topics, archives: Archives, tables: Tables) ->
 
 def test_each_step_may_be_the_last(topics: Topics, archives: Archives, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    A job that ends before one of the changes that it makes in the folder leaves what the next one puts in order;
-    some of the changes are tried, others the next time.
+    The next job repairs what a job leaves that ends before one of its changes in the folder; each run tries some of
+    the changes.
     """
     every = some(200, seed=SEED, keys=10)
     topic = topics.make(*every)
@@ -143,7 +143,7 @@ def test_each_step_may_be_the_last(topics: Topics, archives: Archives, monkeypat
         here = replace(archives, path=archives.path / str(last), task_records=25)
         here.archive(topic)
         with monkeypatch.context() as patched:
-            patched.setattr("kgateway.spark.compact.compaction._TASKS_A_CORE", 1)
+            patched.setattr("kgateway.spark.archive.task._TASKS_A_CORE", 1)
             ending(patched, here, last)
             try:
                 compacted(here, topic)
@@ -155,16 +155,13 @@ def test_each_step_may_be_the_last(topics: Topics, archives: Archives, monkeypat
         assert here.rows(topic) == without_replaced(of_log(topics, topic)), last
         assert os.listdir(here.folder(topic).staged) == [], last
         assert not (here.path / topic / "_compacting").exists(), last
-        assert said(here.verify(topic)) == [], last
+        assert fault_texts(here.verify(topic)) == [], last
         if is_over:
             break
     assert last > 20
 
 
 def of_log(topics: Topics, topic: str) -> list[Row]:
-    """
-    All records.
-    """
     records = topics.read(topic, includeHeaders="true").orderBy("partition", "offset")
     found: list[Row] = records.toArrow().to_pylist()
     return found

@@ -1,5 +1,5 @@
 """
-Which records stay: what Spark says of many small histories at once, beside the rule as it is written down here.
+Which records compaction keeps: Spark decides many small histories at once, and is compared with the rule in Python.
 """
 
 import random
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kgateway.spark.compact.rule import has_newer, latest, older, removed_by_key
+from kgateway.spark.archive.latest_rule import has_newer, latest, older, removed_by_key
 
 HISTORIES = 300
 SCHEMA = "partition int, offset long, key binary, value binary, timestamp timestamp"
@@ -16,10 +16,6 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Record(NamedTuple):
-    """
-    As in a frame.
-    """
-
     partition: int
     offset: int
     key: bytes | None
@@ -29,7 +25,7 @@ class Record(NamedTuple):
 
 def history(partition: int, chance: random.Random) -> list[Record]:
     """
-    A partition with up to thirty records of few keys, with gaps between offsets, in an order that is none of time.
+    A partition of up to thirty records of few keys, with gaps between offsets, in any order of time.
     """
     offsets = sorted(chance.sample(range(60), chance.randrange(30)))
     return [
@@ -52,16 +48,10 @@ def is_replaced(records: list[Record], one: Record) -> bool:
 
 
 def is_tombstone(one: Record) -> bool:
-    """
-    Whether it says that its key is gone.
-    """
     return one.key is not None and one.value is None
 
 
 def is_older(one: Record, before_ms: int | None) -> bool:
-    """
-    Of a time that is known.
-    """
     if before_ms is None or one.timestamp is None:
         return False
     return one.timestamp < EPOCH + timedelta(milliseconds=before_ms)
@@ -70,7 +60,7 @@ def is_older(one: Record, before_ms: int | None) -> bool:
 @pytest.fixture(scope="module")
 def histories() -> list[list[Record]]:
     """
-    Each in a partition of its own.
+    Histories, each in a partition of its own.
     """
     chance = random.Random(1)
     return [history(number, chance) for number in range(HISTORIES)]
@@ -79,7 +69,7 @@ def histories() -> list[list[Record]]:
 @pytest.fixture
 def frame(spark: Any, histories: list[list[Record]]) -> Any:
     """
-    All of them, not in order.
+    All records, in random order.
     """
     rows = [one for records in histories for one in records]
     random.Random(2).shuffle(rows)
@@ -87,16 +77,13 @@ def frame(spark: Any, histories: list[list[Record]]) -> Any:
 
 
 def places(frame: Any) -> list[tuple[int, int]]:
-    """
-    Which records these are.
-    """
     return sorted((row.partition, row.offset) for row in frame.collect())
 
 
 @pytest.mark.parametrize("keep_tombstones", [False, True])
 def test_latest(frame: Any, histories: list[list[Record]], keep_tombstones: bool) -> None:
     """
-    What is not replaced stays, and tombstones only where they are wanted.
+    Obsolete records are removed, and tombstones unless they are wanted.
     """
     wanted = [
         (one.partition, one.offset)
@@ -110,7 +97,7 @@ def test_latest(frame: Any, histories: list[list[Record]], keep_tombstones: bool
 @pytest.mark.parametrize("before_ms", [None, 0, 5, 100])
 def test_removed_by_key(frame: Any, histories: list[list[Record]], before_ms: int | None) -> None:
     """
-    What is replaced goes, and so do tombstones that are old.
+    Obsolete records and old tombstones are removed.
     """
     wanted = [
         (one.partition, one.offset)
@@ -122,9 +109,9 @@ def test_removed_by_key(frame: Any, histories: list[list[Record]], before_ms: in
 
 
 @pytest.mark.parametrize("before_ms", [None, 100])
-def test_what_goes_changes_no_latest_value(frame: Any, histories: list[list[Record]], before_ms: int | None) -> None:
+def test_removal_changes_no_latest_value(frame: Any, histories: list[list[Record]], before_ms: int | None) -> None:
     """
-    Wherever the tail begins that stays as it is: the latest values are the same before and after.
+    Wherever the tail begins, the latest values do not change.
     """
     gone = {*places(removed_by_key(frame, before_ms))}
     for records in histories:
@@ -134,16 +121,13 @@ def test_what_goes_changes_no_latest_value(frame: Any, histories: list[list[Reco
 
 
 def values(records: list[Record]) -> dict[bytes, bytes]:
-    """
-    The latest of each key that has one.
-    """
     found = {one.key: one.value for one in records if one.key is not None}
     return {key: value for key, value in found.items() if value is not None}
 
 
 def test_has_newer_and_older(frame: Any, histories: list[list[Record]]) -> None:
     """
-    One is about keys, the other about times; a time that is not known is not old.
+    An unknown time is not old.
     """
     every = [(records, one) for records in histories for one in records]
     replaced = [(one.partition, one.offset) for records, one in every if is_replaced(records, one)]

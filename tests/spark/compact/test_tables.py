@@ -12,11 +12,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from kgateway.client.offsets import Extent
-from kgateway.spark.archive.manifest import Taken
-from kgateway.spark.compact.snapshots import CURRENT, Snapshots
-from kgateway.spark.compact.sources import ArchiveSource, LogSource
-from kgateway.spark.compact.tables import made_of_archive
-from kgateway.spark.failures import Unreadable
+from kgateway.spark.archive.manifest import ArchiveTaken
+from kgateway.spark.compact.latest_table import table_of_archive
+from kgateway.spark.compact.table_snapshots import CURRENT, Snapshots
+from kgateway.spark.compact.table_sources import ArchiveSource, LogSource
+from kgateway.spark.errors import Unreadable
 from tests.spark.compact.history import merged, some, without_replaced, without_tombstones
 from tests.spark.compact.tables import Tables
 from tests.spark.compact.test_compaction import compacted
@@ -25,7 +25,7 @@ from tests.spark.gateway import Row
 
 def wanted(rows: list[Row], *, keep_tombstones: bool = False) -> list[Row]:
     """
-    What a table has, of rows in order of offsets.
+    The expected rows of a table; the rows are in order of offsets.
     """
     latest = without_replaced(rows)
     return latest if keep_tombstones else without_tombstones(latest)
@@ -34,7 +34,7 @@ def wanted(rows: list[Row], *, keep_tombstones: bool = False) -> list[Row]:
 @pytest.mark.parametrize("keep_tombstones", [False, True])
 def test_the_latest_of_each_key(tables: Tables, keep_tombstones: bool) -> None:
     """
-    With all that it has, from the archive and from the topic.
+    Rows have all columns, from the archive and from the topic.
     """
     tables.options = {"keep_tombstones": keep_tombstones}
     topic = tables.topics.make(*some(1_000, seed=1))
@@ -47,9 +47,9 @@ def test_the_latest_of_each_key(tables: Tables, keep_tombstones: bool) -> None:
     assert tables.rows(topic, "other") == rows
 
 
-def test_files_that_are_moved_while_they_are_read(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_moved_during_a_read(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Are read where they are then; one that is gone without a reason is told of.
+    They are read at their new place; a file that vanished without a reason is reported.
     """
     topic, reads, archives = tables.topics.make(*some(300, seed=11)), list[int](), tables.archives
     read, archives.task_records = ArchiveSource.records, 50
@@ -71,9 +71,9 @@ def test_files_that_are_moved_while_they_are_read(tables: Tables, monkeypatch: p
         tables.of_archive(topic)
 
 
-def test_again_changes_nothing(tables: Tables) -> None:
+def test_nothing_new_changes_nothing(tables: Tables) -> None:
     """
-    Where nothing came, the table stays, file by file; another that keeps more is another one.
+    Without new records no file of the table changes; other options make another table.
     """
     topic = tables.topics.make(*some(100, seed=2))
     first = tables.of_archive(topic)
@@ -88,9 +88,9 @@ def test_again_changes_nothing(tables: Tables) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_came_since_gives_the_same_as_all(tables: Tables, seed: int) -> None:
+def test_an_update_equals_a_table_from_scratch(tables: Tables, seed: int) -> None:
     """
-    Made of the table before and the new records, in many steps, while files are merged: the same as from scratch.
+    The table is updated with new records in many steps while files are merged.
     """
     chance, topic = random.Random(seed), tables.topics.make()
     tables.options = {"keep_tombstones": bool(seed % 2)}
@@ -112,7 +112,7 @@ def test_what_came_since_gives_the_same_as_all(tables: Tables, seed: int) -> Non
 
 def test_records_without_a_key(tables: Tables) -> None:
     """
-    Are refused, and nothing is left behind; or all of them are kept, also those without a value.
+    They are refused and nothing is left behind, or all of them are kept, even those without a value.
     """
     keyless: list[Row] = [
         {"value": b"a", "partition": 1},
@@ -130,9 +130,9 @@ def test_records_without_a_key(tables: Tables) -> None:
     assert [row["value"] for row in tables.rows(topic) if row["key"] is None] == [b"a", None, b"b"]
 
 
-def test_nothing_is_a_table_too(tables: Tables) -> None:
+def test_an_empty_archive_has_an_empty_table(tables: Tables) -> None:
     """
-    Of no record, which can be read, and is gone on from.
+    The table can be read and updated.
     """
     topic = tables.topics.make()
     tables.of_log(topic)
@@ -145,9 +145,9 @@ def test_nothing_is_a_table_too(tables: Tables) -> None:
     assert tables.rows(topic) == tables.rows(topic, "other") == wanted(tables.archives.rows(topic))
 
 
-def test_nothing_may_be_left(tables: Tables) -> None:
+def test_a_table_without_rows(tables: Tables) -> None:
     """
-    Of keys that are all gone there is a table without rows.
+    A table is empty if all its keys are deleted.
     """
     rows: list[Row] = [{"key": b"%d" % (at % 5), "value": None, "partition": 0} for at in range(20)]
     made = tables.of_archive(topic := tables.topics.make(*rows))
@@ -156,7 +156,7 @@ def test_nothing_may_be_left(tables: Tables) -> None:
 
 def test_a_log_is_read_from_scratch(tables: Tables) -> None:
     """
-    For what has gone of it meanwhile, such as a tombstone, is not known; a log that has lost its start is no error.
+    An update could miss what the log has lost, such as a tombstone. A log that lost its start is no error.
     """
     topic = tables.topics.make(*[{"key": b"%d" % at, "value": b"v", "partition": 0} for at in range(50)])
     tables.of_log(topic)
@@ -168,9 +168,9 @@ def test_a_log_is_read_from_scratch(tables: Tables) -> None:
     assert [row["offset"] for row in tables.rows(topic)] == [*range(20, 51)]
 
 
-def test_an_archive_that_was_compacted_is_read_from_scratch(tables: Tables) -> None:
+def test_a_compacted_archive_is_read_from_scratch(tables: Tables) -> None:
     """
-    What it has removed, tombstones too, is not in the table any more.
+    Records that compaction removed, tombstones too, are no longer in the table.
     """
     tables.options = {"keep_tombstones": True}
     topic = tables.topics.make(*some(200, seed=12))
@@ -183,9 +183,9 @@ def test_an_archive_that_was_compacted_is_read_from_scratch(tables: Tables) -> N
     assert len(before) > len(tables.rows(topic))
 
 
-def test_an_archive_that_was_made_anew_is_read_from_scratch(tables: Tables) -> None:
+def test_a_recreated_archive_is_read_from_scratch(tables: Tables) -> None:
     """
-    Where it does not come as far, as one of a backup, or begins later.
+    A recreated archive ends earlier, like a restored backup, or begins later.
     """
     topic, archives = tables.topics.make(*some(50, seed=13)), tables.archives
     archives.archive(topic)
@@ -194,7 +194,7 @@ def test_an_archive_that_was_made_anew_is_read_from_scratch(tables: Tables) -> N
     tables.of_archive(topic)
     shutil.rmtree(archives.path / topic)
     os.replace(archives.path / "backup", archives.path / topic)
-    made = made_of_archive(tables.table(topic), tables.topics.spark, archives.folder(topic))
+    made = table_of_archive(tables.table(topic), tables.topics.spark, archives.folder(topic))
     assert (made.before, made.read) == (None, 50)
     assert tables.rows(topic) == wanted(archives.rows(topic))
     shutil.rmtree(archives.path / topic)
@@ -203,9 +203,9 @@ def test_an_archive_that_was_made_anew_is_read_from_scratch(tables: Tables) -> N
     assert tables.rows(topic) == wanted(archives.rows(topic))
 
 
-def test_records_that_go_while_they_are_read(tables: Tables) -> None:
+def test_records_lost_during_a_read(tables: Tables) -> None:
     """
-    Are told of, and the table stays.
+    The loss is reported, and the table does not change.
     """
     topic = tables.topics.make(*some(50, seed=16))
     tables.of_log(topic)
@@ -222,13 +222,13 @@ def test_records_that_go_while_they_are_read(tables: Tables) -> None:
 
 def test_a_log_that_lost_its_end(tables: Tables) -> None:
     """
-    Is told of, and the table stays.
+    The loss is reported, and the table does not change.
     """
     topic = tables.topics.make(*some(50, seed=15))
     snapshots, made = tables.table(topic).snapshots, tables.of_log(topic)
     state = made.snapshot.state
     ends = {index: Extent(start, end + 10) for index, (start, end) in state.extents.items()}
-    making = snapshots.making()
+    making = snapshots.new_folder()
     making.mkdir()
     snapshots.publish(replace(made.snapshot, number=2, state=replace(state, extents=ends)), making)
     with pytest.raises(Unreadable, match=f"{topic}-0 ends before offset"):
@@ -236,9 +236,9 @@ def test_a_log_that_lost_its_end(tables: Tables) -> None:
     assert snapshots.newest() == replace(made.snapshot, number=2, state=replace(state, extents=ends))
 
 
-def test_a_topic_that_was_made_anew_is_another_one(tables: Tables) -> None:
+def test_a_recreated_topic_is_another_topic(tables: Tables) -> None:
     """
-    Its values do not come into the table of the earlier one.
+    Its values are not added to the table of the earlier topic.
     """
     topic = tables.topics.make(*some(50, seed=5))
     tables.of_log(topic)
@@ -250,9 +250,9 @@ def test_a_topic_that_was_made_anew_is_another_one(tables: Tables) -> None:
     assert tables.rows(topic) == before
 
 
-def test_what_a_killed_job_leaves_is_put_in_order(tables: Tables) -> None:
+def test_a_killed_job_is_cleaned_up(tables: Tables) -> None:
     """
-    A table that was begun goes. One that was there, but not yet looked at, is looked at.
+    An unfinished table is deleted. A finished but unchecked one is checked.
     """
     topic = tables.topics.make(*some(50, seed=7))
     tables.of_log(topic)
@@ -263,7 +263,7 @@ def test_what_a_killed_job_leaves_is_put_in_order(tables: Tables) -> None:
         assert tables.of_log(topic).snapshot.number == 2
     assert tables.rows(topic) == before
     snapshots = tables.table(topic).snapshots
-    (snapshots.making() / "_temporary").mkdir(parents=True)
+    (snapshots.new_folder() / "_temporary").mkdir(parents=True)
     made = tables.of_log(topic)
     assert (made.snapshot.number, made.read) == (2, None)
     tables.archives.archive(topic)
@@ -272,16 +272,16 @@ def test_what_a_killed_job_leaves_is_put_in_order(tables: Tables) -> None:
     assert sorted(folders) == ["00000000000000000001", "00000000000000000002"]
 
 
-def test_a_second_job_waits_for_another_time(tables: Tables) -> None:
+def test_a_second_job_gives_up(tables: Tables) -> None:
     """
-    It leaves alone what the first one has begun, says so, and may come again once that has ended.
+    It does not touch what the first job has begun, says so, and succeeds once that has ended.
     """
     topic = tables.topics.make(*some(50, seed=9))
     first = tables.table(topic).snapshots
-    with first.alone():
-        making = first.making()
+    with first.lock():
+        making = first.new_folder()
         making.mkdir()
-        with pytest.raises(Taken, match=f"another job is at work on {first.path}: wait until it has ended"):
+        with pytest.raises(ArchiveTaken, match=f"another job is at work on {first.path}: wait until it has ended"):
             tables.of_log(topic)
         assert making.exists()
     assert tables.of_log(topic).snapshot.number == 1
@@ -295,16 +295,16 @@ def test_two_jobs_at_once(tables: Tables) -> None:
     topic = tables.topics.make(*some(50, seed=9))
     first = tables.table(topic).snapshots
     made = tables.of_log(topic)
-    making = first.making()
+    making = first.new_folder()
     making.mkdir()
-    with pytest.raises(Taken, match="another job has made"):
+    with pytest.raises(ArchiveTaken, match="another job has made"):
         first.publish(made.snapshot, making)
     assert tables.table(topic).snapshots.newest() == made.snapshot
 
 
-def test_a_number_that_was_there(tables: Tables) -> None:
+def test_a_number_used_before(tables: Tables) -> None:
     """
-    It is free again, when the others were fast; `current` stays theirs.
+    The number may be free again if other jobs were fast; `current` remains theirs.
     """
     topic = tables.topics.make(*some(50, seed=9))
     first = tables.of_log(topic).snapshot
@@ -312,18 +312,18 @@ def test_a_number_that_was_there(tables: Tables) -> None:
     for number in range(3):
         tables.topics.fill(topic, some(10, seed=number))
         newest = tables.of_log(topic).snapshot
-    making = snapshots.making()
+    making = snapshots.new_folder()
     making.mkdir()
-    with pytest.raises(Taken, match=r"another job has made .*/0*4 meanwhile"):
+    with pytest.raises(ArchiveTaken, match=r"another job has made .*/0*4 meanwhile"):
         snapshots.publish(replace(first, number=2), making)
     assert snapshots.newest() == newest
     assert (snapshots.path / CURRENT / "_snapshot.json").exists()
     assert sorted(int(path.name) for path in (snapshots.path / "_snapshots").iterdir()) == [3, 4]
 
 
-def test_a_damaged_snapshot_is_not_gone_on_from(tables: Tables) -> None:
+def test_a_damaged_snapshot_is_not_updated(tables: Tables) -> None:
     """
-    It is said what to do.
+    The error says what to do.
     """
     topic = tables.topics.make(*some(50, seed=10))
     tables.of_log(topic)

@@ -1,5 +1,5 @@
 """
-Kills take minutes, so these run when they are named, as `tox -e spark-kills` does.
+Kills take minutes, so these tests run only when they are named, as in `tox -e spark-kills`.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.kafka.servers import free_port
 from kgateway.testing.kafka import Kafka
-from tests.spark.kills.rage import PARTITIONS, PATIENCE_S, SINK, SOURCE
+from tests.spark.kills.killer import PARTITIONS, PATIENCE_S, SINK, SOURCE
 
 collect_ignore_glob = ["test_*.py"]
 
@@ -19,7 +19,7 @@ collect_ignore_glob = ["test_*.py"]
 @pytest.fixture
 def kafka(tmp_path: Path) -> Iterator[Kafka]:
     """
-    A gateway that is found at the same place after each kill, with two topics.
+    A gateway that keeps its address after each kill, with two topics.
     """
     listen = f"tcp:{free_port()}:interface=127.0.0.1"
     kafka = Kafka("--listen", listen, "--broker", f"log:{tmp_path / 'data'}", "--log-level", "warn", folder=tmp_path)

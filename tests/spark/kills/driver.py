@@ -1,5 +1,5 @@
 """
-The processes of an application: its driver, and the executors that the driver's Java has started.
+The processes of a Spark application: its driver, and the executors that the driver's Java starts.
 """
 
 import os
@@ -15,7 +15,7 @@ _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 class Application:
     """
-    Is started again whenever it has ended.
+    An application that is restarted whenever it has ended.
     """
 
     def __init__(self, folder: Path, *arguments: str) -> None:
@@ -33,9 +33,6 @@ class Application:
         self.ensure()
 
     def ensure(self) -> None:
-        """
-        Have it run.
-        """
         if self._process and self._process.poll() is None:
             return
         self.starts += 1
@@ -47,7 +44,7 @@ class Application:
 
     def kill_driver(self) -> None:
         """
-        End Python's part of it; Java's goes when it notices.
+        Kill the driver's Python; its Java ends when it notices.
         """
         assert self._process
         self._process.kill()
@@ -55,7 +52,7 @@ class Application:
 
     def kill_executor(self) -> bool:
         """
-        End one of the executors, if there is one by now.
+        Kill one of the executors, if there is one.
         """
         assert self._process
         found = [pid for pid in _session(self._process.pid) if _EXECUTOR in _words(pid)]
@@ -64,9 +61,6 @@ class Application:
         return bool(found)
 
     def stop(self) -> None:
-        """
-        End all of it.
-        """
         for group in self._groups:
             for pid in _session(group):
                 with suppress(ProcessLookupError):
@@ -74,16 +68,13 @@ class Application:
         if self._process:
             self._process.wait()
 
-    def told(self) -> str:
-        """
-        What it said last.
-        """
+    def output(self) -> str:
         return self._log.read_text(errors="replace")[-4_000:]
 
 
 def _session(leader: int) -> list[int]:
     """
-    The processes that this one began, and those that they did.
+    The processes that this one started, and their children.
     """
     found = []
     for folder in Path("/proc").glob("[0-9]*"):

@@ -23,9 +23,6 @@ SETTINGS = {
 
 
 def main(bootstrap: str, source: str, sink: str, checkpoint: str) -> None:
-    """
-    Run until it is killed.
-    """
     builder = SparkSession.builder.master(CLUSTER).appName("kills")
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)

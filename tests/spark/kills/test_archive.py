@@ -1,6 +1,6 @@
 """
-An archive that is made on a cluster of real Spark, while its driver, its executors and the server are killed: each
-record is in it once, `kgateway spark verify` agrees, and finds whatever is damaged then.
+An archive made on a real Spark cluster while its driver, its executors and the server are killed: it has each record
+once, `kgateway spark verify` agrees, and finds damage done to it afterwards.
 """
 
 import json
@@ -21,7 +21,7 @@ import pytest
 from kgateway.spark.archive.folder import Folder
 from kgateway.testing.kafka import Kafka
 from tests.spark.kills.driver import CLUSTER, Application
-from tests.spark.kills.rage import KILLS, PATIENCE_S, SOURCE, Rage, fill
+from tests.spark.kills.killer import KILLS, PATIENCE_S, SOURCE, Killer, fill
 
 RECORDS_A_KILL = 4_000
 SMALL = ("--conf", "spark.driver.memory=600m", "--conf", "spark.executor.memory=600m")
@@ -30,7 +30,7 @@ SMALL = ("--conf", "spark.driver.memory=600m", "--conf", "spark.executor.memory=
 @pytest.fixture
 def job(kafka: Kafka, tmp_path: Path) -> Iterator[Application]:
     """
-    Archives all the time.
+    A job that archives continuously.
     """
     often = ("--every", "1", "--task-records", "500")
     where = ("--into", str(tmp_path / "archive"), "--bootstrap", kafka.bootstrap, "--master", CLUSTER)
@@ -41,20 +41,20 @@ def job(kafka: Kafka, tmp_path: Path) -> Iterator[Application]:
 
 def test_each_record_once(kafka: Kafka, job: Application, tmp_path: Path) -> None:
     """
-    Nothing is lost and nothing doubled, whatever is killed; and what is done to the archive by others is found.
+    Nothing is lost or doubled, whatever is killed; damage done to the archive afterwards is found.
     """
-    written, rage, archive = 0, Rage(kafka, job), tmp_path / "archive"
-    while rage.count < KILLS:
+    written, killer, archive = 0, Killer(kafka, job), tmp_path / "archive"
+    while killer.count < KILLS:
         fill(kafka.bootstrap, SOURCE, written, RECORDS_A_KILL)
         written += RECORDS_A_KILL
         wait_for(job, partial(newest, archive), newest(archive) + 2)
-        rage.strike()
+        killer.strike()
     wait_for(job, partial(archived, archive), written)
     job.stop()
     last = run("archive", "--once", "--into", str(archive), "--bootstrap", kafka.bootstrap, "--master", "local[2]")
     assert last.returncode == 0, last.stderr
     found = Counter(int(value.as_py()) for value in ds.dataset(archive / SOURCE, format="parquet").to_table()["value"])
-    print(f"{written} records, {job.starts} drivers, {newest(archive)} manifests; {rage}")
+    print(f"{written} records, {job.starts} drivers, {newest(archive)} manifests; {killer}")
     assert found == Counter(range(written))
     assert verified(kafka, archive) == (0, written)
     for number, damage in enumerate((removed, doubled, flipped)):
@@ -81,43 +81,34 @@ def flipped(path: Path) -> None:
 
 
 def newest(archive: Path) -> int:
-    """
-    The number of the newest manifest.
-    """
     manifest = Folder(archive / SOURCE).manifests.newest()
     return manifest.number if manifest else 0
 
 
 def archived(archive: Path) -> int:
     """
-    How many records the manifest tells of.
+    The number of records in the manifest.
     """
     manifest = Folder(archive / SOURCE).manifests.newest()
     return sum(file.count for file in manifest.files) if manifest else 0
 
 
 def wait_for(job: Application, look: Callable[[], int], least: int) -> None:
-    """
-    Until there is so much, by a job that runs.
-    """
     deadline = monotonic() + PATIENCE_S
     while look() < least:
         job.ensure()
-        assert monotonic() < deadline, f"the job archives nothing\n{job.told()}"
+        assert monotonic() < deadline, f"the job archives nothing\n{job.output()}"
         sleep(0.1)
 
 
 def run(job: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """
-    To its end.
-    """
     command = [sys.executable, "-m", "kgateway", "spark", job, SOURCE, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def verified(kafka: Kafka, archive: Path) -> tuple[int, int]:
     """
-    How many faults there are, and how many records were compared with the log.
+    The number of faults, and of records that were compared with the log.
     """
     where = ("--in", str(archive), "--bootstrap", kafka.bootstrap, "--master", "local[2]")
     done = run("verify", *where, "--json")

@@ -1,8 +1,6 @@
 """
-A stream of real Spark, in transactions, while its driver, its executors and the server are killed: each record is in
-the topic once, to who reads what is committed.
-
-KILLS is how often something is killed, SPARK_KILLS_SEED what follows from chance.
+A transactional stream of real Spark while its driver, its executors and the server are killed: readers of committed
+records find each record once. KILLS is the number of kills, SPARK_KILLS_SEED the seed of all that is random.
 """
 
 from collections import Counter
@@ -13,9 +11,9 @@ from time import monotonic, sleep
 import pytest
 
 from kgateway.testing.kafka import Kafka
-from tests.clients.transactions.numbers import read
+from tests.clients.transactions.topic_views import read
 from tests.spark.kills.driver import Application
-from tests.spark.kills.rage import KILLS, PARTITIONS, PATIENCE_S, SINK, SOURCE, Rage, fill
+from tests.spark.kills.killer import KILLS, PARTITIONS, PATIENCE_S, SINK, SOURCE, Killer, fill
 
 JOB = Path(__file__).parent / "job.py"
 RECORDS_A_KILL = 3_000
@@ -30,29 +28,29 @@ def query(kafka: Kafka, tmp_path: Path) -> Iterator[Application]:
 
 def test_each_record_once(kafka: Kafka, query: Application, tmp_path: Path) -> None:
     """
-    Nothing is lost and nothing doubled, whatever is killed.
+    Nothing is lost or doubled, whatever is killed.
     """
-    written, rage = 0, Rage(kafka, query)
-    while rage.count < KILLS:
+    written, killer = 0, Killer(kafka, query)
+    while killer.count < KILLS:
         fill(kafka.bootstrap, SOURCE, written, RECORDS_A_KILL)
         written += RECORDS_A_KILL
         _wait_for_batches(query, tmp_path / "checkpoint" / "commits", 2)
-        rage.strike()
+        killer.strike()
     found = _wait_for_all(kafka, query, written)
     everything = read(kafka.bootstrap, SINK, PARTITIONS, "read_uncommitted")
-    print(f"{written} records, {len(everything)} written; {query.starts} drivers; {rage}")
+    print(f"{written} records, {len(everything)} written; {query.starts} drivers; {killer}")
     doubled = sorted(number for number, times in found.items() if times > 1)
     assert not doubled, f"{len(doubled)} doubled: {doubled[:20]}"
 
 
 def _wait_for_batches(query: Application, commits: Path, count: int) -> None:
     """
-    Until so many more were committed, or there is nothing left to commit.
+    Wait until this many more batches are committed, or nothing is left to commit.
     """
     deadline, before = monotonic() + PATIENCE_S, _last(commits)
     while _last(commits) < before + count:
         query.ensure()
-        assert monotonic() < deadline, f"no batch is committed\n{query.told()}"
+        assert monotonic() < deadline, f"no batch is committed\n{query.output()}"
         sleep(0.1)
 
 
@@ -65,7 +63,7 @@ def _wait_for_all(kafka: Kafka, query: Application, count: int) -> Counter[int]:
     while len(found := _numbers(kafka.bootstrap)) < count:
         query.ensure()
         lost = sorted(set(range(count)) - found.keys())
-        assert monotonic() < deadline, f"{len(lost)} are lost: {lost[:20]}\n{query.told()}"
+        assert monotonic() < deadline, f"{len(lost)} are lost: {lost[:20]}\n{query.output()}"
         sleep(0.5)
     return found
 

@@ -1,5 +1,5 @@
 """
-Statements, asked as the command does, in the Spark of the tests.
+Statements, run by the command in the tests' Spark.
 """
 
 from pathlib import Path
@@ -10,9 +10,6 @@ import pytest
 
 @pytest.fixture
 def archives(topics: Any, tmp_path: Path) -> Any:
-    """
-    Archives in a folder of their own.
-    """
     from tests.spark.archive.archives import Archives
 
     options = {"kafka.bootstrap.servers": topics.kafka.bootstrap, "kafka.isolation.level": "read_committed"}
@@ -24,7 +21,7 @@ def sql(topics: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """
     The command, in a folder of its own.
     """
-    from kgateway.cli.spark_session import hush_errors
+    from kgateway.cli.spark.session import hush_errors
     from tests.spark.jobs import runner
 
     hush_errors()

@@ -1,5 +1,5 @@
 """
-`kgateway spark sql`: what it shows of topics, in each form, and what becomes of mistakes.
+The command `kgateway spark sql`: its output in each format, and its errors.
 """
 
 import csv
@@ -27,14 +27,14 @@ EVERYTHING = (
 
 def rows_of(lines: list[str]) -> list[dict[str, Any]]:
     """
-    The objects that lines of JSON are.
+    The rows in lines of JSON.
     """
     return [json.loads(line) for line in lines]
 
 
 def test_archive_and_log_are_one_table(topics: Topics, archives: Archives, sql: Run) -> None:
     """
-    Rows have all that records have, and say from where they come.
+    Rows have all parts of records, and their source.
     """
     first = {"value": b"v", "key": b"k", "headers": [("a", b"1"), ("b", None)], "timestamp": 1_700_000_000_123}
     topic = topics.make(first | {"partition": 1}, *numbered(10))
@@ -65,7 +65,7 @@ def test_archive_and_log_are_one_table(topics: Topics, archives: Archives, sql: 
 
 def test_without_an_archive(topics: Topics, sql: Run) -> None:
     """
-    A table of numbers to the right, texts to the left and nulls.
+    A table has numbers on the right, and texts and nulls on the left.
     """
     topic = topics.make(*numbered(12), {"value": "é\n".encode(), "key": None, "partition": 0, "timestamp": 5})
     got = sql(f"SELECT _offset, _key, _value, _source FROM `{topic}` WHERE _partition = 0 ORDER BY 1 DESC LIMIT 3")
@@ -81,7 +81,7 @@ def test_without_an_archive(topics: Topics, sql: Run) -> None:
 
 def test_typed_columns(topics: Topics, archives: Archives, sql: Run) -> None:
     """
-    With a schema values become columns, those of the archive as those of the log.
+    With a schema, values of the archive and of the log become columns.
     """
     rows = [{"value": b'{"id": %d, "who": "a,%d"}' % (number, number), "partition": number % 2} for number in range(6)]
     topic = topics.make(*rows[:4])
@@ -95,7 +95,7 @@ def test_typed_columns(topics: Topics, archives: Archives, sql: Run) -> None:
 
 def test_json_has_all_types(topics: Topics, sql: Run) -> None:
     """
-    Times to the microsecond, numbers as they are, texts in place of bytes at any depth, and null.
+    JSON has times to the microsecond, text in place of bytes at any depth, and null.
     """
     [row] = rows_of(sql(EVERYTHING, "--format", "json"))
     assert row == {
@@ -116,7 +116,7 @@ def test_json_has_all_types(topics: Topics, sql: Run) -> None:
 
 def test_csv_can_be_read_back(topics: Topics, sql: Run, tmp_path: Path) -> None:
     """
-    Quotes and line ends in it are quoted, and an empty text is not null.
+    Quotes and line ends are quoted, and an empty text is not null.
     """
     assert sql(EVERYTHING, "--output", "all.csv")[0].startswith("all.csv: written in ")
     text = (tmp_path / "all.csv").read_text()
@@ -129,7 +129,7 @@ def test_csv_can_be_read_back(topics: Topics, sql: Run, tmp_path: Path) -> None:
 
 def test_parquet_has_the_types_of_spark(topics: Topics, sql: Run, tmp_path: Path) -> None:
     """
-    Bytes stay bytes.
+    Bytes remain bytes.
     """
     topic = topics.make(*numbered(10))
     sql(f"SELECT _offset, _value FROM `{topic}` WHERE _partition = 1", "--output", "odd.parquet")
@@ -138,9 +138,9 @@ def test_parquet_has_the_types_of_spark(topics: Topics, sql: Run, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir() if "part-" in path.name] == []
 
 
-def test_nothing_is_left_of_a_query_that_fails(topics: Topics, sql: Run, tmp_path: Path, capsys: Any) -> None:
+def test_a_failed_query_leaves_nothing(topics: Topics, sql: Run, tmp_path: Path, capsys: Any) -> None:
     """
-    The file is there whole or not at all, and the reason is that of the task.
+    A file is written completely or not at all, and the error is that of the task.
     """
     topic = topics.make(*numbered(10), {"value": b"x", "partition": 1})
     asked = f"SELECT CAST(CAST(_value AS STRING) AS INT) AS number FROM `{topic}`"
@@ -154,9 +154,9 @@ def test_nothing_is_left_of_a_query_that_fails(topics: Topics, sql: Run, tmp_pat
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(("numbers", "."))]
 
 
-def test_tables_have_an_end(topics: Topics, sql: Run) -> None:
+def test_tables_are_cut(topics: Topics, sql: Run) -> None:
     """
-    Not all rows of a large result are shown, nor all of a long text.
+    Long results and long texts are cut.
     """
     got = sql("SELECT id, repeat('x', 100) AS text FROM range(1001)")
     assert got[2] == f"{'0':>3}  {'x' * 59}…"
@@ -168,7 +168,7 @@ def test_tables_have_an_end(topics: Topics, sql: Run) -> None:
 
 def test_times_beyond_nanoseconds(spark: Any) -> None:
     """
-    They are null, and end no query.
+    Such times are null, and the query succeeds.
     """
     times = ["9999-12-31T00:00:00Z", "1677-01-01T00:00:00Z", "1969-12-31T23:59:59.999Z", None]
     rows = [(None, None, "t", 0, offset, time, 0, None) for offset, time in enumerate(times)]
@@ -181,7 +181,7 @@ def test_times_beyond_nanoseconds(spark: Any) -> None:
 
 def test_rows_become_records(topics: Topics, sql: Run, capsys: Any) -> None:
     """
-    Of one topic into another as they are, then as objects of JSON; what is done is said.
+    A topic is copied as it is, then as JSON objects; a summary is printed.
     """
     headers = [("a", b"1")]
     topic = topics.make(
@@ -262,11 +262,11 @@ def test_rows_become_records(topics: Topics, sql: Run, capsys: Any) -> None:
         ),
     ],
 )
-def test_mistakes_are_told_in_one_line(
+def test_mistakes_are_reported_in_one_line(
     topics: Topics, sql: Run, capsys: Any, statement: str, options: list[str], said: str
 ) -> None:
     """
-    In words of who asks, with names that are near.
+    Errors are in the user's words, with similar names.
     """
     if "orders-near" not in topics.admin.list_topics().topics:
         topics.make(*numbered(3), name="orders-near")
@@ -279,11 +279,9 @@ def test_mistakes_are_told_in_one_line(
     assert others in ([], ["orders-near: 3 offsets of the log"])
 
 
-def test_values_in_an_archive_that_are_not_of_the_schema(
-    topics: Topics, archives: Archives, sql: Run, capsys: Any
-) -> None:
+def test_archived_values_that_do_not_fit_the_schema(topics: Topics, archives: Archives, sql: Run, capsys: Any) -> None:
     """
-    The message says where they are, and what they are.
+    The error has the place and the value.
     """
     topic = topics.make(*[{"value": b'{"id": 1}', "partition": 1}] * 3, {"value": b"none", "partition": 1})
     archives.archive(topic)
@@ -295,7 +293,7 @@ def test_values_in_an_archive_that_are_not_of_the_schema(
 
 def test_avro_in_archive_and_log(topics: Topics, archives: Archives, sql: Run, tmp_path: Path) -> None:
     """
-    With the schema in a file, of one of two topics that are joined.
+    A schema in a file is for one of two joined topics.
     """
     (tmp_path / "a.avsc").write_text('{"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}')
     values = [bytes([number * 2]) for number in range(4)]
@@ -314,7 +312,7 @@ def test_avro_in_archive_and_log(topics: Topics, archives: Archives, sql: Run, t
 
 def test_a_folder_like_a_pattern(topics: Topics, archives: Archives, sql: Run) -> None:
     """
-    Spark takes no part of its name for more than it is.
+    Spark reads no pattern in the name.
     """
     topic = topics.make(*numbered(4))
     archives.archive(topic)
@@ -322,9 +320,9 @@ def test_a_folder_like_a_pattern(topics: Topics, archives: Archives, sql: Run) -
     assert rows_of(sql(f"SELECT count(*) AS n FROM `{topic}`", "--archive", path, "--format", "json")) == [{"n": 4}]
 
 
-def test_as_it_is_called(topics: Topics, archives: Archives, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_command_line(topics: Topics, archives: Archives, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """
-    With a Spark of its own: the result on stdout, what it was made of on stderr, and nothing else, nor in the folder.
+    The result is on stdout and its sources on stderr; nothing else is printed or left in the folder.
     """
     monkeypatch.chdir(tmp_path)
     topic = topics.make(*numbered(100))

@@ -1,5 +1,5 @@
 """
-Of which columns a statement is thought to need nothing, and that its rows are the same with them unread.
+Which columns a statement needs, and that leaving out the others changes no row.
 """
 
 from collections.abc import Collection
@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kgateway.spark.failures import Unreadable
-from kgateway.spark.sql.asking import asked, columns_needed
-from kgateway.spark.sql.outlines import columns_read
-from kgateway.spark.sql.statement import answered
+from kgateway.spark.errors import Unreadable
+from kgateway.spark.sql.columns import columns_read
+from kgateway.spark.sql.statement import analyzed, columns_needed, run_statement
 from kgateway.spark.sql.tables import Tables
 from tests.spark.archive.archives import Archives
 from tests.spark.gateway import Topics, numbered
@@ -45,7 +44,7 @@ Location: InMemoryFileIndex [file:/tmp/outlines/2]
 
 """
 EVERYTHING = {"key", "value", "partition", "offset", "timestamp", "headers"}
-STATEMENTS: list[tuple[str, Collection[str] | None]] = [  # with the columns they need, where that is plain
+STATEMENTS: list[tuple[str, Collection[str] | None]] = [  # with the needed columns, where the plan shows them
     ("SELECT count(*) FROM {0}", ()),
     ("SELECT _source, count(*) FROM {0} GROUP BY _source", ()),
     ("SELECT count(_key) FROM {0}", {"key"}),
@@ -66,7 +65,7 @@ STATEMENTS: list[tuple[str, Collection[str] | None]] = [  # with the columns the
 
 def test_a_plan_is_understood() -> None:
     """
-    All that is read of a folder, wherever, and nothing is known where it is not all told.
+    All reads of a folder are found in a plan; the result is None where the plan does not name them all.
     """
     assert columns_read(PLAN, Path("/tmp/outlines/0")) == {"key", "offset", "partition"}
     assert columns_read(PLAN, Path("/tmp/outlines/1")) == set()
@@ -77,7 +76,7 @@ def test_a_plan_is_understood() -> None:
 @pytest.fixture
 def topic(topics: Topics, archives: Archives) -> str:
     """
-    Half of it is archived.
+    A topic half of which is archived.
     """
     name = topics.make({"value": b"v", "key": b"k", "headers": [("a", b"1")], "partition": 1}, *numbered(10))
     archives.archive(name)
@@ -85,9 +84,9 @@ def topic(topics: Topics, archives: Archives) -> str:
     return name
 
 
-def test_no_more_is_read_than_is_needed(topic: str, topics: Topics, archives: Archives) -> None:
+def test_only_needed_columns_are_read(topic: str, topics: Topics, archives: Archives) -> None:
     """
-    The rows are those that all columns give.
+    The rows equal those of a read of all columns.
     """
     folder = archives.folder(topic)
     for statement, columns in STATEMENTS:
@@ -95,15 +94,15 @@ def test_no_more_is_read_than_is_needed(topic: str, topics: Topics, archives: Ar
         with Tables(topics.spark, archives.options, {topic: folder}, print) as tables:
             needed = columns_needed(topics.spark, text, tables, _nothing)[topic]
             assert columns is None or set(needed) == set(columns), statement
-            with asked(topics.spark, text, tables, _nothing) as result:
+            with run_statement(topics.spark, text, tables, _nothing) as result:
                 narrow = sorted(map(repr, result.collect()))
-            with answered(topics.spark, text, lambda name: tables.table(name, {}), tables.topics) as result:
+            with analyzed(topics.spark, text, lambda name: tables.table(name, {}), tables.topics) as result:
                 assert narrow == sorted(map(repr, result.collect())), statement
 
 
-def test_what_was_not_read_is_not_null(topic: str, topics: Topics, archives: Archives) -> None:
+def test_an_unread_column_is_not_null(topic: str, topics: Topics, archives: Archives) -> None:
     """
-    A query that asks for it after all ends with an error, and gives no wrong rows.
+    A query that uses an unread column after all fails instead of returning wrong rows.
     """
     with Tables(topics.spark, archives.options, {}, print) as tables:
         rows = tables.table(topic, {}, ["offset"])
@@ -112,10 +111,7 @@ def test_what_was_not_read_is_not_null(topic: str, topics: Topics, archives: Arc
             rows.select("_key").collect()
 
 
-def test_values_that_are_not_needed_may_be_anything(topics: Topics, archives: Archives, sql: Run) -> None:
-    """
-    They are not decoded.
-    """
+def test_unneeded_values_are_not_decoded(topics: Topics, archives: Archives, sql: Run) -> None:
     name = topics.make(*numbered(4))
     archives.archive(name)
     topics.fill(name, numbered(2))
@@ -125,12 +121,12 @@ def test_values_that_are_not_needed_may_be_anything(topics: Topics, archives: Ar
         sql(f"SELECT id FROM `{name}`", *schema)
 
 
-def test_a_topic_that_is_not_there(topics: Topics, archives: Archives) -> None:
+def test_a_missing_topic(topics: Topics, archives: Archives) -> None:
     """
-    It is told as such before its columns are.
+    It is reported before its columns.
     """
     with Tables(topics.spark, archives.options, {}, print) as tables, pytest.raises(Unreadable, match="nowhere"):
-        asked(topics.spark, "SELECT none FROM nowhere", tables, _nothing)
+        run_statement(topics.spark, "SELECT none FROM nowhere", tables, _nothing)
 
 
 def _nothing(topic: str) -> dict[str, str]:

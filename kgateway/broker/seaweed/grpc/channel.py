@@ -1,31 +1,125 @@
 """
-Calls to one address.
+Calls to one address, over connections that are made when a call needs them.
 """
 
+from collections.abc import Callable
+from typing import Any, Generic
+
+from google.protobuf.message import DecodeError
 from twisted.internet.defer import CancelledError, Deferred, succeed
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IAddress, IProtocolFactory, IProtocolNegotiationFactory, IReactorTime
+from twisted.internet.protocol import Factory
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
-from kgateway.broker.seaweed.grpc.connecting import Connect, Connections, connected
+from kgateway.broker.seaweed.grpc.call_headers import Metadata, Method, RequestHeaders, RequestT, ResponseT
 from kgateway.broker.seaweed.grpc.connection import Connection
-from kgateway.broker.seaweed.grpc.limits import Limits
-from kgateway.broker.seaweed.grpc.method import Method, RequestT, ResponseT
-from kgateway.broker.seaweed.grpc.request import Metadata, Request
-from kgateway.broker.seaweed.grpc.status import NotTaken, RpcError, Status
-from kgateway.broker.seaweed.grpc.stream import Ended, Received, Stream
-from kgateway.broker.seaweed.grpc.unary import Unary
+from kgateway.broker.seaweed.grpc.status import CallNotProcessed, RpcError, Status
+from kgateway.broker.seaweed.grpc.stream import Ended, Limits, Received, Stream
+from kgateway.log_messages import NO_CALLS
 
-_NOT_TAKEN_S = 0.05  # until a call is made again that was not taken
+Connect = Callable[[IProtocolFactory], Deferred[Any]]  # such as the `connect` of an endpoint
+
+
+@implementer(IProtocolNegotiationFactory)
+class ConnectionFactory(Factory):
+    """
+    Creates connections. With TLS, both sides agree on HTTP/2 first.
+    """
+
+    noisy = False
+
+    def __init__(self, build: Callable[[], Connection]) -> None:
+        self._build = build
+
+    def buildProtocol(self, addr: IAddress | None) -> Connection:
+        return self._build()
+
+    def acceptableProtocols(self) -> list[bytes]:
+        return [b"h2"]
+
+
+def connected(
+    connect: Connect, connections: ConnectionFactory, seconds: float, clock: IReactorTime
+) -> Deferred[Connection]:
+    """
+    Connect, and wait until the peer has said that it speaks HTTP/2; raises an RpcError if it does not in time.
+    """
+
+    def late(_: object, seconds: float) -> Failure:
+        return Failure(RpcError(Status.UNAVAILABLE, f"no connection within {seconds:g} s"))
+
+    return Deferred.fromCoroutine(_ready_connection(connect, connections)).addTimeout(seconds, clock, late)
+
+
+async def _ready_connection(connect: Connect, connections: ConnectionFactory) -> Connection:
+    try:
+        connection: Connection = await connect(connections)
+    except (CancelledError, RpcError):
+        raise
+    except Exception as error:  # endpoints fail with all kinds
+        raise RpcError(Status.UNAVAILABLE, f"no connection: {error}") from error
+    try:
+        await connection.ready()
+    except CancelledError:
+        connection.abort("the peer was too slow to say that it speaks HTTP/2")
+        raise
+    return connection
+
+
+class UnaryCall(Generic[ResponseT]):
+    """
+    A call with one message either way. It is cancelled if nobody waits for the answer any more.
+    """
+
+    def __init__(self, response: type[ResponseT]) -> None:
+        self.answered: Deferred[ResponseT] = Deferred(self._cancel)
+        self.stream: Stream
+        self._response = response
+        self._messages: list[bytes] = []
+        self._is_cancelled = False
+
+    def received(self, message: bytes) -> None:
+        self._messages.append(message)
+
+    def ended(self, error: RpcError | None) -> None:
+        del self.stream  # the stream refers to this call
+        if self._is_cancelled:
+            return
+        try:
+            response = self._message(error)
+        except RpcError as failed:
+            self.answered.errback(failed)
+        else:
+            self.answered.callback(response)
+
+    def _message(self, error: RpcError | None) -> ResponseT:
+        if error:
+            raise error
+        if len(self._messages) != 1:
+            raise RpcError(Status.INTERNAL, f"the peer answered with {len(self._messages)} messages instead of one")
+        try:
+            return self._response.FromString(self._messages[0])
+        except DecodeError as failed:
+            name = self._response.DESCRIPTOR.full_name
+            raise RpcError(Status.INTERNAL, f"the peer answered with what is no {name}: {failed}") from failed
+
+    def _cancel(self, _: Deferred[ResponseT]) -> None:
+        self._is_cancelled = True
+        self.stream.cancel()
+
+
+_NOT_TAKEN_S = 0.05  # until a call that was not processed is made again
 
 
 class Channel:
     """
-    Makes its connection when a call needs one, and another when that is gone. No call is tried again but one with a
-    single message that the peer has not taken, until its time is over.
+    Calls to one address. A connection is made when a call needs one, and another when that is lost. A call is tried
+    again only if it has a single message and the peer has not processed it, until its time is over.
 
-    `metadata` goes with each call, before that of the call.
+    `metadata` is sent with each call, before the metadata of the call.
     """
 
     _log = Logger()
@@ -46,7 +140,7 @@ class Channel:
         self._waiting: dict[Stream, None] = {}  # for a connection, or for room on it, in order
         self._attempt: Deferred[None] | None = None
         self._current: Connection | None = None
-        self._connections: set[Connection] = set()  # all that are not gone
+        self._connections: set[Connection] = set()  # that are open
         self._closed: list[Deferred[None]] = []
         self._is_closed = False
 
@@ -54,7 +148,7 @@ class Channel:
         self, method: Method[RequestT, ResponseT], request: RequestT, timeout: float, metadata: Metadata = ()
     ) -> Deferred[ResponseT]:
         """
-        The answer to a message; an RpcError where there is none in so many seconds.
+        The answer to a message; raises an RpcError if there is none in this many seconds.
         """
         deadline = self._clock.seconds() + timeout
 
@@ -63,7 +157,7 @@ class Channel:
             return self._call_once(method, request, left, metadata).addErrback(again)
 
         def again(failure: Failure) -> Deferred[ResponseT]:
-            failure.trap(NotTaken)
+            failure.trap(CallNotProcessed)
             if deadline - self._clock.seconds() <= _NOT_TAKEN_S:
                 raise RpcError(Status.DEADLINE_EXCEEDED, f"{method.path} was not taken within {timeout:g} s")
             return deferLater(self._clock, _NOT_TAKEN_S).addCallback(lambda _: attempt())
@@ -73,7 +167,7 @@ class Channel:
     def _call_once(
         self, method: Method[RequestT, ResponseT], request: RequestT, timeout: float, metadata: Metadata
     ) -> Deferred[ResponseT]:
-        unary = Unary(method.response)
+        unary = UnaryCall(method.response)
         unary.stream = stream = self.open(method, unary.received, unary.ended, timeout, metadata)
         try:
             stream.send([request.SerializeToString()])
@@ -91,10 +185,10 @@ class Channel:
         metadata: Metadata = (),
     ) -> Stream:
         """
-        A stream of messages. What happens is told after this has returned.
+        Open a stream of messages. Its callbacks are called after this has returned.
         """
         deadline = None if timeout is None else self._clock.seconds() + timeout
-        request = Request(method.path, (*self._metadata, *metadata), deadline)
+        request = RequestHeaders(method.path, (*self._metadata, *metadata), deadline)
         stream = Stream(request, received, ended, self, self._limits)
         if timeout is not None:
             stream.limit(self._clock, timeout)
@@ -121,9 +215,7 @@ class Channel:
         return self._closed[-1]
 
     def wake(self, stream: Stream) -> None:
-        """
-        What a stream sends while it waits, waits with it.
-        """
+        pass
 
     def drop(self, stream: Stream) -> None:
         self._waiting.pop(stream, None)
@@ -141,17 +233,17 @@ class Channel:
 
     def _go_on(self) -> None:
         """
-        Let calls begin that wait, as far as there is room for them.
+        Start waiting calls, as far as there is room for them.
         """
         while self._waiting and self._current and self._current.has_room:
             stream = next(iter(self._waiting))
             del self._waiting[stream]
             self._current.start(stream)
         if self._waiting and not (self._current or self._attempt):
-            seconds, connections = self._limits.connect_s, Connections(self._build)
+            seconds, connections = self._limits.connect_s, ConnectionFactory(self._build)
             made = deferLater(self._clock, 0, connected, self._connect, connections, seconds, self._clock)
             self._attempt = made.addCallbacks(self._use, self._fail)
-            self._attempt.addErrback(lambda failure: self._log.failure("no calls to {to}", failure, to=self.authority))
+            self._attempt.addErrback(lambda failure: self._log.failure(NO_CALLS, failure, to=self.authority))
 
     def _build(self) -> Connection:
         return Connection(self.authority, self, self._clock, self._limits)

@@ -1,9 +1,16 @@
 """
-HTTP/2 on a transport of Twisted: `h2` knows the protocol, here is what its frames mean for calls.
+HTTP/2 on a Twisted transport: `h2` knows the protocol, this module what its frames mean for calls. `h2` handles
+greetings, headers, the states of streams, flow control of sent data, and pings; it does not see received plain DATA
+frames (frames.py), and does not need them.
+
+Keepalive: a TCP connection does not show whether a silent peer with calls to answer is still there.
 """
 
+from collections.abc import Callable
 from typing import Protocol as Duck
 
+from h2.config import H2Configuration
+from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import (
     DataReceived,
@@ -15,88 +22,143 @@ from h2.events import (
     TrailersReceived,
 )
 from h2.exceptions import ProtocolError
+from h2.settings import SettingCodes, Settings
 from twisted.internet.defer import Deferred, fail, succeed
-from twisted.internet.interfaces import IDelayedCall, IReactorTime, ISSLTransport, ITCPTransport
+from twisted.internet.interfaces import IConsumer, IDelayedCall, IReactorTime, ISSLTransport, ITCPTransport
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
-from kgateway.broker.seaweed.grpc.frames import Frames, FrameTooLong, last_stream_of_goaway, window_update
-from kgateway.broker.seaweed.grpc.http2 import ITransport, greeting
-from kgateway.broker.seaweed.grpc.keepalive import Keepalive
-from kgateway.broker.seaweed.grpc.limits import Limits
-from kgateway.broker.seaweed.grpc.status import NotTaken, RpcError, Status, of_reset
-from kgateway.broker.seaweed.grpc.stream import Stream
-from kgateway.broker.seaweed.grpc.window import Window
-from kgateway.broker.seaweed.grpc.writer import Writer
+from kgateway.broker.seaweed.grpc.frames import (
+    FrameReader,
+    FrameTooLong,
+    FrameWriter,
+    last_stream_of_goaway,
+    window_update,
+)
+from kgateway.broker.seaweed.grpc.status import CallNotProcessed, RpcError, Status, of_reset
+from kgateway.broker.seaweed.grpc.stream import Limits, ReceiveWindow, Stream
+
+
+class Keepalive:
+    """
+    Pings a silent peer that has something to answer, and calls `gone` if the ping is not answered.
+    """
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        limits: Limits,
+        is_owed: Callable[[], bool],
+        ping: Callable[[], None],
+        gone: Callable[[], None],
+    ) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._is_owed = is_owed
+        self._ping = ping
+        self._gone = gone
+        self._heard_at = clock.seconds()
+        self._is_asked = False
+        self._timer: IDelayedCall = clock.callLater(limits.silent_s, self._look)
+
+    def heard(self) -> None:
+        self._heard_at = self._clock.seconds()
+        self._is_asked = False
+
+    def stop(self) -> None:
+        if self._timer.active():
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        if self._is_asked:
+            self._gone()
+            return
+        left = self._heard_at + self._limits.silent_s - self._clock.seconds()
+        if left > 0:
+            self._timer = self._clock.callLater(left, self._look)
+        elif not self._is_owed():
+            self._timer = self._clock.callLater(self._limits.silent_s, self._look)
+        else:
+            self._is_asked = True
+            self._ping()
+            self._timer = self._clock.callLater(self._limits.ping_answer_s, self._look)
+
+
+class ITransport(ITCPTransport, IConsumer):
+    pass
+
+
+def greeting(window_bytes: int) -> H2Connection:
+    """
+    A client's connection with its greeting to send: the peer may send this many bytes on one stream, and on all.
+    """
+    http2 = H2Connection(H2Configuration(client_side=True))
+    settings = {SettingCodes.ENABLE_PUSH: 0, SettingCodes.INITIAL_WINDOW_SIZE: window_bytes}
+    http2.local_settings = Settings(client=True, initial_values=settings)
+    http2.initiate_connection()
+    http2.increment_flow_control_window(window_bytes - http2.inbound_flow_control_window)
+    return http2
+
 
 _STREAM_ID_MAX = (1 << 31) - 1
 _PING = b"kgateway"
 
 
-class Owner(Duck):
-    """
-    Whose connection it is.
-    """
-
+class ConnectionOwner(Duck):
     def changed(self, connection: "Connection") -> None:
         """
-        It is made, may have room for a call, takes no more calls, or is gone.
+        Called when the connection is made, may have room for a call, takes no more calls, or is gone.
         """
 
 
 class Connection(Protocol):
     """
-    To one peer. It takes calls from when the peer has said that it speaks HTTP/2 until either side goes away.
+    A connection to one peer. It takes calls from when the peer has said that it speaks HTTP/2 until either side goes
+    away.
     """
 
     transport: ITransport
 
-    def __init__(self, authority: str, owner: Owner, clock: IReactorTime, limits: Limits) -> None:
+    def __init__(self, authority: str, owner: ConnectionOwner, clock: IReactorTime, limits: Limits) -> None:
         self.takes_calls = self.is_gone = False
         self._authority = authority
         self._owner = owner
         self._clock = clock
         self._limits = limits
         self._http2 = greeting(limits.window_bytes)
-        self._frames = Frames()
+        self._frames = FrameReader()
         self._streams: dict[int, Stream] = {}
-        self._window = Window(limits.window_bytes)
-        self._settling: Deferred[None] | None = None
+        self._window = ReceiveWindow(limits.window_bytes)
+        self._ready: Deferred[None] | None = None
         self._closing: IDelayedCall | None = None
-        self._is_settled = self._is_closed = False
+        self._is_ready = self._is_closed = False
         self._why = ""
 
     def connectionMade(self) -> None:
         if ITCPTransport.providedBy(self.transport):
             self.transport.setTcpNoDelay(True)
-        self._writer = Writer(self._http2, self.transport, self._clock, self._overslept)
+        self._writer = FrameWriter(self._http2, self.transport, self._clock, self._stalled)
         self.transport.registerProducer(self._writer, True)
         self._keepalive = Keepalive(self._clock, self._limits, self._is_owed, self._ping, self._give_up)
         self._owner.changed(self)
         self._writer.write()
 
-    def settled(self) -> Deferred[None]:
+    def ready(self) -> Deferred[None]:
         """
-        Fires when the peer has said that it speaks HTTP/2; an RpcError where the connection is lost before.
+        Fires when the peer has said that it speaks HTTP/2; fails with an RpcError if the connection is lost before.
         """
         if self.is_gone:
             return fail(RpcError(Status.UNAVAILABLE, self._why))
-        if self._is_settled:
+        if self._is_ready:
             return succeed(None)
-        self._settling = Deferred()
-        return self._settling
+        self._ready = Deferred()
+        return self._ready
 
     @property
     def has_room(self) -> bool:
-        """
-        Whether a call can begin.
-        """
         return self.takes_calls and len(self._streams) < self._http2.remote_settings.max_concurrent_streams
 
     def start(self, stream: Stream) -> None:
-        """
-        Begin a call.
-        """
         stream_id = self._http2.get_next_available_stream_id()
         scheme = "https" if ISSLTransport.providedBy(self.transport) else "http"
         self._http2.send_headers(stream_id, stream.request.headers(scheme, self._authority, self._clock.seconds()))
@@ -118,7 +180,7 @@ class Connection(Protocol):
 
     def close(self, error: RpcError) -> None:
         """
-        End all calls with this error, and go when what is written has left, or could not in time.
+        End all calls with this error, and close when what is written has been sent, or could not be in time.
         """
         if self._is_closed:
             return
@@ -132,15 +194,12 @@ class Connection(Protocol):
         self._end_all(error)
 
     def abort(self, why: str) -> None:
-        """
-        Go at once.
-        """
         if not self.is_gone:
             self._why = self._why or why
             self._stop()
             self.transport.abortConnection()
 
-    def _overslept(self) -> None:
+    def _stalled(self) -> None:
         self.abort("this process stood still for some seconds, amid what it was about to send")
 
     def dataReceived(self, data: bytes) -> None:
@@ -149,7 +208,7 @@ class Connection(Protocol):
         try:
             self._receive(data)
         except (ProtocolError, FrameTooLong) as error:
-            self.transport.write(self._http2.data_to_send())  # what h2 has to say to that
+            self.transport.write(self._http2.data_to_send())  # h2's answer to that
             self.abort(f"the peer does not speak HTTP/2 as it should: {error}")
         self._writer.write()
 
@@ -159,8 +218,8 @@ class Connection(Protocol):
         if self._closing and self._closing.active():
             self._closing.cancel()
         self._why = self._why or reason.getErrorMessage()
-        if self._settling and not self._settling.called:
-            self._settling.errback(RpcError(Status.UNAVAILABLE, self._why))
+        if self._ready and not self._ready.called:
+            self._ready.errback(RpcError(Status.UNAVAILABLE, self._why))
         self._owner.changed(self)
         self._end_all(RpcError(Status.UNAVAILABLE, f"{self._authority}: {self._why}"))
 
@@ -178,7 +237,7 @@ class Connection(Protocol):
 
     def _take_data(self, stream_id: int, data: bytes) -> None:
         """
-        Bytes of messages; those of a call that is over count too.
+        Take bytes of messages; those of a call that is over count for flow control, too.
         """
         if freed := self._window.take(len(data)):
             self._writer.put(window_update(0, freed))
@@ -189,11 +248,8 @@ class Connection(Protocol):
             stream.take_data(data)
 
     def _happened(self, event: Event) -> None:
-        """
-        What h2 makes of a frame.
-        """
         if isinstance(event, RemoteSettingsChanged):
-            self._settle()
+            self._take_settings()
         elif isinstance(event, ResponseReceived | TrailersReceived | DataReceived | StreamEnded | StreamReset):
             stream = self._streams.get(event.stream_id)
             if stream:
@@ -215,22 +271,22 @@ class Connection(Protocol):
                 self._forget(stream)
                 stream.end(of_reset(event.error_code))
 
-    def _settle(self) -> None:
+    def _take_settings(self) -> None:
         """
-        The peer has said what it takes, for the first time or anew.
+        The peer has sent its settings, for the first time or again.
         """
-        if self._is_settled:
+        if self._is_ready:
             self._owner.changed(self)
             return
-        self._is_settled = self.takes_calls = True
-        if self._settling and not self._settling.called:
-            self._settling.callback(None)
+        self._is_ready = self.takes_calls = True
+        if self._ready and not self._ready.called:
+            self._ready.callback(None)
 
     def _go_away(self, last_stream: int) -> None:
         """
-        The peer takes no more calls, and has not taken those after this one.
+        The peer takes no more calls, and has not processed those after this one.
         """
-        error = NotTaken(f"{self._authority} is going away and has not taken the call")
+        error = CallNotProcessed(f"{self._authority} is going away and has not taken the call")
         refused = [stream for stream in self._streams.values() if stream.id > last_stream]
         self._retire()
         for stream in refused:
@@ -239,7 +295,7 @@ class Connection(Protocol):
 
     def _retire(self) -> None:
         """
-        Take no more calls, and go when those that are open have ended.
+        Take no more calls, and close when the open ones have ended.
         """
         self.takes_calls = False
         self._owner.changed(self)
@@ -272,7 +328,7 @@ class Connection(Protocol):
 
     def _stop(self) -> None:
         """
-        Take no more calls, and do nothing more for those there are.
+        Take no more calls, and do nothing more for the open ones.
         """
         self._is_closed, self.takes_calls = True, False
         self._keepalive.stop()

@@ -1,5 +1,5 @@
 """
-How a call ends: gRPC's status codes, and what those of HTTP mean where a peer gives none of gRPC.
+How a call ends: gRPC's status codes, and what those of HTTP mean if a peer gives none of gRPC's.
 """
 
 from enum import IntEnum
@@ -8,10 +8,6 @@ from h2.errors import ErrorCodes
 
 
 class Status(IntEnum):
-    """
-    gRPC's codes.
-    """
-
     OK = 0
     CANCELLED = 1
     UNKNOWN = 2
@@ -33,7 +29,7 @@ class Status(IntEnum):
     @classmethod
     def of(cls, text: bytes) -> "Status":
         """
-        The code that a peer has written; UNKNOWN where there is no such code.
+        The code that a peer has written; UNKNOWN if there is no such code.
         """
         try:
             return cls(int(text))
@@ -42,10 +38,6 @@ class Status(IntEnum):
 
 
 class RpcError(Exception):
-    """
-    A call that did not end well.
-    """
-
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(status, message)
         self.status, self.message = status, message
@@ -54,9 +46,9 @@ class RpcError(Exception):
         return f"{self.status.name}: {self.message}"
 
 
-class NotTaken(RpcError):
+class CallNotProcessed(RpcError):
     """
-    A call of which the peer says that it has not begun with it: who makes it again does nothing twice.
+    The peer says that it has not begun to process the call, which may be made again without doing anything twice.
     """
 
     def __init__(self, message: str) -> None:
@@ -91,16 +83,13 @@ _OF_RESET: dict[int, Status] = {
 
 def of_http(status: int) -> Status:
     """
-    What an answer means that only has a status of HTTP.
+    The status for a response that only has one of HTTP.
     """
     return _OF_HTTP.get(status, Status.UNKNOWN)
 
 
 def of_reset(code: int) -> RpcError:
-    """
-    What it means that the peer has reset a stream.
-    """
     message = f"the peer reset the stream: {getattr(code, 'name', code)}"
     if code == ErrorCodes.REFUSED_STREAM:
-        return NotTaken(message)
+        return CallNotProcessed(message)
     return RpcError(_OF_RESET.get(code, Status.UNKNOWN), message)

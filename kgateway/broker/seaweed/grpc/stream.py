@@ -3,71 +3,98 @@ One call: messages out, messages in, and one end.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
-from kgateway.broker.seaweed.grpc.answer import Answer
-from kgateway.broker.seaweed.grpc.incoming import Incoming
-from kgateway.broker.seaweed.grpc.limits import Limits
-from kgateway.broker.seaweed.grpc.outgoing import Outgoing
-from kgateway.broker.seaweed.grpc.request import Request
+from kgateway.broker.seaweed.grpc.call_headers import RequestHeaders, ResponseHeaders
+from kgateway.broker.seaweed.grpc.messages import MessageReader, MessageWriter
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
-from kgateway.broker.seaweed.grpc.window import Window
+from kgateway.log_messages import CANNOT_HANDLE_END, CANNOT_HANDLE_MESSAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    message_bytes_max: int = 1 << 30  # either way
+    window_bytes: int = 16 << 20  # a peer may send this much on one stream, and on all, without an update
+    connect_s: float = 10  # until the peer has said that it speaks HTTP/2
+    silent_s: float = 60  # of a peer with calls to answer, before it is pinged
+    ping_answer_s: float = 20
+    close_s: float = 5  # until what is written has left
+
+
+class ReceiveWindow:
+    """
+    The receive window of one stream, or of all. Received data is consumed at once; the peer gets a window update when
+    half of the window is used, so that the peer never stops, and few updates are written.
+    """
+
+    __slots__ = ("_enough", "_used")
+
+    def __init__(self, size: int) -> None:
+        self._enough = size // 2
+        self._used = 0
+
+    def take(self, size: int) -> int:
+        """
+        Count received bytes; the increment of the window update to be sent, if any.
+        """
+        self._used += size
+        if self._used < self._enough:
+            return 0
+        freed, self._used = self._used, 0
+        return freed
+
 
 Received = Callable[[bytes], object]
 Ended = Callable[[RpcError | None], object]
 
 
-class Carrier(Protocol):
+class StreamOwner(Protocol):
     """
-    Who has a stream until its end: first the channel, where it waits, then a connection.
+    The owner of a stream until its end: first the channel, where it waits, then a connection.
     """
 
     def wake(self, stream: "Stream") -> None:
         """
-        It has something to send.
+        The stream has something to send.
         """
 
     def drop(self, stream: "Stream") -> None:
         """
-        It ends here, before its peer has ended it.
+        The stream ends here, before its peer has ended it.
         """
 
 
 class Stream:
     """
-    `received` is called with each message of the peer, `ended` once, with nothing after it: with `None` where the call
-    has ended well. Messages sent before there is a connection wait for it.
+    The two directions of a call. `received` is called with each message of the peer, then `ended` once: with `None` if
+    the call has succeeded. Messages sent before there is a connection wait for it.
     """
 
     _log = Logger()
 
-    def __init__(self, request: Request, received: Received, ended: Ended, carrier: Carrier, limits: Limits) -> None:
+    def __init__(
+        self, request: RequestHeaders, received: Received, ended: Ended, carrier: StreamOwner, limits: Limits
+    ) -> None:
         self.request = request
-        self.outgoing = Outgoing(limits.message_bytes_max)
+        self.outgoing = MessageWriter(limits.message_bytes_max)
         self.is_over = False
-        self.id = 0  # of HTTP/2, from when it has begun
-        self.window = Window(limits.window_bytes)
+        self.id = 0  # in HTTP/2, once it has begun
+        self.window = ReceiveWindow(limits.window_bytes)
         self._received = received
         self._ended = ended
         self._carrier = carrier
-        self._answer = Answer()
-        self._incoming = Incoming(limits.message_bytes_max)
+        self._answer = ResponseHeaders()
+        self._incoming = MessageReader(limits.message_bytes_max)
         self._timer: IDelayedCall | None = None
-
-    @property
-    def pending(self) -> int:
-        """
-        How many bytes wait to be sent.
-        """
-        return self.outgoing.size
 
     def send(self, messages: Sequence[bytes]) -> None:
         """
-        Send messages that are serialized already; where the call is over they go nowhere. An RpcError where one is too
-        long: then none is sent.
+        Send serialized messages; after the end of the call they are dropped. Raises RpcError if one is too long:
+        then none is sent.
         """
         if self.outgoing.is_finished and not self.is_over:
             raise ValueError("a stream that is finished sends no more")
@@ -77,41 +104,29 @@ class Stream:
 
     def finish(self) -> None:
         """
-        Tell the peer, behind what was sent, that no more comes.
+        End our side of the stream, after all that was sent.
         """
         if not (self.outgoing.is_finished or self.is_over):
             self.outgoing.is_finished = True
             self._carrier.wake(self)
 
     def cancel(self) -> None:
-        """
-        End it now, as CANCELLED.
-        """
         self.break_off(RpcError(Status.CANCELLED, "the call was cancelled here"))
 
     def limit(self, clock: IReactorTime, seconds: float) -> None:
-        """
-        Let it end after so long.
-        """
         error = RpcError(Status.DEADLINE_EXCEEDED, f"{self.request.path} did not end within {seconds:g} s")
         self._timer = clock.callLater(max(0, seconds), self.break_off, error)
 
-    def begin(self, carrier: Carrier, stream_id: int) -> None:
-        """
-        It has a connection.
-        """
+    def begin(self, carrier: StreamOwner, stream_id: int) -> None:
         self._carrier, self.id = carrier, stream_id
 
     def take_headers(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """
-        What the peer says before its messages or behind them.
+        Take headers that the peer sends before its messages or after them.
         """
         self._answer.add(headers)
 
     def take_data(self, data: bytes) -> None:
-        """
-        Bytes of the peer's messages.
-        """
         if not self._answer.has_messages:
             return
         try:
@@ -122,13 +137,10 @@ class Stream:
         except RpcError as error:
             self.break_off(error)
         except Exception:
-            self._log.failure("what {path} received could not be taken", path=self.request.path)
+            self._log.failure(CANNOT_HANDLE_MESSAGE, path=self.request.path)
             self.break_off(RpcError(Status.INTERNAL, "what was received could not be taken"))
 
     def take_end(self) -> None:
-        """
-        The peer has said all.
-        """
         error = self._answer.outcome()
         if error is None and self._incoming.is_amid:
             error = RpcError(Status.INTERNAL, "the answer ended amid a message")
@@ -136,7 +148,7 @@ class Stream:
 
     def break_off(self, error: RpcError) -> None:
         """
-        End it before its peer does.
+        End the stream before its peer does.
         """
         if not self.is_over:
             self._carrier.drop(self)
@@ -144,7 +156,7 @@ class Stream:
 
     def end(self, error: RpcError | None) -> None:
         """
-        Its connection has nothing to do with it any more.
+        End the stream without notice to the peer.
         """
         if self.is_over:
             return
@@ -155,4 +167,4 @@ class Stream:
         try:
             self._ended(error)
         except Exception:
-            self._log.failure("the end of {path} could not be taken", path=self.request.path)
+            self._log.failure(CANNOT_HANDLE_END, path=self.request.path)

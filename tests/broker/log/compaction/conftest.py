@@ -1,5 +1,5 @@
 """
-Worlds and logs for these tests, of which no file stays open.
+Worlds and logs of the compaction tests, closed afterwards.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pytest
 
 from tests.broker.log.compaction.jobs import Jobs
 from tests.broker.log.compaction.worlds import Compacted
-from tests.broker.log.noted_disk import NotedDisk
+from tests.broker.log.recording_disk import RecordingDisk
 
 
 @pytest.fixture
@@ -22,6 +22,6 @@ def world(tmp_path: Path) -> Iterator[Compacted]:
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Iterator[Jobs]:
-    found = Jobs(tmp_path / "t-0", NotedDisk())
+    found = Jobs(tmp_path / "t-0", RecordingDisk())
     yield found
     found.files.close_all()

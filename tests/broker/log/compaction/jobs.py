@@ -1,21 +1,28 @@
 """
-A log to be compacted, without a gateway around it.
+A log to compact, without a gateway.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kgateway.broker.log.compaction.cleaning import Full, Job, Outcome, Rewritten, compact
-from kgateway.broker.log.compaction.rewriting import cleaned_name
-from kgateway.broker.log.local_disk import LocalDisk
-from kgateway.broker.log.open_files import OpenFiles
-from kgateway.broker.log.partition_log import PartitionLog
-from kgateway.broker.log.segment import LOG, Segment
+from kgateway.broker.log.compaction.compaction_round import (
+    CompactionJob,
+    CompactionOutcome,
+    FullSegment,
+    RewrittenSegment,
+    compact,
+)
+from kgateway.broker.log.files.file_cache import FileCache
+from kgateway.broker.log.files.local_disk import LocalDisk
+from kgateway.broker.log.segments.cleaned_segment import cleaned_name
+from kgateway.broker.log.segments.file_names import LOG
+from kgateway.broker.log.segments.segment import Segment
+from kgateway.broker.log.segments.segment_list import SegmentList
 from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.records.batch import Batch, batches
 from kgateway.records.record import Record, records
-from tests.broker.log.making import START_MS, put, recovered
+from tests.broker.log.log_brokers import START_MS, put, recovered
 from tests.records.values import batch_of
 
 TOKEN = "token"
@@ -25,44 +32,41 @@ Row = tuple[bytes | None, bytes | None]
 
 def keyed(*rows: Row | bytes, timestamp: int = START_MS, **options: Any) -> Batch:
     """
-    A batch of keys with values; a key alone has one that is never looked at.
+    A batch of keys with values; a key without a given value has an arbitrary one.
     """
     pairs = [(row, b"value") if isinstance(row, bytes) else row for row in rows]
     return batch_of([Record(n, timestamp + n, *pair) for n, pair in enumerate(pairs)], **options)
 
 
 def read(data: bytes) -> list[Record]:
-    """
-    The records of all batches.
-    """
     return [record for batch in batches(data) for record in records(batch)]
 
 
 class Jobs:
     """
-    A partition of a few segments, and what compaction makes of it.
+    A partition of a few segments, and the result of their compaction.
     """
 
     def __init__(self, folder: Path, disk: LocalDisk | None = None) -> None:
         self.folder = folder
         self.disk = disk or LocalDisk()
-        self.files = OpenFiles(self.disk, 100)
-        self.log: PartitionLog = recovered(self.files, folder).log
+        self.files = FileCache(self.disk, 100)
+        self.segment_list: SegmentList = recovered(self.files, folder).segment_list
 
     def write(self, *segments: Iterable[Batch], epoch: int = 0) -> None:
         """
-        Full segments of these batches.
+        Write each batch to a full segment of its own.
         """
         for segment in segments:
             for batch in segment:
-                put(self.log, batch, epoch=epoch)
-            self.log.roll()
+                put(self.segment_list, batch, epoch=epoch)
+            self.segment_list.roll()
 
     @property
-    def full(self) -> list[Full]:
-        return [Full(one.base_offset, one.next_offset, one.size) for one in self.log.segments[:-1]]
+    def full(self) -> list[FullSegment]:
+        return [FullSegment(one.base_offset, one.next_offset, one.size) for one in self.segment_list.segments[:-1]]
 
-    def job(self, **changes: Any) -> Job:
+    def job(self, **changes: Any) -> CompactionJob:
         given: dict[str, Any] = {
             "folder": str(self.folder),
             "token": TOKEN,
@@ -78,36 +82,36 @@ class Jobs:
             "last_batches": {},
             "aborted": [],
         }
-        return Job(**given | changes)
+        return CompactionJob(**given | changes)
 
-    def compact(self, memory_bytes: int = 1 << 20, **changes: Any) -> Outcome:
+    def compact(self, memory_bytes: int = 1 << 20, **changes: Any) -> CompactionOutcome:
         return compact(self.job(**changes), self.disk, memory_bytes)
 
-    def data(self, one: Rewritten) -> bytes:
+    def data(self, one: RewrittenSegment) -> bytes:
         """
-        What was written in place of segments.
+        The rewritten bytes that replace segments.
         """
         data = (self.folder / cleaned_name(one.base, LOG, TOKEN)).read_bytes()
         assert len(data) == one.size
         return data
 
-    def left(self, outcome: Outcome) -> list[int]:
+    def left(self, outcome: CompactionOutcome) -> list[int]:
         """
-        The offsets of all records there are then.
+        The offsets of all records after compaction.
         """
         found = [record.offset for one in outcome.rewritten for record in read(self.data(one))]
         gone = [range(one.base, one.end) for one in outcome.rewritten]
-        for segment in self.log.segments[:-1]:
+        for segment in self.segment_list.segments[:-1]:
             if not any(segment.base_offset in offsets for offsets in gone):
                 found += [record.offset for record in read(segment.path.read_bytes())]
         return sorted(found)
 
-    def fresh(self, one: Rewritten) -> Segment:
+    def fresh(self, one: RewrittenSegment) -> Segment:
         """
-        The rewritten segment under its own names, opened.
+        The rewritten segment, opened under its own names.
         """
         for path in self.folder.glob(f"{one.base:020d}.*.{TOKEN}.cleaned"):
             path.rename(path.with_name(path.name.removesuffix(f".{TOKEN}.cleaned")))
-        segment = Segment(OpenFiles(self.disk, 100), self.folder, one.base)
-        segment.take_over(one.size, one.end)
+        segment = Segment(FileCache(self.disk, 100), self.folder, one.base)
+        segment.trust_files(one.size, one.end)
         return segment

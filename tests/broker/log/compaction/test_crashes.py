@@ -1,7 +1,7 @@
 """
-Compaction while the process is killed and the power goes, at every operation on the disk: a dictionary is the model.
+Compaction with a killed process or a power loss at every disk operation, compared with a dictionary.
 
-COMPACTION_SEEDS is how many histories are cut off so.
+COMPACTION_SEEDS is the number of histories.
 """
 
 import os
@@ -18,10 +18,10 @@ from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
 from kgateway.broker.log.broker import LogBroker
-from kgateway.broker.log.compaction.cleaner import BACKOFF_MS
-from kgateway.broker.log.disk import Disk
-from kgateway.broker.log.folder import DataFolder
-from kgateway.broker.log.partition import LogPartition
+from kgateway.broker.log.compaction.scheduler import BACKOFF_MS
+from kgateway.broker.log.data_folder.session import FolderSession
+from kgateway.broker.log.files.disk import Disk
+from kgateway.broker.log.partition.partition import LogPartition
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_rows import integer
 from kgateway.cluster.config_table import TOPIC_CONFIGS
@@ -32,15 +32,15 @@ from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec
 from kgateway.records.record import records
 from tests.broker.behaviour import START_MS, result
-from tests.broker.log.compaction.compacted import CONFIG, Expected, check_whole, read_all
+from tests.broker.log.compaction.topic_model import CONFIG, Expected, check_whole, read_all
+from tests.broker.log.log_brokers import at_once, without_turns
 from tests.broker.log.log_world import NoLock
 from tests.broker.log.lossy_disk import LossyDisk, PowerLoss
-from tests.broker.log.making import at_once, without_turns
 
 pytestmark = pytest.mark.usefixtures("power_goes")
 
 _SEEDS = range(6)
-_CRASH_SEEDS = range(int(os.environ.get("COMPACTION_SEEDS", "1")))  # each is dozens of crashes
+_CRASH_SEEDS = range(int(os.environ.get("COMPACTION_SEEDS", "1")))  # each has dozens of crashes
 _PRODUCER = 7
 
 
@@ -52,7 +52,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class Life:
     """
-    One process after the other on a lossy disk, which writes keys and compacts.
+    Successive processes on a lossy disk that write keys and compact them.
     """
 
     def __init__(self, seed: int, **changes: str) -> None:
@@ -77,12 +77,12 @@ class Life:
             in_thread=at_once,
             in_turns=without_turns,
             disk=self.disk,
-            open_folder=self._open,
+            open_session=self._open,
         )
         result(self.broker.start())
 
-    def _open(self, path: Path, disk: Disk, node_id: int) -> DataFolder:
-        return DataFolder.open(path, disk, node_id, boot_id=lambda: str(self.boot), lock=NoLock)
+    def _open(self, path: Path, disk: Disk, node_id: int) -> FolderSession:
+        return FolderSession.open(path, disk, node_id, boot_id=lambda: str(self.boot), lock=NoLock)
 
     @property
     def partition(self) -> LogPartition:
@@ -90,14 +90,14 @@ class Life:
 
     def write(self) -> None:
         """
-        A batch of a few records of a few keys, in a codec, of a producer or of nobody.
+        Append a batch of a few records and keys, in some codec, with or without a producer.
         """
         self.now_ms += 10
         self._append(self._batch(self.chance.randint(1, 4)))
 
     def delete(self, key: bytes) -> int:
         """
-        Write that a key is gone, which nobody writes again; gives the offset.
+        Append the tombstone of a key that is never written again, and return its offset.
         """
         builder = BatchBuilder()
         builder.append(key, None, timestamp=self.now_ms)
@@ -109,8 +109,8 @@ class Life:
         self.sequence += batch.header.records_count if batch.header.producer_id >= 0 else 0
         for record in records(batch):
             self.expected.written[base + record.offset] = record._replace(offset=base + record.offset)
-        if appended.safe is not None:
-            result(appended.safe)
+        if appended.committed is not None:
+            result(appended.committed)
         return base
 
     def _batch(self, count: int) -> Batch:
@@ -126,14 +126,14 @@ class Life:
 
     def compact(self) -> None:
         """
-        Let the cleaner have its round.
+        Run one round of the cleaner.
         """
         self.now_ms += BACKOFF_MS
         self.clock.advance(BACKOFF_MS / 1000)
 
     def again(self, *, power: bool) -> None:
         """
-        The process died, or the machine.
+        Restart after the death of the process or the machine.
         """
         self.disk = self.disk.crash() if power else self.disk.kill()
         self.boot += power
@@ -141,7 +141,7 @@ class Life:
 
     def check(self) -> None:
         """
-        What is there is what must be, and the producer goes on.
+        Check that the expected records are there and that the producer can continue.
         """
         self.expected.check(read_all(self.partition))
         check_whole(self.partition)
@@ -159,7 +159,7 @@ L = TypeVar("L", bound=Life)
 
 def prepared(seed: int) -> Life:
     """
-    Ready to be compacted, for the first time or for the second.
+    A life ready for its first or second compaction.
     """
     life = Life(seed)
     for _ in range(life.chance.randint(1, 2)):
@@ -176,12 +176,12 @@ def prepared(seed: int) -> Life:
 
 def cut_off_everywhere(make: Callable[[int], L], seed: int, *, power: bool) -> Iterator[L]:
     """
-    One life after the other whose compaction ends with another operation on the disk, until it ends by itself; and
-    which goes on in the next process, compacts, and writes.
+    Lives whose compaction is cut off at each disk operation in turn, until one completes; each continues in the next
+    process, compacts, and writes.
     """
     for operations in count():
         life = make(seed)
-        life.chance.seed(seed + operations)  # what a crash leaves differs from one to the next
+        life.chance.seed(seed + operations)  # each crash leaves something else
         life.disk.stop_after(operations)
         with capturedLogs(), suppress(PowerLoss):
             life.compact()
@@ -202,7 +202,7 @@ def cut_off_everywhere(make: Callable[[int], L], seed: int, *, power: bool) -> I
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_compaction(seed: int) -> None:
     """
-    What was old goes, what is the last of its key stays at its offset, also for the next process; a second round finds
+    Old records are removed, and the last of each key keeps its offset, also in the next process; a second round has
     nothing to do.
     """
     life = prepared(seed)
@@ -210,7 +210,7 @@ def test_compaction(seed: int) -> None:
     life.compact()
     after = read_all(life.partition)
     assert len(after) < len(before)
-    border = life.partition.log.segments[-1].base_offset
+    border = life.partition.segment_list.segments[-1].base_offset
     latest = {record.key: record.offset for record in before if record.offset < border}
     stay = [record for record in before if record.offset >= latest.get(record.key, border)]
     assert after == stay
@@ -228,12 +228,12 @@ def test_compaction(seed: int) -> None:
 @pytest.mark.parametrize("seed", _CRASH_SEEDS)
 def test_crash_at_every_operation(seed: int, power: bool) -> None:
     """
-    Wherever compaction is cut off, nothing is lost and nothing comes back out of order; the next process compacts on,
-    and leaves nothing lying about.
+    Wherever compaction is cut off, nothing is lost or reordered; the next process compacts again, and leaves no files
+    behind.
     """
     for life in cut_off_everywhere(prepared, seed, power=power):
         for _ in range(6):
-            life.compact()  # there is nothing to do any more, but for what file.delete.delay.ms has put off
+            life.compact()  # nothing is left to do except for what file.delete.delay.ms has put off
         names = life.disk.names(life.partition.folder)
         assert not [name for name in names if name.endswith((".cleaned", ".deleted", ".compacted"))]
 
@@ -241,8 +241,7 @@ def test_crash_at_every_operation(seed: int, power: bool) -> None:
 @pytest.mark.parametrize("seed", _CRASH_SEEDS)
 def test_failures(seed: int) -> None:
     """
-    A disk that fails at any operation of compaction loses nothing either; where the log can still be served, the next
-    round compacts it.
+    A disk error at any operation loses nothing either; if the log can still be served, the next round compacts it.
     """
     for name in ("append", "sync", "rename", "open", "sync_folder", "remove"):
         for number in range(1, 12):
@@ -261,7 +260,7 @@ def test_failures(seed: int) -> None:
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_deletions_go(seed: int) -> None:
     """
-    A tombstone is shown for `delete.retention.ms` from the first compaction on that meets it, and goes then.
+    A tombstone is kept for `delete.retention.ms` after the first compaction that meets it, and is removed then.
     """
     life = prepared(seed)
     offset = life.delete(b"deleted for ever")

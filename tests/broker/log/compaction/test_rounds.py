@@ -1,5 +1,5 @@
 """
-Compaction of a log with transactions, in one round or in some that end anywhere: what is left is the same.
+Compaction of a log with transactions leaves the same in one round as in several that end anywhere.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,14 +11,14 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.broker.aborted import AbortedTransaction
-from kgateway.broker.log.compaction.cleaning import Full
-from kgateway.broker.log.compaction.rewriting import cleaned_name
-from kgateway.broker.log.segment import LOG, file_name
+from kgateway.broker.log.compaction.compaction_round import FullSegment
+from kgateway.broker.log.segments.cleaned_segment import cleaned_name
+from kgateway.broker.log.segments.file_names import LOG, file_name
+from kgateway.broker.partition.transactions import AbortedTransaction
 from kgateway.records.batch import Batch
 from kgateway.records.control import Marker, marker_batch
 from tests.broker.log.compaction.jobs import TOKEN, Jobs, keyed, read
-from tests.broker.log.noted_disk import NotedDisk
+from tests.broker.log.recording_disk import RecordingDisk
 
 PRODUCERS = (7, 8)
 KEYS = (b"a", b"b", b"c")
@@ -33,12 +33,12 @@ _STEPS = st.one_of(
 @dataclass
 class Script:
     """
-    A log as it is written: its segments, and what is to be left of them. All transactions have ended.
+    A log as it is written, with its segments and the expected rest. All transactions have ended.
     """
 
     segments: list[list[Batch]] = field(default_factory=lambda: [[]])
     aborted: list[AbortedTransaction] = field(default_factory=list)
-    _rows: dict[int, bytes] = field(default_factory=dict)  # of what counts; by offset
+    _rows: dict[int, bytes] = field(default_factory=dict)  # committed records by offset
     _open: dict[int, dict[int, bytes]] = field(default_factory=dict)
     _end: int = 0
 
@@ -90,7 +90,7 @@ def _script(steps: Sequence[tuple[str, int | None, bytes | None]]) -> Script:
 @contextmanager
 def _jobs() -> Iterator[Jobs]:
     with TemporaryDirectory() as folder:
-        jobs = Jobs(Path(folder) / "t-0", NotedDisk())
+        jobs = Jobs(Path(folder) / "t-0", RecordingDisk())
         yield jobs
         jobs.files.close_all()
 
@@ -98,13 +98,13 @@ def _jobs() -> Iterator[Jobs]:
 @given(st.lists(_STEPS, min_size=20, max_size=80), st.integers(1, 4))
 def test_rounds(steps: list[tuple[str, int | None, bytes | None]], at_once: int) -> None:
     """
-    Each round sees so many segments more.
+    Each round knows some more segments.
     """
     script = _script(steps)
     with _jobs() as jobs:
         jobs.write(*script.segments)
         ends = [segment.end for segment in jobs.full]
-        known, ahead, clean = list[Full](), jobs.full, 0
+        known, ahead, clean = list[FullSegment](), jobs.full, 0
         while ahead:
             known, ahead = known + ahead[:at_once], ahead[at_once:]
             outcome = jobs.compact(segments=known, first_dirty=clean, aborted=script.aborted)
@@ -113,7 +113,7 @@ def test_rounds(steps: list[tuple[str, int | None, bytes | None]], at_once: int)
                 cleaned = jobs.folder / cleaned_name(one.base, LOG, TOKEN)
                 cleaned.replace(jobs.folder / file_name(one.base, LOG))
                 known = [full for full in known if not one.base <= full.base < one.end]
-                known = sorted([*known, Full(one.base, one.end, one.size)], key=lambda full: full.base)
+                known = sorted([*known, FullSegment(one.base, one.end, one.size)], key=lambda full: full.base)
         assert clean == ends[-1]
         left = b"".join((jobs.folder / file_name(one.base, LOG)).read_bytes() for one in known)
         assert [record.offset for record in read(left) if record.key in KEYS] == script.kept

@@ -1,5 +1,5 @@
 """
-The states of coordinators are compacted, and are there afterwards.
+The state of coordinators survives compaction.
 """
 
 from collections.abc import Callable
@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from twisted.internet.defer import Deferred
 
-from kgateway.broker.log.partition import LogPartition
+from kgateway.broker.log.partition.partition import LogPartition
 from kgateway.cluster.partition import Origin
-from kgateway.groups.offsets import Place
 from kgateway.security.permissions import Resource
+from kgateway.topic_partition import TopicPartition
 from tests.broker.behaviour import noted, result
-from tests.broker.log.compaction.compacted import read_all
 from tests.broker.log.compaction.jobs import keyed
+from tests.broker.log.compaction.topic_model import read_all
 from tests.broker.log.compaction.worlds import Compacted, altered
 from tests.broker.log.log_world import LogWorld
-from tests.groups.coordinating import Coordinating
+from tests.groups.group_world import GroupWorld
 
 EITHER = pytest.mark.parametrize("again", [LogWorld.restart, LogWorld.killed], ids=["stopped", "killed"])
 TOPIC = "__consumer_offsets"
@@ -25,7 +25,7 @@ TOPIC = "__consumer_offsets"
 
 def replayed(world: Compacted) -> dict[bytes, bytes | None]:
     """
-    The state as a coordinator finds it.
+    The state as a coordinator replays it.
     """
     replay = world.state_log().replay()
     assert isinstance(replay, Deferred)
@@ -35,8 +35,8 @@ def replayed(world: Compacted) -> dict[bytes, bytes | None]:
 
 def test_topic_of_states_is_made_as_kafka_makes_it(world: Compacted) -> None:
     """
-    It is compacted, its records are compressed by nobody, and its segments are small; what the broker sets for other
-    topics does not touch that.
+    It is compacted, its records are not compressed, and its segments are small; broker configs for other topics do
+    not apply.
     """
     world.state_log()
     world.state_log("id", Resource.TRANSACTIONAL_ID)
@@ -50,7 +50,7 @@ def test_topic_of_states_is_made_as_kafka_makes_it(world: Compacted) -> None:
 
 def test_topic_of_states_follows_the_broker(tmp_path: Path) -> None:
     """
-    What is not set for it is as the gateway says.
+    Configs that are not set have the gateway's values.
     """
     defaults = {"cleanup.policy": "delete", "min.insync.replicas": "2", "segment.bytes": "2000000"}
     world = Compacted(tmp_path, topic_defaults=defaults)
@@ -61,7 +61,7 @@ def test_topic_of_states_follows_the_broker(tmp_path: Path) -> None:
 
 def state(world: Compacted, rounds: int = 40) -> LogPartition:
     """
-    Write a state: keys that change, and some that end.
+    Write a state with keys that change and keys that end.
     """
     log = world.state_log()
     altered(world.again(TOPIC), segment_bytes=500, min_cleanable_dirty_ratio=0.0)
@@ -69,14 +69,14 @@ def state(world: Compacted, rounds: int = 40) -> LogPartition:
         noted(log, [(b"offset %d" % (n % 3), b"%d" % n), (b"group", b"%d" % n)])
     noted(log, [(b"offset 2", None)])
     noted(log, [(b"last", b"1")])
-    world.again(TOPIC).log.roll()
+    world.again(TOPIC).segment_list.roll()
     return world.again(TOPIC)
 
 
 @EITHER
 def test_states_survive(again: Callable[[LogWorld], None], world: Compacted) -> None:
     """
-    Coordinators find the same state as before in a log that is much shorter, in this process and in the next.
+    Coordinators replay the same state from a much shorter log, in this process and in the next.
     """
     partition = state(world)
     before = replayed(world)
@@ -95,13 +95,13 @@ def test_states_survive(again: Callable[[LogWorld], None], world: Compacted) -> 
 @EITHER
 def test_snapshots_survive(again: Callable[[LogWorld], None], world: Compacted) -> None:
     """
-    A snapshot of the state holds whatever becomes of the records before it.
+    A snapshot of the state counts whatever becomes of earlier records.
     """
     state(world)
     log = world.state_log()
     result(log.snapshot(list(replayed(world).items())))
     noted(log, [(b"group", b"more")])
-    world.again(TOPIC).log.roll()
+    world.again(TOPIC).segment_list.roll()
     before = replayed(world)
     world.round()
     assert replayed(world) == before
@@ -112,7 +112,7 @@ def test_snapshots_survive(again: Callable[[LogWorld], None], world: Compacted) 
 @EITHER
 def test_what_was_deleted_after_a_snapshot_stays_away(again: Callable[[LogWorld], None], world: Compacted) -> None:
     """
-    A snapshot that has a key is older than its deletion, which is shown for as long as that snapshot is the last one.
+    A snapshot with the key is older than its tombstone, which is kept as long as that snapshot is the last one.
     """
     log, partition = world.state_log(), world.again(TOPIC)
     altered(partition, segment_bytes=500, min_cleanable_dirty_ratio=0.0, delete_retention_ms=0)
@@ -121,7 +121,7 @@ def test_what_was_deleted_after_a_snapshot_stays_away(again: Callable[[LogWorld]
     noted(log, [(b"goes", None)])
     for number in range(3):
         noted(log, [(b"stays", b"%d" % number)])
-        world.again(TOPIC).log.roll()
+        world.again(TOPIC).segment_list.roll()
         world.now_ms += 1_000
         world.round()
     assert b"goes" in {record.key for record in read_all(partition)}
@@ -130,7 +130,7 @@ def test_what_was_deleted_after_a_snapshot_stays_away(again: Callable[[LogWorld]
     result(world.state_log().snapshot([(b"stays", b"2")]))
     altered(world.again(TOPIC), segment_bytes=500, min_cleanable_dirty_ratio=0.0, delete_retention_ms=0)
     noted(world.state_log(), [(b"stays", b"3")])
-    world.again(TOPIC).log.roll()
+    world.again(TOPIC).segment_list.roll()
     world.now_ms += 1_000
     world.round()
     assert b"goes" not in {record.key for record in read_all(world.again(TOPIC))}
@@ -139,7 +139,7 @@ def test_what_was_deleted_after_a_snapshot_stays_away(again: Callable[[LogWorld]
 
 def test_states_are_compacted_whatever_their_topic_says(world: Compacted) -> None:
     """
-    A topic of states that an older gateway has made, without `cleanup.policy`, does not grow for ever.
+    A state topic that an older gateway created without `cleanup.policy` does not grow for ever.
     """
     partition = state(world)
     count = len(read_all(partition))
@@ -152,7 +152,7 @@ def test_states_are_compacted_whatever_their_topic_says(world: Compacted) -> Non
 
 def test_states_have_keys_by_themselves(world: Compacted) -> None:
     """
-    What coordinators write is not judged as what clients send.
+    Records of coordinators are not checked as those of clients.
     """
     partition = state(world, 1)
     with_none = partition.log_end
@@ -160,9 +160,9 @@ def test_states_have_keys_by_themselves(world: Compacted) -> None:
     assert partition.log_end == with_none + 1
 
 
-class OnDisk(Coordinating):
+class OnDisk(GroupWorld):
     """
-    A coordinator of groups over it.
+    A coordinator of groups over the compacted state.
     """
 
     def __init__(self, world: Compacted) -> None:
@@ -171,7 +171,7 @@ class OnDisk(Coordinating):
 
     def restart(self, again: Callable[[LogWorld], None]) -> None:
         """
-        The process ends, and another one begins.
+        End the process and start another one.
         """
         if again is LogWorld.restart:
             self.parts.stop()
@@ -183,7 +183,7 @@ class OnDisk(Coordinating):
 @EITHER
 def test_groups_survive(again: Callable[[LogWorld], None], world: Compacted) -> None:
     """
-    All groups are where they were, and what was deleted stays away, in the next process as in the one after.
+    All groups are unchanged, and deleted ones stay deleted, in the next process and in the one after.
     """
     groups = OnDisk(world)
     groups.topic("t", 3)
@@ -199,11 +199,11 @@ def test_groups_survive(again: Callable[[LogWorld], None], world: Compacted) -> 
     assert len(before) == 4
     result(groups.groups.delete("g2"))
     del before["g2"]
-    partition.log.roll()
+    partition.segment_list.roll()
     world.round()
     assert len(read_all(partition)) < count / 4
     for _ in range(2):
         groups.restart(again)
         assert groups.state() == before
         groups.commit("g1", 7, partition=2)
-        before["g1"][Place("t", 2)] = 7
+        before["g1"][TopicPartition("t", 2)] = 7

@@ -1,5 +1,5 @@
 """
-A broker whose topics are compacted when a test says so.
+A broker whose topics are compacted on request.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,15 +9,15 @@ from typing import Any
 
 from twisted.logger import LogEvent
 
-from kgateway.broker.log.compaction.cleaner import BACKOFF_MS
-from kgateway.broker.log.compaction.cleaning import MEMORY_BYTES, Job, Outcome, compact
-from kgateway.broker.log.found_files import COMPACTED
-from kgateway.broker.log.local_disk import LocalDisk
-from kgateway.broker.log.partition import LogPartition
+from kgateway.broker.log.compaction.compaction_round import MEMORY_BYTES, CompactionJob, CompactionOutcome, compact
+from kgateway.broker.log.compaction.scheduler import BACKOFF_MS
+from kgateway.broker.log.files.local_disk import LocalDisk
+from kgateway.broker.log.partition.partition import LogPartition
+from kgateway.broker.log.segments.file_names import COMPACTED
 from kgateway.cluster.partition import Origin
 from tests.broker.behaviour import ours, result
-from tests.broker.log.compaction.compacted import read_all
 from tests.broker.log.compaction.jobs import Row, keyed
+from tests.broker.log.compaction.topic_model import read_all
 from tests.broker.log.log_world import LogWorld
 
 SIZE = len(keyed(b"a").data)
@@ -30,18 +30,18 @@ CONFIG: dict[str, Any] = {
 
 class Meddled:
     """
-    A compactor after whose work something else happens first.
+    A compactor with an event after its work.
     """
 
     def __init__(self) -> None:
-        self.jobs: list[Job] = []
+        self.jobs: list[CompactionJob] = []
         self.failure: Exception | None = None
         self.then: Callable[[], object] = lambda: None
         self.stopped = False
         self.rests = 0
         self.room = MEMORY_BYTES
 
-    def compact(self, job: Job) -> Outcome:
+    def compact(self, job: CompactionJob) -> CompactionOutcome:
         self.jobs.append(job)
         if self.failure:
             raise self.failure
@@ -59,14 +59,14 @@ class Meddled:
     @property
     def folders(self) -> list[str]:
         """
-        What was to be compacted, in this order.
+        The compacted folders, in order.
         """
         return [Path(job.folder).name for job in self.jobs]
 
 
 class Compacted(LogWorld):
     """
-    Topics of segments of two batches of one record each.
+    Topics whose segments have two batches of one record each.
     """
 
     def __init__(self, path: Path, **options: Any) -> None:
@@ -74,53 +74,44 @@ class Compacted(LogWorld):
         super().__init__(path, **{"compactor": self.work} | options)
 
     def made(self, name: str = "t", **config: Any) -> LogPartition:
-        """
-        The partition of a new topic.
-        """
         return self.log_partition(name, **CONFIG | config)
 
     def round(self, seconds: float = BACKOFF_MS / 1000) -> None:
         """
-        It is time to look for dirt.
+        Let the time of a round pass.
         """
         self.clock.advance(seconds)
 
 
 def write(partition: LogPartition, *rows: Row | bytes, **options: Any) -> None:
     """
-    Each in a batch of its own.
+    Write each key in a batch of its own.
     """
     for row in rows:
         appended = partition.append(keyed(row, **options), Origin.CLIENT)
-        if appended.safe is not None:
-            result(appended.safe)
+        if appended.committed is not None:
+            result(appended.committed)
 
 
 def altered(partition: LogPartition, **config: Any) -> None:
-    """
-    The topic has another config.
-    """
     topic = partition.topic
-    partition.become(replace(topic, config=replace(topic.config, **config)))
+    partition.set_topic(replace(topic, config=replace(topic.config, **config)))
 
 
 def offsets(partition: LogPartition) -> list[int]:
     """
-    Those of all records that a consumer gets.
+    The offsets of all records that a consumer gets.
     """
     return [record.offset for record in read_all(partition)]
 
 
 def bases(partition: LogPartition) -> list[int]:
-    """
-    Where the segments begin.
-    """
-    return [segment.base_offset for segment in partition.log.segments]
+    return [segment.base_offset for segment in partition.segment_list.segments]
 
 
 def leftovers(partition: LogPartition) -> list[str]:
     """
-    What compaction leaves only where it was cut off.
+    Files that only an interrupted compaction leaves.
     """
     names = [path.name for path in partition.folder.iterdir()]
     return [name for name in names if name.endswith(".cleaned") or name == COMPACTED]
@@ -128,7 +119,7 @@ def leftovers(partition: LogPartition) -> list[str]:
 
 def told(events: Sequence[LogEvent], level: str | None = None) -> list[str]:
     """
-    What the log says, of this level.
+    The log lines of this level.
     """
     found = [event for event in ours(events) if level is None or event["log_level"].name == level]
     return [event["log_format"].format(**event) for event in found if event.get("log_format")]

@@ -1,5 +1,5 @@
 """
-An authority of a test's own, and what it certifies.
+A certificate authority for tests, and the certificates that it issues.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ class Pair(NamedTuple):
 
 class Authority:
     """
-    Certifies servers and clients on this machine. It is the first, or there by another.
+    Certifies servers and clients on this machine. It is a root, or another authority has certified it.
     """
 
     def __init__(self, name: str = "authority", by: "Authority | None" = None) -> None:
@@ -37,7 +37,7 @@ class Authority:
 
     def certify(self, name: str) -> Pair:
         """
-        Somebody by this name, at 127.0.0.1.
+        Issue a certificate for this name, at 127.0.0.1.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ip_address("127.0.0.1"))])

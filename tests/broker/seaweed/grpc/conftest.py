@@ -1,5 +1,5 @@
 """
-Servers and channels of one test. What Twisted logs as failed, a test fails with.
+Servers and channels of one test. A test fails if Twisted logs a failure.
 """
 
 import gc
@@ -14,14 +14,14 @@ from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 from zope.interface import implementer
 
 from kgateway.broker.seaweed.grpc.channel import Channel
-from tests.broker.seaweed.grpc.serving import Server
-from tests.broker.seaweed.running import reactor, wait
+from tests.broker.seaweed.grpc.grpcio_server import Server
+from tests.broker.seaweed.real_reactor import reactor, wait
 
 
 @pytest.fixture(autouse=True)
-def failures() -> Iterator[list[Any]]:
+def failures(frozen_objects: None) -> Iterator[list[Any]]:
     """
-    Those that were logged; a test that expects some takes them out.
+    The logged failures; a test that expects some removes them.
     """
     found: list[Any] = []
 
@@ -57,7 +57,7 @@ def process() -> Iterator[Popen[str]]:
     """
     A server that can be killed; its first line is its port.
     """
-    command = [sys.executable, "-m", "tests.broker.seaweed.grpc.serving"]
+    command = [sys.executable, "-m", "tests.broker.seaweed.grpc.grpcio_server"]
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
         yield process
         process.kill()
@@ -65,13 +65,13 @@ def process() -> Iterator[Popen[str]]:
 
 def endpoint(port: int) -> TCP4ClientEndpoint:
     """
-    A port of this machine.
+    An endpoint for a port of this machine.
     """
     return TCP4ClientEndpoint(reactor, "127.0.0.1", port)
 
 
 def channel_to(port: int) -> Channel:
     """
-    To a server on this machine.
+    A channel to a server on this machine.
     """
     return Channel(endpoint(port).connect, f"127.0.0.1:{port}", reactor)

@@ -1,5 +1,5 @@
 """
-The other side of a channel without sockets: an HTTP/2 server by h2, whose bytes go over when a test says so.
+The other side of a channel without sockets: an HTTP/2 server by h2, which gets and sends bytes when a test says so.
 """
 
 from collections.abc import Callable
@@ -18,13 +18,11 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
+from kgateway.broker.seaweed.grpc.call_headers import Metadata, Method
 from kgateway.broker.seaweed.grpc.channel import Channel
 from kgateway.broker.seaweed.grpc.connection import Connection
-from kgateway.broker.seaweed.grpc.limits import Limits
-from kgateway.broker.seaweed.grpc.method import Method
-from kgateway.broker.seaweed.grpc.request import Metadata
 from kgateway.broker.seaweed.grpc.status import RpcError
-from kgateway.broker.seaweed.grpc.stream import Stream
+from kgateway.broker.seaweed.grpc.stream import Limits, Stream
 
 METHOD = Method("/test.Test/Any", BytesValue, BytesValue)
 AUTHORITY = "peer:1"
@@ -43,7 +41,7 @@ def framed(message: bytes) -> bytes:
 
 class Heard:
     """
-    What a stream tells of itself.
+    What a stream reports.
     """
 
     def __init__(self) -> None:
@@ -60,16 +58,13 @@ class Heard:
 
     @property
     def status(self) -> str:
-        """
-        How it ended, once.
-        """
         (end,) = self.ends
         return "OK" if end is None else end.status.name
 
 
 class Transport(StringTransport):
     """
-    Keeps each write, and is full when told so.
+    A transport that keeps each write, and is full when a test says so.
     """
 
     def __init__(self) -> None:
@@ -115,7 +110,7 @@ class Link:
 
     def pump(self) -> None:
         """
-        Let bytes go over until there are none left, and a connection that one side has closed be lost.
+        Deliver bytes until none are left, and lose a connection that one side has closed.
         """
         while True:
             self._clock.advance(0)
@@ -133,7 +128,7 @@ class Link:
 
     def lose(self) -> None:
         """
-        The connection is no more.
+        Lose the connection.
         """
         if not self.is_lost:
             self.is_lost = True
@@ -142,7 +137,7 @@ class Link:
 
     def of(self, kind: type[E]) -> list[E]:
         """
-        What happened of this kind.
+        The events of this kind.
         """
         return [event for event in self.events if isinstance(event, kind)]
 
@@ -154,29 +149,26 @@ class Link:
 
     def data(self, stream_id: int) -> bytes:
         """
-        What came on a stream.
+        The data that a stream received.
         """
         return b"".join(event.data for event in self.of(DataReceived) if event.stream_id == stream_id)
 
     def answer(self, stream_id: int, *messages: bytes) -> None:
         """
-        End a call well, with these messages.
+        End a call successfully, with these messages.
         """
         self.http2.send_headers(stream_id, HEADERS)
         self.http2.send_data(stream_id, b"".join(map(framed, messages)))
         self.end(stream_id)
 
     def end(self, stream_id: int, status: str = "0", *more: tuple[str, str]) -> None:
-        """
-        Send trailers.
-        """
         self.http2.send_headers(stream_id, [("grpc-status", status), *more], end_stream=True)
         self.pump()
 
 
 class Peer:
     """
-    All that a channel connects to, and the channel.
+    A channel, and all that it connects to.
     """
 
     def __init__(self, metadata: Metadata = (), settings: Settings | None = None, **limits: int) -> None:
@@ -193,21 +185,21 @@ class Peer:
 
     def accept(self) -> Link:
         """
-        Let the last attempt succeed, and both sides greet each other.
+        Let the last connection attempt succeed, and both sides send their greetings.
         """
-        link = self.accept_silently()
-        link.pump()
-        return link
+        context = self.accept_silently()
+        context.pump()
+        return context
 
     def accept_silently(self) -> Link:
         """
-        Let the last attempt succeed, and the server say nothing yet.
+        Let the last connection attempt succeed, without a greeting of the server.
         """
         self.clock.advance(0)
         factory, made = self.attempts[-1]
-        link = Link(factory, self.clock, self._settings)
-        made.callback(link.protocol)
-        return link
+        context = Link(factory, self.clock, self._settings)
+        made.callback(context.protocol)
+        return context
 
     def call(self, timeout: float = 5, message: bytes = b"") -> Deferred[BytesValue]:
         return self.channel.call(METHOD, BytesValue(value=message), timeout)

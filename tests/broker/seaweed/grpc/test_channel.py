@@ -1,5 +1,5 @@
 """
-When a channel connects, what becomes of calls, and how long anything takes; time is set by hand.
+When a channel connects, how calls end, and how long anything takes, by a clock that the test sets.
 """
 
 import pytest
@@ -20,7 +20,7 @@ ONE_AT_A_TIME: Settings = {SettingCodes.MAX_CONCURRENT_STREAMS: 1}
 
 def failure(call: Deferred[BytesValue]) -> RpcError:
     """
-    How a call has failed.
+    The error of a call.
     """
     with pytest.raises(RpcError) as error:
         result(call)
@@ -39,11 +39,11 @@ def test_nothing_is_connected_before_the_first_call() -> None:
 def test_calls_share_the_connection_that_is_made_for_the_first() -> None:
     peer = Peer()
     calls = [peer.call(), peer.call()]
-    link = peer.accept()
+    context = peer.accept()
     calls.append(peer.call())
-    link.pump()
+    context.pump()
     for stream_id in (1, 3, 5):
-        link.answer(stream_id, BytesValue(value=b"yes").SerializeToString())
+        context.answer(stream_id, BytesValue(value=b"yes").SerializeToString())
     assert [result(call).value for call in calls] == [b"yes"] * 3
     assert len(peer.attempts) == 1
 
@@ -51,30 +51,30 @@ def test_calls_share_the_connection_that_is_made_for_the_first() -> None:
 def test_a_request_goes_out_in_one_write_with_the_end_behind_it() -> None:
     peer = Peer()
     peer.call()
-    link = peer.accept()
-    before = len(link.writes)
+    context = peer.accept()
+    before = len(context.writes)
     peer.call(message=b"a question")
     peer.call(message=b"another")
-    link.pump()
-    assert len(link.writes) == before + 1
-    assert b"a question" in link.data(3)
-    assert b"another" in link.data(5)
-    assert link.http2.streams[3].state_machine.state.name == "HALF_CLOSED_REMOTE"
+    context.pump()
+    assert len(context.writes) == before + 1
+    assert b"a question" in context.data(3)
+    assert b"another" in context.data(5)
+    assert context.http2.streams[3].state_machine.state.name == "HALF_CLOSED_REMOTE"
 
 
 def test_no_call_goes_out_before_the_peer_has_spoken() -> None:
     """
-    What takes connections may not speak HTTP/2, and a limit of streams is not known yet.
+    A server that accepts connections may not speak HTTP/2, and its limit of streams is not known yet.
     """
     peer = Peer(settings=ONE_AT_A_TIME)
     peer.call()
     peer.call()
-    link = peer.accept_silently()
-    link.http2.receive_data(b"".join(link.transport.writes))
-    assert link.http2.open_inbound_streams == 0
-    link.transport.writes.clear()
-    link.pump()
-    assert len(link.requests()) == 1
+    context = peer.accept_silently()
+    context.http2.receive_data(b"".join(context.transport.writes))
+    assert context.http2.open_inbound_streams == 0
+    context.transport.writes.clear()
+    context.pump()
+    assert len(context.requests()) == 1
 
 
 def test_a_refused_connection_fails_the_calls_that_wait_for_it() -> None:
@@ -88,7 +88,7 @@ def test_a_refused_connection_fails_the_calls_that_wait_for_it() -> None:
         assert error.message == f"{AUTHORITY}: no connection: An error occurred while connecting: nobody there."
 
 
-def test_the_next_call_after_a_refusal_connects_anew() -> None:
+def test_the_next_call_after_a_refusal_connects_again() -> None:
     peer = Peer()
     refused = peer.call()
     peer.clock.advance(0)
@@ -116,9 +116,9 @@ def test_an_attempt_ends_after_its_time() -> None:
 def test_a_peer_that_says_nothing_is_left_after_that_time() -> None:
     peer = Peer(connect_s=10)
     call = peer.call(timeout=100)
-    link = peer.accept_silently()
+    context = peer.accept_silently()
     peer.clock.advance(10)
-    assert link.transport.is_aborted
+    assert context.transport.is_aborted
     assert failure(call).message == f"{AUTHORITY}: no connection within 10 s"
 
 
@@ -132,14 +132,14 @@ def test_a_peer_that_hangs_up_at_once_is_no_connection() -> None:
 def test_a_peer_that_speaks_something_else_is_left() -> None:
     peer = Peer()
     call = peer.call()
-    link = peer.accept_silently()
-    link.protocol.dataReceived(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-    link.lose()
-    assert link.transport.is_aborted
+    context = peer.accept_silently()
+    context.protocol.dataReceived(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    context.lose()
+    assert context.transport.is_aborted
     assert "does not speak HTTP/2 as it should" in failure(call).message
 
 
-def test_a_lost_connection_fails_its_calls_and_the_next_call_connects_anew() -> None:
+def test_a_lost_connection_fails_its_calls_and_the_next_call_connects_again() -> None:
     peer = Peer()
     lost = peer.call()
     peer.accept().lose()
@@ -162,12 +162,12 @@ def test_a_call_made_while_the_connection_is_lost_goes_to_the_next_one() -> None
 def test_a_call_made_when_a_connection_was_given_up_goes_to_the_next_one() -> None:
     peer = Peer()
     lost = peer.call(timeout=1000)
-    link = peer.accept()
+    context = peer.accept()
     peer.clock.advance(60)
     peer.clock.advance(20)
-    assert link.transport.is_aborted
+    assert context.transport.is_aborted
     call = peer.call()
-    link.lose()
+    context.lose()
     assert failure(lost).status is Status.UNAVAILABLE
     peer.accept().answer(1, b"")
     assert result(call) == BytesValue()
@@ -178,9 +178,9 @@ def test_a_connection_that_goes_away_before_it_is_handed_over_is_not_used() -> N
     call = peer.call()
     peer.clock.advance(0)
     factory, made = peer.attempts[0]
-    link = Link(factory, peer.clock, {})
-    link.protocol.dataReceived(link.http2.data_to_send() + GoAwayFrame(0).serialize())
-    made.callback(link.protocol)
+    context = Link(factory, peer.clock, {})
+    context.protocol.dataReceived(context.http2.data_to_send() + GoAwayFrame(0).serialize())
+    made.callback(context.protocol)
     peer.accept().answer(1, b"")
     assert result(call) == BytesValue()
 
@@ -197,15 +197,15 @@ def test_what_one_end_of_a_lost_connection_cancels_ends_once() -> None:
 def test_a_deadline_is_told_to_the_peer_and_kept_here() -> None:
     peer = Peer()
     call = peer.call(timeout=5)
-    link = peer.accept()
-    assert link.requests()[0]["grpc-timeout"] == "5000m"
+    context = peer.accept()
+    assert context.requests()[0]["grpc-timeout"] == "5000m"
     peer.clock.advance(4.9)
     assert not call.called
     peer.clock.advance(0.1)
     error = failure(call)
     assert (error.status, error.message) == (Status.DEADLINE_EXCEEDED, "/test.Test/Any did not end within 5 s")
-    link.pump()
-    assert [reset.error_code for reset in link.of(StreamReset)] == [ErrorCodes.CANCEL]
+    context.pump()
+    assert [reset.error_code for reset in context.of(StreamReset)] == [ErrorCodes.CANCEL]
 
 
 def test_the_time_until_there_is_a_connection_counts() -> None:
@@ -214,8 +214,8 @@ def test_the_time_until_there_is_a_connection_counts() -> None:
     late = peer.call(timeout=2)
     peer.clock.advance(3)
     assert failure(late).status is Status.DEADLINE_EXCEEDED
-    link = peer.accept()
-    assert [request["grpc-timeout"] for request in link.requests()] == ["2000m"]
+    context = peer.accept()
+    assert [request["grpc-timeout"] for request in context.requests()] == ["2000m"]
 
 
 def test_a_call_that_is_answered_leaves_no_timer() -> None:
@@ -232,10 +232,10 @@ def test_a_call_that_is_answered_leaves_no_timer() -> None:
 def test_a_cancelled_call_resets_its_stream() -> None:
     peer = Peer()
     call = peer.call()
-    link = peer.accept()
+    context = peer.accept()
     call.cancel()
-    link.pump()
-    assert [reset.error_code for reset in link.of(StreamReset)] == [ErrorCodes.CANCEL]
+    context.pump()
+    assert [reset.error_code for reset in context.of(StreamReset)] == [ErrorCodes.CANCEL]
     with pytest.raises(CancelledError):
         result(call)
 
@@ -245,8 +245,8 @@ def test_a_call_cancelled_while_it_waits_never_begins() -> None:
     call = peer.call()
     kept = peer.call()
     call.cancel()
-    link = peer.accept()
-    assert len(link.requests()) == 1
+    context = peer.accept()
+    assert len(context.requests()) == 1
     assert not kept.called
     with pytest.raises(CancelledError):
         result(call)
@@ -255,14 +255,14 @@ def test_a_call_cancelled_while_it_waits_never_begins() -> None:
 def test_calls_beyond_what_the_peer_takes_at_once_wait() -> None:
     peer = Peer(settings=ONE_AT_A_TIME)
     first, second, third = peer.call(), peer.call(), peer.call()
-    link = peer.accept()
+    context = peer.accept()
     second.cancel()
     second.addErrback(lambda _: None)
-    assert len(link.requests()) == 1
-    link.answer(1, b"")
+    assert len(context.requests()) == 1
+    context.answer(1, b"")
     assert first.called
-    assert len(link.requests()) == 2
-    link.answer(3, b"")
+    assert len(context.requests()) == 2
+    context.answer(3, b"")
     assert result(third) == BytesValue()
 
 
@@ -270,10 +270,10 @@ def test_more_calls_begin_when_the_peer_takes_more() -> None:
     peer = Peer(settings=ONE_AT_A_TIME)
     peer.call()
     peer.call()
-    link = peer.accept()
-    link.http2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: 2})
-    link.pump()
-    assert len(link.requests()) == 2
+    context = peer.accept()
+    context.http2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: 2})
+    context.pump()
+    assert len(context.requests()) == 2
 
 
 def test_calls_that_wait_for_room_survive_the_connection() -> None:
@@ -329,45 +329,45 @@ def test_a_request_that_is_too_long_is_not_sent() -> None:
 def test_closing_ends_what_is_open_and_waits_for_the_transport() -> None:
     peer = Peer(settings=ONE_AT_A_TIME)
     open_one, waiting = peer.call(), peer.call()
-    link = peer.accept()
+    context = peer.accept()
     closed = peer.channel.close()
     for call in (open_one, waiting):
         error = failure(call)
         assert (error.status, error.message) == (Status.CANCELLED, f"the channel to {AUTHORITY} was closed")
-    assert link.transport.disconnecting
-    assert not link.transport.is_aborted
-    assert link.transport.producer is None, "one that is paused would keep the connection open"
+    assert context.transport.disconnecting
+    assert not context.transport.is_aborted
+    assert context.transport.producer is None, "one that is paused would keep the connection open"
     assert not closed.called
-    link.pump()
-    assert [end.error_code for end in link.of(ConnectionTerminated)] == [ErrorCodes.NO_ERROR]
+    context.pump()
+    assert [end.error_code for end in context.of(ConnectionTerminated)] == [ErrorCodes.NO_ERROR]
     assert closed.called
     assert not peer.clock.getDelayedCalls()
 
 
 def test_a_channel_may_be_closed_by_what_it_receives() -> None:
     """
-    What comes behind that is read no more.
+    Data after that is not read.
     """
     peer = Peer()
     _, heard = peer.open()
-    link = peer.accept()
+    context = peer.accept()
     heard.then = peer.channel.close
-    link.answer(1, b"close", b"more")
+    context.answer(1, b"close", b"more")
     assert heard.messages == [b"close"]
     assert heard.status == "CANCELLED"
-    assert not link.transport.is_aborted
-    assert link.is_lost
+    assert not context.transport.is_aborted
+    assert context.is_lost
 
 
 def test_a_transport_that_does_not_close_is_aborted() -> None:
     peer = Peer(close_s=5)
     peer.call().addErrback(lambda _: None)
-    link = peer.accept()
+    context = peer.accept()
     peer.channel.close()
     peer.clock.advance(4.9)
-    assert not link.transport.is_aborted
+    assert not context.transport.is_aborted
     peer.clock.advance(0.1)
-    assert link.transport.is_aborted
+    assert context.transport.is_aborted
 
 
 def test_closing_ends_an_attempt() -> None:
@@ -383,11 +383,11 @@ def test_closing_ends_an_attempt() -> None:
 def test_closing_leaves_a_peer_that_has_not_spoken() -> None:
     peer = Peer()
     call = peer.call()
-    link = peer.accept_silently()
+    context = peer.accept_silently()
     closed = peer.channel.close()
     assert failure(call).status is Status.CANCELLED
     assert not closed.called
-    link.lose()
+    context.lose()
     assert closed.called
     assert not peer.clock.getDelayedCalls()
 
@@ -405,17 +405,17 @@ def test_a_closed_channel_takes_no_calls_and_says_so_later() -> None:
 def test_a_channel_can_be_closed_twice() -> None:
     peer = Peer()
     peer.call().addErrback(lambda _: None)
-    link = peer.accept()
+    context = peer.accept()
     closings = [peer.channel.close(), peer.channel.close()]
-    link.pump()
+    context.pump()
     assert all(closing.called for closing in closings)
 
 
 def test_a_status_of_the_peer_is_the_error() -> None:
     peer = Peer()
     call = peer.call()
-    link = peer.accept()
-    link.http2.send_headers(1, [*HEADERS, ("grpc-status", "5"), ("grpc-message", "no%20entry")], end_stream=True)
-    link.pump()
+    context = peer.accept()
+    context.http2.send_headers(1, [*HEADERS, ("grpc-status", "5"), ("grpc-message", "no%20entry")], end_stream=True)
+    context.pump()
     error = failure(call)
     assert (error.status, error.message) == (Status.NOT_FOUND, "no entry")

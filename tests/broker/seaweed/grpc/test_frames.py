@@ -1,5 +1,5 @@
 """
-How bytes are cut into frames.
+Parsing of bytes into frames.
 """
 
 import pytest
@@ -7,7 +7,7 @@ from hyperframe.frame import DataFrame, Frame, GoAwayFrame, PingFrame, WindowUpd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgateway.broker.seaweed.grpc.frames import Frames, FrameTooLong, last_stream_of_goaway, window_update
+from kgateway.broker.seaweed.grpc.frames import FrameReader, FrameTooLong, last_stream_of_goaway, window_update
 
 _DATA = st.builds(DataFrame, st.integers(1, (1 << 31) - 1), st.binary(max_size=40))
 _ENDING = st.builds(lambda data: DataFrame(1, data, flags=["END_STREAM"]), st.binary(max_size=40))
@@ -22,7 +22,7 @@ def _expected(frame: Frame) -> tuple[int, bytes]:
 
 @given(st.lists(st.one_of(_DATA, _ENDING, _PING)), st.lists(st.integers(1, 60)))
 def test_plain_data_is_told_apart_however_it_is_cut(sent: list[Frame], cuts: list[int]) -> None:
-    frames = Frames()
+    frames = FrameReader()
     rest = b"".join(frame.serialize() for frame in sent)
     found: list[tuple[int, bytes]] = []
     for cut in cuts:
@@ -34,13 +34,13 @@ def test_plain_data_is_told_apart_however_it_is_cut(sent: list[Frame], cuts: lis
 
 def test_data_of_no_stream_is_left_to_h2() -> None:
     frame = b"\0\0\2\0\0\0\0\0\0ab"
-    assert list(Frames().feed(frame)) == [(0, frame)]
+    assert list(FrameReader().feed(frame)) == [(0, frame)]
 
 
 def test_a_frame_is_no_longer_than_agreed_on() -> None:
-    assert len(next(Frames().feed(DataFrame(1, bytes(1 << 14)).serialize()))[1]) == 1 << 14
+    assert len(next(FrameReader().feed(DataFrame(1, bytes(1 << 14)).serialize()))[1]) == 1 << 14
     with pytest.raises(FrameTooLong):
-        list(Frames().feed(DataFrame(1, bytes((1 << 14) + 1)).serialize()[:9]))
+        list(FrameReader().feed(DataFrame(1, bytes((1 << 14) + 1)).serialize()[:9]))
 
 
 def test_the_last_stream_is_read_of_a_goaway() -> None:

@@ -14,15 +14,15 @@ from kgateway.broker.seaweed.grpc.channel import Channel
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.grpc.stream import Stream
 from tests.broker.seaweed.grpc.conftest import channel_to, endpoint
-from tests.broker.seaweed.grpc.serving import Server, method
-from tests.broker.seaweed.running import reactor, until, wait
+from tests.broker.seaweed.grpc.grpcio_server import Server, method
+from tests.broker.seaweed.real_reactor import reactor, until, wait
 
 MIB = 1 << 20
 
 
 class Told:
     """
-    A stream, and Deferreds for what it tells.
+    A stream, and Deferreds for what it reports.
     """
 
     def __init__(self, channel: Channel, name: str, timeout: float | None = None) -> None:
@@ -33,7 +33,7 @@ class Told:
 
     def until(self, count: int) -> Deferred[None]:
         """
-        Fires when there are so many messages.
+        Fires when there are this many messages.
         """
         arrived: Deferred[None] = Deferred()
         self._expected.append((count, arrived))
@@ -54,15 +54,12 @@ class Told:
 
 def echoed(channel: Channel, value: bytes, timeout: float = 20) -> bytes:
     """
-    What comes back of it.
+    The messages that an echo returns.
     """
     return wait(channel.call(method("Echo"), BytesValue(value=value), timeout)).value
 
 
 def refusal(call: Deferred[Any]) -> RpcError:
-    """
-    How a call fails.
-    """
     with pytest.raises(RpcError) as error:
         wait(call)
     return error.value
@@ -140,7 +137,7 @@ def test_a_server_may_end_before_all_was_sent(channel: Channel) -> None:
     told.stream.send([b"first", bytes(80 * MIB)])
     wait(told.ended)
     assert told.messages == [b"first"]
-    assert told.stream.pending == 0
+    assert told.stream.outgoing.size == 0
     assert echoed(channel, b"next") == b"next"
 
 
@@ -210,7 +207,7 @@ def test_a_server_that_stops_gracefully_lets_calls_end() -> None:
 
 def _answered_or_refused(channel: Channel) -> Deferred[bool]:
     """
-    A server that has begun to stop still answers, or does it with errors, or lets a call lie until its grace is over.
+    A server that has begun to stop still answers, fails calls, or leaves a call until its grace period is over.
     """
     call = channel.call(method("Echo"), BytesValue(), 1)
     return call.addErrback(lambda failure: failure.trap(RpcError)).addCallback(lambda _: True)

@@ -1,25 +1,25 @@
 """
-What peers say of how a call ended.
+What peers say about how a call ended.
 """
 
 import pytest
 from h2.errors import ErrorCodes
 
-from kgateway.broker.seaweed.grpc.answer import Answer
+from kgateway.broker.seaweed.grpc.call_headers import ResponseHeaders
 from kgateway.broker.seaweed.grpc.status import RpcError, Status, of_reset
 
 _HEADERS = [(b":status", b"200"), (b"content-type", b"application/grpc+proto")]
 
 
 def _outcome(*headers: tuple[bytes, bytes]) -> tuple[Status, str]:
-    answer = Answer()
+    answer = ResponseHeaders()
     answer.add(headers)
     error = answer.outcome()
     return (error.status, error.message) if error else (Status.OK, "")
 
 
 def test_all_is_well_with_status_0() -> None:
-    answer = Answer()
+    answer = ResponseHeaders()
     answer.add(_HEADERS)
     answer.add([(b"grpc-status", b"0"), (b"x-amz-request-id", b"17")])
     assert answer.has_messages
@@ -62,7 +62,7 @@ def test_a_status_of_http_counts_where_there_is_none_of_grpc(http: bytes, status
 
 
 def test_what_is_not_grpc_has_no_messages() -> None:
-    answer = Answer()
+    answer = ResponseHeaders()
     answer.add([(b":status", b"200"), (b"content-type", b"text/html")])
     assert not answer.has_messages
     error = answer.outcome()
@@ -71,7 +71,7 @@ def test_what_is_not_grpc_has_no_messages() -> None:
 
 
 def test_an_error_of_http_has_no_messages_whatever_it_says_of_itself() -> None:
-    answer = Answer()
+    answer = ResponseHeaders()
     answer.add([(b":status", b"503"), (b"content-type", b"application/grpc")])
     assert not answer.has_messages
 

@@ -1,5 +1,5 @@
 """
-Calls over TLS, where both sides show a certificate; skipped where Twisted has no TLS.
+Calls over TLS with certificates on both sides; skipped if Twisted has no TLS.
 """
 
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ from kgateway.broker.seaweed.grpc.channel import Channel
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from tests.broker.seaweed.grpc.certificates import Authority, Pair
 from tests.broker.seaweed.grpc.conftest import channel_to, endpoint
-from tests.broker.seaweed.grpc.serving import Server, method
-from tests.broker.seaweed.running import reactor, wait
+from tests.broker.seaweed.grpc.grpcio_server import Server, method
+from tests.broker.seaweed.real_reactor import reactor, wait
 
 # Twisted 26.10 gives pyOpenSSL 26 what it wants to be given no more.
 pytestmark = pytest.mark.filterwarnings("ignore:Passing pyOpenSSL:DeprecationWarning")
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Passing pyOpenSSL:DeprecationWar
 
 class Secured(NamedTuple):
     """
-    A server, and who certified it.
+    A server, and the authority that certified it.
     """
 
     server: Server
@@ -59,7 +59,7 @@ def trusting(authority: Authority, client: Pair, port: int) -> Channel:
 
 def called(channel: Channel, value: bytes) -> bytes:
     """
-    What an echo gives back; the channel is closed then.
+    The answer of an echo, after which the channel is closed.
     """
     try:
         return wait(channel.call(method("Echo"), BytesValue(value=value), 20)).value

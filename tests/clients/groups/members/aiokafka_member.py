@@ -1,5 +1,5 @@
 """
-A member of a group, of aiokafka.
+A group member with aiokafka.
 """
 
 from asyncio import run, sleep
@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError
 
-from tests.clients.groups.members.telling import (
+from tests.clients.groups.members.reports import (
     Wanted,
     place,
     tell,
@@ -27,7 +27,7 @@ _POLL_MS = 100
 
 class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
     """
-    One consumer after another: the library gives up where a group that it joins changes its protocol.
+    A sequence of consumers: the library gives up when the group that it joins changes its protocol.
     """
 
     def __init__(self, how: Wanted) -> None:
@@ -38,7 +38,7 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library ha
 
     async def run(self, leave: Event) -> None:
         """
-        Process what comes until it is to leave.
+        Process records until asked to leave.
         """
         while not leave.is_set():
             self._consumer = self._made()
@@ -105,7 +105,7 @@ def _partition(where: str) -> TopicPartition:
 
 async def main() -> None:
     """
-    The library wants its loop to run before there is a consumer.
+    Run the member in a loop, which the library requires before there is a consumer.
     """
     await Member(wanted()).run(told_to_leave())
 

@@ -1,5 +1,5 @@
 """
-A member of a group, of confluent-kafka.
+A group member with confluent-kafka.
 """
 
 from threading import Event
@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from tests.clients.groups.members.telling import (
+from tests.clients.groups.members.reports import (
     Wanted,
     place,
     tell,
@@ -24,9 +24,6 @@ _STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
 
 
 def settings(how: Wanted) -> dict[str, Any]:
-    """
-    Those of the library.
-    """
     found: dict[str, Any] = {
         "bootstrap.servers": how.bootstrap,
         "group.id": how.group,
@@ -49,10 +46,6 @@ def settings(how: Wanted) -> dict[str, Any]:
 
 
 class Member:
-    """
-    One consumer.
-    """
-
     def __init__(self, how: Wanted) -> None:
         self._how = how
         self._consumer = Consumer(settings(how))
@@ -64,7 +57,7 @@ class Member:
 
     def run(self, leave: Event) -> None:
         """
-        Process what comes until it is to leave.
+        Process records until asked to leave.
         """
         while not leave.is_set():
             places = []

@@ -1,5 +1,5 @@
 """
-A member of a group, of kafka-python.
+A group member with kafka-python.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import CommitFailedError, KafkaError
 
-from tests.clients.groups.members.telling import (
+from tests.clients.groups.members.reports import (
     Wanted,
     place,
     tell,
@@ -29,7 +29,7 @@ _STRATEGIES = {"eager": [RangePartitionAssignor], "cooperative": [CooperativeSti
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
     """
-    Tells what partitions come and go.
+    Reports assigned, revoked and lost partitions.
     """
 
     def __init__(self, handover_ms: int) -> None:
@@ -48,7 +48,7 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library 
 
 def run(how: Wanted, leave: Event) -> None:
     """
-    Process what comes until it is to leave.
+    Process records until asked to leave.
     """
     consumer = KafkaConsumer(
         bootstrap_servers=how.bootstrap,
@@ -81,7 +81,7 @@ def run(how: Wanted, leave: Event) -> None:
 def _polled(consumer: KafkaConsumer) -> Mapping[TopicPartition, list[ConsumerRecord]]:
     try:
         polled: Mapping[TopicPartition, list[ConsumerRecord]] = consumer.poll(_POLL_MS)
-    except KafkaError as error:  # the library leaves it to its user to try again when the server is down
+    except KafkaError as error:  # the library leaves retries to its user when the server is down
         if not error.retriable:
             raise
         tell("failed", why=repr(error))

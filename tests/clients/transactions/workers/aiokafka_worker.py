@@ -1,6 +1,6 @@
 """
-A copier, of aiokafka, which commits offsets in transactions without its generation in the group: it has certain
-partitions for its own, and is no member.
+A copier with aiokafka that commits offsets in transactions without its generation in the group: it has fixed
+partitions, and is no member.
 """
 
 from asyncio import gather, run, sleep, wait_for
@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
-from tests.clients.transactions.workers.telling import (
+from tests.clients.transactions.workers.reports import (
     BATCH,
     PATIENCE_S,
     POLL_S,
@@ -49,7 +49,7 @@ class Copier:
 
     async def run(self) -> None:
         """
-        Copy until that can no longer be.
+        Copy until the client fails for good.
         """
         try:
             await wait_for(self._producer.start(), PATIENCE_S)
@@ -91,7 +91,7 @@ class Copier:
 
 async def main() -> None:
     """
-    The library wants its loop to run before there is a client.
+    Run the copier in a loop, which the library requires before there is a client.
     """
     await Copier(wanted()).run()
 

@@ -1,5 +1,5 @@
 """
-A copier, of confluent-kafka.
+A copier with confluent-kafka.
 """
 
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from time import sleep
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from tests.clients.transactions.workers.telling import (
+from tests.clients.transactions.workers.reports import (
     BATCH,
     HEARTBEAT_INTERVAL_MS,
     PATIENCE_S,
@@ -21,8 +21,8 @@ from tests.clients.transactions.workers.telling import (
     wanted,
 )
 
-# Where it forgets the brokers it knew, as it does when all are down, an offset that is to be committed in a transaction
-# may wait for one of those, without end (librdkafka's issues 5511 and 5456).
+# When it forgets its known brokers, as it does when all are down, an offset to be committed in a transaction may wait
+# for one of them without end (librdkafka's issues 5511 and 5456).
 _LASTING = {"metadata.recovery.strategy": "none"}
 _QUICK = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 20, "log_level": 0}
 
@@ -51,7 +51,7 @@ class Copier:
 
     def run(self) -> None:
         """
-        Copy until that can no longer be.
+        Copy until the client fails for good.
         """
         try:
             self._producer.init_transactions(PATIENCE_S)
@@ -101,7 +101,7 @@ class Copier:
 
     def _places(self, messages: Sequence[Message], further: int) -> list[TopicPartition]:
         """
-        Those of the last in each partition.
+        The offsets behind the last record of each partition.
         """
         last = {message.partition() or 0: (message.offset() or 0) + further for message in messages}
         return [TopicPartition(self._how.input, partition, offset) for partition, offset in last.items()]

@@ -1,1 +1,0 @@
-What administrators ask is answered as Apache Kafka 4.3 does: DescribeLogDirs, AlterReplicaLogDirs, ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments, DescribeProducers, UpdateFeatures; DescribeQuorum and UnregisterBroker are refused with the reason. The texts of errors about topics and configs are Kafka's.

@@ -1,1 +1,0 @@
-Brokers have Kafka's configs, with types, synonyms and flags. Those behind the configs of topics, such as log.retention.ms and message.max.bytes, can be set at run time, for one broker or for all, last, and hold at once for all topics that set nothing themselves. `kafka-configs --entity-type broker-loggers` shows and sets the level of the log.

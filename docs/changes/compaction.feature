@@ -1,1 +1,0 @@
-Compaction: topics with `cleanup.policy=compact`, or `compact,delete`, keep the last record of each key, by Kafka's rules for tombstones, lags and dirty ratios; the work is done by a process of its own. Records of aborted transactions go, and markers once nothing is left of theirs, as in Kafka. Such topics take no records without a key. `__consumer_offsets` is compacted, too.

@@ -1,1 +1,0 @@
-`compression.type` of topics, with `compression.gzip.level`, `compression.lz4.level` and `compression.zstd.level`, has its effect: batches in another codec are compressed anew when they are appended. `compression_type` is the default of the gateway.

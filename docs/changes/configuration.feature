@@ -1,1 +1,0 @@
-Every setting is an option, a TOML key and an environment variable, from one table; a misspelt one is told which was meant.

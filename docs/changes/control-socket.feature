@@ -1,1 +1,0 @@
-`kgateway why|plugins|loglevel|profile` ask a running gateway through its control socket.

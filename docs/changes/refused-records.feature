@@ -1,1 +1,0 @@
-Produce names the records for which a batch is refused (`record_errors`, from version 8 on), in Kafka's words. Where a topic or the broker sets `message.timestamp.before.max.ms`, the timestamp of each record is judged.

@@ -1,1 +1,0 @@
-`kgateway spark sql` reads no other columns of topics than those that the statement needs.

@@ -1,1 +1,0 @@
-`kgateway.testing`: a real gateway for anyone's tests, also as pytest fixtures; `kgateway.embedded`: one inside a program.

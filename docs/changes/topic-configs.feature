@@ -1,1 +1,0 @@
-Configs of topics change at run time: IncrementalAlterConfigs for topics, and AlterConfigs 0-2 for topics and groups, with every broker. A change lasts before it is answered and holds at once, without a restart. A topic that grows or is deleted while another request changes it answers REQUEST_TIMED_OUT, which clients try again, no more TOPIC_ALREADY_EXISTS.

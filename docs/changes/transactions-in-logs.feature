@@ -1,1 +1,0 @@
-Logs with transactions, as Kafka writes them, are read as Kafka reads them: consumers of committed records (`isolation.level=read_committed`) get what was committed, up to the first open transaction; `.txnindex` files are written and read; ListOffsets and DescribeProducers tell of transactions.

@@ -1,0 +1,3 @@
+"""
+Requests of administrators: configs, features, log levels.
+"""

@@ -1,0 +1,3 @@
+"""
+The files at the root of a data folder.
+"""

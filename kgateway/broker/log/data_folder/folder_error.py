@@ -1,0 +1,42 @@
+"""
+The error for a folder that cannot be used, in words for its operator.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EACCES, EDQUOT, EEXIST, ENOSPC, ENOTDIR, EPERM, EROFS
+from pathlib import Path
+
+from kgateway.broker.base import BrokerUnusable
+
+OTHER = "name an empty folder or a new one"
+_RIGHTS = "let the user who runs kgateway read and write there"
+_ROOM = "make room on its disk"
+_REMEDIES = {
+    EACCES: _RIGHTS,
+    EPERM: _RIGHTS,
+    EROFS: "mount its file system for writing, or name another folder",
+    EEXIST: f"it is a file and no folder; {OTHER}",
+    ENOTDIR: f"a file is where a folder should be; {OTHER}",
+    ENOSPC: _ROOM,
+    EDQUOT: _ROOM,
+}
+
+
+class FolderError(BrokerUnusable):
+    """
+    A folder cannot be used; the message says what is wrong, where, and what to do.
+    """
+
+
+@contextmanager
+def refusing(path: Path, done: str = "opened") -> Iterator[None]:
+    """
+    Raise an OSError of the block as a FolderError about this file or folder.
+    """
+    try:
+        yield
+    except OSError as error:
+        at = f" at {error.filename}" if error.filename and str(error.filename) != str(path) else ""
+        remedy = _REMEDIES.get(error.errno or 0, "see to its disk, or name another folder")
+        raise FolderError(f"{path} cannot be {done}: {error.strerror or error}{at}; {remedy}") from error

@@ -1,0 +1,3 @@
+"""
+The disk, and the files of the embedded log that are open.
+"""

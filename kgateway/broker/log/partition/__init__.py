@@ -1,0 +1,3 @@
+"""
+One partition of the embedded log, open.
+"""

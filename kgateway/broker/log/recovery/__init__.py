@@ -1,0 +1,3 @@
+"""
+Opening a partition as the last process, or a crash, left it.
+"""

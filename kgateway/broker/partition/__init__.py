@@ -1,0 +1,3 @@
+"""
+What the partitions of all brokers share.
+"""

@@ -1,0 +1,3 @@
+"""
+Calls to SeaweedFS: addresses, retries, circuit breaker, HTTP.
+"""

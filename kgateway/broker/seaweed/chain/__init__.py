@@ -1,0 +1,3 @@
+"""
+Chains: numbered objects in a filer, each number won by one writer.
+"""

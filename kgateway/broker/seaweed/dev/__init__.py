@@ -1,0 +1,3 @@
+"""
+A throw-away cluster of real `weed` processes.
+"""

@@ -1,0 +1,3 @@
+"""
+A filer: entries, contents, change feed, uploads.
+"""

@@ -1,0 +1,3 @@
+"""
+TLS and JWT of a cluster, as its security.toml says.
+"""

@@ -1,0 +1,3 @@
+"""
+The log files of a SeaweedMQ partition in the filer.
+"""

@@ -1,0 +1,207 @@
+"""
+All files that SeaweedMQ has written for one partition, oldest first.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import chain, dropwhile, islice
+from typing import NamedTuple, TypeVar
+
+from twisted.internet.interfaces import IReactorTime
+
+from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.filer.content import FileNotFound
+from kgateway.broker.seaweedmq.files.log_files import LogFile, LogFiles
+from kgateway.broker.seaweedmq.files.range_reader import RangeCache, RangeReader
+from kgateway.broker.seaweedmq.formats.format import MessageFormat
+from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
+from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
+from kgateway.broker.seaweedmq.ledger.ledger import Ledger
+from kgateway.cluster.partition import EARLIEST_OFFSET
+from kgateway.records.batch import BatchHeader
+from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
+from kgateway.wire.types import Buffer
+
+T = TypeVar("T")
+Damaged = Callable[[str, Malformed], None]  # called with the path of a file
+
+
+def stop_there(path: str, error: Malformed) -> None:
+    raise error
+
+
+class FilesEnd(NamedTuple):
+    offset: int  # Kafka's
+    next_message: int  # SeaweedMQ's
+    last_file: tuple[str, int] | None = None  # in today's folder: its path, and SeaweedMQ's offset of its first message
+    gap: int = 0  # how many offsets before it were given to messages that are lost
+
+
+class PartitionFiles:
+    """
+    The files in the partition's folder of today, and in those it had before its topic grew.
+
+    Files may vanish at the front. If one is missing, they are listed again.
+    """
+
+    def __init__(
+        self,
+        seaweed: SeaweedCluster,
+        folders: Sequence[PartitionFolder],
+        message_format: MessageFormat,
+        decoded: RangeCache,
+        clock: IReactorTime,
+    ) -> None:
+        self.folders = list(folders)  # oldest first
+        self.ledger: Ledger | None = None  # which says where to look first
+        self._format = message_format
+        self._files = LogFiles(seaweed, message_format)
+        self._ranges = RangeReader(self._files, message_format, decoded, clock)
+
+    @property
+    def listed(self) -> Sequence[LogFile]:
+        return self._files.listed
+
+    @property
+    def sizes(self) -> list[int]:
+        return [file.size for file in self.listed]
+
+    async def refresh(self) -> None:
+        self._ranges.forget(await self._files.refresh(self.folders))
+
+    async def first(self, file: LogFile) -> int | None:
+        """
+        Kafka's offset of the first message in the file or after it; `None` if there is none.
+        """
+        here_on = dropwhile(lambda each: each.path != file.path, self.listed)
+        for each in chain((file,), islice(here_on, 1, None)):
+            found = await self._files.first_offset(each)
+            if found is not None:
+                return found
+        return None
+
+    async def start(self) -> int | None:
+        """
+        Kafka's offset of the first message; `None` if there is none.
+        """
+
+        async def first() -> int | None:
+            return await self.first(self.listed[0]) if self.listed else None
+
+        return await self._listing_again(first)
+
+    async def end(self, start: int) -> FilesEnd:
+        """
+        Where the last file ends; `start` is its offset if no file has any of Kafka's.
+        """
+        return await self._listing_again(lambda: self._end(start))
+
+    async def read(self, offset: int, max_bytes: int, at_least_one: bool, stop: int) -> list[Buffer]:
+        """
+        Whole batches from the one that has the offset, as many as are decoded together.
+        """
+
+        async def look() -> list[Buffer]:
+            files = await self._files.from_offset(offset, self.ledger)
+            return await self._ranges.read(files, offset, max_bytes, at_least_one, stop)
+
+        try:
+            found = await look()
+        except FileNotFound:
+            await self.refresh()
+            await self._check_there(offset)
+            return await look()
+        if not found:
+            await self.refresh()  # it may be in a file that was not there before
+            found = await look()
+        return found
+
+    async def messages(
+        self, offset: int | None, damaged: Damaged = stop_there
+    ) -> AsyncIterator[tuple[PartitionFolder, list[LoggedMessage]]]:
+        """
+        The messages in files, some at a time, from the file that has the offset, or from the first. For a file that
+        cannot be read to its end `damaged` is called, before the next one is read.
+        """
+        for file in await self._since(offset):
+            folder = file.folder
+            try:
+                async for found in self._files.ranges(file):
+                    async for piece in self._ranges.pieces(found):
+                        yield folder, piece
+                        folder = folder._replace(shift=self._format.shift_after(piece, folder.shift))
+            except FileNotFound:
+                await self.refresh()
+                if any(each.path == file.path for each in self.listed):
+                    raise
+            except Malformed as error:
+                damaged(file.path, error)
+
+    async def offset_before(self, timestamp: int) -> int | None:
+        """
+        Kafka's offset of a message before which none was published at this time, in milliseconds, or later; `None`
+        if there are no files.
+        """
+
+        async def before() -> int | None:
+            file = self._files.published_before(timestamp)
+            return await self._files.first_offset(file) if file else None
+
+        return await self._listing_again(before)
+
+    async def path_of(self, offset: int) -> str:
+        return (await self._files.from_offset(offset, self.ledger))[0].path
+
+    async def producers(self, start: int, end: int) -> Sequence[BatchHeader]:
+        """
+        The batches of idempotent producers between two offsets, as readers get them.
+        """
+        found, end_offset = list[BatchHeader](), EARLIEST_OFFSET
+        async for folder, piece in self.messages(start):
+            for placed in self._format.walk(piece, folder.shift, end_offset, self._files.report(folder)):
+                end_offset = placed.offset + placed.span
+                if placed.batch and start <= placed.offset < end:
+                    found.append(placed.batch)
+        return found
+
+    async def _since(self, offset: int | None) -> Sequence[LogFile]:
+        if offset is None:
+            return self.listed
+        return await self._listing_again(lambda: self._files.from_offset(offset, self.ledger))
+
+    async def _end(self, start: int) -> FilesEnd:
+        newest = self.folders[-1]
+        if not self.listed:
+            return FilesEnd(start, newest.first_message)
+        file = self.listed[-1]
+        last, end = await self._files.last(file), await self._end_offset(start)
+        if file.folder != newest:  # nothing yet since the topic has grown
+            return FilesEnd(end, newest.first_message)
+        return FilesEnd(end, last.message_offset + 1, (file.path, await self._files.first_message(file)))
+
+    async def _end_offset(self, start: int) -> int:
+        """
+        Kafka's offset after the last message that has one.
+        """
+        for file in reversed(self.listed):
+            placed = (await self._files.last(file)).placed
+            if placed:
+                return placed.offset + placed.span
+        return start
+
+    async def _check_there(self, offset: int) -> None:
+        """
+        Raise OFFSET_OUT_OF_RANGE for an offset whose file is gone.
+        """
+        first = await self.start()
+        if first is None or offset < first:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"the file that had offset {offset} is gone")
+
+    async def _listing_again(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """
+        The answer; if a file is not as it was listed, the answer after another listing.
+        """
+        try:
+            return await ask()
+        except FileNotFound:
+            await self.refresh()
+            return await ask()

@@ -1,0 +1,3 @@
+"""
+How records become SeaweedMQ messages (`seaweedmq.format`).
+"""

@@ -1,3 +1,0 @@
-"""
-How Kafka's records become messages of SeaweedMQ, and messages become records: one module for each form.
-"""

@@ -1,0 +1,3 @@
+"""
+`kgateway seaweedmq stats`, `mapping` and `verify`: read-only views.
+"""

@@ -1,0 +1,3 @@
+"""
+Names and files of topics in the filer, and what gateways share.
+"""

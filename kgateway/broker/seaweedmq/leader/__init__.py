@@ -1,0 +1,3 @@
+"""
+What the gateway that leads a cluster does.
+"""

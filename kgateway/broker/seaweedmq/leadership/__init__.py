@@ -1,0 +1,3 @@
+"""
+The lease of the leader, and the gateways of a cluster.
+"""

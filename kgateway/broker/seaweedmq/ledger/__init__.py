@@ -1,0 +1,3 @@
+"""
+The mapping of Kafka offsets to SeaweedMQ's.
+"""

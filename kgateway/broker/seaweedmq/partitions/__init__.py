@@ -1,0 +1,3 @@
+"""
+Partitions of SeaweedMQ topics.
+"""

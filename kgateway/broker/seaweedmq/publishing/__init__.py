@@ -1,0 +1,3 @@
+"""
+Publishing to SeaweedMQ's brokers.
+"""

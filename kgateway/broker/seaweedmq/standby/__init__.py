@@ -1,0 +1,3 @@
+"""
+What a gateway does while another one leads.
+"""

@@ -1,0 +1,3 @@
+"""
+The topics of a SeaweedMQ cluster.
+"""

@@ -1,0 +1,3 @@
+"""
+Shared parts of commands: command lines, output, terminals, clusters.
+"""

@@ -1,0 +1,55 @@
+"""
+Times as people write and read them.
+"""
+
+import time
+from argparse import ArgumentTypeError
+from datetime import UTC, datetime
+
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND_NS = 1_000_000_000
+
+
+def time_ms(text: str) -> int:
+    """
+    The timestamp of an ISO time, in UTC unless it names a zone; ValueError with the reason if it is invalid.
+    """
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no time such as 2026-11-21T18:25:08Z") from None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    if when < _FIRST:  # below zero a timestamp has other meanings in a request, such as the end of the log
+        raise ValueError(f"{text!r} is before 1970 in UTC, when Kafka's time begins")
+    return round(when.timestamp() * 1000)
+
+
+def option_time_ms(text: str, instead: str) -> int:
+    """
+    The timestamp as the value of an option, with advice for times before Kafka's.
+    """
+    try:
+        return time_ms(text)
+    except ValueError as error:
+        advice = f": {instead}" if "before 1970" in str(error) else ""
+        raise ArgumentTypeError(f"{error}{advice}") from None
+
+
+def iso(timestamp_ms: int) -> str:
+    """
+    A timestamp to the millisecond, in UTC.
+    """
+    shown = datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return shown.replace("+00:00", "Z")
+
+
+def utc(ts_ns: int | None) -> str:
+    """
+    The second in UTC, or a dash.
+    """
+    return "-" if ts_ns is None else time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ts_ns // _SECOND_NS))
+
+
+def clock(when_ms: int) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(when_ms / 1000))

@@ -1,0 +1,92 @@
+"""
+Options shared by several commands, and parsers of their values.
+"""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Sequence
+
+from kgateway.cli.common.errors import UsageError
+
+_INT_MAX = (1 << 31) - 1
+
+
+def add_json(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, with all that is known")
+
+
+def add_yes(parser: ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def add_states(parser: ArgumentParser, states: Sequence[str], which: str) -> None:
+    """
+    Add `--state`, in capitals or not, which limits a list.
+    """
+    known = {state.lower(): state for state in states}
+    parser.add_argument(
+        "--state",
+        metavar="STATE",
+        type=lambda text: known.get(text.lower(), text),
+        choices=states,
+        action="append",
+        help=f"only {which} in this state; may be repeated: {', '.join(states)}",
+    )
+
+
+def pair(text: str) -> tuple[str, str]:
+    """
+    Parse NAME=VALUE; the value may be empty or contain equals signs.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def refuse_repeated(pairs: Sequence[tuple[str, str]]) -> None:
+    """
+    UsageError if a name has two values, because one would be lost.
+    """
+    names = [name for name, _ in pairs]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise UsageError(f"{name} is given twice: which value is meant?")
+
+
+def positive(text: str, most: int = _INT_MAX) -> int:
+    """
+    A whole number from 1 on, as large as it can be in a request.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    if int(text) > most:
+        raise ArgumentTypeError(f"{text} is more than the most there can be, {most}")
+    return int(text)
+
+
+def rate(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number < float("inf"):
+        raise ArgumentTypeError(f"{text!r} is no number above 0")
+    return number
+
+
+def indexes(text: str) -> list[int]:
+    numbers = text.split(",")
+    if not all(number.isdecimal() for number in numbers):
+        raise ArgumentTypeError(f"{text!r} is not N or N,N: partitions count from 0")
+    return [int(number) for number in numbers]
+
+
+def topic_partitions(text: str) -> tuple[str, list[int]]:
+    """
+    A topic and some of its partitions; an empty list means all.
+    """
+    name, colon, numbers_text = text.partition(":")
+    numbers = numbers_text.split(",") if colon else []
+    if not name or not all(number.isdecimal() for number in numbers):
+        raise ArgumentTypeError(f"{text!r} is not TOPIC or TOPIC:N,N")
+    return name, [int(number) for number in numbers]

@@ -1,0 +1,3 @@
+"""
+`kgateway consume`: prints records.
+"""

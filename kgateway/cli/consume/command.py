@@ -1,0 +1,115 @@
+"""
+`kgateway consume`: print the records of topics of any server that speaks Kafka's protocol.
+"""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from functools import partial
+
+from kgateway.cli.common.cluster import cluster_command
+from kgateway.cli.common.errors import INTERRUPTED, CommandError, Unwritable, UsageError
+from kgateway.cli.common.offset_spec import BEGINNING, offset_spec
+from kgateway.cli.common.output import throughput
+from kgateway.cli.common.stdio import Interrupts
+from kgateway.cli.common.topic_names import all_topics, matching_topics
+from kgateway.cli.common.values import indexes, positive
+from kgateway.cli.consume.member import read_as_member
+from kgateway.cli.consume.output import SHOWS, Output, check_format
+from kgateway.cli.consume.reader import Reader
+from kgateway.client.cluster import Cluster
+from kgateway.observe.printable import printable
+from kgateway.topic_partition import TopicPartition
+
+_EXAMPLE = r"kgateway consume orders --from -10 -f '%p %o %k: %s\n'"
+_FORMAT = (
+    "how a record is written, '%%s\\n' if not given: %%t topic, %%p partition, %%o offset, %%T timestamp, %%k key, "
+    "%%s value, %%h headers, %%K and %%S lengths of key and value, %%R the latter in four bytes; \\n \\r \\t \\xHH"
+)
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    offsets = "an offset, -N for N before the end, or a time such as 2026-11-21T18:25:08Z"
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="+", help="of which; a pattern such as 'order*' may stand here"
+    )
+    parser.add_argument("--partition", metavar="N[,N]", type=indexes, help="only these of each topic")
+    parser.add_argument(
+        "--from",
+        metavar="PLACE",
+        dest="start",
+        type=offset_spec,
+        default=BEGINNING,
+        help=f"where to begin in each partition: beginning, which it is if not given, end, {offsets}",
+    )
+    parser.add_argument(
+        "--until", metavar="PLACE", type=offset_spec, help=f"where to end, before this record: end, {offsets}"
+    )
+    parser.add_argument("-n", "--count", metavar="COUNT", type=positive, help="no more than so many records in all")
+    parser.add_argument("--follow", action="store_true", help="wait for more at the end; else that is the end")
+    parser.add_argument(
+        "--group",
+        metavar="GROUP",
+        help="read as a member of this group, from where it has come to, and commit what was written",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("-f", "--format", metavar="FORMAT", type=check_format, help=_FORMAT)
+    form.add_argument("--json", action="store_true", help="a line of JSON for each; what is no text is base64")
+    escaped = "; escaped on a terminal, else text, if not given"
+    parser.add_argument("--key-as", choices=[*SHOWS], help=f"how keys are written{escaped}")
+    parser.add_argument("--value-as", choices=[*SHOWS], help=f"how values are written{escaped}")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
+
+
+def _check(options: Namespace) -> None:
+    if options.group is not None and options.partition:
+        raise UsageError("--partition and --group: the group says which partitions")
+    if options.group == "":
+        raise UsageError("argument --group: an empty group id: is a variable of the shell not set?")
+    if options.json and (options.key_as or options.value_as):
+        raise UsageError("--key-as and --value-as are not for --json, which has text, and base64 for what is none")
+
+
+def _consume(options: Namespace, cluster: Cluster) -> Iterator[str]:
+    partitions = _partitions(options, cluster)
+    began, output = time.monotonic(), Output(options)
+    with Interrupts() as interrupts:
+        try:
+            if options.group:
+                read_as_member(options, cluster, output, interrupts, partial(_note, options))
+            else:
+                reader = Reader(options, cluster, partitions, output, interrupts)
+                _note(options, reader.notes)
+                while not (reader.is_over or interrupts.came):
+                    reader.step()
+        finally:
+            if not options.quiet and not isinstance(sys.exception(), BrokenPipeError | Unwritable):
+                seconds = time.monotonic() - began
+                print(throughput(output.records, output.bytes, "consumed", seconds), file=sys.stderr)
+        if interrupts.came and not options.follow:
+            sys.exit(INTERRUPTED)
+    yield from ()
+
+
+CONSUME = cluster_command(_add_arguments, _consume, _EXAMPLE, check=_check, has_json=False)
+
+
+def _partitions(options: Namespace, cluster: Cluster) -> list[TopicPartition]:
+    wanted = matching_topics(all_topics(cluster), options.topics)
+    options.topics = [topic.name for topic in wanted]
+    partitions = [part.partition for topic in wanted for part in topic.parts]
+    if not options.partition:
+        return partitions
+    kept = [one for one in partitions if one.index in options.partition]
+    missing = set(options.partition) - {one.index for one in kept}
+    if missing:
+        where = ", ".join(f"{topic.name} has {len(topic.parts)}" for topic in wanted)
+        raise CommandError(f"there is no partition {min(missing)}: {where}")
+    return kept
+
+
+def _note(options: Namespace, notes: list[str]) -> None:
+    if not options.quiet:
+        for note in notes:
+            print(printable(f"kgateway consume: {note}"), file=sys.stderr)

@@ -1,0 +1,3 @@
+"""
+`kgateway groups`: consumer groups, and where they go on reading.
+"""

@@ -1,0 +1,3 @@
+"""
+`kgateway produce`: sends records.
+"""

@@ -1,0 +1,3 @@
+"""
+`kgateway seaweedmq`: a SeaweedMQ cluster as a gateway sees it.
+"""

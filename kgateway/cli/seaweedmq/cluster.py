@@ -1,0 +1,117 @@
+"""
+The options of `kgateway seaweedmq` that choose the cluster, and the reactor that runs during an inspection.
+"""
+
+import os
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+
+from kgateway.broker.seaweed.calls.addresses import master_addresses
+from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.grpc.status import RpcError
+from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
+from kgateway.broker.seaweed.security.security_toml import BadSecurity, SecurityFile
+from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster, TopicNotFound
+from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS
+from kgateway.cli.common.errors import MISTAKE
+from kgateway.cli.common.parser import Command
+from kgateway.observe.printable import printable
+
+Say = Callable[[str], None]
+
+
+def seaweedmq_command(
+    add_arguments: Callable[[ArgumentParser], None],
+    work: Callable[[Namespace, ReadOnlyCluster, Say], Awaitable[int]],
+    epilog: str,
+) -> Command:
+    """
+    A command that inspects a cluster; the program then ends with the exit code that `work` returns.
+    """
+
+    def add_all(parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = epilog
+        _add_cluster(parser)
+        add_arguments(parser)
+
+    def run(options: Namespace) -> Iterable[str]:
+        react(lambda reactor: Deferred.fromCoroutine(_run(reactor, options, work)))
+        return ()
+
+    return Command(add_all, run)
+
+
+def _add_cluster(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--masters",
+        metavar="HOST:PORT,...",
+        required=True,
+        type=_as_argument(master_addresses),
+        help="the masters of the cluster; one that answers is enough",
+    )
+    parser.add_argument("--filer-group", metavar="GROUP", default="", help="the filerGroup of its filers and brokers")
+    parser.add_argument(
+        "--security",
+        metavar="FILE",
+        type=_as_argument(lambda path: TomlSecurity(SecurityFile(Path(path)))),
+        help="the security.toml with the certificates and keys that it wants",
+    )
+
+
+def topic_name(text: str) -> str:
+    """
+    The value of an argument that can be a folder of SeaweedMQ's.
+    """
+    if not text or "/" in text:
+        raise ArgumentTypeError(f"{text!r} is no name of a topic")
+    return text
+
+
+async def _run(
+    reactor: Any, options: Namespace, work: Callable[[Namespace, ReadOnlyCluster, Say], Awaitable[int]]
+) -> None:
+    seaweed = SeaweedCluster(options.masters, reactor, filer_group=options.filer_group, security=options.security)
+    code = MISTAKE
+    try:
+        code = await work(options, ReadOnlyCluster(seaweed, reactor), _say)
+        sys.stdout.flush()
+    except TopicNotFound as error:
+        _fail(options, str(error))
+    except CLUSTER_ERRORS as error:
+        masters = ",".join(map(str, options.masters))
+        reason = error.message if isinstance(error, RpcError) else error
+        _fail(options, f"the cluster of {masters} cannot be read: {reason}")
+    except BrokenPipeError:  # the reader, `head` say, has seen enough; nothing may be flushed at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    await seaweed.close()
+    raise SystemExit(code)
+
+
+def _say(line: str) -> None:
+    print("\n".join(map(printable, line.split("\n"))), flush=True)
+
+
+def _fail(options: Namespace, reason: str) -> None:
+    print(f"kgateway seaweedmq {options.kind}: {printable(reason)}", file=sys.stderr)
+
+
+def _as_argument(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """
+    Reads an argument, and keeps the words of `read` for what is wrong with it.
+    """
+
+    def argument(text: str) -> Any:
+        try:
+            return read(text)
+        except (ValueError, BadSecurity) as error:
+            raise ArgumentTypeError(str(error)) from None
+
+    return argument

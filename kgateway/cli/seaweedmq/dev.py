@@ -1,0 +1,136 @@
+"""
+`kgateway seaweedmq dev`: a cluster of SeaweedFS and SeaweedMQ on this machine, and a gateway before it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from argparse import REMAINDER, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.weed_process import ENDS, NotStarted, undisturbed
+from kgateway.cli.common.errors import FAILED, MISTAKE, CommandError
+from kgateway.cli.common.parser import Command
+from kgateway.config.settings import read_settings
+from kgateway.config.sources import SettingsError
+
+_STOP_S = 20.0
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.formatter_class = RawDescriptionHelpFormatter
+    parser.add_argument(
+        "--folder", type=Path, help="where all of it is kept, and found again; without it, it is gone at the end"
+    )
+    parser.add_argument(
+        "gateway", metavar="-- OPTION", nargs=REMAINDER, help="options of the gateway, as `kgateway serve` has them"
+    )
+    parser.epilog = "Example: kgateway seaweedmq dev -- --listen tcp:9092:interface=127.0.0.1 --seaweedmq-format batch"
+
+
+def _run(options: Namespace) -> Iterator[str]:
+    """
+    Print the addresses and folders, and wait for the gateway to exit.
+    """
+    try:
+        yield from _lines(options)
+    except NotStarted as error:
+        raise CommandError(str(error)) from None
+
+
+DEV = Command(_add_arguments, _run)
+
+
+def _lines(options: Namespace) -> Iterator[str]:
+    with _signals_once(), ExitStack() as stack:
+        folder = options.folder or _temporary(stack)
+        cluster = DevCluster(folder)
+        command = _command(options, cluster, folder)
+        print("starting a cluster; it takes some seconds", file=sys.stderr, flush=True)
+        stack.callback(cluster.kill)  # a signal may interrupt an orderly end
+        stack.enter_context(cluster)
+        yield f"master  {','.join(cluster.masters)}    filer {cluster.filer}    broker {cluster.broker_address}"
+        yield f"logs    {folder}"
+        sys.stdout.flush()
+        failed = _has_failed(command)
+    if failed:
+        raise SystemExit(FAILED)
+    yield "all of it has ended"
+
+
+def _has_failed(command: list[str]) -> bool:
+    """
+    Whether the gateway failed, rather than being ended by a signal to this process.
+    """
+    try:
+        with ExitStack() as stack:
+            with undisturbed():
+                gateway = subprocess.Popen(command, start_new_session=True)  # only this process signals it
+                stack.callback(_end, gateway)
+            return gateway.wait() != 0
+    except KeyboardInterrupt:
+        return False
+
+
+def _end(gateway: subprocess.Popen[bytes]) -> None:
+    _ignore_signals()
+    gateway.terminate()
+    try:
+        gateway.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        gateway.kill()
+        gateway.wait()
+
+
+@contextmanager
+def _signals_once() -> Iterator[None]:
+    """
+    Clean up on SIGTERM and SIGHUP too, and ignore all signals meanwhile.
+    """
+    before = {each: signal.getsignal(each) for each in ENDS}
+    for each, handler in before.items():
+        if handler is not signal.SIG_IGN:  # set by `nohup`
+            signal.signal(each, _interrupt)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            if signal.getsignal(each) is _interrupt:  # else the process ends
+                signal.signal(each, handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _ignore_signals()
+    raise KeyboardInterrupt
+
+
+def _ignore_signals() -> None:
+    for each in ENDS:
+        signal.signal(each, signal.SIG_IGN)
+
+
+def _temporary(stack: ExitStack) -> Path:
+    try:
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kgateway-seaweedmq-")))
+    except OSError as error:
+        raise NotStarted(f"there is no place for a temporary folder: {error.strerror}") from None
+
+
+def _command(options: Namespace, cluster: DevCluster, folder: Path) -> list[str]:
+    """
+    The command that starts the gateway; CommandError where its options are wrong.
+    """
+    given = [option for option in options.gateway if option != "--"]
+    broker = f"seaweedmq:{','.join(cluster.masters)}"
+    settings = ["--broker", broker, "--control-socket", str(folder / "kgateway.sock"), *given]
+    try:
+        read_settings(settings, os.environ)
+    except SettingsError as mistake:
+        raise CommandError(str(mistake), MISTAKE) from None
+    return [sys.executable, "-m", "kgateway", "serve", *settings]

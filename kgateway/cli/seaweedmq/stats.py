@@ -1,0 +1,87 @@
+"""
+`kgateway seaweedmq stats`: how topics stand, partition by partition.
+"""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+
+from kgateway.broker.seaweedmq.inspection.partition_status import PartitionStatus, partition_statuses
+from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
+from kgateway.cli.common.output import Column, as_json, table
+from kgateway.cli.common.times import utc
+from kgateway.cli.common.values import add_json
+from kgateway.cli.seaweedmq.cluster import Say, seaweedmq_command, topic_name
+
+_COLUMNS = (
+    Column("TOPIC", 60),
+    Column("P", 5),
+    Column("FORM", 6),
+    Column("ACKS", 8),
+    Column("ROWS", 12),
+    Column("OFFSETS", 30),
+    Column("FIRST", 19),
+    Column("LAST", 19),
+    Column("HIGH", 16),
+    Column("HELD", 24),
+    Column("FLUSHED", 16),
+    Column("PUBLISHERS", 60),
+)
+
+_EPILOG = """\
+ROWS are those of the ledger that are kept; FIRST and LAST are their times (UTC). Before HIGH consumers can read, before
+HELD all is at least in the memory of a broker of SeaweedMQ, and before FLUSHED it is in files; (+N) are messages in its
+memory that are in no file. PUBLISHERS are streams to it, by the addresses that they come from. A dash: there is none,
+or nobody can tell. ACKS is what the topic sets; a gateway has a default of its own.
+
+Examples:
+  kgateway seaweedmq stats --masters master1:9333
+  kgateway seaweedmq stats --masters master1:9333 --json orders
+"""
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    add_json(parser)
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these; without any, all there are"
+    )
+
+
+async def _show(options: Namespace, outside: ReadOnlyCluster, say: Say) -> int:
+    topics = await outside.topics(options.topics)
+    await outside.load()
+    found = await partition_statuses(outside, topics)
+    if options.json:
+        say(as_json([_json(one) for one in found]))
+        return 0
+    for line in table(_COLUMNS, [_row(one) for one in found]) if found else ["there are no topics"]:
+        say(line)
+    return 0
+
+
+STATS = seaweedmq_command(_add_arguments, _show, _EPILOG)
+
+
+def _json(standing: PartitionStatus) -> dict[str, object]:
+    """
+    The keys are what programs read: a format is `form` there, as it was from the first day.
+    """
+    fields = {"form" if name == "format" else name: value for name, value in asdict(standing).items()}
+    return {**fields, "slots": list(standing.slots), "high_watermark": standing.high_watermark}
+
+
+def _row(standing: PartitionStatus) -> list[object]:
+    held, more = standing.held, standing.messages_held
+    return [
+        standing.topic,
+        standing.partition,
+        standing.format,
+        standing.acks or None,
+        f"{standing.rows:,}",
+        f"{standing.start} to {standing.flushed - 1}" if standing.flushed > standing.start else "none",
+        utc(standing.first_ns),
+        utc(standing.last_ns),
+        standing.high_watermark,
+        ("-" if held is None else str(held)) + (f" (+{more:,})" if more else ""),
+        standing.flushed,
+        ", ".join(standing.publishers) or None,
+    ]

@@ -1,0 +1,85 @@
+"""
+`kgateway seaweedmq verify`: whether log files are whole, and the ledgers of topics agree with them.
+"""
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+
+from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
+from kgateway.broker.seaweedmq.inspection.verification import Finding, Tally, Verification
+from kgateway.cli.common.errors import FAILED
+from kgateway.cli.common.output import counted, size
+from kgateway.cli.common.progress import Progress
+from kgateway.cli.seaweedmq.cluster import Say, seaweedmq_command, topic_name
+
+_SHOWN_MAX = 20  # of one kind, in one partition
+
+_EPILOG = """\
+Sequence: rows follow one another, and each names the message that the log has. Time: it never goes back, and no row has
+one after its message was published. Coverage: every offset of the log is in a row, and no row has any that the log has
+not; and the files, which are read also where there is no ledger, have all messages from the first to the last. What is
+marked (no fault) was not kept yet; a gateway keeps it some seconds later, or when it starts.
+
+Exit code 0: nothing is wrong; 1: something is; 2: the cluster cannot be read.
+
+Examples:
+  kgateway seaweedmq verify --masters master1:9333,master2:9333
+  kgateway seaweedmq verify --masters master1:9333 orders payments
+"""
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these; without any, all there are"
+    )
+
+
+async def _verify(options: Namespace, outside: ReadOnlyCluster, say: Say) -> int:
+    began, findings = time.monotonic(), Findings(say)
+    topics = await outside.topics(options.topics)
+    await outside.load()
+    verification = Verification(outside, topics)
+    tally = verification.tally
+    with Progress() as progress:
+        async for finding in verification.steps():
+            if finding is None:
+                progress.show(tally.bytes, tally.bytes_in_all)
+            else:
+                progress.clear()
+                findings.add(finding)
+    findings.end()
+    say(_summary(len(topics), tally, time.monotonic() - began, findings.faults))
+    return FAILED if findings.faults else 0
+
+
+VERIFY = seaweedmq_command(_add_arguments, _verify, _EPILOG)
+
+
+class Findings:
+    """
+    Prints findings, with a limit on each kind in a partition.
+    """
+
+    def __init__(self, say: Say) -> None:
+        self.faults = 0
+        self._say = say
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, finding: Finding) -> None:
+        place, kind, reason, is_fault = finding
+        self.faults += is_fault
+        self._counts[place, kind] += 1
+        if self._counts[place, kind] <= _SHOWN_MAX:
+            self._say(f"{'' if is_fault else '(no fault) '}{place}: {kind}: {reason}")
+
+    def end(self) -> None:
+        for (place, kind), count in self._counts.items():
+            if count > _SHOWN_MAX:
+                self._say(f"{place}: {kind}: and {count - _SHOWN_MAX:,} more")
+
+
+def _summary(topics: int, tally: Tally, seconds: float, faults: int) -> str:
+    counts = (topics, "topic"), (tally.partitions, "partition"), (tally.rows, "row"), (tally.files, "file")
+    found = counted(faults, "finding", ",") if faults else "nothing is wrong"
+    return f"{', '.join(counted(*each, ',') for each in counts)}, {size(tally.bytes)} in {seconds:.1f} s: {found}"

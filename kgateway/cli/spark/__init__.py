@@ -1,0 +1,3 @@
+"""
+`kgateway spark`: jobs of Spark on topics.
+"""

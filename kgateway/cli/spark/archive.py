@@ -1,0 +1,171 @@
+"""
+`kgateway spark archive`: topics into folders of Parquet files, with proof of what is in them.
+"""
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kgateway.cli.common.output import Column, as_json, size, table
+from kgateway.cli.common.progress import Progress
+from kgateway.cli.common.stdio import Interrupts
+from kgateway.cli.common.values import add_json, positive
+from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, location
+from kgateway.cli.spark.session import add_topics, session, source_options, spark_job
+
+if TYPE_CHECKING:
+    from kgateway.spark.archive.job import ArchiveJob
+    from kgateway.spark.archive.manifest import Manifest
+    from kgateway.spark.archive.parquet import Target
+    from kgateway.spark.query import LogLocation
+
+_COLUMNS = tuple(
+    Column(heading, 40, is_number=True)
+    for heading in ("partition", "first", "last", "records", "files", "size", "gone before", "no records", "removed")
+)
+_SUMMED = ("bytes", "compacted", "markers", "aborted", "removed")
+_CODECS = ("zstd", "snappy", "gzip", "none")
+_FILE_MIB = 256
+_EVERY_S = 10
+_TASK_RECORDS = 1 << 20
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="which topics; each gets a folder of its name")
+    parser.add_argument(
+        "--into", metavar=LOCATION, type=location, required=True, help=f"where the archives are, {IN_A_FILER}"
+    )
+    parser.add_argument("--once", action="store_true", help="end when all is archived that is there at the start")
+    parser.add_argument(
+        "--every", metavar="SECONDS", type=positive, default=_EVERY_S, help=f"else how often, {_EVERY_S} if not given"
+    )
+    parser.add_argument(
+        "--file-mib",
+        metavar="MIB",
+        type=positive,
+        default=_FILE_MIB,
+        help=f"how many bytes of records a file has before the next one begins, {_FILE_MIB} MiB if not given",
+    )
+    parser.add_argument(
+        "--task-records",
+        metavar="COUNT",
+        type=positive,
+        default=_TASK_RECORDS,
+        help=f"how many offsets a task of Spark takes, {_TASK_RECORDS} if not given",
+    )
+    add_codec(parser)
+    add_json(parser)
+    add_topics(parser)
+
+
+def add_codec(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--codec", choices=_CODECS, default=_CODECS[0], help=f"how files are compressed, {_CODECS[0]} if not given"
+    )
+
+
+def _run(options: Namespace) -> Iterator[str]:
+    logs, targets = _targets(options)
+    from kgateway.spark.archive.job import ArchiveJob
+
+    with session(options) as spark, Interrupts() as interrupts:
+        jobs = [ArchiveJob(spark, logs, target, options.task_records) for target in targets]
+        before, began = [job.manifest for job in jobs], time.monotonic()
+        while True:
+            for job in jobs:
+                _archive(job, interrupts)
+            if options.once or interrupts.came:
+                break
+            interrupts.rest(options.every)
+    if options.json:
+        yield as_json([archive_json(job.manifest) for job in jobs])
+        return
+    for job, was in zip(jobs, before, strict=True):
+        yield from summary(job.manifest)
+        yield _what_was_done(was, job.manifest, time.monotonic() - began)
+
+
+ARCHIVE = spark_job(_add_arguments, _run, "kgateway spark archive orders --into archive --once")
+
+
+def _targets(options: Namespace) -> "tuple[LogLocation, list[Target]]":
+    from kgateway.spark.archive.job import identity_of
+    from kgateway.spark.archive.parquet import Target
+
+    logs, topics = location_of(options), dict.fromkeys(options.topics)
+    return logs, [
+        Target(
+            archive_of(options, options.into, topic), identity_of(logs, topic), options.file_mib << 20, options.codec
+        )
+        for topic in topics
+    ]
+
+
+def location_of(options: Namespace) -> "LogLocation":
+    """
+    The location of the topics' log. Without a server the outcomes of transactions are unknown.
+    """
+    from kgateway.spark.options import READ, Options
+    from kgateway.spark.query import location_of
+
+    given = source_options(options)
+    if "kafka.bootstrap.servers" in given:
+        given.setdefault("kafka.isolation.level", "read_committed")
+    return location_of(Options(given, READ))
+
+
+def _archive(job: "ArchiveJob", interrupts: Interrupts) -> None:
+    extents = job.extents()
+    with Progress(f"archiving {job.manifest.identity.topic}", "offsets") as progress:
+        total = None
+        for left in job.rounds(extents):
+            total = left if total is None else total
+            progress.show(total - left, total)
+            if interrupts.came:
+                return
+    job.merge()
+
+
+def summary(manifest: "Manifest") -> list[str]:
+    rows = [
+        [
+            str(one["partition"]),
+            *(f"{one[name]:,}" for name in ("first", "last", "records", "files")),
+            size(one["bytes"]),
+            f"{one['gone']:,}",
+            f"{one['compacted'] + one['markers'] + one['aborted']:,}",
+            f"{one['removed']:,}",
+        ]
+        for one in archive_json(manifest)["partitions"]
+    ]
+    return [f"topic {manifest.identity.topic}", *table(_COLUMNS, rows)]
+
+
+def archive_json(manifest: "Manifest") -> dict[str, Any]:
+    return {"topic": manifest.identity.topic, "partitions": [*map(partial(_partition, manifest), manifest.ends)]}
+
+
+def _partition(manifest: "Manifest", index: int) -> dict[str, Any]:
+    tiles = manifest.of(index)
+    files = [file for file in manifest.files if file.partition == index]
+    gone = sum(tile.last - tile.first + 1 for tile in tiles if tile not in files)
+    summed = {name: sum(getattr(file, name) for file in files) for name in _SUMMED}
+    return {
+        "partition": index,
+        "first": tiles[0].first,
+        "last": tiles[-1].last,
+        "records": sum(file.count for file in files),
+        "files": len(files),
+        "gone": gone,
+        **summed,
+    }
+
+
+def _what_was_done(before: "Manifest", after: "Manifest", seconds: float) -> str:
+    records, raw = (
+        sum(getattr(file, name) for file in after.files) - sum(getattr(file, name) for file in before.files)
+        for name in ("count", "raw_bytes")
+    )
+    return f"{records:,} records of {size(raw)} archived in {seconds:.1f} s: {size(raw / seconds)}/s"

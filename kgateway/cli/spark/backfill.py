@@ -1,0 +1,128 @@
+"""
+`kgateway spark backfill`: files (Parquet, JSON, CSV) into a topic.
+"""
+
+import sys
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgateway.cli.common.cluster import add_server
+from kgateway.cli.common.errors import CommandError
+from kgateway.cli.common.output import Column, counted, table
+from kgateway.cli.common.progress import Progress, watching
+from kgateway.cli.common.topic_names import all_topics, no_such_topic
+from kgateway.cli.common.values import rate
+from kgateway.cli.spark.session import session, spark_job
+from kgateway.client.cluster import Cluster
+from kgateway.client.connection import Unanswered
+from kgateway.client.topics import TopicDescription
+from kgateway.records.compression import Codec
+from kgateway.wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kgateway.spark.backfill.job import Backfill, PartitionResult
+
+_CODECS = {codec.name.lower(): codec for codec in Codec}
+_COLUMNS = tuple(
+    Column(heading, 20, is_number=True) for heading in ("PARTITION", "ROWS", "FROM", "LIVE FROM", "OTHERS")
+)
+_LOOK_S = 1.0
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a file, a folder, or what Spark can reach")
+    parser.add_argument("--topic", metavar="NAME", required=True, help="where to; it has to be there")
+    parser.add_argument("--format", choices=("parquet", "json", "csv"), help="of the files; else their names say it")
+    parser.add_argument(
+        "--schema", metavar="DDL", help="what the columns are, such as 'id long, at timestamp'; else CSV has texts"
+    )
+    parser.add_argument("--key", metavar="COLUMN", help="the key; without one a row's value says where it goes")
+    parser.add_argument("--value", metavar="COLUMN", help="the value; else all columns, as JSON")
+    parser.add_argument(
+        "--timestamp", metavar="COLUMN", help="the time of each record: a time, or milliseconds since 1970; else now"
+    )
+    parser.add_argument(
+        "--order-by", metavar="COLUMN", type=_names, default=[], help="the order, or several with commas between; "
+        "else, and where they are the same, that of the files"
+    )  # fmt: skip
+    parser.add_argument("--rate", metavar="N", type=rate, help="no more than N rows a second")
+    parser.add_argument("--compression", choices=[*_CODECS], default="none", help="of the batches")
+    parser.add_argument(
+        "--state", metavar="FILE", type=Path, help="what it was begun with, to go on with; else backfill-TOPIC.json"
+    )
+    parser.add_argument(
+        "--group", metavar="NAME", help="the group whose offsets mark where live records begin; else backfill-TOPIC"
+    )
+    parser.add_argument(
+        "--marker", action="store_true", help="a last record in each partition, with the key kgateway-backfill"
+    )
+    add_server(parser)
+
+
+def _run(options: Namespace) -> Iterator[str]:
+    with Cluster(options.bootstrap, options.timeout) as cluster:
+        known = all_topics(cluster)
+        if options.topic not in known:
+            raise CommandError(f"{no_such_topic(options.topic, known)}; `kgateway topics create` makes it")
+        began = time.monotonic()
+        with session(options) as spark:
+            backfill = _wanted(options, known[options.topic])
+            with watching(Progress(unit="rows"), partial(_rows_so_far, backfill, options), _LOOK_S):
+                ended = backfill.run(spark, cluster)
+        yield from _outcome(backfill, ended, time.monotonic() - began)
+
+
+BACKFILL = spark_job(
+    _add_arguments,
+    _run,
+    "kgateway spark backfill orders.csv --topic orders --key customer --timestamp at --order-by at",
+)
+
+
+def _wanted(options: Namespace, topic: TopicDescription) -> "Backfill":
+    from kgateway.spark.backfill.files import Source
+    from kgateway.spark.backfill.job import Backfill
+    from kgateway.spark.backfill.rows import RowMapping
+
+    return Backfill(
+        source=Source(options.files, options.format, options.schema),
+        form=RowMapping(options.key, options.value, options.timestamp, options.order_by),
+        topic=topic,
+        bootstrap=tuple(options.bootstrap),
+        state=options.state or Path(f"backfill-{topic.name}.json"),
+        group=options.group or f"backfill-{topic.name}",
+        marker=options.marker,
+        codec=_CODECS[options.compression],
+        rate=options.rate,
+        patience_s=options.timeout,
+        report=lambda words: print(words, file=sys.stderr, flush=True),
+    )
+
+
+def _rows_so_far(backfill: "Backfill", options: Namespace) -> tuple[int, int] | None:
+    try:
+        with Cluster(options.bootstrap, options.timeout) as cluster:
+            reached = backfill.so_far(cluster)
+    except (KafkaError, Unanswered):  # the job reports it, if it lasts
+        return None
+    return reached and (min(reached[0], reached[1]), reached[1])
+
+
+def _outcome(backfill: "Backfill", ended: "Sequence[PartitionResult]", seconds: float) -> Iterator[str]:
+    yield from table(_COLUMNS, [(one.index, one.rows, one.start, one.end, one.others) for one in ended])
+    every, others = sum(one.rows for one in ended), sum(one.others for one in ended)
+    yield f"{counted(every, 'row')} in {backfill.topic.name}, in {seconds:.1f} s"
+    if others:
+        yield f"{counted(others, 'record')} of others among them: somebody wrote before the hand-over"
+    yield f"live records begin where the group {backfill.group} does"
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise ArgumentTypeError(f"{text!r} is no COLUMN or COLUMN,COLUMN")
+    return names

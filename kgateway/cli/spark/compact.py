@@ -1,0 +1,205 @@
+"""
+`kgateway spark compact`: the latest value of each key, as a table of its own, or as what stays in an archive.
+"""
+
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgateway.cli.common.errors import CommandError
+from kgateway.cli.common.output import Column, as_json, counted, size, table
+from kgateway.cli.common.progress import Progress
+from kgateway.cli.common.times import option_time_ms
+from kgateway.cli.common.values import add_json, positive
+from kgateway.cli.spark.archive import add_codec, archive_json, location_of, summary
+from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, archived_topics, location
+from kgateway.cli.spark.session import add_topics, session, spark_job, stages
+from kgateway.config.kinds import duration
+
+if TYPE_CHECKING:
+    from kgateway.spark.archive.manifest import Manifest
+    from kgateway.spark.compact.latest_table import TableResult
+    from kgateway.spark.compact.table_snapshots import Snapshot
+
+_COLUMNS = tuple(Column(heading, 40, is_number=True) for heading in ("partition", "first", "last", "latest values"))
+_TASK_RECORDS = 1 << 20
+_AGE = duration(0, 1 << 42)
+_KEY, _TIME = "key", "time"
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", help="which topics; without any, all whose archives are there"
+    )
+    parser.add_argument(
+        "--in",
+        metavar=LOCATION,
+        dest="folder",
+        type=location,
+        help=f"where the archives are, {IN_A_FILER}; else the topics are read",
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--output", metavar="FOLDER", type=Path, help="where tables of the latest values are; each topic gets a folder"
+    )
+    what.add_argument(
+        "--in-place",
+        choices=(_KEY, _TIME),
+        help="remove from the archives what a later record of its key has replaced, or what is old",
+    )
+    until = parser.add_mutually_exclusive_group()
+    until.add_argument(
+        "--older-than", metavar="AGE", type=_before, dest="before_ms", help="only what is older, such as 7d"
+    )
+    until.add_argument(
+        "--before", metavar="TIME", type=_time, dest="before_ms", help="only what is from before, such as 2026-11-21"
+    )
+    parser.add_argument(
+        "--tombstones-older-than",
+        metavar="AGE",
+        type=_before,
+        dest="tombstones_before_ms",
+        help="in place: remove also tombstones that are older, such as 1d; else they stay",
+    )
+    parser.add_argument("--keep-tombstones", action="store_true", help="in tables: keep keys without a value")
+    parser.add_argument("--keep-keyless", action="store_true", help="keep records without a key; else they are refused")
+    parser.add_argument(
+        "--task-records",
+        metavar="COUNT",
+        type=positive,
+        default=_TASK_RECORDS,
+        help=f"how many offsets of a topic a task of Spark takes, {_TASK_RECORDS} if not given",
+    )
+    add_codec(parser)
+    add_json(parser)
+    add_topics(parser)
+
+
+def _run(options: Namespace) -> Iterator[str]:
+    _check(options)
+    topics = dict.fromkeys(options.topics or archived_topics(options, options.folder))
+    job, done = _compacted if options.in_place else _tabled, []
+    with session(options) as spark:
+        for topic in topics:
+            lines, result = job(options, spark, topic)
+            done.append(result)
+            if not options.json:
+                yield from lines
+    if options.json:
+        yield as_json(done)
+
+
+COMPACT = spark_job(_add_arguments, _run, "kgateway spark compact orders --in archive --output latest")
+
+
+def _check(options: Namespace) -> None:
+    wrong = [
+        (not options.folder and not options.topics, "name topics, or by --in where archives are"),
+        (options.in_place and not options.folder, "--in-place is about archives: say by --in where they are"),
+        (
+            options.in_place == _TIME and options.before_ms is None,
+            "--in-place time needs --older-than AGE or --before TIME",
+        ),
+        (
+            options.output and options.before_ms is not None,
+            "--older-than and --before go with --in-place: a table has what is latest now",
+        ),
+        (
+            options.in_place != _KEY and options.tombstones_before_ms is not None,
+            "--tombstones-older-than goes with --in-place key",
+        ),
+        (options.in_place and options.keep_tombstones, "--keep-tombstones goes with --output"),
+        (options.in_place == _TIME and options.keep_keyless, "--keep-keyless is about keys, not about time"),
+    ]
+    for is_wrong, words in wrong:
+        if is_wrong:
+            raise CommandError(words)
+
+
+def _tabled(options: Namespace, spark: Any, topic: str) -> tuple[list[str], Any]:
+    from kgateway.spark.compact.latest_table import LatestTable, table_of_archive
+    from kgateway.spark.compact.table_snapshots import Snapshots
+    from kgateway.spark.compact.table_sources import LogSource
+
+    began = time.monotonic()
+    snapshots = Snapshots((options.output / topic).absolute())
+    table = LatestTable(snapshots, options.keep_tombstones, options.keep_keyless, options.codec)
+    with stages(spark, f"compacting {topic}"):
+        if options.folder:
+            made = table_of_archive(table, spark, archive_of(options, options.folder, topic))
+        else:
+            made = table.make(spark, LogSource(spark, location_of(options), topic, options.task_records))
+    result = _table_json(made.snapshot) | {"read": made.read or 0}
+    return [*_table_lines(result), _what_was_made(made, time.monotonic() - began)], result
+
+
+def _table_json(snapshot: "Snapshot") -> dict[str, Any]:
+    return {
+        "topic": snapshot.state.identity.topic,
+        "snapshot": snapshot.number,
+        "partitions": [
+            {"partition": index, "first": start, "last": end - 1, "records": snapshot.counts.get(index, 0)}
+            for index, (start, end) in snapshot.state.extents.items()
+        ],
+    }
+
+
+def _table_lines(result: dict[str, Any]) -> list[str]:
+    rows = [
+        [str(one["partition"]), *(f"{one[name]:,}" for name in ("first", "last", "records"))]
+        for one in result["partitions"]
+    ]
+    return [f"topic {result['topic']}", *table(_COLUMNS, rows)]
+
+
+def _what_was_made(made: "TableResult", seconds: float) -> str:
+    number, kept = made.snapshot.number, sum(made.snapshot.counts.values())
+    if made.read is None:
+        return f"nothing came since: snapshot {number} stays, with {counted(kept, 'record')}"
+    after = f" after snapshot {made.before.number}" if made.before else ""
+    return f"snapshot {number}{after}: {kept:,} records stay of {made.read:,} that were read, in {seconds:.1f} s"
+
+
+def _compacted(options: Namespace, spark: Any, topic: str) -> tuple[list[str], Any]:
+    from kgateway.spark.compact.archive_compaction import Compaction, CompactionGoal
+
+    began = time.monotonic()
+    aim = CompactionGoal(
+        by_key=options.in_place == _KEY,
+        before_ms=options.before_ms,
+        tombstones_before_ms=options.tombstones_before_ms,
+        keep_keyless=options.keep_keyless,
+    )
+    job = Compaction(spark, archive_of(options, options.folder, topic), aim, options.codec)
+    before = job.manifest
+    with Progress(f"looking at {topic}", "files") as progress:
+        for step in job.look():
+            progress.show(*step)
+    with stages(spark, f"comparing keys of {topic}"):
+        job.plan()
+    with Progress(f"compacting {topic}", "files") as progress:
+        for step in job.write():
+            progress.show(*step)
+    removed = _what_was_removed(before, job.manifest, time.monotonic() - began)
+    return [*summary(job.manifest), removed], archive_json(job.manifest)
+
+
+def _what_was_removed(before: "Manifest", after: "Manifest", seconds: float) -> str:
+    records, of = (
+        sum(getattr(file, name) for file in before.files) - sum(getattr(file, name) for file in after.files)
+        for name in ("count", "bytes")
+    )
+    return f"{records:,} records removed, files are smaller by {size(max(of, 0))}, in {seconds:.1f} s"
+
+
+def _before(text: str) -> int:
+    try:
+        return time.time_ns() // 1_000_000 - int(str(_AGE.parse(text)))
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no duration such as 12h or 7d") from None
+
+
+_time = partial(option_time_ms, instead="nothing in Kafka is older")

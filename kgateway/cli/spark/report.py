@@ -1,0 +1,125 @@
+"""
+`kgateway spark report`: what is in topics, as one page of HTML with plots.
+"""
+
+import json
+import sys
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgateway.cli.common.cluster import add_server
+from kgateway.cli.common.errors import CommandError
+from kgateway.cli.common.output import counted
+from kgateway.cli.common.times import option_time_ms
+from kgateway.cli.common.topic_names import all_topics, matching_topics
+from kgateway.cli.spark.session import session, spark_job
+from kgateway.client.cluster import Cluster
+from kgateway.client.offsets import Extent, extents, offsets_at
+from kgateway.client.topics import TopicDescription
+from kgateway.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from kgateway.spark.report.facts import TopicFacts
+
+_OUTPUT = "report.html"
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "names", metavar="TOPIC", nargs="*", default=["*"], help="its name, or a pattern such as 'order*'; else all"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, default=Path(_OUTPUT), help=f"the page, {_OUTPUT} if not given"
+    )
+    parser.add_argument("--json", metavar="FILE", type=Path, help="the same numbers for programs, in a file of JSON")
+    parser.add_argument(
+        "--since", metavar="TIME", type=_time, help="only records from there on, such as 2026-11-21T18:25:08Z"
+    )
+    sent = parser.add_mutually_exclusive_group()
+    sent.add_argument("--sent-header", metavar="NAME", help="a header that tells when a record was sent")
+    sent.add_argument(
+        "--sent-field",
+        metavar="NAME",
+        type=_field,
+        help="the same in a field of JSON values; milliseconds since 1970 or an ISO time",
+    )
+    add_server(parser)
+
+
+def _run(options: Namespace) -> Iterator[str]:
+    for path in filter(None, (options.output, options.json)):
+        if not path.parent.is_dir():
+            raise CommandError(f"there is no folder {path.parent} for {path.name}")
+    with Cluster(options.bootstrap, options.timeout) as cluster:
+        wanted = matching_topics(all_topics(cluster), options.names)
+        read = _extents(cluster, wanted, options.since)
+        facts = _measured(options, cluster, wanted, read)
+    of = ",".join(map(str, options.bootstrap))
+    from kgateway.spark.report.page import page
+
+    options.output.write_text(page(of, time.time_ns() // 1_000_000, facts))
+    if options.json:
+        listed = [asdict(topic) for topic in facts]
+        options.json.write_text(json.dumps(listed, indent=2, default=lambda key: key.decode(errors="backslashreplace")))
+    records = sum(topic.records for topic in facts)
+    yield f"{counted(len(facts), 'topic')}, {counted(records, 'record')}: {options.output}"
+
+
+REPORT = spark_job(_add_arguments, _run, "kgateway spark report orders --output orders.html")
+
+
+def _extents(
+    cluster: Cluster, wanted: Sequence[TopicDescription], since_ms: int | None
+) -> dict[TopicPartition, Extent]:
+    parts = [part.partition for topic in wanted for part in topic.parts]
+    known = cluster.retry(partial(extents, cluster, parts))
+    if since_ms is None:
+        return known
+    starts = cluster.retry(partial(offsets_at, cluster, parts, since_ms))
+    firsts = {one: starts[one].offset if one in starts else None for one in known}
+    return {one: Extent(_or(firsts[one], extent.end), extent.end) for one, extent in known.items()}
+
+
+def _or(first: int | None, end: int) -> int:
+    return end if first is None else min(first, end)
+
+
+def _measured(
+    options: Namespace, cluster: Cluster, wanted: Sequence[TopicDescription], read: Mapping[TopicPartition, Extent]
+) -> "list[TopicFacts]":
+    from dataclasses import replace
+
+    from kgateway.spark.report.facts import lags
+    from kgateway.spark.report.queries import SentTime, TopicQueries
+
+    behind = lags(cluster, read)
+    given = options.sent_header is not None or options.sent_field is not None
+    sent = SentTime(options.sent_header, options.sent_field) if given else None
+    bootstrap = ",".join(map(str, options.bootstrap))
+    facts = []
+    with session(options) as spark:
+        for number, topic in enumerate(wanted, 1):
+            own = {one.index: extent for one, extent in read.items() if one.topic == topic.name}
+            step = partial(_print_step, f"{topic.name}, {number} of {len(wanted)}")
+            measured = TopicQueries(spark, bootstrap, topic.name, own, step).facts(sent)
+            facts.append(replace(measured, lags=behind.get(topic.name, [])))
+    return facts
+
+
+def _print_step(topic: str, step: str) -> None:
+    print(f"{topic}: {step}", file=sys.stderr, flush=True)
+
+
+def _time(text: str) -> int:
+    return option_time_ms(text, "leave it out to read from the beginning")
+
+
+def _field(text: str) -> str:
+    if "'" in text or not text:
+        raise ArgumentTypeError(f"{text!r} is no name of a field that can be asked for")
+    return text

@@ -1,0 +1,105 @@
+"""
+`kgateway spark verify`: whether archives have each offset once, and each record as the log has it.
+"""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from kgateway.cli.common.errors import FAILED, CommandError
+from kgateway.cli.common.output import as_json, counted, size
+from kgateway.cli.common.progress import Progress
+from kgateway.cli.common.values import add_json
+from kgateway.cli.spark.archive import archive_json, location_of, summary
+from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, archived_topics, location
+from kgateway.cli.spark.session import add_topics, session, spark_job
+from kgateway.observe.printable import printable
+
+if TYPE_CHECKING:
+    from kgateway.spark.archive.verification import Outcome
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", help="of which; without any, all whose archives are there"
+    )
+    parser.add_argument(
+        "--in",
+        metavar=LOCATION,
+        dest="folder",
+        type=location,
+        required=True,
+        help=f"where the archives are, {IN_A_FILER}",
+    )
+    parser.add_argument("--no-log", action="store_true", help="look at the archives alone, not at the log")
+    add_json(parser)
+    add_topics(parser)
+
+
+def _run(options: Namespace) -> Iterator[str]:
+    topics = options.topics or archived_topics(options, options.folder)
+    faults, outcomes = 0, []
+    with session(options) as spark:
+        for topic in topics:
+            began, outcome = time.monotonic(), _outcome(options, spark, topic)
+            faults += outcome.faults
+            outcomes.append(_json(topic, outcome))
+            if not options.json:
+                yield from map(printable, _lines(topic, outcome, time.monotonic() - began))
+    if options.json:
+        yield as_json(outcomes)
+    if faults:
+        sys.stdout.flush()
+        raise SystemExit(FAILED)
+
+
+VERIFY = spark_job(_add_arguments, _run, "kgateway spark verify orders --in archive")
+
+
+def _outcome(options: Namespace, spark: Any, topic: str) -> "Outcome":
+    from kgateway.spark.archive.verification import Outcome, Verification
+    from kgateway.spark.errors import Unreadable
+
+    archive = archive_of(options, options.folder, topic)
+    verifying = Verification(spark, archive, topic, None if options.no_log else location_of(options))
+    with Progress(f"verifying {topic}", "files") as progress:
+        try:
+            for step in verifying.steps():
+                if isinstance(step, Outcome):
+                    return step
+                progress.show(*step)
+        except Unreadable as error:
+            raise CommandError(f"{error}{'' if options.no_log else '; --no-log looks at the archive alone'}") from error
+    raise AssertionError("the outcome comes last")
+
+
+def _lines(topic: str, outcome: "Outcome", seconds: float) -> Iterator[str]:
+    for finding in outcome.findings:
+        yield f"{'' if finding.is_fault else '(no fault) '}{finding.place}: {finding.reason}"
+    if outcome.manifest is None:
+        yield f"topic {topic}: {_found(outcome.faults)}"
+        return
+    yield from summary(outcome.manifest)
+    files = outcome.manifest.files
+    records, raw = sum(file.count for file in files), sum(file.raw_bytes for file in files)
+    removed = sum(file.removed for file in files)
+    if removed:
+        yield f"{removed:,} records removed by compaction, {outcome.proven:,} of them rightly, as the log shows"
+    yield (
+        f"{records:,} records of {size(raw)} in {len(files):,} files, {outcome.compared:,} of them compared with the "
+        f"log, {outcome.alone:,} known by their checksum alone, in {seconds:.1f} s: {_found(outcome.faults)}"
+    )
+
+
+def _found(faults: int) -> str:
+    return counted(faults, "fault", ",") if faults else "nothing is wrong"
+
+
+def _json(topic: str, outcome: "Outcome") -> dict[str, Any]:
+    archive = archive_json(outcome.manifest) if outcome.manifest else {"topic": topic, "partitions": []}
+    findings = [asdict(finding) for finding in outcome.findings]
+    counts = {"compared": outcome.compared, "alone": outcome.alone, "proven": outcome.proven}
+    return archive | counts | {"findings": findings}

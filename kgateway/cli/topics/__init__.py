@@ -1,0 +1,3 @@
+"""
+`kgateway topics`: topics of any Kafka server.
+"""

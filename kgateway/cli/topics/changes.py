@@ -1,0 +1,230 @@
+"""
+`kgateway topics create`, `alter`, `delete`, `delete-records` and `purge`.
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from kgateway.cli.common.cluster import cluster_command, do_to_each
+from kgateway.cli.common.errors import CommandError, UsageError
+from kgateway.cli.common.offset_spec import offset_spec, resolve
+from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, table
+from kgateway.cli.common.stdio import confirm
+from kgateway.cli.common.topic_names import all_topics, is_pattern, matching_topics
+from kgateway.cli.common.values import add_yes, pair, positive, refuse_repeated, topic_partitions
+from kgateway.cli.topics.overview import contents
+from kgateway.client.cluster import Cluster, refuse
+from kgateway.client.offsets import Extent, extents
+from kgateway.client.topics import (
+    SERVERS_CHOICE,
+    TopicDescription,
+    create_partitions,
+    create_topic,
+    delete_records,
+    delete_topic,
+)
+from kgateway.topic_partition import TopicPartition
+from kgateway.wire.errors import ErrorCode, KafkaError
+
+_COLUMNS = (
+    Column("TOPIC", NAME_MAX),
+    Column("PARTITION", 9, is_number=True),
+    Column("DELETED", 20, is_number=True),
+    Column("START", 20, is_number=True),
+    Column("END", 20, is_number=True),
+)
+_REPLICAS_MAX = (1 << 15) - 1
+
+_Start = tuple[int, str | None]  # where a log begins now, and why that is not where it was to begin
+
+
+def _add_create(parser: ArgumentParser) -> None:
+    parser.add_argument("names", metavar="NAME", nargs="+", help="its name")
+    parser.add_argument("--partitions", metavar="N", type=positive, default=SERVERS_CHOICE, help="how many it has")
+    parser.add_argument(
+        "--replicas",
+        metavar="N",
+        type=partial(positive, most=_REPLICAS_MAX),
+        default=SERVERS_CHOICE,
+        help="how many servers keep each partition",
+    )
+    parser.add_argument(
+        "--config", metavar="NAME=VALUE", type=pair, action="append", default=[], help="set this; may be repeated"
+    )
+
+
+def _create(options: Namespace, cluster: Cluster) -> Iterator[str]:
+    def work(name: str) -> None:
+        create_topic(cluster, name, options.partitions, options.replicas, dict(options.config))
+
+    return do_to_each(options, cluster, "topic", options.names, "created", work)
+
+
+CREATE = cluster_command(
+    _add_create,
+    _create,
+    "kgateway topics create orders --partitions 4 --config retention.ms=86400000",
+    check=lambda options: refuse_repeated(options.config),
+)
+
+
+def _add_alter(parser: ArgumentParser) -> None:
+    parser.add_argument("names", metavar="NAME", nargs="+", help="its name")
+    parser.add_argument(
+        "--partitions", metavar="N", type=positive, required=True, help="how many it is to have, more than now"
+    )
+
+
+def _alter(options: Namespace, cluster: Cluster) -> Iterator[str]:
+    names = [topic.name for topic in matching_topics(all_topics(cluster), options.names)]
+    done = f"altered to {counted(options.partitions, 'partition')}"
+    return do_to_each(
+        options, cluster, "topic", names, done, lambda name: create_partitions(cluster, name, options.partitions)
+    )
+
+
+ALTER = cluster_command(_add_alter, _alter, "kgateway topics alter orders --partitions 6")
+
+
+def _add_delete(parser: ArgumentParser) -> None:
+    parser.add_argument("names", metavar="NAME", nargs="+", help="its name or, with --yes, a pattern such as 'order*'")
+    add_yes(parser)
+
+
+def _check_delete(options: Namespace) -> None:
+    patterns = [name for name in options.names if is_pattern(name)]
+    if patterns and not options.yes:
+        seen = f"`kgateway topics list {patterns[0]!r}` shows which topics fit"
+        raise UsageError(f"{patterns[0]} is a pattern: say --yes to delete all that fits; {seen}")
+
+
+def _delete(options: Namespace, cluster: Cluster) -> Iterator[str]:
+    wanted = matching_topics(all_topics(cluster), options.names)
+    if not options.yes:
+        held = contents(cluster, wanted)
+        each = [f"{topic.name} with {counted(held[topic.name].records or 0, 'record')}" for topic in wanted]
+        confirm(options, f"delete {', '.join(each)}")
+    names = [topic.name for topic in wanted]
+    return do_to_each(options, cluster, "topic", names, "deleted", partial(delete_topic, cluster))
+
+
+DELETE = cluster_command(_add_delete, _delete, "kgateway topics delete orders --yes", check=_check_delete)
+
+
+def _add_delete_records(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "topics", metavar="NAME[:N,N]", type=topic_partitions, nargs="+", help="a topic, or some of its partitions"
+    )
+    parser.add_argument(
+        "--before",
+        metavar="PLACE",
+        type=offset_spec,
+        required=True,
+        help="the first record to keep: an offset, -N for the last N, the first one of a time or later, or end",
+    )
+    add_yes(parser)
+
+
+def _delete_records(options: Namespace, cluster: Cluster) -> Iterator[str]:
+    known = matching_topics(all_topics(cluster), [name for name, _ in options.topics])
+    wanted = _partitions(options, {one.name: one for one in known})
+    logs = cluster.retry(partial(extents, cluster, wanted))
+    found = resolve(cluster, options.before, logs)
+    starts = {one: logs[one].end if offset is None else offset for one, offset in found.items()}
+    beyond = [f"{one} ends at {logs[one].end}" for one, offset in starts.items() if offset > logs[one].end]
+    if beyond:
+        raise CommandError(f"{', '.join(beyond)}: nothing beyond the end can be deleted; nothing is done")
+    return _delete_before(options, cluster, starts, logs)
+
+
+DELETE_RECORDS = cluster_command(
+    _add_delete_records,
+    _delete_records,
+    "kgateway topics delete-records orders:0 --before 2026-11-21T18:25:08Z --yes",
+)
+
+
+def _partitions(options: Namespace, known: dict[str, TopicDescription]) -> list[TopicPartition]:
+    wanted: dict[TopicPartition, None] = {}
+    for name, indexes in options.topics:
+        existing = [part.partition for part in known[name].parts]
+        named = [TopicPartition(name, index) for index in indexes] or existing
+        missing = [str(one) for one in named if one not in existing]
+        if missing:
+            raise CommandError(
+                f"there is no partition {', '.join(missing)}: {name} has {len(existing)}; nothing is done"
+            )
+        wanted |= dict.fromkeys(named)
+    return [*wanted]
+
+
+def _add_purge(parser: ArgumentParser) -> None:
+    parser.add_argument("names", metavar="NAME", nargs="+", help="its name")
+    add_yes(parser)
+
+
+def _purge(options: Namespace, cluster: Cluster) -> Iterator[str]:
+    wanted = matching_topics(all_topics(cluster), options.names)
+    partitions = [part.partition for topic in wanted for part in topic.parts]
+    logs = cluster.retry(partial(extents, cluster, partitions))
+    return _delete_before(options, cluster, {one: extent.end for one, extent in logs.items()}, logs)
+
+
+PURGE = cluster_command(_add_purge, _purge, "kgateway topics purge orders --yes")
+
+
+def _delete_before(
+    options: Namespace, cluster: Cluster, before: Mapping[TopicPartition, int], logs: Mapping[TopicPartition, Extent]
+) -> Iterator[str]:
+    """
+    Delete the records before these offsets, and print the number of each partition.
+    """
+    doomed = {one: offset for one, offset in before.items() if offset > logs[one].start}
+    lost = sum(offset - logs[one].start for one, offset in doomed.items())
+    if doomed:
+        confirm(options, f"delete {counted(lost, 'record')} of {', '.join(sorted({one.topic for one in doomed}))}")
+    starts: dict[TopicPartition, _Start] = {one: (log.start, None) for one, log in logs.items()}
+    starts |= cluster.retry(partial(_deleted, cluster, doomed, logs)) if doomed else {}
+    rows = [_outcome(one, starts[one], logs[one]) for one in sorted(starts)]
+    if options.json:
+        yield as_json({"partitions": rows})
+    else:
+        yield from table(_COLUMNS, [[row[column.heading.lower()] for column in _COLUMNS] for row in rows])
+    problems = [f"{one}: {why}" for one, (_, why) in sorted(starts.items()) if why]
+    if problems:
+        raise CommandError("; ".join(problems))
+
+
+def _deleted(
+    cluster: Cluster, doomed: Mapping[TopicPartition, int], logs: Mapping[TopicPartition, Extent]
+) -> dict[TopicPartition, _Start]:
+    starts: dict[TopicPartition, _Start] = {}
+    for one, (code, start) in delete_records(cluster, doomed).items():
+        try:
+            refuse(code)
+            starts[one] = start, None
+        except KafkaError as error:
+            if error.code.retriable:  # deleting again what is deleted changes nothing
+                raise
+            starts[one] = logs[one].start, _why(error)
+    return starts
+
+
+def _why(error: KafkaError) -> str:
+    if error.code is ErrorCode.POLICY_VIOLATION:
+        return f"{error}; its cleanup.policy has no delete in it"
+    return str(error)
+
+
+def _outcome(one: TopicPartition, start: _Start, log: Extent) -> dict[str, Any]:
+    now, why = start
+    return {
+        "topic": one.topic,
+        "partition": one.index,
+        "deleted": now - log.start,
+        "start": now,
+        "end": log.end,
+        "problem": why,
+    }

@@ -1,0 +1,26 @@
+"""
+Attempts that are repeated when the next one may succeed, with a pause before each.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+_PAUSE_S, _PAUSE_MAX_S = 0.05, 2.0
+
+
+def retry(attempt: Callable[[], T], patience_s: Callable[[Exception], float]) -> T:
+    """
+    Repeat an attempt until it succeeds, or until a failure's patience ends, counted from the first attempt; then the
+    failure is raised. Each pause is twice as long as the one before, up to two seconds.
+    """
+    began, pause_s = time.monotonic(), _PAUSE_S
+    while True:
+        try:
+            return attempt()
+        except Exception as error:
+            if time.monotonic() - began + pause_s > patience_s(error):
+                raise
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _PAUSE_MAX_S)

@@ -1,0 +1,3 @@
+"""
+What the coordinators of groups and of transactions have in common: their state logs, and how they take turns.
+"""

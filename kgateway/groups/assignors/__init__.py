@@ -1,0 +1,3 @@
+"""
+Server-side assignors (KIP-848).
+"""

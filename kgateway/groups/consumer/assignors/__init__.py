@@ -1,3 +1,0 @@
-"""
-Who of a group is to read which partitions: pure functions.
-"""

@@ -1,0 +1,323 @@
+"""
+The warnings and errors that operators read, each with what to do about it: docs/operations.md shows this table.
+
+A message is the format string of a log line. Lines of programming errors come with a traceback.
+"""
+
+from typing import Self
+
+
+class LogMessage(str):
+    """
+    A format string of `twisted.logger`, and what an operator does about the line.
+    """
+
+    __slots__ = ("remedy",)
+
+    remedy: str
+
+    def __new__(cls, text: str, remedy: str) -> Self:
+        message = super().__new__(cls, text)
+        message.remedy = remedy
+        return message
+
+
+_REPORT = "A bug of kgateway: please report it with the traceback."
+
+# Server and dispatch
+CANNOT_START = LogMessage("kgateway cannot start: {error}", "Mend what the line names, then start again.")
+CANNOT_LISTEN_AGAIN = LogMessage(
+    "cannot listen again, retrying in a second: {error}",
+    "Free the port, or wait: the gateway tries again every second.",
+)
+PORT_CLOSED_BADLY = LogMessage("a listening port closed with an error", _REPORT)
+CLOSED_BY_FORCE = LogMessage(
+    "{count} connections closed by force",
+    "Nothing; at the stop these clients had not read their responses in time.",
+)
+CONNECTION_FAILED = LogMessage("a connection from {host} failed", _REPORT)
+REQUEST_FAILED = LogMessage("{api} v{version} of {client} failed", _REPORT)
+CANNOT_ENCODE = LogMessage("{api} v{version}: cannot encode the response", _REPORT)
+RESPONSE_LOST = LogMessage("a response was lost", _REPORT)
+CANNOT_SERVE = LogMessage("{subject} could not be served", _REPORT)
+LONG_POLL_FAILED = LogMessage("a long poll did not end", _REPORT)
+CONVERSION_FAILED = LogMessage("the conversion of records failed", _REPORT)
+LATE_CHANGE_FAILED = LogMessage(
+    "a change that its client no longer waits for failed",
+    "Repeat the change; its client has been answered REQUEST_TIMED_OUT.",
+)
+CONTROL_CONNECTION_FAILED = LogMessage("a control connection failed", _REPORT)
+CONTROL_COMMAND_FAILED = LogMessage("the control command {line!r} failed", _REPORT)
+TOPIC_CONFIG_UNMET = LogMessage(
+    "topic {topic}: {what}",
+    "Nothing, or drop the config: the topic was created without what the line names.",
+)
+CONFIG_UNMET = LogMessage(
+    "config of {resource}: {what}", "Nothing, or drop the config: it is stored, but has no effect here."
+)
+KEEPS_CONFIG = LogMessage(
+    "{topic} keeps its config: {why}",
+    "Change the broker's defaults so that they fit the topic's own configs.",
+)
+
+# All brokers
+LISTENER_FAILED = LogMessage("a listener of a partition failed", _REPORT)
+CANNOT_EXPIRE = LogMessage("{partition}: cannot expire records", _REPORT)
+RETENTION_ROUND_FAILED = LogMessage("a retention round failed", _REPORT)
+SPOOL_FAILED = LogMessage(
+    "recent records stay in memory, because temporary files cannot be written: {error}",
+    "Make room where temporary files are (`TMPDIR`); until then the gateway needs more memory.",
+)
+SPOOL_MOVED = LogMessage(
+    "temporary files are in {used}, because {wanted} cannot be written to",
+    "Make the folder writable, or name another one in `TMPDIR`.",
+)
+
+# Embedded log
+CANNOT_WRITE = LogMessage(
+    "{what} cannot be written: {reason}. Clients get KAFKA_STORAGE_ERROR and retry; nothing that was acknowledged"
+    " is lost. Writing resumes by itself once the cause is gone.",
+    "Make room on the disk, or make it writable again.",
+)
+PARTITION_OFFLINE = LogMessage(
+    "{partition} is offline, because {why}; restart the gateway",
+    "Look at the disk, then restart: the partition is recovered from its files.",
+)
+CANNOT_READ = LogMessage(
+    "{file} cannot be read for offset {offset}: {what}. `kgateway log check` tells more.",
+    "Run `kgateway log check`; with the gateway stopped, bring the file back from a copy.",
+)
+CANNOT_OPEN_PARTITION = LogMessage(
+    "{partition} cannot be opened: {error}",
+    "Mend what the line names; the gateway tries again when the partition is asked for.",
+)
+OPENING_FAILED = LogMessage("{topic}-{index} cannot be opened", _REPORT)
+RECOVERED = LogMessage(
+    "recovered: {fault}",
+    "Nothing, if the line says that something was rebuilt. If records were truncated, compare the copy that it "
+    "names (`.cut-POSITION`).",
+)
+PRELOADING_FAILED = LogMessage("not all partitions could be opened", _REPORT)
+NOT_SYNCED_AT_STOP = LogMessage(
+    "{left} partitions are not synced after {seconds} s; the next start recovers what was written last. Nothing "
+    "is lost unless the machine loses power before.",
+    "Nothing; give the gateway more time to stop if this is usual.",
+)
+CHECKPOINT_FAILED = LogMessage(
+    "cannot write a checkpoint",
+    "Look at the disk; the next checkpoint is tried in a few seconds.",
+)
+LOG_STARTS_LOST = LogMessage(
+    "{path} is damaged: logs begin with their first segments again",
+    "Repeat DeleteRecords where deleted records must not come back.",
+)
+FOLDER_WITHOUT_TOPIC = LogMessage(
+    "{folder} belongs to no topic; remove it if nobody misses it",
+    "Remove the folder, unless you miss a topic.",
+)
+CANNOT_REMOVE_DELETED = LogMessage(
+    "cannot remove files of deleted topics",
+    "Look at the disk; the next start tries again.",
+)
+SEGMENT_STAYS = LogMessage(
+    "cannot delete a segment before the next start: {reason}",
+    "Look at the disk; the next start deletes the file.",
+)
+CANNOT_DELETE_SEGMENTS = LogMessage("cannot delete segments", _REPORT)
+COMPACTION_FAILED = LogMessage("partitions could not be compacted", _REPORT)
+NOT_COMPACTED_DAMAGED = LogMessage(
+    "{folder} is not compacted, because it is damaged: {error}. `kgateway log check` tells more.",
+    "Run `kgateway log check`; with the gateway stopped, bring the file back from a copy.",
+)
+NOT_COMPACTED = LogMessage("{folder} is not compacted: {why}", "Mend what the line names; the next round tries again.")
+BATCHES_NOT_COMPACTED = LogMessage(
+    "{folder}: the records of {count} batches cannot be read; those batches stay as they are",
+    "Nothing; these batches are kept whole. Look for the producer that wrote them.",
+)
+
+# Coordinators
+CANNOT_LOAD = LogMessage("{things} cannot be loaded", _REPORT)
+NO_SNAPSHOT = LogMessage(
+    "cannot write a snapshot of {things}; the next start takes longer",
+    "Look at the disk, or the filer.",
+)
+DAMAGED_RECORD = LogMessage(
+    "skipping a damaged record of {things}: {error}",
+    "Nothing can be done for that record; look at what may have damaged it.",
+)
+RECORD_SKIPPED = LogMessage("skipping a record of {things}: {key}", _REPORT)
+GROUP_STATE_NOT_WRITTEN = LogMessage(
+    "cannot write {key}: {error}",
+    "Nothing, if it is rare: members repeat their requests. Else look at the disk, or the filer.",
+)
+GROUP_WRITE_FAILED = LogMessage("cannot write a group", _REPORT)
+AFTER_GROUP_WRITE_FAILED = LogMessage("an error after a write of a group", _REPORT)
+GROUP_CHANGE_NOT_WRITTEN = LogMessage(
+    "cannot write a change of a group: {error}",
+    "Nothing, if it is rare: members repeat their requests. Else look at the disk, or the filer.",
+)
+MEMBER_NOT_REMOVED = LogMessage("cannot remove {member} now: {error}", "Nothing; the coordinator tries again.")
+GROUP_NOT_CREATED = LogMessage(
+    "group {group}: its first write failed: {error}",
+    "Nothing, if it is rare: members join again.",
+)
+OFFSETS_NOT_EXPIRED = LogMessage(
+    "group {group}: cannot delete offsets now: {error}",
+    "Nothing; the next round tries again.",
+)
+OFFSET_ROUND_FAILED = LogMessage("cannot expire the offsets of all groups", _REPORT)
+OFFSET_EXPIRY_FAILED = LogMessage("the deletion of offsets failed", _REPORT)
+KEEPS_CLASSIC = LogMessage(
+    "group {group}: its conversion cannot be written, and it keeps the classic protocol",
+    "Nothing, if it is rare: the conversion is tried again when a consumer joins.",
+)
+KEEPS_CONSUMER = LogMessage(
+    "group {group}: its conversion cannot be written, and it keeps the consumer protocol: {error}",
+    "Nothing, if it is rare: the conversion is tried again with the next change.",
+)
+TRANSACTION_ABORTED = LogMessage(
+    "{id}: aborted its transaction, open for {open_ms} ms with a timeout of {timeout_ms} ms; {producer} is fenced",
+    "Look at the producer: it hangs, or needs a longer `transaction.timeout.ms`.",
+)
+CANNOT_EXPIRE_TRANSACTION = LogMessage(
+    "{id}: cannot expire it or abort its transaction now: {error}",
+    "Nothing; the next round tries again.",
+)
+LATE_ROUND_FAILED = LogMessage("cannot abort every transaction that has timed out", _REPORT)
+UNUSED_ROUND_FAILED = LogMessage("cannot expire every unused transactional id", _REPORT)
+TRANSACTION_WRITE_FAILED = LogMessage("the write of a transaction failed", _REPORT)
+MARKER_LISTENER_FAILED = LogMessage("a listener failed at the end of a transaction in {partition}", _REPORT)
+CANNOT_END_TRANSACTION = LogMessage(
+    "{id}: this coordinator cannot end its transaction: {error}",
+    "Nothing, if another gateway has become the coordinator: it ends it. Else look at it with `kgateway transactions`.",
+)
+TRANSACTION_NOT_ENDED = LogMessage("{id}: its transaction is not ended", _REPORT)
+NO_MARKER_YET = LogMessage(
+    "{count} partitions have no marker of {producer} yet, such as {topic}-{index}: {error}",
+    "Mend what the error names; the markers are tried again until all are written. Until then consumers that read "
+    "committed records wait at the transaction.",
+)
+CANNOT_RESUME_TRANSACTIONS = LogMessage("cannot resume all prepared transactions", _REPORT)
+COMPLETION_NOT_WRITTEN = LogMessage(
+    "{id}: cannot write that its transaction is complete, retrying: {error}",
+    "Nothing, if it is rare; else look at the disk, or the filer.",
+)
+
+# SeaweedFS and SeaweedMQ
+NO_CALLS = LogMessage("cannot call {to}", _REPORT)
+CANNOT_HANDLE_MESSAGE = LogMessage("a message of {path} could not be handled", _REPORT)
+CANNOT_HANDLE_END = LogMessage("the end of {path} could not be handled", _REPORT)
+CANNOT_HANDLE_CHANGE = LogMessage("a change in the filer could not be handled", _REPORT)
+CANNOT_ACKNOWLEDGE = LogMessage("cannot acknowledge an append", _REPORT)
+LEASE_LOST_EARLY = LogMessage(
+    "the lease was lost before this gateway had begun to lead",
+    "Nothing; it stands by, and tries again. If it is usual, look for a slow filer.",
+)
+CANNOT_LEAD_YET = LogMessage("this gateway cannot lead yet: {error}", "Look at the cluster; the gateway tries again.")
+CANNOT_LEAD_AGAIN = LogMessage(
+    "this gateway cannot lead again; restart it",
+    "Restart the gateway, and report the traceback: it is a bug.",
+)
+LEADER_IS_ANOTHER = LogMessage(
+    "{holder} leads; this gateway stands by",
+    "Nothing; this gateway takes over when the leader is gone.",
+)
+LEADERSHIP_LOST = LogMessage(
+    "this gateway has lost the leadership; the lock is held by {holder}",
+    "Look at why this gateway lost its lease: it stood still, or the filer was out of reach.",
+)
+PORTS_STAY_CLOSED = LogMessage(
+    "ports stay closed while another gateway leads: {why}",
+    "Advertise an address for each listener: see docs/seaweedmq.md.",
+)
+NODE_ID_TWICE = LogMessage(
+    "{at} has the node id {id}, as this gateway has; give each a --node-id of its own",
+    "Give each gateway a `--node-id` of its own.",
+)
+BAD_GATEWAY_FILE = LogMessage("{path} names no gateway: {error}", "Remove the file, if no gateway wrote it.")
+GATEWAYS_UNREAD = LogMessage(
+    "the files of other gateways are not read any more",
+    "Restart the gateway, and report the traceback: it is a bug.",
+)
+TOPIC_LEFT_ALONE = LogMessage(
+    "topic {name} is not served: {error}",
+    "Mend or remove the file that the line names, then restart the gateway.",
+)
+TOPIC_DELETED_ELSEWHERE = LogMessage("topic {name} was deleted by another program", "Nothing, if that was meant.")
+TOPIC_CHANGED_ELSEWHERE = LogMessage(
+    "topic {name} had {before} partitions, and has {count} now: another program has changed it",
+    "Nothing, if that was meant.",
+)
+TOPIC_NOT_SERVED_YET = LogMessage(
+    "topic {name} cannot be served yet: {error}",
+    "Nothing, if it is rare: the gateway tries again.",
+)
+EXTERNAL_CHANGES_UNSEEN = LogMessage(
+    "cannot look for changes of topics by other programs yet: {error}",
+    "Nothing, if it is rare: the gateway tries again.",
+)
+STATE_TOPIC_NOT_STORED = LogMessage(
+    "cannot store topic {topic} yet: {error}",
+    "Look at the filer; the gateway tries again.",
+)
+NOT_COMPACTED_HERE = LogMessage(
+    "topic {name} has cleanup.policy={policy}, but nothing on SeaweedMQ is compacted: {outcome}",
+    "Nothing, or set `cleanup.policy=delete`: SeaweedMQ has no compaction.",
+)
+RECORDS_NOT_IN_FILES = LogMessage(
+    "{partition}: {count} records at its end are not known to be in files: {why}",
+    "Start the gateway again soon: it publishes what the files lack, as long as SeaweedMQ's broker has it.",
+)
+PARTITION_NOT_OPEN_YET = LogMessage(
+    "{topic}-{index} is not open yet: {why}",
+    "Nothing, if it is rare: the gateway tries again.",
+)
+OPENING_PARTITION_FAILED = LogMessage("{topic}-{index} could not be opened", _REPORT)
+OFFSETS_SHIFTED = LogMessage(
+    "{partition}: {error}; opening it again",
+    "Look for another program that publishes to the topic.",
+)
+LOG_END_DIFFERS = LogMessage(
+    "{name}: its broker continues with message {next_message}, and the files end before {end}",
+    "Look for a broker that was killed. If it is ahead, messages are lost to SeaweedMQ; if behind, restart it.",
+)
+CANNOT_PUBLISH = LogMessage(
+    "cannot publish to {name}, trying again: {error}",
+    "Look at SeaweedMQ's brokers; the gateway tries again.",
+)
+STREAM_BROKEN = LogMessage(
+    "{name}: {error}; reading its files",
+    "Nothing; the gateway compares with the files and publishes what they lack.",
+)
+PUBLISHING_STOPPED = LogMessage(
+    "publishing to {name} has stopped",
+    "Restart the gateway, and report the traceback: it is a bug.",
+)
+FOREIGN_MESSAGE = LogMessage(
+    "skipped message {offset} of another program in {path}: {reason}",
+    "Nothing, if that program is meant to publish there: consumers do not see the message.",
+)
+FOREIGN_MESSAGES = LogMessage(
+    "skipped message {offset} of another program in {path}: {reason}; there are many, and no more are logged",
+    "As above.",
+)
+LEDGER_FAULT = LogMessage(
+    "ledgers in {topic}: {fault}",
+    "Run `kgateway seaweedmq verify`; the gateway rebuilds ledgers from the log files.",
+)
+LEDGERS_NOT_SAVED = LogMessage(
+    "ledgers not saved completely: {error}",
+    "Nothing; the next start rebuilds what is missing from the log files.",
+)
+OFFSETS_NOT_EXPORTED = LogMessage(
+    "{count} offsets are not in files for the Go gateway before the next start",
+    "Nothing, unless the Go gateway takes over now: start this gateway again first.",
+)
+OFFSETS_NOT_EXPORTED_YET = LogMessage(
+    "offsets are not all in files for the Go gateway yet: {error}",
+    "Look at the filer; the gateway tries again.",
+)
+OFFSET_FILE_LEFT_ALONE = LogMessage(
+    "{path} is not imported: {error}",
+    "Remove the file, if no group needs the offset in it.",
+)

@@ -1,0 +1,3 @@
+"""
+Messages that the gateway neither serves nor sends: share groups, Streams groups, quotas, SCRAM, voters and telemetry.
+"""

@@ -1,0 +1,3 @@
+"""
+Record batches as Arrow columns.
+"""

@@ -1,0 +1,103 @@
+"""
+Vectorized steps of the decoders, with numpy and Arrow.
+
+Values are gathered out of a buffer in which they lie in order with other things between them. Values and gaps are one
+column that needs no copy; Arrow's `take` of every other element copies the values alone, in C.
+
+Numbers of variable length are read many at a time: from a vector of positions to one of values and one of the positions
+behind them. `kgateway.wire.varints` has the format.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+BUFFER_BYTES_MAX = (1 << 31) - 1  # offsets of a column are of 32 bits
+
+
+def gather(buffer: pa.Buffer, starts: np.ndarray, sizes: np.ndarray) -> pa.Array:
+    """
+    The bytes at these starts with these sizes; a size below 0 is null. Values must not overlap.
+    """
+    count = len(starts)
+    if not count:
+        return pa.array([], pa.binary())
+    if buffer.size > BUFFER_BYTES_MAX:
+        raise ValueError(f"a column cannot be made of a buffer of {buffer.size} bytes")
+    is_null = sizes < 0
+    borders = np.empty(2 * count, np.int32)
+    borders[0::2] = starts
+    borders[1::2] = starts + np.maximum(sizes, 0)
+    both = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(borders), buffer])
+    every_other = np.arange(0, 2 * count, 2, dtype=np.int32)
+    return both.take(pa.array(every_other, mask=is_null if is_null.any() else None))
+
+
+def as_text(column: pa.Array) -> pa.Array:
+    """
+    Bytes as text. Each byte that is not UTF-8 becomes a replacement character, as in Java.
+    """
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = [None if value is None else value.decode(errors="replace") for value in column.to_pylist()]
+        return pa.array(texts, pa.string())
+
+
+def repeated(text: str, count: int) -> pa.Array:
+    data = text.encode()
+    borders = np.arange(count + 1, dtype=np.int32) * len(data)
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(borders), pa.py_buffer(data * count)])
+
+
+def where_there(column: pa.Array, decode: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """
+    Decode the values that are not null; null stays null.
+    """
+    if not column.null_count:
+        return decode(column)
+    is_there = column.is_valid().to_numpy(zero_copy_only=False)
+    return spread(decode(column.drop_null()), is_there)
+
+
+def spread(values: pa.Array, is_there: np.ndarray) -> pa.Array:
+    """
+    The values at the rows that have one, and nulls at the others.
+    """
+    places = np.cumsum(is_there, dtype=np.int64) - 1
+    return values.take(pa.array(np.maximum(places, 0), mask=~is_there))
+
+
+class TooLong(ValueError):
+    """
+    A varint with too many bits.
+    """
+
+
+def read_uvarints(data: np.ndarray, at: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Read unsigned varints; IndexError if the bytes end within one.
+    """
+    first = data[at]
+    values, after = (first & 127).astype(np.uint64), at + 1
+    longer, shift = np.flatnonzero(first > 127), 7
+    while longer.size:
+        if shift >= bits:
+            raise TooLong(f"a variable-length number goes on beyond {bits} bits")
+        byte = data[after[longer]]
+        after[longer] += 1
+        part = (byte & 127).astype(np.uint64)
+        if shift + 7 > bits and (part >> (bits - shift)).any():
+            raise TooLong(f"a variable-length number is larger than {bits} bits")
+        values[longer] |= part << shift
+        longer, shift = longer[byte > 127], shift + 7
+    return values, after
+
+
+def read_varints(data: np.ndarray, at: np.ndarray, bits: int = 32) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Read zigzag varints.
+    """
+    values, after = read_uvarints(data, at, bits)
+    return ((values >> 1) ^ -(values & 1)).view(np.int64), after

@@ -1,0 +1,3 @@
+"""
+Files behind HTTP.
+"""

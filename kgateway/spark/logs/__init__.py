@@ -1,0 +1,3 @@
+"""
+The sources of a topic's records: servers or data folders.
+"""

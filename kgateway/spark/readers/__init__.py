@@ -1,0 +1,3 @@
+"""
+Batch and streaming reads.
+"""

@@ -1,0 +1,3 @@
+"""
+SeaweedMQ topics and archives, read from a filer.
+"""

@@ -1,0 +1,3 @@
+"""
+Rows into topics.
+"""

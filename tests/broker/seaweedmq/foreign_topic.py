@@ -1,0 +1,154 @@
+"""
+Topics of a real cluster, published to with gRPC's own client, and read as the files that SeaweedMQ wrote.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event
+from urllib.request import urlopen
+from uuid import uuid4
+
+import grpc
+from google.protobuf.message import Message as Protobuf
+
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.protos.filer_pb2 import Entry as FilerEntry
+from kgateway.broker.seaweed.protos.filer_pb2 import ListEntriesRequest, ListEntriesResponse
+from kgateway.broker.seaweed.protos.messaging_pb2 import (
+    ConfigureTopicRequest,
+    ConfigureTopicResponse,
+    DataMessage,
+    PublishMessageRequest,
+    PublishMessageResponse,
+)
+from kgateway.broker.seaweed.protos.schema_pb2 import RecordType, Topic
+from kgateway.broker.seaweedmq.formats.format import Message
+from kgateway.broker.seaweedmq.layout.topic_conf import generation_of, ranges_of
+from kgateway.broker.seaweedmq.layout.topic_paths import NAMESPACE, is_log_file, partition_folder, topic_folder
+
+_SECONDS = 30.0
+
+# A broker that has just lost sight of the brokers assigns partitions to none, and fails to dial its empty address.
+_RETRY = {
+    "name": [{}],
+    "retryPolicy": {
+        "maxAttempts": 5,
+        "initialBackoff": "0.5s",
+        "maxBackoff": "4s",
+        "backoffMultiplier": 2,
+        "retryableStatusCodes": ["UNAVAILABLE"],
+    },
+}
+_OPTIONS = [("grpc.service_config", json.dumps({"methodConfig": [_RETRY]}))]
+
+
+class ForeignTopic:
+    """
+    A topic that another program has made, with one or more partitions: a new one, or the one with this name.
+    """
+
+    def __init__(
+        self,
+        cluster: DevCluster,
+        record_type: RecordType | None = None,
+        name: str | None = None,
+        namespace: str = NAMESPACE,
+        partition_count: int = 1,
+    ) -> None:
+        self.name = name or uuid4().hex
+        self._cluster = cluster
+        self._topic = Topic(namespace=namespace, name=self.name)
+        request = ConfigureTopicRequest(
+            topic=self._topic,
+            partition_count=partition_count,
+            message_record_type=record_type,
+        )
+        with grpc.insecure_channel(cluster.broker_address, options=_OPTIONS) as channel:
+            ask = _unary(channel, "/messaging_pb.SeaweedMessaging/ConfigureTopic", ConfigureTopicResponse)
+            self.conf: ConfigureTopicResponse = ask(request, timeout=_SECONDS)
+        self.folder = partition_folder(self.name, generation_of(self.conf), ranges_of(self.conf)[0], namespace)
+
+    def publish(self, messages: Iterable[Message], index: int = 0) -> list[int]:
+        """
+        Publish messages to a partition and end the stream, upon which the broker flushes. Returns their offsets.
+        """
+        with self.publisher(list(messages), index) as offsets:
+            return offsets
+
+    @contextmanager
+    def publisher(self, messages: Sequence[Message], index: int = 0) -> Iterator[list[int]]:
+        """
+        Publish messages to a partition, and end the stream afterwards. A broker that does not take the partition, as
+        when it has lost sight of the brokers, says so in place of its hello and takes no message; it is asked again.
+        """
+        deadline = time.monotonic() + _SECONDS
+        with grpc.insecure_channel(self._cluster.broker_address) as channel:
+            while True:
+                done = Event()
+                stream = channel.stream_stream(
+                    "/messaging_pb.SeaweedMessaging/PublishMessage",
+                    request_serializer=_bytes,
+                    response_deserializer=PublishMessageResponse.FromString,
+                )(self._requests(messages, index, done), timeout=_SECONDS)
+                hello = next(stream)
+                if not hello.error:
+                    break
+                done.wait(0.1)
+                done.set()
+                assert time.monotonic() < deadline, hello.error
+            try:
+                yield [next(stream).assigned_offset for _ in messages]
+            finally:
+                done.set()
+                list(stream)
+
+    def _requests(self, messages: Iterable[Message], index: int, done: Event) -> Iterator[PublishMessageRequest]:
+        partitions = [each.partition for each in self.conf.broker_partition_assignments]
+        partition = sorted(partitions, key=lambda each: each.range_start)[index]
+        init = PublishMessageRequest.InitMessage(topic=self._topic, partition=partition, publisher_name="test")
+        yield PublishMessageRequest(init=init)
+        for key, value in messages:
+            yield PublishMessageRequest(data=DataMessage(key=key, value=bytes(value)))
+        done.wait(_SECONDS)
+
+    def entries(self, folder: str) -> list[FilerEntry]:
+        """
+        The entries of a folder in the filer.
+        """
+        host, port = self._cluster.filer.split(":")
+        with grpc.insecure_channel(f"{host}:{int(port) + 10_000}") as channel:
+            listed = channel.unary_stream(
+                "/filer_pb.SeaweedFiler/ListEntries",
+                request_serializer=_bytes,
+                response_deserializer=ListEntriesResponse.FromString,
+            )(ListEntriesRequest(directory=folder, limit=1000), timeout=_SECONDS)
+            return [found.entry for found in listed]
+
+    def topic_conf(self) -> bytes:
+        (content,) = (entry.content for entry in self.entries(topic_folder(self.name)) if entry.name == "topic.conf")
+        return content
+
+    def log(self) -> bytes:
+        """
+        The bytes of all log files.
+        """
+        names = sorted(entry.name for entry in self.entries(self.folder) if is_log_file(entry.name))
+        return b"".join(self.read(name) for name in names)
+
+    def read(self, name: str) -> bytes:
+        """
+        The bytes of a file of the partition.
+        """
+        with urlopen(f"http://{self._cluster.filer}{self.folder}/{name}", timeout=_SECONDS) as answer:
+            data: bytes = answer.read()
+        return data
+
+
+def _unary(channel: grpc.Channel, path: str, response: type[Protobuf]) -> grpc.UnaryUnaryMultiCallable:
+    return channel.unary_unary(path, request_serializer=_bytes, response_deserializer=response.FromString)
+
+
+def _bytes(request: Protobuf) -> bytes:
+    return request.SerializeToString()

@@ -1,0 +1,319 @@
+"""
+The commands that query a running gateway over its control socket.
+"""
+
+import io
+import json
+import socketserver
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgateway.cli.main import main
+from kgateway.cli.profile import countdown
+
+REASON = {
+    "when_ms": 43_424_000,
+    "since_ms": 43_424_000,
+    "client_id": "checkout",
+    "host": "10.0.0.7",
+    "api": "Fetch",
+    "version": 13,
+    "outcome": "OFFSET_OUT_OF_RANGE",
+    "subject": "orders-3",
+    "message": "105 is past the end at 100",
+    "times": 1,
+}
+PLUGIN = {
+    "key": 3,
+    "api": "Metadata",
+    "versions": "0-13",
+    "handler": "kgateway.handlers.metadata.metadata",
+    "from": "kgateway",
+    "priority": 0,
+    "filters": [],
+}
+ROW = {"own_s": 1.25, "total_s": 9.5, "calls": 1200, "function": "twisted/internet/defer.py:997 Deferred.callback"}
+
+
+class Gateway(socketserver.UnixStreamServer):
+    """
+    A gateway that answers from a table, and records the last question.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, Operator)
+        self.asked: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
+
+
+class Operator(socketserver.StreamRequestHandler):
+    server: Gateway
+
+    def handle(self) -> None:
+        self.server.asked = json.loads(self.rfile.readline())
+        result = self.server.results.get(self.server.asked["command"])
+        answer = {"ok": False, "error": "not today"} if result is None else {"ok": True, "result": result}
+        self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
+    """
+    A gateway in this folder.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KGATEWAY_CONTROL_SOCKET", raising=False)
+    with Gateway("kgateway.sock") as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def _greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """
+    The lines that a command prints.
+    """
+    assert main(arguments) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """
+    The reason of a failure.
+    """
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 1
+    return capsys.readouterr().err
+
+
+def test_why_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Each reason takes two lines: time, client, request and code, then subject and reason.
+    """
+    other = REASON | {"client_id": "c", "outcome": "NOT_COORDINATOR", "subject": "", "message": "broker 2 is"}
+    gateway.results["why"] = {"remembered": 2, "reasons": [REASON, other]}
+    assert shown(capsys, "why") == [
+        "TIME      TIMES  CLIENT             REQUEST    OUTCOME",
+        "12:03:44         checkout@10.0.0.7  Fetch v13  OFFSET_OUT_OF_RANGE",
+        "          orders-3: 105 is past the end at 100",
+        "12:03:44         c@10.0.0.7         Fetch v13  NOT_COORDINATOR",
+        "          broker 2 is",
+    ]
+
+
+def test_why_counts_repeated_reasons(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The count follows the first time.
+    """
+    repeated = REASON | {"times": 12, "since_ms": 43_364_000}
+    gateway.results["why"] = {"remembered": 1, "reasons": [repeated]}
+    _, line, story = shown(capsys, "why")
+    assert line.startswith("12:03:44  x12    checkout@10.0.0.7")
+    assert story.endswith("at 100 (first at 12:02:44)")
+
+
+def test_why_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Lines have at most 120 columns whatever names clients choose, and the message is shown completely.
+    """
+    words = " ".join(f"word{number}" for number in range(100))
+    long = {"client_id": "c" * 400, "api": "DescribeShareGroupOffsets", "message": words, "times": 1_000_000}
+    outcome = {"outcome": "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"}
+    gateway.results["why"] = {"remembered": 1, "reasons": [REASON | long | outcome]}
+    lines = shown(capsys, "why")
+    assert max(map(len, lines)) <= 120
+    assert "c…  DescribeShareGroupOffsets v13  TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in lines[1]
+    assert words in " ".join(line.strip() for line in lines[2:])
+
+
+def test_why_of_a_closed_connection(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The host replaces a missing client id, and the request is empty.
+    """
+    closed = REASON | {"client_id": "", "api": "", "version": None, "outcome": "malformed"}
+    gateway.results["why"] = {"remembered": 1, "reasons": [closed]}
+    assert shown(capsys, "why")[1].split() == ["12:03:44", "10.0.0.7", "malformed"]
+
+
+def test_control_characters_are_escaped(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Clients choose names that would otherwise control the terminal.
+    """
+    evil = {"client_id": "\x1b[2J\n", "subject": "\x1b]0;x\x07", "message": "über \r"}
+    gateway.results["why"] = {"remembered": 1, "reasons": [REASON | evil]}
+    lines = shown(capsys, "why")
+    assert len(lines) == 3
+    assert all(line.isprintable() for line in lines)
+    assert "\\x1b[2J\\n@10.0.0.7" in lines[1]
+
+
+def test_why_without_any_reason(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The output distinguishes no reasons at all from none that match.
+    """
+    gateway.results["why"] = {"remembered": 0, "reasons": []}
+    assert shown(capsys, "why") == ["no client was refused since the gateway started"]
+    gateway.results["why"] = {"remembered": 7, "reasons": []}
+    assert shown(capsys, "why", "--api", "Fetch") == ["none of the 7 reasons that are remembered fits"]
+
+
+def test_why_sends_only_given_options(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    gateway.results["why"] = {"remembered": 0, "reasons": []}
+    shown(capsys, "why", "--client", "check*", "--api", "Fetch", "--code", "closed", "--limit", "3")
+    assert gateway.asked == {"command": "why", "client": "check*", "api": "Fetch", "code": "closed", "limit": 3}
+    shown(capsys, "why")
+    assert gateway.asked == {"command": "why", "limit": 20}
+
+
+@pytest.mark.parametrize("command", ["why", "plugins", "profile"])
+def test_json_is_the_gateways_answer(gateway: Gateway, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    gateway.results[command] = {"some": ["result"]}
+    assert json.loads("\n".join(shown(capsys, command, "--json"))) == {"some": ["result"]}
+
+
+def test_plugins_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Each handler has a line, and each filter around it.
+    """
+    watch = {"filter": "audit.watch", "from": "audit 1.0", "priority": 5, "topics": ["a", "b*"]}
+    around = [watch | {"listeners": ["outside"], "principals": []}]
+    audited = PLUGIN | {"key": 18, "api": "ApiVersions", "priority": 10, "filters": around}
+    gateway.results["plugins"] = {"plugins": [PLUGIN, audited]}
+    assert shown(capsys, "plugins") == [
+        "KEY  API          VERSIONS  HANDLER                              FROM      PRIORITY",
+        "3    Metadata     0-13      kgateway.handlers.metadata.metadata  kgateway  0",
+        "18   ApiVersions  0-13      kgateway.handlers.metadata.metadata  kgateway  10",
+        "       inside audit.watch, from audit 1.0, priority 5, topics a b*, listeners outside",
+    ]
+
+
+def test_plugins_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Long names are cut.
+    """
+    scope = dict.fromkeys(("filter", "from"), "x" * 200) | {key: ["y"] for key in ("topics", "listeners", "principals")}
+    names = dict.fromkeys(("api", "handler", "from"), "x" * 200) | {"filters": [scope | {"priority": 0}]}
+    gateway.results["plugins"] = {"plugins": [PLUGIN | names]}
+    assert max(map(len, shown(capsys, "plugins"))) <= 120
+
+
+def test_the_level_is_shown(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The level is one word, and is not changed.
+    """
+    gateway.results["loglevel"] = {"level": "info", "before": "info"}
+    assert shown(capsys, "loglevel") == ["info"]
+    assert gateway.asked == {"command": "loglevel"}
+
+
+def test_the_level_is_set(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The previous level is shown, so that the user can restore it.
+    """
+    gateway.results["loglevel"] = {"level": "debug", "before": "info"}
+    assert shown(capsys, "loglevel", "debug") == ["debug (it was info)"]
+    assert gateway.asked == {"command": "loglevel", "level": "debug"}
+
+
+def test_profile_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The first line says how busy the gateway was; each function has a line.
+    """
+    gateway.results["profile"] = {"seconds": 5.0, "waiting_s": 3.5, "rows": [ROW]}
+    assert shown(capsys, "profile", "--seconds", "5") == [
+        "5.0 s, of which the reactor waited 70% for something to do",
+        "",
+        "   OWN s   TOTAL s      CALLS  FUNCTION",
+        "   1.250     9.500       1200  twisted/internet/defer.py:997 Deferred.callback",
+    ]
+    assert gateway.asked == {"command": "profile", "seconds": 5}
+
+
+def test_profile_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Long names are cut.
+    """
+    gateway.results["profile"] = {"seconds": 5.0, "waiting_s": 0, "rows": [ROW | {"function": "x" * 200}]}
+    assert max(map(len, shown(capsys, "profile"))) <= 120
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_profile_counts_down() -> None:
+    """
+    One line shows the seconds left, and is cleared at the end.
+    """
+    terminal = Terminal()
+    show = countdown(10, terminal)
+    for elapsed_s in (0, 4, 10):
+        show(elapsed_s)
+    assert terminal.getvalue() == "\rprofiling, 10 s to go \x1b[K\rprofiling, 6 s to go \x1b[K\r\x1b[K"
+
+
+def test_a_file_gets_no_countdown() -> None:
+    """
+    Nothing is written to a stderr that is no terminal.
+    """
+    file = io.StringIO()
+    countdown(10, file)(3)
+    assert file.getvalue() == ""
+
+
+def test_the_countdown_is_cleared_before_the_result(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    The line is cleared before a result or a refusal is printed.
+    """
+    gateway.results["profile"] = {"seconds": 5.0, "waiting_s": 0, "rows": []}
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    shown(capsys, "profile")
+    assert terminal.getvalue().endswith("to go \x1b[K\r\x1b[K")
+    del gateway.results["profile"]
+    with pytest.raises(SystemExit):
+        main(["profile"])
+    assert terminal.getvalue().endswith("to go \x1b[K\r\x1b[Kkgateway profile: not today\n")
+
+
+@pytest.mark.parametrize("command", ["why", "plugins", "loglevel", "profile"])
+def test_a_refusal_is_one_line(gateway: Gateway, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The line has the command and the gateway's reason; the exit code is 1.
+    """
+    assert failed(capsys, command) == f"kgateway {command}: not today\n"
+
+
+def test_another_gateway_may_be_queried(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    The option names the socket, else the environment; an empty variable counts as unset.
+    """
+    gateway.results["loglevel"] = {"level": "info"}
+    monkeypatch.setenv("KGATEWAY_CONTROL_SOCKET", "elsewhere.sock")
+    assert "no gateway answers at elsewhere.sock" in failed(capsys, "loglevel")
+    assert "no gateway answers at third.sock" in failed(capsys, "loglevel", "--control-socket", "third.sock")
+    assert shown(capsys, "loglevel", "--control-socket", "kgateway.sock") == ["info"]
+    monkeypatch.setenv("KGATEWAY_CONTROL_SOCKET", "")
+    assert shown(capsys, "loglevel") == ["info"]
