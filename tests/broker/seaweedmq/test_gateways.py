@@ -164,6 +164,15 @@ def test_two_of_the_same_id_are_told_of_each_other(world: World) -> None:
     until(lambda: world.numbers() == [1])
 
 
+def test_a_gateway_that_stops_while_it_writes_its_file_leaves_none(world: World) -> None:
+    world.two.stand_by(leader_has_our_id=False)
+    world.two.announce(ADDRESSES)
+    until(lambda: world.numbers() == [1, 2])
+    world.later()  # a round begins, and has not ended when the gateway stops
+    done(world.two.stop())
+    assert world.numbers() == [1]
+
+
 def warned(logs: Sequence[LogEvent]) -> list[str]:
     """
     The warnings about duplicate ids.

@@ -65,13 +65,14 @@ class Gateways:
         self._problem = ""
         self._rounds = LoopingCall(lambda: Deferred.fromCoroutine(self._round()))
         self._rounds.clock = gateway.reactor
+        self._last_round_over: Deferred[None] = Deferred()
 
     def announce(self, addresses: Mapping[str, Address]) -> None:
         """
         From now on show the other gateways where clients reach this one, by listener.
         """
         self.own = Node(self.own.id, addresses=addresses)
-        self._rounds.start(LOOK_S).addErrback(self._failed)
+        self._last_round_over = self._rounds.start(LOOK_S).addErrback(self._failed).addCallback(lambda _: None)
         self._changed()
 
     def stand_by(self, *, leader_has_our_id: bool) -> None:
@@ -144,6 +145,7 @@ class Gateways:
             self._problem = ""
 
     async def _delete_own_file(self) -> None:
+        await self._last_round_over  # it could write the file again
         try:
             await self.refresh()
             if self._file_content == self._last_written:  # else there is another gateway of this id
