@@ -269,6 +269,16 @@ def test_delete_records(tool: Tool, topic: str, which: str, before: str, begin: 
     assert rows.keys() == ({int(index) for index in which[1:].split(",")} if which else {0, 1})
 
 
+def test_delete_records_of_a_pattern(tool: Tool, topic: str) -> None:
+    """
+    A pattern stands for the topics that it matches, also with partitions.
+    """
+    pattern = f"{topic[:-1]}[{topic[-1]}]"
+    for which, begin in (":1", [0, 1]), ("", [1, 1]):
+        assert tool("topics", "delete-records", f"{pattern}{which}", "--before", 1, "--yes").code == 0
+        assert starts(tool, topic) == begin
+
+
 def test_delete_records_for_programs(tool: Tool, topic: str) -> None:
     """
     JSON has all details.

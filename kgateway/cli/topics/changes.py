@@ -3,7 +3,7 @@
 """
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -128,8 +128,9 @@ def _add_delete_records(parser: ArgumentParser) -> None:
 
 
 def _delete_records(options: Namespace, cluster: Cluster) -> Iterator[str]:
-    known = matching_topics(all_topics(cluster), [name for name, _ in options.topics])
-    wanted = _partitions(options, {one.name: one for one in known})
+    known = all_topics(cluster)
+    matching_topics(known, [name for name, _ in options.topics])  # names all that do not exist
+    wanted = _partitions(options, known)
     logs = cluster.retry(partial(extents, cluster, wanted))
     found = resolve(cluster, options.before, logs)
     starts = {one: logs[one].end if offset is None else offset for one, offset in found.items()}
@@ -146,18 +147,23 @@ DELETE_RECORDS = cluster_command(
 )
 
 
-def _partitions(options: Namespace, known: dict[str, TopicDescription]) -> list[TopicPartition]:
+def _partitions(options: Namespace, known: Mapping[str, TopicDescription]) -> list[TopicPartition]:
     wanted: dict[TopicPartition, None] = {}
     for name, indexes in options.topics:
-        existing = [part.partition for part in known[name].parts]
-        named = [TopicPartition(name, index) for index in indexes] or existing
-        missing = [str(one) for one in named if one not in existing]
-        if missing:
-            raise CommandError(
-                f"there is no partition {', '.join(missing)}: {name} has {len(existing)}; nothing is done"
-            )
-        wanted |= dict.fromkeys(named)
+        for topic in matching_topics(known, [name]):
+            wanted |= dict.fromkeys(_partitions_of(topic, indexes))
     return [*wanted]
+
+
+def _partitions_of(topic: TopicDescription, indexes: Sequence[int]) -> list[TopicPartition]:
+    existing = [part.partition for part in topic.parts]
+    named = [TopicPartition(topic.name, index) for index in indexes] or existing
+    missing = [str(one) for one in named if one not in existing]
+    if missing:
+        raise CommandError(
+            f"there is no partition {', '.join(missing)}: {topic.name} has {len(existing)}; nothing is done"
+        )
+    return named
 
 
 def _add_purge(parser: ArgumentParser) -> None:
