@@ -12,7 +12,7 @@ from kgateway.testing.kafka import Kafka
 from tests.cli.shell import Shell
 
 PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
-_BLOCK = re.compile(r"^```\n(\$ .*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^```console\n(\$ .*?)^```$", re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 # Values that differ each time: durations, places and disk usage.
 _CHANGING = re.compile(r" in [\d.]+ s: .*|127\.0\.0\.1:\d+|[\d.]+ (bytes|KiB)|\"timestamp\": \d+| +")
