@@ -83,7 +83,7 @@ class Cluster:
         """
         A connection to a server, for requests that every server can answer.
         """
-        if self._any_server is None:
+        if self._any_server is None or not self._any_server.is_open:
             self._any_server = self._first_of(self._bootstrap)
         return self._any_server
 
@@ -144,9 +144,10 @@ class Cluster:
         raise Unanswered("; ".join(problems))
 
     def _connection(self, address: Address) -> Connection:
-        if address not in self._connections:
-            self._connections[address] = Connection(address, self._answer_s)
-        return self._connections[address]
+        known = self._connections.get(address)
+        if known is None or not known.is_open:
+            known = self._connections[address] = Connection(address, self._answer_s)
+        return known
 
 
 def nodes_in(metadata: MetadataResponse) -> dict[int, Node]:

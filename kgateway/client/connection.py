@@ -1,7 +1,8 @@
 """
 A connection to a server, with one request at a time.
 
-The first request is ApiVersions. Each later request uses the newest version that both sides know.
+The first request is ApiVersions. Each later request uses the newest version that both sides know. A request that gets
+no answer closes the connection.
 """
 
 import socket
@@ -39,7 +40,7 @@ class Address(NamedTuple):
         host, colon, port = text.strip().rpartition(":")
         is_bare_v6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
         if not colon or not host or is_bare_v6 or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
-            raise ValueError(f"{text!r} is no HOST:PORT")
+            raise ValueError(f"{text!r} is not HOST:PORT")
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
 
     def __str__(self) -> str:
@@ -81,7 +82,9 @@ class Connection:
         """
         Send a request that has no answer.
         """
-        self._send(request, self._version(request, newest))
+        version = self._version(request, newest)
+        with self._closing_if_broken():
+            self._send(request, version)
 
     def check(self) -> None:
         """
@@ -91,6 +94,10 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
+
+    @property
+    def is_open(self) -> bool:
+        return self._socket.fileno() >= 0
 
     def _version(self, request: Message, newest: int | None) -> int:
         common = [version for version in self._common(type(request)) if newest is None or version <= newest]
@@ -115,13 +122,14 @@ class Connection:
     def _exchange(
         self, request: Message, response: type[Message], version: int, patience_s: float | None = None
     ) -> bytes:
-        self._send(request, version)
-        with self._raising_unanswered(f"an answer to {_name(request)}"):
-            frame = self._received(patience_s or self._patience_s)
-            header, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
-        if header.correlation_id != self._correlation_id:
-            raise Unanswered(f"{self.address} answers what it was not asked")
-        return frame[start:]
+        with self._closing_if_broken():
+            self._send(request, version)
+            with self._raising_unanswered(f"an answer to {_name(request)}"):
+                frame = self._received(patience_s or self._patience_s)
+                header, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
+            if header.correlation_id != self._correlation_id:
+                raise Unanswered(f"{self.address} sent an unexpected response (correlation id mismatch)")
+            return frame[start:]
 
     def _send(self, request: Message, version: int) -> None:
         self._correlation_id += 1
@@ -146,6 +154,18 @@ class Connection:
                 return frames[0]
             if self._framer.failure:
                 raise self._framer.failure
+
+    @contextmanager
+    def _closing_if_broken(self) -> Iterator[None]:
+        """
+        Close the connection if a request is not sent completely, or its answer has not come: that one would be taken
+        for the answer to the next request.
+        """
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     @contextmanager
     def _raising_unanswered(self, wanted: str) -> Iterator[None]:

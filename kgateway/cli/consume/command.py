@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from kgateway.cli.common.cluster import cluster_command
-from kgateway.cli.common.errors import INTERRUPTED, CommandError, Unwritable, UsageError
+from kgateway.cli.common.errors import CommandError, Unwritable, UsageError
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.common.offset_spec import BEGINNING, offset_spec
 from kgateway.cli.common.output import throughput
-from kgateway.cli.common.stdio import Interrupts
 from kgateway.cli.common.topic_names import all_topics, matching_topics
 from kgateway.cli.common.values import indexes, positive
 from kgateway.cli.consume.member import read_as_member
@@ -88,7 +88,7 @@ def _consume(options: Namespace, cluster: Cluster) -> Iterator[str]:
                 seconds = time.monotonic() - began
                 print(throughput(output.records, output.bytes, "consumed", seconds), file=sys.stderr)
         if interrupts.came and not options.follow:
-            sys.exit(INTERRUPTED)
+            sys.exit(interrupts.exit_code)
     yield from ()
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.common.offset_spec import Kind, OffsetSpec, resolve
-from kgateway.cli.common.stdio import Interrupts
 from kgateway.cli.consume.output import Output
 from kgateway.client.cluster import Cluster
 from kgateway.client.fetcher import Fetched, Fetcher

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from kgateway.cli.common.cluster import cluster_command
-from kgateway.cli.common.errors import INTERRUPTED, CommandError, UsageError
+from kgateway.cli.common.errors import CommandError, UsageError
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.common.output import counted, throughput
 from kgateway.cli.common.progress import Progress
-from kgateway.cli.common.stdio import Interrupts
 from kgateway.cli.common.topic_names import all_topics, no_such_topic
 from kgateway.cli.common.values import pair, rate
 from kgateway.cli.produce.input import STDIN, Input, RecordReader
@@ -77,7 +77,7 @@ def _produce(options: Namespace, cluster: Cluster) -> Iterator[str]:
             done = f"produced to {options.topic}"
             print(throughput(producer.records, producer.bytes, done, time.monotonic() - began), file=sys.stderr)
         if interrupts.came:
-            sys.exit(INTERRUPTED)
+            sys.exit(interrupts.exit_code)
     yield from ()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kgateway.cli.common.errors import CommandError
-from kgateway.cli.common.stdio import Interrupts
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.produce.record_json import record_in
 from kgateway.client.send_queue import OutgoingRecord, place_text
 

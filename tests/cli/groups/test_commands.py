@@ -134,7 +134,7 @@ def test_an_unreachable_server_is_reported_with_advice(groups: Groups) -> None:
 @pytest.mark.parametrize("given", ["kafka", "kafka:", ":9092", "kafka:0", "kafka:9092,", "::1:9092", ""])
 def test_an_invalid_address_is_reported_with_advice(mistake: Mistake, given: str) -> None:
     wrong = given.rpartition(",")[2]
-    assert mistake("list", "--bootstrap", given) == f"argument --bootstrap: {wrong!r} is no HOST:PORT; {ADVICE}"
+    assert mistake("list", "--bootstrap", given) == f"argument --bootstrap: {wrong!r} is not HOST:PORT; {ADVICE}"
 
 
 def test_an_invalid_address_in_the_environment(
@@ -144,7 +144,7 @@ def test_an_invalid_address_in_the_environment(
     It is reported unless the command names another address.
     """
     monkeypatch.setenv("KGATEWAY_BOOTSTRAP", "kafka")
-    assert mistake("list").endswith(f"'kafka' is no HOST:PORT; {ADVICE}")
+    assert mistake("list").endswith(f"'kafka' is not HOST:PORT; {ADVICE}")
     with pytest.raises(SystemExit) as end:
         main(["groups", "list", "--bootstrap", NOWHERE])
     assert end.value.code == 1

@@ -201,9 +201,10 @@ def test_slow_input_is_sent_at_once(tool: Tool) -> None:
         assert process.wait(30) == 0
 
 
-def test_ctrl_c(tool: Tool) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals(tool: Tool, number: signal.Signals) -> None:
     """
-    The records read so far are delivered and counted.
+    At Ctrl-C or SIGTERM, the records read so far are delivered and counted.
     """
     topic = new_topic(tool)
     with tool.start("produce", topic) as process:
@@ -212,8 +213,8 @@ def test_ctrl_c(tool: Tool) -> None:
         process.stdin.write(b"first\nhalf")
         process.stdin.flush()
         assert values(tool, topic, 1) == [b"first"]
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
         assert process.stderr.read().startswith(b"1 record of 5 bytes produced")
     assert values(tool, topic, 1) == [b"first"]
 
@@ -330,7 +331,7 @@ def test_records_without_a_key_for_a_compacted_topic_are_named(tool: Tool) -> No
         (["--compression", "zip"], "argument --compression: invalid choice: 'zip'"),
         (["--rate", "0"], "argument --rate: '0' is no number above 0"),
         (["--rate", "fast"], "argument --rate: 'fast' is no number above 0"),
-        (["--bootstrap", "kafka"], "argument --bootstrap: 'kafka' is no HOST:PORT"),
+        (["--bootstrap", "kafka"], "argument --bootstrap: 'kafka' is not HOST:PORT"),
     ],
 )
 def test_mistakes_in_the_command(tool: Tool, options: list[str], says: str) -> None:
