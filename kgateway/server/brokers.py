@@ -21,11 +21,13 @@ from kgateway.broker.seaweed.security.security_toml import BadSecurity, Security
 from kgateway.cluster.broker_config import topic_defaults
 from kgateway.config.settings import Settings
 from kgateway.config.sources import SettingsError
+from kgateway.extras import not_installed
 from kgateway.interfaces import IBroker
 from kgateway.server.peers import Peers
 
 NowMs = Callable[[], int]
 
+_EXTRA = "seaweedmq"
 _OPEN_FILES = range(64, 4_096)
 
 
@@ -59,7 +61,7 @@ def _check_seaweedmq(text: str, rest: str) -> None:
         from kgateway.broker.seaweed.calls.addresses import master_addresses
         from kgateway.broker.seaweedmq import broker as _  # noqa: F401  # imported to see whether its libraries are installed
     except ImportError as error:
-        raise SettingsError(f"the broker is {text!r}: {_not_installed(error)}") from None
+        raise SettingsError(f"the broker is {text!r}: {not_installed(error, _EXTRA)}") from None
     try:
         master_addresses(rest)
     except ValueError as error:
@@ -72,15 +74,11 @@ def _seaweed_security(settings: Settings) -> Security | None:
     try:
         from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
     except ImportError as error:
-        raise SettingsError(f"seaweed_security is set: {_not_installed(error)}") from None
+        raise SettingsError(f"seaweed_security is set: {not_installed(error, _EXTRA)}") from None
     try:
         return TomlSecurity(SecurityFile(Path(settings.seaweed_security)))
     except BadSecurity as error:
         raise SettingsError(f"seaweed_security: {error}") from None
-
-
-def _not_installed(error: ImportError) -> str:
-    return f"{error.name} is not installed; `pip install kgateway[seaweedmq]` brings it"
 
 
 def _memory(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
