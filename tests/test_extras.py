@@ -38,7 +38,7 @@ def test_a_library_of_no_extra_has_no_advice() -> None:
 @pytest.mark.parametrize(
     ("options", "beginning"),
     [
-        (["serve", "--broker", "seaweedmq:localhost:9333"], "the broker is 'seaweedmq:localhost:9333'"),
+        (["serve", "--broker", "seaweedmq:localhost:9333"], "kgateway serve: --broker is 'seaweedmq:localhost:9333'"),
         (["seaweedmq", "stats", "--master", "localhost:9333"], "kgateway seaweedmq stats"),
     ],
     ids=lambda value: value[0],

@@ -2,7 +2,6 @@
 The `kgateway` command.
 """
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -78,15 +77,6 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _serve(options: Sequence[str]) -> int:
-    from kgateway.config.settings import read_settings
-    from kgateway.config.sources import SettingsError
-
-    try:
-        if not {"--help", "--version"} & set(options):
-            read_settings(options, os.environ)  # twistd would print a mistake below a page of help
-    except SettingsError as mistake:
-        print(f"kgateway serve: {mistake}", file=sys.stderr)
-        return MISTAKE
     from twisted.scripts.twistd import run
 
     # Without a pid file two may run in one folder, and the data folder has a lock of its own.
