@@ -2,7 +2,6 @@
 The `kgateway` command.
 """
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,13 +10,10 @@ from kgateway.cli.commands import COMMANDS, add_commands, name_of
 from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import give_up_stdout, open_missing_files, writing
+from kgateway.extras import not_installed
 from kgateway.observe.printable import printable
 
 _WHAT = "a Kafka-protocol server in Python on Twisted."
-
-# Packages that are imported only where a command needs them, and the extra that brings each.
-_EXTRAS = dict.fromkeys(("pyspark", "pyarrow", "numpy", "pandas", "fastavro"), "spark")
-_EXTRAS |= dict.fromkeys(("h2", "google", "OpenSSL", "service_identity"), "seaweedmq")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,11 +51,10 @@ def lines_of(given: Sequence[str]) -> Iterator[str]:
         print(printable(f"{name_of(given)}: {error}"), file=sys.stderr)
         raise SystemExit(error.code) from error
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
+        advice = not_installed(error)
+        if advice is None:
             raise
-        brings = f"`pip install kgateway[{extra}]` brings it"
-        print(f"{name_of(given)}: {error.name} is not installed; {brings}", file=sys.stderr)
+        print(f"{name_of(given)}: {advice}", file=sys.stderr)
         raise SystemExit(MISTAKE) from error
 
 
@@ -82,15 +77,6 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _serve(options: Sequence[str]) -> int:
-    from kgateway.config.settings import read_settings
-    from kgateway.config.sources import SettingsError
-
-    try:
-        if not {"--help", "--version"} & set(options):
-            read_settings(options, os.environ)  # twistd would print a mistake below a page of help
-    except SettingsError as mistake:
-        print(f"kgateway serve: {mistake}", file=sys.stderr)
-        return MISTAKE
     from twisted.scripts.twistd import run
 
     # Without a pid file two may run in one folder, and the data folder has a lock of its own.

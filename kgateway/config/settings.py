@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from kgateway.config.kinds import (
@@ -26,6 +27,7 @@ from kgateway.config.kinds import (
 )
 from kgateway.config.listeners import Advertised, Listener, assign, check_listeners, parse_advertised, parse_listener
 from kgateway.config.sources import (
+    Check,
     Option,
     SettingsError,
     from_arguments,
@@ -353,16 +355,19 @@ def machine_memory_bytes() -> int:
     return min(limits)
 
 
-def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:
+def read_settings(
+    arguments: Sequence[str], environ: Mapping[str, str], checks: Mapping[str, Check] = MappingProxyType({})
+) -> Settings:
     """
-    The settings from the command line, the environment and the file that one of them names.
+    The settings from the command line, the environment and the file that one of them names. `checks` are further checks
+    of single values, by setting.
     """
     rows = OPTIONS.values()
     given = from_environment(rows, environ) | from_arguments(rows, arguments)
     if "config" in given:
         named = given["config"]
         given = from_file(rows, named, value_of(OPTIONS["config"], named)) | given
-    settings = Settings(**{name: value_of(OPTIONS[name], wrote) for name, wrote in given.items()})
+    settings = Settings(**{name: value_of(OPTIONS[name], wrote, checks.get(name)) for name, wrote in given.items()})
     return _consistent(settings, {name: wrote.place for name, wrote in given.items()})
 
 

@@ -8,12 +8,14 @@ where to look.
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from kgateway.config.kinds import SettingKind
+
+Check = Callable[[Any], None]  # of a parsed value; raises ValueError, saying what is wrong
 
 PREFIX = "KGATEWAY_"
 BOOTSTRAP = "KGATEWAY_BOOTSTRAP"  # no setting: where commands such as `kgateway groups` find a cluster
@@ -148,7 +150,7 @@ def _row(written: str, called: Mapping[str, Option], refusal: str, advice: str =
     raise SettingsError(f"{refusal}; {meant}")
 
 
-def value_of(row: Option, given: GivenValue) -> Any:
+def value_of(row: Option, given: GivenValue, check: Check | None = None) -> Any:
     """
     The parsed value. Of several values of an option that cannot be repeated, the last one counts.
     """
@@ -156,6 +158,8 @@ def value_of(row: Option, given: GivenValue) -> Any:
     for text in given.texts:
         with refusing(f"{given.place} is {text!r}"):
             values.append(row.kind.parse(text))
+            if check:
+                check(values[-1])
     return tuple(values) if row.repeats else values[-1]
 
 

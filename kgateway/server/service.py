@@ -1,13 +1,9 @@
 """
-What twistd runs: its options, a gateway, and the process around it.
+What twistd runs: a gateway, and the process around it.
 
 Nothing is opened and no thread begins before the service starts, because twistd forks before that. An error at the
 start ends the process with a message: on the terminal if there is one, else through the parent of the daemon, which
-prints it. Whatever can be refused while options are parsed is refused then: only there does twistd show a message
-instead of a traceback.
-
-Twisted shows the options in `--help` and in the completion of the shell. They are read by `kgateway.config`, because
-Twisted's parser knows neither the environment nor a file.
+prints it.
 """
 
 import ctypes
@@ -17,25 +13,21 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, cast
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import serverFromString
 from twisted.internet.interfaces import IReactorCore
 from twisted.logger import Logger, globalLogPublisher
-from twisted.python import usage
 from twisted.python.failure import Failure
 
 from kgateway import __version__
 from kgateway.admin.log_levels import ProcessLog
 from kgateway.broker.base import BrokerUnusable
 from kgateway.cluster.view import Address
-from kgateway.config.listeners import Listener
-from kgateway.config.settings import OPTIONS, Settings, read_settings
-from kgateway.config.sources import Option, SettingsError
+from kgateway.config.settings import Settings
+from kgateway.config.sources import SettingsError
 from kgateway.control.commands import commands
 from kgateway.control.connections import Connections
 from kgateway.control.server import ControlSocket, ControlSocketError
@@ -43,9 +35,9 @@ from kgateway.log_messages import CANNOT_START
 from kgateway.observe.levels import LogLevels
 from kgateway.observe.profile import Profiler
 from kgateway.server.addresses import PortFile
-from kgateway.server.brokers import check_broker
 from kgateway.server.discovery import discover, plugin_rows
 from kgateway.server.gateway import Gateway, StartError
+from kgateway.server.process.options import Options as Options
 from kgateway.server.registry import PluginError
 
 _FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, BrokerUnusable)
@@ -87,52 +79,6 @@ def collect_cycles_seldom() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, _COLLECTIONS, _COLLECTIONS)
-
-
-def _parameter(row: Option) -> list[str | None]:
-    return [row.flag.removeprefix("--"), None, row.shown_default or None, f"{row.meaning} ({row.allowed})"]
-
-
-class Options(usage.Options):
-    optParameters = [_parameter(row) for row in OPTIONS.values()]
-    longdesc = "Each option may also stand in a TOML file or in the environment; docs/configuration.md tells how."
-
-    settings: Settings
-
-    def parseOptions(self, options: Sequence[str] | None = None) -> None:
-        arguments = sys.argv[1:] if options is None else options
-        if "--help" in arguments:
-            self.opt_help()
-        if "--version" in arguments:
-            self.opt_version()
-        try:
-            self.settings = read_settings(arguments, os.environ)
-            check_broker(self.settings.broker)
-        except SettingsError as error:
-            raise usage.UsageError(str(error)) from None
-        self.postOptions()
-
-    def postOptions(self) -> None:
-        """
-        Let Twisted check the endpoints while a refusal still reaches the user as a message.
-        """
-        for listener in self.settings.listen:
-            _check_endpoint(listener)
-
-    def opt_version(self) -> None:
-        """
-        Display the versions of kgateway and Twisted and exit.
-        """
-        sys.stdout.write(f"kgateway {__version__}\n")
-        super().opt_version()
-
-
-def _check_endpoint(listener: Listener) -> None:
-    try:
-        serverFromString(None, listener.endpoint)  # parsing needs no reactor
-    except (ImportError, LookupError, OSError, TypeError, ValueError) as error:  # each endpoint type has its own
-        advice = "write one such as tcp:9092:interface=127.0.0.1"
-        raise usage.UsageError(f"listen: {listener.endpoint!r} is no endpoint of Twisted ({error}); {advice}") from None
 
 
 def makeService(options: Options) -> Service:

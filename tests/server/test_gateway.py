@@ -467,5 +467,5 @@ def test_an_unknown_broker_makes_no_gateway() -> None:
     """
     The message lists the known ones.
     """
-    with pytest.raises(SettingsError, match="begins with memory:"):
+    with pytest.raises(SettingsError, match="write memory:"):
         Gateway(Settings(broker="nosuch:x"), Reactor([]), plugins=())
