@@ -5,11 +5,13 @@ A module is imported only where its command is called for, so that each starts a
 as a constant: `topics.changes` holds `DELETE_RECORDS`, which is `kgateway topics delete-records`.
 """
 
-from argparse import _SubParsersAction
-from collections.abc import Mapping, Sequence
+from argparse import Namespace, _SubParsersAction
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
+from kgateway.cli.common.errors import UsageError
 from kgateway.cli.common.parser import Command, Parser
 
 
@@ -21,7 +23,6 @@ class Entry(NamedTuple):
     purpose: str
     module: str = ""
     subcommands: Mapping[str, "Entry"] = {}
-    metavar: str = "WHAT"
 
 
 _TOPICS = {
@@ -136,7 +137,7 @@ COMMANDS: Mapping[str, Entry] = {
     "groups": Entry("consumer groups of any Kafka server: their members, lag and offsets", "", _GROUPS),
     "transactions": Entry("transactions of any Kafka server: which are open, and where; ends them", "", _TRANSACTIONS),
     "log": Entry("check or show the files in which records are kept", "", _LOG),
-    "spark": Entry("jobs of Spark on topics of any Kafka server: archives, queries, reports", "", _SPARK, "JOB"),
+    "spark": Entry("jobs of Spark on topics of any Kafka server: archives, queries, reports", "", _SPARK),
     "seaweedmq": Entry("a SeaweedMQ cluster, and a throw-away one to try things out on", "", _SEAWEEDMQ),
     "options": Entry("what can be set when a gateway starts", "options"),
     "topic-configs": Entry("which configs topics have, and what each does here", "topic_configs"),
@@ -155,13 +156,18 @@ def add_commands(group: "_SubParsersAction[Parser]", entries: Mapping[str, Entry
         if given is not None and name != chosen:
             continue
         if entry.subcommands:
-            kinds = parser.add_subparsers(dest="kind", metavar=entry.metavar, required=True)
+            parser.set_defaults(run=partial(_refuse_without, entry.subcommands))
+            kinds = parser.add_subparsers(dest="kind", metavar="COMMAND")
             add_commands(kinds, entry.subcommands, given and given[given.index(name) + 1 :])
         elif entry.module:
             module = import_module(f"kgateway.cli.{entry.module}")
             command: Command = getattr(module, name.upper().replace("-", "_"))
             command.add_arguments(parser)
             parser.set_defaults(run=command.run)
+
+
+def _refuse_without(subcommands: Iterable[str], options: Namespace) -> NoReturn:
+    raise UsageError(f"name a command: {', '.join(subcommands)}")
 
 
 def name_of(given: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         give_up_stdout()
     except Unwritable as error:
         give_up_stdout()
-        print(f"{' '.join(['kgateway', *given[:1]])}: {error}", file=sys.stderr)
+        print(f"{name_of(given)}: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED

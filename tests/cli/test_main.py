@@ -4,12 +4,14 @@ The `kgateway` command.
 
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from kgateway import __version__
+from kgateway.cli.commands import COMMANDS, Entry
 from kgateway.cli.common.parser import Command, page
 from kgateway.cli.main import main
 
@@ -142,14 +144,53 @@ def test_the_protocol_page_matches_the_tables(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == (ROOT / "docs" / "protocol.md").read_text()
 
 
-def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["topic", "list"], "kgateway: error: there is no command 'topic'; did you mean topics?"),
+        (["topics", "lsit"], "kgateway topics: error: there is no command 'lsit'; did you mean list?"),
+        (["frobnicate"], "kgateway: error: there is no command 'frobnicate'; kgateway --help lists them"),
+        (["log"], "kgateway log: error: name a command: check, dump"),
+        (["--versoin"], "kgateway: error: there is no option --versoin; did you mean --version?"),
+    ],
+)
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str], given: list[str], says: str) -> None:
     """
-    The error names the commands.
+    The error suggests a similar one, or says where they are listed.
     """
     with pytest.raises(SystemExit) as end:
-        main(["apsi"])
-    assert end.value.code == 2
-    assert "invalid choice: 'apsi'" in capsys.readouterr().err
+        main(given)
+    assert (end.value.code, capsys.readouterr().err) == (2, f"{says}\n")
+
+
+def _all_commands(entries: Mapping[str, Entry], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, entry in entries.items():
+        yield (*above, name)
+        yield from _all_commands(entry.subcommands, (*above, name))
+
+
+def test_no_help_needs_an_extra(tmp_path: Path) -> None:
+    """
+    The help of every command and subcommand is printed where only the required packages are installed.
+    """
+    extras = "'pyspark pyarrow numpy pandas fastavro h2 google OpenSSL service_identity'"
+    script = (
+        f"import sys; sys.modules.update(dict.fromkeys({extras}.split())); from kgateway.cli.main import main\n"
+        "for line in sys.stdin:\n    try:\n        main([*line.split(), '--help'])\n"
+        "    except SystemExit as end:\n        assert not end.code, line"
+    )
+    commands = [" ".join(names) for names in _all_commands(COMMANDS) if names != ("serve",)]
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input="\n".join(commands),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = [line.split(" [")[0] for line in done.stdout.splitlines() if line.startswith("usage: ")]
+    assert shown == [f"usage: kgateway {command}" for command in commands]
 
 
 def test_a_closed_pipe_is_no_error() -> None:
