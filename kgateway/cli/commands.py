@@ -123,26 +123,49 @@ _SEAWEEDMQ = {
     ),
     "mapping": Entry("Show which message of SeaweedMQ holds one of Kafka's offsets.", "seaweedmq.mapping"),
 }
-COMMANDS: Mapping[str, Entry] = {
-    "serve": Entry("run a gateway in the foreground: `twistd -n kgateway`, with its options"),
-    "clients": Entry("who is connected to a running gateway, and what is done for them", "clients"),
-    "why": Entry("what clients of a running gateway were refused, and why", "why"),
-    "plugins": Entry("which handler serves each API in a running gateway", "plugins"),
-    "loglevel": Entry("show or set how much a running gateway logs", "loglevel"),
-    "profile": Entry("where a running gateway spends its time", "profile"),
-    "topics": Entry("topics of any Kafka server: list, describe, create, widen, delete", "", _TOPICS),
-    "configs": Entry("configs of topics, brokers and groups of any Kafka server", "", _CONFIGS),
-    "produce": Entry("send records to a topic of any Kafka server, from lines, files or JSON", "produce.command"),
-    "consume": Entry("print the records of topics of any Kafka server", "consume.command"),
-    "groups": Entry("consumer groups of any Kafka server: their members, lag and offsets", "", _GROUPS),
-    "transactions": Entry("transactions of any Kafka server: which are open, and where; ends them", "", _TRANSACTIONS),
-    "log": Entry("check or show the files in which records are kept", "", _LOG),
-    "spark": Entry("jobs of Spark on topics of any Kafka server: archives, queries, reports", "", _SPARK),
-    "seaweedmq": Entry("a SeaweedMQ cluster, and a throw-away one to try things out on", "", _SEAWEEDMQ),
-    "options": Entry("what can be set when a gateway starts", "options"),
-    "topic-configs": Entry("which configs topics have, and what each does here", "topic_configs"),
-    "apis": Entry("the Kafka APIs and versions that the wire codec knows", "apis"),
+GROUPS: Mapping[str, Mapping[str, Entry]] = {
+    "Server": {
+        "serve": Entry("run a gateway in the foreground: `twistd -n kgateway`", "serve"),
+        "options": Entry("what can be set when a gateway starts", "options"),
+        "topic-configs": Entry("which configs topics have, and what each does here", "topic_configs"),
+        "apis": Entry("the Kafka APIs and versions that the wire codec knows", "apis"),
+    },
+    "Running gateway": {
+        "clients": Entry("who is connected to a running gateway, doing what", "clients"),
+        "why": Entry("what clients of a running gateway were refused, and why", "why"),
+        "plugins": Entry("which handler serves each API in a running gateway", "plugins"),
+        "loglevel": Entry("show or set how much a running gateway logs", "loglevel"),
+        "profile": Entry("where a running gateway spends its time", "profile"),
+    },
+    "Topics and records": {
+        "topics": Entry("list, create, alter and delete topics of any Kafka server", "", _TOPICS),
+        "configs": Entry("configs of topics, brokers and groups of any Kafka server", "", _CONFIGS),
+        "produce": Entry("send lines, files or JSON to a topic of any Kafka server", "produce.command"),
+        "consume": Entry("print the records of topics of any Kafka server", "consume.command"),
+    },
+    "Groups and transactions": {
+        "groups": Entry("members, lag and offsets of groups of any Kafka server", "", _GROUPS),
+        "transactions": Entry("list, describe, abort transactions of any Kafka server", "", _TRANSACTIONS),
+    },
+    "Storage and analysis": {
+        "log": Entry("check or show the files in which records are kept", "", _LOG),
+        "spark": Entry("Spark on topics of any Kafka server: archives, queries, reports", "", _SPARK),
+        "seaweedmq": Entry("a SeaweedMQ cluster, and a throw-away one to try things out on", "", _SEAWEEDMQ),
+    },
 }
+COMMANDS: Mapping[str, Entry] = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}
+
+
+def overview() -> str:
+    """
+    All commands in their groups, a line for each.
+    """
+    width = max(map(len, COMMANDS)) + 1
+    groups = [
+        "\n".join([f"{title}:", *(f"  {name:<{width}} {entry.purpose}" for name, entry in entries.items())])
+        for title, entries in GROUPS.items()
+    ]
+    return "\n\n".join(groups)
 
 
 def add_commands(group: "_SubParsersAction[Parser]", entries: Mapping[str, Entry], given: Sequence[str] | None) -> None:

@@ -4,16 +4,18 @@ The `kgateway` command.
 
 import os
 import sys
+from argparse import SUPPRESS
 from collections.abc import Iterable, Iterator, Sequence
 
 from kgateway import __version__
-from kgateway.cli.commands import COMMANDS, add_commands, name_of
+from kgateway.cli.commands import COMMANDS, add_commands, name_of, overview
 from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import give_up_stdout, open_missing_files, writing
 from kgateway.observe.printable import printable
 
 _WHAT = "a Kafka-protocol server in Python on Twisted."
+_MORE = "`kgateway COMMAND --help` says more."
 
 # Packages that are imported only where a command needs them, and the extra that brings each.
 _EXTRAS = dict.fromkeys(("pyspark", "pyarrow", "numpy", "pandas", "fastavro"), "spark")
@@ -25,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Run a command; without one, list them.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["serve"]:
+    if given[:1] == ["serve"] and not {"-h", "--help"} & set(given):
         return _serve(given[1:])
     open_missing_files()
     try:
@@ -48,7 +50,7 @@ def lines_of(given: Sequence[str]) -> Iterator[str]:
     try:
         options = parser(given).parse_args(given)
         if options.command is None:
-            yield from _overview()
+            yield f"kgateway {__version__}: {_WHAT}\n\n{overview()}\n\n{_MORE}"
             return
         yield from options.run(options)
     except CommandError as error:
@@ -67,9 +69,14 @@ def parser(given: Sequence[str] | None) -> Parser:
     """
     The parser with the arguments of the given command, or of all commands.
     """
-    made = Parser(prog="kgateway", description=f"A{_WHAT[1:]}")
+    made = Parser(
+        prog="kgateway",
+        usage="%(prog)s [-h] [--version] COMMAND ...",
+        description=f"A{_WHAT[1:]}",
+        epilog=f"{overview()}\n\n{_MORE}",
+    )
     made.add_argument("--version", action="version", version=f"kgateway {__version__}")
-    add_commands(made.add_subparsers(dest="command", metavar="COMMAND"), COMMANDS, given)
+    add_commands(made.add_subparsers(dest="command", prog="kgateway", help=SUPPRESS), COMMANDS, given)
     return made
 
 
@@ -86,7 +93,7 @@ def _serve(options: Sequence[str]) -> int:
     from kgateway.config.sources import SettingsError
 
     try:
-        if not {"--help", "--version"} & set(options):
+        if "--version" not in options:
             read_settings(options, os.environ)  # twistd would print a mistake below a page of help
     except SettingsError as mistake:
         print(f"kgateway serve: {mistake}", file=sys.stderr)
@@ -97,8 +104,3 @@ def _serve(options: Sequence[str]) -> int:
     sys.argv = ["kgateway serve", "-n", "--pidfile=", "kgateway", *options]
     run()
     return 0
-
-
-def _overview() -> list[str]:
-    commands = [f"  kgateway {name:<13} {entry.purpose}" for name, entry in COMMANDS.items()]
-    return [f"kgateway {__version__}: {_WHAT}", "", *commands, "", "`kgateway COMMAND --help` says more."]

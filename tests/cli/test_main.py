@@ -25,28 +25,37 @@ def test_without_a_command_it_lists_the_commands(capsys: pytest.CaptureFixture[s
     assert main([]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == f"kgateway {__version__}: a Kafka-protocol server in Python on Twisted."
-    commands = [line.split()[1] for line in shown if line.startswith("  kgateway ")]
-    assert commands == [
-        "serve",
-        "clients",
-        "why",
-        "plugins",
-        "loglevel",
-        "profile",
-        "topics",
-        "configs",
-        "produce",
-        "consume",
-        "groups",
-        "transactions",
-        "log",
-        "spark",
-        "seaweedmq",
-        "options",
-        "topic-configs",
-        "apis",
-    ]
-    assert max(map(len, shown)) <= 100
+    assert shown[1:4] == ["", "Server:", "  serve          run a gateway in the foreground: `twistd -n kgateway`"]
+    assert [line.split()[0] for line in shown if line.startswith("  ")] == [*COMMANDS]
+    assert max(map(len, shown)) <= 80
+
+
+def test_the_help_lists_the_commands_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The list is the one that the command alone prints.
+    """
+    main([])
+    listed = capsys.readouterr().out.partition("\n\n")[2]
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert end.value.code == 0
+    assert shown.startswith("usage: kgateway [-h] [--version] COMMAND ...\n")
+    assert shown.endswith(listed)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--node-id", "one", "-h"]])
+def test_the_help_of_serve_is_ours(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    """
+    It names the command as users type it, and each setting with its default; wrong options do not matter.
+    """
+    with pytest.raises(SystemExit) as end:
+        main(["serve", *arguments])
+    shown = capsys.readouterr().out
+    assert end.value.code == 0
+    assert shown.startswith("usage: kgateway serve [options]\n")
+    assert "  --node-id NUMBER" in shown
+    assert "4 if not given" in shown
 
 
 def test_the_table_of_apis_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +77,7 @@ def test_the_settings_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert capsys.readouterr().out == "a table\na page\n"
 
 
-@pytest.mark.parametrize("options", [[], ["--help"], ["--version"], ["--listen", "tcp:9092"]])
+@pytest.mark.parametrize("options", [[], ["--version"], ["--listen", "tcp:9092"]])
 def test_serve_is_twistd(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
     """
     The command runs in this process, in the foreground, without a pid file, and with all options.
@@ -179,7 +188,7 @@ def test_no_help_needs_an_extra(tmp_path: Path) -> None:
         "for line in sys.stdin:\n    try:\n        main([*line.split(), '--help'])\n"
         "    except SystemExit as end:\n        assert not end.code, line"
     )
-    commands = [" ".join(names) for names in _all_commands(COMMANDS) if names != ("serve",)]
+    commands = [" ".join(names) for names in _all_commands(COMMANDS)]
     done = subprocess.run(
         [sys.executable, "-c", script],
         input="\n".join(commands),
