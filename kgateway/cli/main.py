@@ -3,10 +3,11 @@ The `kgateway` command.
 """
 
 import sys
+from argparse import SUPPRESS
 from collections.abc import Iterable, Iterator, Sequence
 
 from kgateway import __version__
-from kgateway.cli.commands import COMMANDS, add_commands, name_of
+from kgateway.cli.commands import COMMANDS, add_commands, name_of, overview
 from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import give_up_stdout, open_missing_files, writing
@@ -14,6 +15,7 @@ from kgateway.extras import not_installed
 from kgateway.observe.printable import printable
 
 _WHAT = "a Kafka-protocol server in Python on Twisted."
+_MORE = "`kgateway COMMAND --help` says more."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Run a command; without one, list them.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["serve"]:
+    if given[:1] == ["serve"] and not {"-h", "--help"} & set(given):
         return _serve(given[1:])
     open_missing_files()
     try:
@@ -30,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         give_up_stdout()
     except Unwritable as error:
         give_up_stdout()
-        print(f"{' '.join(['kgateway', *given[:1]])}: {error}", file=sys.stderr)
+        print(f"{name_of(given)}: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -44,7 +46,7 @@ def lines_of(given: Sequence[str]) -> Iterator[str]:
     try:
         options = parser(given).parse_args(given)
         if options.command is None:
-            yield from _overview()
+            yield f"kgateway {__version__}: {_WHAT}\n\n{overview()}\n\n{_MORE}"
             return
         yield from options.run(options)
     except CommandError as error:
@@ -62,9 +64,14 @@ def parser(given: Sequence[str] | None) -> Parser:
     """
     The parser with the arguments of the given command, or of all commands.
     """
-    made = Parser(prog="kgateway", description=f"A{_WHAT[1:]}")
+    made = Parser(
+        prog="kgateway",
+        usage="%(prog)s [-h] [--version] COMMAND ...",
+        description=f"A{_WHAT[1:]}",
+        epilog=f"{overview()}\n\n{_MORE}",
+    )
     made.add_argument("--version", action="version", version=f"kgateway {__version__}")
-    add_commands(made.add_subparsers(dest="command", metavar="COMMAND"), COMMANDS, given)
+    add_commands(made.add_subparsers(dest="command", prog="kgateway", help=SUPPRESS), COMMANDS, given)
     return made
 
 
@@ -83,8 +90,3 @@ def _serve(options: Sequence[str]) -> int:
     sys.argv = ["kgateway serve", "-n", "--pidfile=", "kgateway", *options]
     run()
     return 0
-
-
-def _overview() -> list[str]:
-    commands = [f"  kgateway {name:<13} {entry.purpose}" for name, entry in COMMANDS.items()]
-    return [f"kgateway {__version__}: {_WHAT}", "", *commands, "", "`kgateway COMMAND --help` says more."]

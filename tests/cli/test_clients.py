@@ -195,7 +195,7 @@ def test_nobody_is_connected() -> None:
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
-        (["--sort", "age"], 2, "argument --sort: invalid choice: 'age'"),
+        (["--sort", "age"], 2, "argument --sort: 'age' must be one of client, since, idle, requests, in, out"),
         (["--limit", "x"], 2, "argument --limit: 'x' is no whole number from 1 on"),
         (["--limit", "0"], 2, "argument --limit: '0' is no whole number from 1 on"),
         (["--limit", str(LIMIT_MAX + 1)], 2, f"argument --limit: no more than {LIMIT_MAX} are told of at once"),

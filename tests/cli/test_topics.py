@@ -332,7 +332,7 @@ def test_purge(tool: Tool, topic: str) -> None:
         (["delete-records", "a:x", "--before", "1"], "'a:x' is not TOPIC or TOPIC:N,N"),
         (["delete-records", "a", "--before", "x"], "argument --before: 'x' is none of them: beginning, end"),
         (["list", "--timeout", "0"], "argument --timeout: '0' is no number of seconds above 0, up to 86400"),
-        ([], "the following arguments are required: WHAT"),
+        ([], "name a command: list, describe, create, alter, delete, delete-records, purge"),
     ],
 )
 def test_mistakes_in_the_command(tool: Tool, given: list[str], says: str) -> None:

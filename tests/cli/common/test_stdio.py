@@ -24,7 +24,9 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         yield shell
 
 
-@pytest.mark.parametrize("command", ["topics list", "configs describe topic orders", "consume orders", "apis"])
+@pytest.mark.parametrize(
+    "command", ["topics list", "configs describe topic orders", "consume orders", "apis", "topics --help"]
+)
 @pytest.mark.parametrize(
     ("to", "why"), [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")], ids=["full", "closed"]
 )
@@ -32,7 +34,8 @@ def test_an_unwritable_stdout_is_reported_in_a_line(shell: Shell, command: str, 
     """
     A full or closed stdout ends the command with exit code 1.
     """
-    told = f"kgateway {command.split(maxsplit=1)[0]}: stdout cannot be written: {why}\n"
+    named = command.removesuffix(" orders").removesuffix(" topic").removesuffix(" --help")
+    told = f"kgateway {named}: stdout cannot be written: {why}\n"
     assert shell.run(f"kgateway {command} {to}") == (1, told)
 
 

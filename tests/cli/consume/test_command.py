@@ -394,7 +394,7 @@ class TestGroup:
         (["--group", ""], "argument --group: an empty group id: is a variable of the shell not set?"),
         (["--json", "-f", "%s"], "argument -f/--format: not allowed with argument --json"),
         (["--json", "--key-as", "hex"], "--key-as and --value-as are not for --json"),
-        (["--value-as", "octal"], "argument --value-as: invalid choice: 'octal'"),
+        (["--value-as", "octal"], "argument --value-as: 'octal' must be one of text, hex, escaped"),
     ],
 )
 def test_mistakes_in_the_command(tool: Tool, options: list[str], says: str) -> None:
