@@ -182,7 +182,7 @@ def test_values_are_converted(name: str, text: str, value: object) -> None:
         (
             "control_socket",
             "é" * 50 + "e",
-            "a path of at most 100 bytes, for the address of a Unix socket has no room for more",
+            "a path of at most 100 bytes, the limit of Unix socket addresses",
         ),
     ],
 )

@@ -96,7 +96,7 @@ def test_house_rules_refuse_a_request(acme: Kafka) -> None:
     with Client(acme.addresses[PUBLIC]) as client:
         response = client.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), CreateTopicsResponse, 7)
         assert [(topic.error_code, topic.error_message) for topic in response.topics] == [
-            (ErrorCode.POLICY_VIOLATION, "invoices is not called TEAM.SUBJECT")
+            (ErrorCode.POLICY_VIOLATION, "invoices is not named TEAM.SUBJECT")
         ] * 2
         assert client.create("billing.invoices") == [ErrorCode.NONE]
 
@@ -108,7 +108,7 @@ def test_why_shows_plugin_refusals(acme: Kafka, capsys: pytest.CaptureFixture[st
     with Client(acme.addresses[PUBLIC]) as client:
         client.create("nameless")
     main(["why", "--client", "example", "--api", "CreateTopics", "--control-socket", acme.control_socket])
-    assert "nameless is not called TEAM.SUBJECT" in capsys.readouterr().out
+    assert "nameless is not named TEAM.SUBJECT" in capsys.readouterr().out
 
 
 def test_without_the_examples_nothing_changes(shared_kafka: Kafka) -> None:
