@@ -43,8 +43,8 @@ _SHORT = "--short produce_batches consume latency start memory commits compactio
 
 TABLE = (
     Row(
-        "-e wheel,plugin",
-        3,
+        "-e release,plugin",
+        6,
         0,
         ("MANIFEST.in", "examples/", "kgateway/cli/", "kgateway/testing/", "setup.cfg", "twisted/"),
     ),

@@ -56,6 +56,17 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+@pytest.mark.parametrize(
+    "page", [*PAGES, *(ROOT / "examples").rglob("*.md")], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_nothing_is_installed_by_its_name(page: Path) -> None:
+    """
+    No command installs kgateway from an index, where the name is not ours: a path is named instead.
+    """
+    commands = re.findall(r"^```\w*\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    assert re.findall(r"pip install\b[^#&\n]* [\"']?kgateway\b(?![/.-]).*", "\n".join(commands)) == []
+
+
 def test_the_architecture_page_names_every_package() -> None:
     """
     docs/architecture.md has each folder of modules, and no others.
