@@ -76,6 +76,7 @@ class Gateway:
             in_thread=partial(_in_thread, reactor),
         )
         self.dispatcher = Dispatcher(self.parts, self.registry, self.reasons)
+        self.parts.ask = self.dispatcher.ask
         self.clients = Clients(
             reactor,
             RequestMemory(settings.request_budget_bytes(machine_memory_bytes()), settings.max_request_bytes),
