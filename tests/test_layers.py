@@ -154,7 +154,7 @@ MAY_IMPORT = {
         "kgateway.tcp",
     },
     "kgateway.embedded": _LOGIC | {"kgateway.server"},
-    "kgateway.testing": set(),
+    "kgateway.testing": {"kgateway.config"},
     "kgateway.client": {"kgateway", "kgateway.messages", "kgateway.records", "kgateway.wire"},
     "kgateway.spark.seaweed.filer": {"kgateway.broker.seaweed", "kgateway.spark"},
     "kgateway.spark": {

@@ -1,5 +1,5 @@
 """
-The sources of settings: the command line, the environment, a TOML file.
+The sources of settings: the command line, the environment, a TOML file, keywords of a Python program.
 
 A value of any source is first a text that knows its place. So each kind of value has one parser, and each error says
 where to look.
@@ -11,11 +11,14 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from kgateway.config.kinds import SettingKind
 
 Check = Callable[[Any], None]  # of a parsed value; raises ValueError, saying what is wrong
+
+SettingValue = str | int | PathLike[str] | Sequence[str]
 
 PREFIX = "KGATEWAY_"
 BOOTSTRAP = "KGATEWAY_BOOTSTRAP"  # no setting: where commands such as `kgateway groups` find a cluster
@@ -112,6 +115,25 @@ def from_file(rows: Iterable[Option], named: GivenValue, file_name: str) -> dict
             raise SettingsError(f"{place}: only the command line and the environment name a file")
         given[key] = GivenValue(place, _texts(row, value, place))
     return given
+
+
+def from_keywords(rows: Iterable[Option], keywords: Mapping[str, SettingValue]) -> dict[str, GivenValue]:
+    """
+    The settings that a Python program names: `num_partitions=8`, `auto_create_topics=False`.
+    """
+    called = {row.name: row for row in rows}
+    given = {}
+    for name, value in keywords.items():
+        row = _row(name, called, f"there is no option {name}")
+        values = value if row.repeats and isinstance(value, list | tuple) else [value]
+        given[name] = GivenValue(name, tuple(map(_text_of, values)))
+    return given
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
 def _toml(named: GivenValue, file_name: str) -> dict[str, Any]:

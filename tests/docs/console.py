@@ -66,12 +66,12 @@ _PARTS = re.compile(
     r"|^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
-_READY = "...\nkgateway ... is ready: ...\n...\n"
+_READY = "...\n... kgateway ... is ready: ...\n...\n"
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _CHANGING = [
     (re.compile(pattern), constant)
     for pattern, constant in (
-        (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\b)", "TIME"),
+        (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d{4}|\b)", "TIME"),
         (r"\b\d\d:\d\d:\d\d(\.\d+)?\b", "CLOCK"),
         (r'"timestamp": \d+', '"timestamp": TIME'),
         (r"\b[\d.]+ (bytes|[KMGT]iB)/s", "RATE"),
