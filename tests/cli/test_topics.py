@@ -360,7 +360,7 @@ def test_an_unreachable_server_is_reported_with_advice() -> None:
     The advice follows the reason, in each subcommand.
     """
     tool = Tool("127.0.0.1:1")
-    advice = "name a server with --bootstrap HOST:PORT or in $KGATEWAY_BOOTSTRAP"
+    advice = "name a server with --bootstrap HOST[:PORT] or in $KGATEWAY_BOOTSTRAP"
     for command, called in (
         (["topics", "list"], "topics list"),
         (["configs", "describe", "topic", "a"], "configs describe"),

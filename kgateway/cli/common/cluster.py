@@ -11,15 +11,14 @@ from typing import Any
 from kgateway.cli.common.errors import MISTAKE, CommandError
 from kgateway.cli.common.output import as_json
 from kgateway.cli.common.parser import Command, add_example
-from kgateway.cli.common.values import add_json
+from kgateway.cli.common.values import DEFAULT_BOOTSTRAP, add_bootstrap, add_json
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Address, Unanswered
 from kgateway.config.sources import BOOTSTRAP
 from kgateway.observe.printable import printable
 from kgateway.wire.errors import ErrorCode, KafkaError, Malformed, Unencodable
 
-_DEFAULT = "127.0.0.1:9092"
-_ADVICE = f"name a server with --bootstrap HOST:PORT or in ${BOOTSTRAP}"
+_ADVICE = f"name a server with --bootstrap HOST[:PORT] or in ${BOOTSTRAP}"
 _PATIENCE_S = 30.0
 _PATIENCE_MAX_S = 86_400
 
@@ -51,13 +50,7 @@ def cluster_command(
 
 
 def add_server(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--bootstrap",
-        metavar="HOST:PORT",
-        type=_addresses,
-        default=os.environ.get(BOOTSTRAP) or _DEFAULT,
-        help=f"a server of the cluster, or several with commas between; else ${BOOTSTRAP}, else {_DEFAULT}",
-    )
+    add_bootstrap(parser, type=_addresses, default=os.environ.get(BOOTSTRAP) or DEFAULT_BOOTSTRAP)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",

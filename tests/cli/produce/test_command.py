@@ -333,7 +333,7 @@ def test_records_without_a_key_for_a_compacted_topic_are_named(tool: Tool) -> No
         ),
         (["--rate", "0"], "argument --rate: '0' is no number above 0"),
         (["--rate", "fast"], "argument --rate: 'fast' is no number above 0"),
-        (["--bootstrap", "kafka"], "argument --bootstrap: 'kafka' is no HOST:PORT"),
+        (["--bootstrap", "kafka:"], "argument -b/--bootstrap/--bootstrap-server: 'kafka:' must be HOST or HOST:PORT"),
     ],
 )
 def test_mistakes_in_the_command(tool: Tool, options: list[str], says: str) -> None:
