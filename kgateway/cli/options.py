@@ -24,7 +24,7 @@ A name or a value that means nothing stops the start with a message that says wh
 name may have been meant.
 
 Sizes are bytes, or have a unit: `KiB`, `MiB`, `GiB`, `TiB`. Durations are milliseconds, or have a unit: `ms`, `s`,
-`min`, `h`, `d`. In TOML a number is an integer, a size or duration with a unit is a string, and yes or no is `true` or
+`min` or `m`, `h`, `d`. In TOML a number is an integer, a size or duration with a unit a string, and yes or no `true` or
 `false`. Elsewhere `on`, `off`, `true`, `false`, `1` and `0` do as well. Paths start from the folder where the gateway
 runs; `--config`, which is read first, from the folder where it was started.
 

@@ -13,6 +13,7 @@ from kgateway.cli.common.errors import INTERRUPTED, CommandError, Unwritable, Us
 from kgateway.cli.common.offset_spec import BEGINNING, offset_spec
 from kgateway.cli.common.output import throughput
 from kgateway.cli.common.stdio import Interrupts
+from kgateway.cli.common.times import TIMES
 from kgateway.cli.common.topic_names import all_topics, matching_topics
 from kgateway.cli.common.values import indexes, positive
 from kgateway.cli.consume.member import read_as_member
@@ -30,7 +31,7 @@ _FORMAT = (
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    offsets = "an offset, -N for N before the end, or a time such as 2026-11-21T18:25:08Z"
+    offsets = f"an offset, -N for N before the end, {TIMES}"
     parser.add_argument(
         "topics", metavar="TOPIC", nargs="+", help="of which; a pattern such as 'order*' may stand here"
     )

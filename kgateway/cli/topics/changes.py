@@ -12,6 +12,7 @@ from kgateway.cli.common.errors import CommandError, UsageError
 from kgateway.cli.common.offset_spec import offset_spec, resolve
 from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, table
 from kgateway.cli.common.stdio import confirm
+from kgateway.cli.common.times import TIMES
 from kgateway.cli.common.topic_names import all_topics, is_pattern, matching_topics
 from kgateway.cli.common.values import add_yes, pair, positive, refuse_repeated, topic_partitions
 from kgateway.cli.topics.overview import contents
@@ -122,7 +123,7 @@ def _add_delete_records(parser: ArgumentParser) -> None:
         metavar="PLACE",
         type=offset_spec,
         required=True,
-        help="the first record to keep: an offset, -N for the last N, the first one of a time or later, or end",
+        help=f"the first record to keep: an offset, -N for the last N, end, or the first one since {TIMES}",
     )
     add_yes(parser)
 

@@ -385,8 +385,8 @@ class TestGroup:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--from", "start"], "argument --from: 'start' is none of them: beginning, end, an offset"),
-        (["--until", "x"], "argument --until: 'x' is none of them"),
+        (["--from", "start"], "argument --from: 'start' must be beginning, end, an offset"),
+        (["--until", "x"], "argument --until: 'x' must be beginning"),
         (["-f", "%z"], "argument -f/--format: '%z' at character 1 of the format means nothing: there are %t"),
         (["-n", "0"], "argument -n/--count: '0' is no whole number from 1 on"),
         (["--partition", "a"], "argument --partition: 'a' is not N or N,N"),
