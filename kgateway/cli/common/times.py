@@ -42,14 +42,14 @@ def _iso_ms(text: str) -> int:
     return ((when if when.tzinfo else when.replace(tzinfo=UTC)) - _FIRST) // timedelta(milliseconds=1)
 
 
-def option_time_ms(text: str, instead: str) -> int:
+def option_time_ms(text: str, instead: str = "") -> int:
     """
     The timestamp as the value of an option, with advice for times before Kafka's.
     """
     try:
         return time_ms(text)
     except ValueError as error:
-        advice = f": {instead}" if "before 1970" in str(error) else ""
+        advice = f": {instead}" if instead and "before 1970" in str(error) else ""
         raise ArgumentTypeError(f"{error}{advice}") from None
 
 
