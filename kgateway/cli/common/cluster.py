@@ -10,7 +10,7 @@ from typing import Any
 
 from kgateway.cli.common.errors import MISTAKE, CommandError
 from kgateway.cli.common.output import as_json
-from kgateway.cli.common.parser import Command, add_example
+from kgateway.cli.common.parser import Command, Parser, add_example
 from kgateway.cli.common.values import DEFAULT_BOOTSTRAP, add_bootstrap, add_json
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Address, Unanswered
@@ -24,7 +24,7 @@ _PATIENCE_MAX_S = 86_400
 
 
 def cluster_command(
-    add_arguments: Callable[[ArgumentParser], None],
+    add_arguments: Callable[[Parser], None],
     run: Callable[[Namespace, Cluster], Iterator[str]],
     example: str,
     *,
@@ -35,7 +35,7 @@ def cluster_command(
     A command that runs with a connection to a cluster. `check` validates the options before connecting.
     """
 
-    def add_all(parser: ArgumentParser) -> None:
+    def add_all(parser: Parser) -> None:
         add_arguments(parser)
         add_server(parser)
         if has_json:

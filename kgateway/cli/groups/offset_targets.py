@@ -90,6 +90,7 @@ def add_targets(parser: ArgumentParser) -> None:
     target.add_argument("--to-latest", action="store_true", help="behind the last record")
     target.add_argument(
         "--to-time",
+        "--to-datetime",
         metavar="TIME",
         type=partial(option_time_ms, instead="see --to-earliest"),
         help=f"to the first record since {TIMES}; UTC where no zone is given",

@@ -11,7 +11,8 @@ from typing import Any
 from kgateway.cli.common.cluster import cluster_command
 from kgateway.cli.common.errors import CommandError, UsageError
 from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, node_json, table
-from kgateway.cli.common.values import add_states
+from kgateway.cli.common.parser import Parser
+from kgateway.cli.common.values import add_groups, add_states
 from kgateway.client.cluster import Cluster
 from kgateway.client.group_offsets import PartitionLag, lags
 from kgateway.client.groups import (
@@ -88,8 +89,8 @@ def _listed_json(group: GroupListing) -> dict[str, Any]:
     }
 
 
-def _add_describe(parser: ArgumentParser) -> None:
-    parser.add_argument("groups", metavar="GROUP", nargs="*", help="its id")
+def _add_describe(parser: Parser) -> None:
+    add_groups(parser, is_needed=False, help="its id")
     parser.add_argument("--all", action="store_true", help="all classic and consumer groups")
 
 

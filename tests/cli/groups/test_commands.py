@@ -469,7 +469,7 @@ def test_a_time_before_1970_is_a_mistake(mistake: Mistake, time: str) -> None:
     Its timestamp would mean something else to a server.
     """
     told = mistake("reset-offsets", "busy", "--to-time", time)
-    assert told.startswith(f"argument --to-time: {time!r} is before 1970 in UTC")
+    assert told.startswith(f"argument --to-time/--to-datetime: {time!r} is before 1970 in UTC")
 
 
 @pytest.mark.parametrize("time", ["1970-01-01", "1970-01-01T01:00:00+01:00"])
