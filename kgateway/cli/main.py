@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kgateway import __version__
 from kgateway.cli.commands import COMMANDS, add_commands, name_of, overview
-from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable
+from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable, print_error
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import give_up_stdout, open_missing_files, writing
-from kgateway.observe.printable import printable
 
 _WHAT = "a Kafka-protocol server in Python on Twisted."
 _MORE = "`kgateway COMMAND --help` says more."
@@ -36,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         give_up_stdout()
     except Unwritable as error:
         give_up_stdout()
-        print(f"{name_of(given)}: {error}", file=sys.stderr)
+        print_error(name_of(given), str(error))
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -54,14 +53,14 @@ def lines_of(given: Sequence[str]) -> Iterator[str]:
             return
         yield from options.run(options)
     except CommandError as error:
-        print(printable(f"{name_of(given)}: {error}"), file=sys.stderr)
+        print_error(name_of(given), str(error))
         raise SystemExit(error.code) from error
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
         brings = f"`pip install kgateway[{extra}]` brings it"
-        print(f"{name_of(given)}: {error.name} is not installed; {brings}", file=sys.stderr)
+        print_error(name_of(given), f"{error.name} is not installed; {brings}")
         raise SystemExit(MISTAKE) from error
 
 
@@ -96,7 +95,7 @@ def _serve(options: Sequence[str]) -> int:
         if "--version" not in options:
             read_settings(options, os.environ)  # twistd would print a mistake below a page of help
     except SettingsError as mistake:
-        print(f"kgateway serve: {mistake}", file=sys.stderr)
+        print_error("kgateway serve", str(mistake))
         return MISTAKE
     from twisted.scripts.twistd import run
 

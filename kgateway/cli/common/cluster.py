@@ -9,13 +9,12 @@ from functools import partial
 from typing import Any
 
 from kgateway.cli.common.errors import MISTAKE, CommandError
-from kgateway.cli.common.output import as_json
+from kgateway.cli.common.output import as_json, safe_lines
 from kgateway.cli.common.parser import Command, Parser, add_example
 from kgateway.cli.common.values import DEFAULT_BOOTSTRAP, add_bootstrap, add_json
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Address, Unanswered
 from kgateway.config.sources import BOOTSTRAP
-from kgateway.observe.printable import printable
 from kgateway.wire.errors import ErrorCode, KafkaError, Malformed, Unencodable
 
 _ADVICE = f"name a server with --bootstrap HOST[:PORT] or in ${BOOTSTRAP}"
@@ -64,7 +63,7 @@ def _lines(options: Namespace, run: Callable[[Namespace, Cluster], Iterator[str]
     try:
         with _connected(options) as cluster:
             for text in run(options, cluster):
-                yield from map(printable, text.split("\n"))  # clients choose the names of groups and topics
+                yield from safe_lines(text)
     except (KafkaError, Malformed, Unanswered) as error:
         raise CommandError(str(error)) from error
     except Unencodable as error:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
-from kgateway.cli.common.errors import MISTAKE
+from kgateway.cli.common.errors import MISTAKE, print_error
 from kgateway.cli.common.stdio import writing
 
 
@@ -99,7 +99,8 @@ class Parser(ArgumentParser):
             setattr(options, names.dest, given[0] if names.is_one else given)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(MISTAKE, f"{self.prog}: error: {message}\n")
+        print_error(self.prog, f"error: {message}")
+        self.exit(MISTAKE)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is not sys.stdout:
