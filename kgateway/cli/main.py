@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kgateway import __version__
 from kgateway.cli.commands import COMMANDS, add_commands, name_of, overview
-from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable
+from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable, print_error
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import give_up_stdout, open_missing_files, writing
 from kgateway.extras import not_installed
-from kgateway.observe.printable import printable
 
 _WHAT = "a Kafka-protocol server in Python on Twisted."
 _MORE = "`kgateway COMMAND --help` says more."
@@ -32,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         give_up_stdout()
     except Unwritable as error:
         give_up_stdout()
-        print(f"{name_of(given)}: {error}", file=sys.stderr)
+        print_error(name_of(given), str(error))
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -50,13 +49,13 @@ def lines_of(given: Sequence[str]) -> Iterator[str]:
             return
         yield from options.run(options)
     except CommandError as error:
-        print(printable(f"{name_of(given)}: {error}"), file=sys.stderr)
+        print_error(name_of(given), str(error))
         raise SystemExit(error.code) from error
     except ModuleNotFoundError as error:
         advice = not_installed(error)
         if advice is None:
             raise
-        print(f"{name_of(given)}: {advice}", file=sys.stderr)
+        print_error(name_of(given), advice)
         raise SystemExit(MISTAKE) from error
 
 

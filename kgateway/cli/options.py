@@ -24,9 +24,9 @@ The gateway does not start with an unknown name or an invalid value. The message
 which name may have been meant.
 
 Sizes are bytes, or have a unit: `KiB`, `MiB`, `GiB`, `TiB`. Durations are milliseconds, or have a unit: `ms`, `s`,
-`min`, `h`, `d`. In TOML a number is an integer, a size or duration with a unit is a string, and yes or no is `true` or
-`false`. Elsewhere `on`, `off`, `true`, `false`, `1` and `0` also work. Paths are relative to the folder in which the
-gateway runs, except `--config`, which is relative to the folder in which it was started.
+`min` or `m`, `h`, `d`. In TOML a number is an integer, a size or duration with a unit is a string, and yes or no is
+`true` or `false`. Elsewhere `on`, `off`, `true`, `false`, `1` and `0` also work. Paths are relative to the folder in
+which the gateway runs, except `--config`, which is relative to the folder in which it was started.
 
 ## Examples
 

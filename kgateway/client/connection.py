@@ -5,6 +5,7 @@ The first request is ApiVersions. Each later request uses the newest version tha
 no answer closes the connection.
 """
 
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -19,7 +20,9 @@ from kgateway.wire.frames import Framer
 from kgateway.wire.headers import ResponseHeader, request_frame, response_header_version
 from kgateway.wire.schema import Message
 
+DEFAULT_PORT = 9092
 _PORT_MAX = 65_535
+_ADDRESS = re.compile(r"(?:\[(?P<ipv6>[^\[\]\s]*:[^\[\]\s]*)\]|(?P<host>[^\[\]:/\s]+))(?::(?P<port>[0-9]{1,5}))?")
 R = TypeVar("R", bound=Message)
 CLIENT_ID = "kgateway-command"
 _CHUNK_BYTES = 256 * 1024
@@ -29,7 +32,7 @@ _TOO_NEW = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 
 class Address(NamedTuple):
     """
-    HOST:PORT; an IPv6 address has brackets.
+    HOST:PORT, or HOST for Kafka's port; an IPv6 address has brackets.
     """
 
     host: str
@@ -37,14 +40,22 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        host, colon, port = text.strip().rpartition(":")
-        is_bare_v6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
-        if not colon or not host or is_bare_v6 or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
-            raise ValueError(f"{text!r} is not HOST:PORT")
-        return cls(host.removeprefix("[").removesuffix("]"), int(port))
+        found = _ADDRESS.fullmatch(text.strip())
+        port = int(found["port"] or DEFAULT_PORT) if found else 0
+        if not found or not 0 < port <= _PORT_MAX:
+            raise ValueError(f"{text!r} must be HOST or HOST:PORT{_problem(text)}")
+        return cls(found["ipv6"] or found["host"], port)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def _problem(text: str) -> str:
+    if "://" in text:
+        return ", without a protocol"
+    if text.count(":") > 1 or "[" in text:
+        return ": an IPv6 address has brackets, as in [::1]:9092"
+    return f": a port is a number from 1 to {_PORT_MAX}" if ":" in text.strip(":") else ""
 
 
 class Unanswered(Exception):

@@ -122,7 +122,7 @@ class Options:
         def parse(text: str) -> tuple[Address, ...]:
             return tuple(Address.parse(one) for one in text.split(",") if one.strip())
 
-        return self.parsed("kafka.bootstrap.servers", parse, "HOST:PORT, or some of them with commas between")
+        return self.parsed("kafka.bootstrap.servers", parse, "HOST or HOST:PORT, or several with commas between")
 
 
 def _check_known(name: str, use: str) -> None:

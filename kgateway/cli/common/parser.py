@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
-from kgateway.cli.common.errors import MISTAKE
+from kgateway.cli.common.errors import MISTAKE, print_error
 from kgateway.cli.common.stdio import writing
 
 
@@ -20,6 +20,13 @@ class Command(NamedTuple):
 
     add_arguments: Callable[["Parser"], None]
     run: Callable[[Namespace], Iterable[str]]
+
+
+class _Names(NamedTuple):
+    dest: str
+    metavar: str
+    is_needed: bool
+    is_one: bool
 
 
 class _Formatter(HelpFormatter):
@@ -48,6 +55,19 @@ class Parser(ArgumentParser):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(formatter_class=_Formatter, **given)
+        self._names: list[_Names] = []
+
+    def add_names(
+        self, dest: str, *flags: str, metavar: str, is_needed: bool = True, is_one: bool = False, **given: Any
+    ) -> None:
+        """
+        Names that may be given as arguments or, as Kafka's tools have it, by an option. They are one list; with
+        `is_one` there is one name, and no list.
+        """
+        self._names.append(_Names(dest, metavar, is_needed or is_one, is_one))
+        kind = given.get("type", str)
+        self.add_argument(dest, metavar=metavar, nargs="*", action="extend", **given)
+        self.add_argument(*flags, dest=dest, metavar=metavar, action="append", type=kind, help="the same as an option")
 
     def parse_known_args(  # type: ignore[override]  # of its several forms this is the one that is used
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -62,14 +82,25 @@ class Parser(ArgumentParser):
                 options, unknown = self.parse_known_intermixed_args(args, namespace)
             finally:
                 self._is_within = False
+            self._check_names(options)
         if self.unknown_dest:
             setattr(options, self.unknown_dest, unknown)
         elif unknown:
             self._refuse(unknown[0])
         return options, []
 
+    def _check_names(self, options: Namespace) -> None:
+        for names in self._names:
+            given = getattr(options, names.dest)
+            if names.is_needed and not given:
+                self.error(f"the following arguments are required: {names.metavar}")
+            if names.is_one and len(given) > 1:
+                self._refuse(given[1])
+            setattr(options, names.dest, given[0] if names.is_one else given)
+
     def error(self, message: str) -> NoReturn:
-        self.exit(MISTAKE, f"{self.prog}: error: {message}\n")
+        print_error(self.prog, f"error: {message}")
+        self.exit(MISTAKE)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is not sys.stdout:

@@ -4,14 +4,37 @@ Options shared by several commands, and parsers of their values.
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
+from typing import Any
 
 from kgateway.cli.common.errors import UsageError
+from kgateway.cli.common.parser import Parser
+from kgateway.config.sources import BOOTSTRAP
 
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 _INT_MAX = (1 << 31) - 1
 
 
 def add_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, with all that is known")
+
+
+def add_bootstrap(parser: ArgumentParser, **given: Any) -> None:
+    parser.add_argument(
+        "-b",
+        "--bootstrap",
+        "--bootstrap-server",
+        metavar="HOST[:PORT],...",
+        help=f"servers of the cluster; else ${BOOTSTRAP}, else {DEFAULT_BOOTSTRAP}. Without a port it is 9092",
+        **given,
+    )
+
+
+def add_topics(parser: Parser, dest: str = "names", metavar: str = "TOPIC", **given: Any) -> None:
+    parser.add_names(dest, "-t", "--topic", metavar=metavar, **given)
+
+
+def add_groups(parser: Parser, dest: str = "groups", **given: Any) -> None:
+    parser.add_names(dest, "-g", "--group", metavar="GROUP", **given)
 
 
 def add_yes(parser: ArgumentParser) -> None:

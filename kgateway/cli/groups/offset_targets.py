@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgateway.cli.common.errors import CommandError
-from kgateway.cli.common.times import iso, option_time_ms
+from kgateway.cli.common.times import TIMES, iso, option_time_ms
 from kgateway.client.cluster import Cluster
 from kgateway.client.offsets import Extent, offsets_at
 from kgateway.topic_partition import TopicPartition
@@ -90,10 +90,10 @@ def add_targets(parser: ArgumentParser) -> None:
     target.add_argument("--to-latest", action="store_true", help="behind the last record")
     target.add_argument(
         "--to-time",
+        "--to-datetime",
         metavar="TIME",
         type=partial(option_time_ms, instead="see --to-earliest"),
-        help="to the first record of that time or later, such as 2026-11-21T18:25:08Z; UTC where no zone is given; "
-        "1970 at the earliest",
+        help=f"to the first record since {TIMES}; UTC where no zone is given",
     )
     target.add_argument("--to-offset", metavar="N", type=int, help="to this offset")
     target.add_argument(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from kgateway.broker.seaweed.calls.addresses import master_addresses
 from kgateway.broker.seaweed.security.security_toml import BadSecurity, SecurityFile
-from kgateway.cli.common.errors import MISTAKE
+from kgateway.cli.common.errors import MISTAKE, print_error
+from kgateway.cli.common.output import safe_lines
 from kgateway.cli.common.parser import Command
-from kgateway.observe.printable import printable
 
 if TYPE_CHECKING:
     from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
@@ -106,11 +106,11 @@ async def _run(
 
 
 def _say(line: str) -> None:
-    print("\n".join(map(printable, line.split("\n"))), flush=True)
+    print("\n".join(safe_lines(line)), flush=True)
 
 
 def _fail(options: Namespace, reason: str) -> None:
-    print(f"kgateway seaweedmq {options.kind}: {printable(reason)}", file=sys.stderr)
+    print_error(f"kgateway seaweedmq {options.kind}", reason)
 
 
 def _as_argument(read: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -50,6 +50,32 @@ def test_options_may_stand_anywhere(given: list[str]) -> None:
     assert (told.first, told.more, told.flag) == ("a", ["b", "c"], True)
 
 
+@pytest.mark.parametrize("given", [["a", "b"], ["-t", "a", "-t", "b"], ["b", "--topic", "a"]])
+def test_names_are_arguments_or_options(given: list[str]) -> None:
+    """
+    Both are one list.
+    """
+    parser = Parser()
+    parser.add_names("topics", "-t", "--topic", metavar="TOPIC", help="which")
+    assert parser.parse_args(given).topics == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([], "test: error: the following arguments are required: GROUP"),
+        (["a", "-g", "b"], "test: error: 'a' is one too many: test --help tells what there may be"),
+    ],
+)
+def test_one_name_may_be_needed(capsys: pytest.CaptureFixture[str], given: list[str], says: str) -> None:
+    parser = Parser(prog="test")
+    parser.add_names("group", "-g", "--group", metavar="GROUP", is_one=True, help="which")
+    assert parser.parse_args(["-g", "a"]).group == parser.parse_args(["a"]).group == "a"
+    with pytest.raises(SystemExit) as end:
+        parser.parse_args(given)
+    assert (end.value.code, capsys.readouterr().err) == (2, f"{says}\n")
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

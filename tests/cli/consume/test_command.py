@@ -385,14 +385,14 @@ class TestGroup:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--from", "start"], "argument --from: 'start' is none of them: beginning, end, an offset"),
-        (["--until", "x"], "argument --until: 'x' is none of them"),
+        (["--from", "start"], "argument -o/--from/--offset: 'start' must be beginning, end, an offset"),
+        (["--until", "x"], "argument --until: 'x' must be beginning"),
         (["-f", "%z"], "argument -f/--format: '%z' at character 1 of the format means nothing: there are %t"),
-        (["-n", "0"], "argument -n/--count: '0' is no whole number from 1 on"),
-        (["--partition", "a"], "argument --partition: 'a' is not N or N,N"),
+        (["-n", "0"], "argument -n/-c/--count/--max-messages: '0' is no whole number from 1 on"),
+        (["--partition", "a"], "argument -p/--partition: 'a' is not N or N,N"),
         (["--group", "g", "--partition", "0"], "--partition and --group: the group says which partitions"),
         (["--group", ""], "argument --group: an empty group id: is a variable of the shell not set?"),
-        (["--json", "-f", "%s"], "argument -f/--format: not allowed with argument --json"),
+        (["--json", "-f", "%s"], "argument -f/--format: not allowed with argument -J/--json"),
         (["--json", "--key-as", "hex"], "--key-as and --value-as are not for --json"),
         (["--value-as", "octal"], "argument --value-as: 'octal' must be one of text, hex, escaped"),
     ],
@@ -404,6 +404,31 @@ def test_mistakes_in_the_command(tool: Tool, options: list[str], says: str) -> N
     ended = tool("consume", "nothing", *options)
     assert ended.code == 2
     assert says in ended.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "-b SERVER -t TOPIC -p 1 -o -2 -c 1 -e -f %o -q",
+        "--bootstrap-server SERVER --topic TOPIC --partition 1 --offset 8 --max-messages 1 -f %o -q",
+        "--bootstrap-server SERVER TOPIC --from-beginning -t TOPIC -p 1 -n 1 -f 8",
+        "-b SERVER -G aliases-GROUP TOPIC -c 1 -f 8",
+    ],
+)
+def test_options_of_other_tools(tool: Tool, topic: str, given: str) -> None:
+    """
+    Those of kcat and of Kafka's console consumer mean the same here.
+    """
+    words = given.replace("SERVER", tool.bootstrap).replace("TOPIC", topic).split()
+    ended = Tool("127.0.0.1:1")("consume", *words)
+    assert (ended.code, ended.out) == (0, b"8")
+
+
+def test_keys_before_values(tool: Tool, topic: str) -> None:
+    """
+    The delimiter is text, in which \\t is a tab; what is printed can be produced again.
+    """
+    assert tool("consume", topic, "-p", 1, "-c", 2, "-K", "\\t%").lines == ["k1\t%0", "k1\t%1"]
 
 
 def test_missing_topics_and_partitions(tool: Tool) -> None:

@@ -57,6 +57,23 @@ def test_empty_input_has_no_record(tool: Tool) -> None:
     assert tool("produce", topic, "--quiet").err == ""
 
 
+def test_options_of_other_tools(tool: Tool, tmp_path: Path) -> None:
+    """
+    Those of kcat mean the same here; with -t all arguments are files.
+    """
+    topic, file = new_topic(tool, partitions=2), tmp_path / "file"
+    file.write_text("a\n")
+    server = Tool("127.0.0.1:1")
+    assert server("produce", "-b", tool.bootstrap, "-t", topic, "-p", 1, "-k", "key", "-z", "lz4", "-q", file).code == 0
+    assert (
+        server("produce", "-b", tool.bootstrap, "-t", topic, "-p", 1, "-K", ":", "-H", "h=1", "-q", text="k:b").code
+        == 0
+    )
+    first, second = stored(tool.bootstrap, topic, 2, partitions=2)
+    assert (first.partition(), first.key(), first.value()) == (1, b"key", b"a")
+    assert (second.key(), second.value(), second.headers()) == (b"k", b"b", [("h", b"1")])
+
+
 def test_lines_of_files(tool: Tool, tmp_path: Path) -> None:
     """
     Files are read one after the other; - is stdin.
@@ -322,19 +339,19 @@ def test_records_without_a_key_for_a_compacted_topic_are_named(tool: Tool) -> No
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--key-delimiter", ""], "argument --key-delimiter: an empty text stands everywhere"),
+        (["--key-delimiter", ""], "argument -K/--key-delimiter: an empty text stands everywhere"),
         (["--key-delimiter", ":", "--json"], "--key-delimiter is for lines, and neither for --json"),
-        (["--key-delimiter", ":", "--key", "a"], "argument --key: not allowed with argument --key-delimiter"),
-        (["--header", "a"], "argument --header: 'a' is not NAME=VALUE"),
-        (["--partition", "-1"], "argument --partition: '-1' is no partition: they count from 0"),
+        (["--key-delimiter", ":", "--key", "a"], "argument -k/--key: not allowed with argument -K/--key-delimiter"),
+        (["--header", "a"], "argument -H/--header: 'a' is not NAME=VALUE"),
+        (["--partition", "-1"], "argument -p/--partition: '-1' is no partition: they count from 0"),
         (["--acks", "2"], "argument --acks: '2' must be one of 0, 1, all"),
         (
             ["--compression", "zip"],
-            "argument --compression: 'zip' must be one of none, gzip, snappy, lz4, zstd; did you mean gzip?",
+            "argument -z/--compression: 'zip' must be one of none, gzip, snappy, lz4, zstd; did you mean gzip?",
         ),
         (["--rate", "0"], "argument --rate: '0' is no number above 0"),
         (["--rate", "fast"], "argument --rate: 'fast' is no number above 0"),
-        (["--bootstrap", "kafka"], "argument --bootstrap: 'kafka' is not HOST:PORT"),
+        (["--bootstrap", "kafka:"], "argument -b/--bootstrap/--bootstrap-server: 'kafka:' must be HOST or HOST:PORT"),
     ],
 )
 def test_mistakes_in_the_command(tool: Tool, options: list[str], says: str) -> None:
