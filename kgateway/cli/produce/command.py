@@ -105,7 +105,7 @@ def _send(options: Namespace, source: Input, producer: Producer, progress: Progr
 def _send_pieces(
     options: Namespace, source: Input, producer: Producer, progress: Progress, interrupts: Interrupts
 ) -> None:
-    total = source.size()
+    total, has_bar = source.size(), not source.is_typed
     limit = RateLimit(options.rate, interrupts)
     reader = RecordReader(options)
     taken = 0
@@ -120,7 +120,8 @@ def _send_pieces(
         if source.taken != taken:
             taken = source.taken
             reader.look_at_the_clock()
-            progress.show(taken, total)
+            if has_bar:
+                progress.show(taken, total)
         producer.send(reader.record(piece))
 
 

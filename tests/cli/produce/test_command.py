@@ -3,7 +3,11 @@
 """
 
 import json
+import os
+import pty
 import signal
+import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -199,6 +203,25 @@ def test_slow_input_is_sent_at_once(tool: Tool) -> None:
             assert values(tool, topic, 1 + (value == b"second"))[-1] == value
         process.stdin.close()
         assert process.wait(30) == 0
+
+
+def test_typed_records(tool: Tool) -> None:
+    """
+    A terminal shows only what is typed, until the summary.
+    """
+    topic = new_topic(tool)
+    keyboard, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 80))
+    with tool.start("produce", topic, stdin=terminal, stderr=terminal) as process:
+        os.close(terminal)
+        for number, value in enumerate((b"first", b"second"), 1):
+            os.write(keyboard, value + b"\n")
+            assert values(tool, topic, number)[-1] == value
+        time.sleep(0.3)  # a bar would be drawn by now
+        os.write(keyboard, b"third\n\x04")
+        assert process.wait(30) == 0
+        assert os.read(keyboard, 1000).startswith(b"first\r\nsecond\r\nthird\r\n3 records of 16 bytes produced to ")
+    os.close(keyboard)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
