@@ -82,13 +82,24 @@ def test_from_and_until(tool: Tool, topic: str, options: list[str], first: int, 
     assert ended.err.startswith(f"{count} records of {3 * count} bytes consumed in ")
 
 
-@pytest.mark.parametrize("place", ["end", "2027-01-01", "10"])
-def test_nothing_to_read(tool: Tool, topic: str, place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "notes"),
+    [
+        ("end", []),
+        ("10", []),
+        ("11", ["{}-0: 11 requested, but the log ends at 10", "{}-1: 11 requested, but the log ends at 10"]),
+        ("2027-01-01", ["no record has the time 2027-01-01T00:00:00.000Z or a later one"]),
+    ],
+)
+def test_nothing_to_read(tool: Tool, topic: str, place: str, notes: list[str]) -> None:
     """
-    Without records the command ends at once.
+    Without records the command ends at once, and says if the start is past the end.
     """
     ended = tool("consume", topic, "--from", place)
     assert (ended.code, ended.out) == (0, b"")
+    *noted, summary = ended.err.splitlines()
+    assert noted == [f"kgateway consume: {note.format(topic)}" for note in notes]
+    assert summary.startswith("0 records of 0 bytes consumed in ")
 
 
 def test_a_start_outside_the_log(tool: Tool, topic: str) -> None:
@@ -97,7 +108,7 @@ def test_a_start_outside_the_log(tool: Tool, topic: str) -> None:
     """
     ended = tool("consume", topic, "--partition", 0, "--from", 11)
     assert (ended.code, ended.out) == (0, b"")
-    assert ended.err.startswith(f"kgateway consume: {topic}-0: 11 was asked for, and the log ends at 10\n")
+    assert ended.err.startswith(f"kgateway consume: {topic}-0: 11 requested, but the log ends at 10\n")
     assert tool("consume", topic, "--partition", 0, "--from", 11, "-q").err == ""
 
 
