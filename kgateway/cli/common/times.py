@@ -17,7 +17,7 @@ def time_ms(text: str) -> int:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no time such as 2026-11-21T18:25:08Z") from None
+        raise ValueError(f"{text!r} is not a time such as 2026-11-21T18:25:08Z") from None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
     if when < _FIRST:  # below zero a timestamp has other meanings in a request, such as the end of the log

@@ -161,11 +161,11 @@ class RateLimit:
 
 def _delimiter(text: str) -> bytes:
     if not text:
-        raise ArgumentTypeError("an empty text stands everywhere: say which one is between key and value")
+        raise ArgumentTypeError("must not be empty")
     return text.replace("\\t", "\t").encode(errors="surrogateescape")
 
 
 def _index(text: str) -> int:
     if not text.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is no partition: they count from 0")
+        raise ArgumentTypeError(f"must be a partition number of at least 0, not {text!r}")
     return int(text)

@@ -45,7 +45,7 @@ def test_spellings_of_offsets(text: str, meant: OffsetSpec) -> None:
         ("start", "'start' is none of them: beginning"),
         ("1.5", "'1.5' is none of them"),
         ("1969-12-31", "'1969-12-31' is before 1970 in UTC, when Kafka's time begins: beginning, end"),
-        ("9223372036854775808", "is no offset: the last one there can be is 9223372036854775807"),
+        ("9223372036854775808", "is not an offset: must be at most 9223372036854775807"),
     ],
 )
 def test_invalid_offsets_are_refused(text: str, says: str) -> None:

@@ -269,7 +269,7 @@ def test_a_missing_topic(tool: Tool) -> None:
     ("options", "text", "delivered", "says"),
     [
         (["--key-delimiter", ":"], "a:1\nb\n", 1, "stdin, line 2: there is no ':' between a key and a value (1 record"),
-        (["--json"], '{"value": "a"}\n{"value": \n', 1, "stdin, line 2: this is no JSON at character 11"),
+        (["--json"], '{"value": "a"}\n{"value": \n', 1, "stdin, line 2: this is not JSON at character 11"),
         (["--json"], '{"value": "a"}\n{"partition": 9}', 1, "stdin, line 2: {topic} has no partition 9: it has 1 (1"),
         (["--json"], '{"partition": 9}', 0, "stdin, line 1: {topic} has no partition 9: it has 1 (0 records"),
         (["--partition", "1"], "a", 0, "stdin, line 1: {topic} has no partition 1: it has 1"),
@@ -345,15 +345,15 @@ def test_records_without_a_key_for_a_compacted_topic_are_named(tool: Tool) -> No
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--key-delimiter", ""], "argument --key-delimiter: an empty text stands everywhere"),
+        (["--key-delimiter", ""], "argument --key-delimiter: must not be empty"),
         (["--key-delimiter", ":", "--json"], "--key-delimiter is for lines, and neither for --json"),
         (["--key-delimiter", ":", "--key", "a"], "argument --key: not allowed with argument --key-delimiter"),
         (["--header", "a"], "argument --header: 'a' is not NAME=VALUE"),
-        (["--partition", "-1"], "argument --partition: '-1' is no partition: they count from 0"),
+        (["--partition", "-1"], "argument --partition: must be a partition number of at least 0, not '-1'"),
         (["--acks", "2"], "argument --acks: invalid choice: '2'"),
         (["--compression", "zip"], "argument --compression: invalid choice: 'zip'"),
-        (["--rate", "0"], "argument --rate: '0' is no number above 0"),
-        (["--rate", "fast"], "argument --rate: 'fast' is no number above 0"),
+        (["--rate", "0"], "argument --rate: must be a number above 0, not '0'"),
+        (["--rate", "fast"], "argument --rate: must be a number above 0, not 'fast'"),
         (["--bootstrap", "kafka"], "argument --bootstrap: 'kafka' is not HOST:PORT"),
     ],
 )
