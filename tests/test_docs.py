@@ -38,13 +38,14 @@ def test_every_named_environment_is_documented() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_work(page: Path) -> None:
+def test_examples_work(page: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """
-    The Python examples of a page run, one after the other.
+    The Python examples of a page run, one after the other, without a complaint of theirs or a library's.
     """
     scope = {"__name__": "example"}
     for example in _blocks(page.read_text(), "python"):
         exec(compile(example, str(page), "exec"), scope)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

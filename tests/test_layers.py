@@ -63,7 +63,7 @@ MAY_IMPORT = {
     "kgateway.late_response": {"kgateway.wire"},
     "kgateway.tcp": {"kgateway.wire"},
     "kgateway.context": _LOGIC | {"kgateway.config", "kgateway.security.permissions"},
-    "kgateway.api": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
+    "kgateway.api": _LOGIC | {"kgateway.context", "kgateway.conversion", "kgateway.security.permissions"},
     "kgateway.topic_lookup": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
     "kgateway.admin": set(),
     "kgateway.admin.features": _LOGIC | {"kgateway.context"},

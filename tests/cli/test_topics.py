@@ -323,15 +323,15 @@ def test_purge(tool: Tool, topic: str) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["create", "a", "--partitions", "0"], "argument --partitions: '0' is no whole number from 1 on"),
-        (["create", "a", "--partitions", "2147483648"], "2147483648 is more than the most there can be, 2147483647"),
-        (["create", "a", "--replicas", "32768"], "32768 is more than the most there can be, 32767"),
+        (["create", "a", "--partitions", "0"], "argument --partitions: must be a whole number of at least 1, not '0'"),
+        (["create", "a", "--partitions", "2147483648"], "must be at most 2147483647, not 2147483648"),
+        (["create", "a", "--replicas", "32768"], "must be at most 32767, not 32768"),
         (["create", "a", "--config", "b"], "argument --config: 'b' is not NAME=VALUE"),
         (["create", "a", "--config", "b=1", "--config", "b=2"], "b is given twice: which value is meant?"),
         (["alter", "a"], "the following arguments are required: --partitions"),
         (["delete-records", "a:x", "--before", "1"], "'a:x' is not TOPIC or TOPIC:N,N"),
         (["delete-records", "a", "--before", "x"], "argument --before: 'x' must be beginning, end"),
-        (["list", "--timeout", "0"], "argument --timeout: '0' is no number of seconds above 0, up to 86400"),
+        (["list", "--timeout", "0"], "argument --timeout: must be a number of seconds above 0, up to 86400, not '0'"),
         ([], "name a command: list, describe, create, alter, delete, delete-records, purge"),
     ],
 )

@@ -124,5 +124,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0
     if not 0 < seconds <= _PATIENCE_MAX_S:
-        raise ArgumentTypeError(f"{text!r} is no number of seconds above 0, up to {_PATIENCE_MAX_S}")
+        raise ArgumentTypeError(f"must be a number of seconds above 0, up to {_PATIENCE_MAX_S}, not {text!r}")
     return seconds

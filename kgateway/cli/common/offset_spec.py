@@ -46,7 +46,7 @@ def offset_spec(text: str) -> OffsetSpec:
     if _NUMBER.fullmatch(text):
         number = int(text)
         if abs(number) > _OFFSET_MAX:
-            raise ArgumentTypeError(f"{text} is no offset: the last one there can be is {_OFFSET_MAX}")
+            raise ArgumentTypeError(f"{text} is not an offset: must be at most {_OFFSET_MAX}")
         return OffsetSpec(Kind.BACK, -number) if text.startswith("-") else OffsetSpec(Kind.OFFSET, number)
     try:
         return OffsetSpec(Kind.TIME, time_ms(text))

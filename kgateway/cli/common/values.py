@@ -78,12 +78,12 @@ def refuse_repeated(pairs: Sequence[tuple[str, str]]) -> None:
 
 def positive(text: str, most: int = _INT_MAX) -> int:
     """
-    A whole number from 1 on, as large as it can be in a request.
+    A whole number of at least 1, as large as it can be in a request.
     """
     if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+        raise ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     if int(text) > most:
-        raise ArgumentTypeError(f"{text} is more than the most there can be, {most}")
+        raise ArgumentTypeError(f"must be at most {most}, not {text}")
     return int(text)
 
 
@@ -93,7 +93,7 @@ def rate(text: str) -> float:
     except ValueError:
         number = 0
     if not 0 < number < float("inf"):
-        raise ArgumentTypeError(f"{text!r} is no number above 0")
+        raise ArgumentTypeError(f"must be a number above 0, not {text!r}")
     return number
 
 

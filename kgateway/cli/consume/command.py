@@ -78,7 +78,9 @@ def _add_arguments(parser: Parser) -> None:
         dest="format",
         help="write the key, this, the value",
     )
-    form.add_argument("-J", "--json", action="store_true", help="a line of JSON for each; what is no text is base64")
+    form.add_argument(
+        "-J", "--json", action="store_true", help="a line of JSON for each; bytes that are not text are base64"
+    )
     escaped = "; escaped on a terminal, else text, if not given"
     parser.add_argument("--key-as", choices=[*SHOWS], help=f"how keys are written{escaped}")
     parser.add_argument("--value-as", choices=[*SHOWS], help=f"how values are written{escaped}")
@@ -95,7 +97,7 @@ def _check(options: Namespace) -> None:
     if options.group == "":
         raise UsageError("argument --group: an empty group id: is a variable of the shell not set?")
     if options.json and (options.key_as or options.value_as):
-        raise UsageError("--key-as and --value-as are not for --json, which has text, and base64 for what is none")
+        raise UsageError("--key-as and --value-as cannot be used with --json, which has text or base64")
 
 
 def _consume(options: Namespace, cluster: Cluster) -> Iterator[str]:

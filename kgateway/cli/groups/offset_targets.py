@@ -78,9 +78,9 @@ def _move(partition: TopicPartition, target: Target, committed: int | None, exte
         return Move(partition, committed, None, extent.end, target.note)
     note = target.note
     if target.offset < extent.start:
-        note = f"{target.offset} was asked for, and the log begins at {extent.start}"
+        note = f"{target.offset} requested, but the log begins at {extent.start}"
     elif target.offset > extent.end:
-        note = f"{target.offset} was asked for, and the log ends at {extent.end}"
+        note = f"{target.offset} requested, but the log ends at {extent.end}"
     return Move(partition, committed, min(max(target.offset, extent.start), extent.end), extent.end, note)
 
 

@@ -114,7 +114,7 @@ def _send(options: Namespace, source: Input, producer: Producer, progress: Progr
 def _send_pieces(
     options: Namespace, source: Input, producer: Producer, progress: Progress, interrupts: Interrupts
 ) -> None:
-    total = source.size()
+    total, has_bar = source.size(), not source.is_typed
     limit = RateLimit(options.rate, interrupts)
     reader = RecordReader(options)
     taken = 0
@@ -129,7 +129,8 @@ def _send_pieces(
         if source.taken != taken:
             taken = source.taken
             reader.look_at_the_clock()
-            progress.show(taken, total)
+            if has_bar:
+                progress.show(taken, total)
         producer.send(reader.record(piece))
 
 
@@ -169,11 +170,11 @@ class RateLimit:
 
 def _delimiter(text: str) -> bytes:
     if not text:
-        raise ArgumentTypeError("an empty text stands everywhere: say which one is between key and value")
+        raise ArgumentTypeError("must not be empty")
     return text.replace("\\t", "\t").encode(errors="surrogateescape")
 
 
 def _index(text: str) -> int:
     if not text.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is no partition: they count from 0")
+        raise ArgumentTypeError(f"must be a partition number of at least 0, not {text!r}")
     return int(text)

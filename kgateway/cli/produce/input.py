@@ -45,6 +45,13 @@ class Input:
         found = [_regular_size(path) for path in self.paths]
         return None if None in found else sum(size or 0 for size in found)
 
+    @property
+    def is_typed(self) -> bool:
+        """
+        Whether some of the records are typed at a terminal, whose line a progress bar would overwrite.
+        """
+        return STDIN in self.paths and sys.stdin.isatty()
+
     def pieces(self) -> Iterator[Piece | None]:
         """
         The records; None before a wait for more, so that the earlier ones can be sent.

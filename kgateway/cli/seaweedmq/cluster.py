@@ -75,7 +75,7 @@ def topic_name(text: str) -> str:
     The value of an argument that can be a folder of SeaweedMQ's.
     """
     if not text or "/" in text:
-        raise ArgumentTypeError(f"{text!r} is no name of a topic")
+        raise ArgumentTypeError(f"{text!r} is not the name of a topic")
     return text
 
 

@@ -43,7 +43,7 @@ def _offset(text: str) -> int:
     except ValueError:
         offset = EARLIEST - 1
     if offset < EARLIEST:
-        raise ArgumentTypeError(f"{text!r} is no offset; say a number, `earliest` or `latest`")
+        raise ArgumentTypeError(f"{text!r} is not an offset: must be a number, `earliest` or `latest`")
     return offset
 
 

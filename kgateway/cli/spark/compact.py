@@ -197,7 +197,7 @@ def _before(text: str) -> int:
     try:
         return ago_ms(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no duration such as 12h or 7d") from None
+        raise ArgumentTypeError(f"{text!r} is not a duration such as 12h or 7d") from None
 
 
 _time = partial(option_time_ms, instead="nothing in Kafka is older")

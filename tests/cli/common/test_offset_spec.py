@@ -63,7 +63,7 @@ def test_ages_are_times(monkeypatch: pytest.MonkeyPatch, text: str, ago_ms: int)
         ("5y", "or an age such as 5m, 2h or 7d"),
         ("1969-12-31", "'1969-12-31' is before 1970 in UTC, when Kafka's time begins; it must be beginning, end"),
         ("50000d", "'50000d' is before 1970 in UTC"),
-        ("9223372036854775808", "is no offset: the last one there can be is 9223372036854775807"),
+        ("9223372036854775808", "is not an offset: must be at most 9223372036854775807"),
     ],
 )
 def test_invalid_offsets_are_refused(text: str, says: str) -> None:
