@@ -44,7 +44,7 @@ _SHORT = "--short produce_batches consume latency start memory commits compactio
 TABLE = (
     Row(
         "-e wheel,plugin",
-        3,
+        4,
         0,
         ("MANIFEST.in", "examples/", "kgateway/cli/", "kgateway/testing/", "setup.cfg", "twisted/"),
     ),
