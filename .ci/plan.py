@@ -44,10 +44,11 @@ _SHORT = "--short produce_batches consume latency start memory commits compactio
 TABLE = (
     Row(
         "-e release,plugin",
-        6,
+        7,
         0,
         ("MANIFEST.in", "examples/", "kgateway/cli/", "kgateway/testing/", "setup.cfg", "twisted/"),
     ),
+    Row("-e docs", 1, 0, ("docs/", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "kgateway/testing/", "setup.cfg")),
     Row("-e spark", 17, 0, (*_SPARK, "tests/spark/")),
     Row("-e connect", 3, 0, (*_TRANSACTIONS, "tests/clients/connect/")),
     Row("-e atheris -- -max_total_time=60", 2, 0, (*_CODEC, "tests/fuzz/")),

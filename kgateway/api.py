@@ -1,6 +1,6 @@
 """
-For the authors of handler plugins: `api` and `around` make plugins of functions, which are called with a `Context`;
-`change_records` is for filters around Produce.
+Decorators that make plugins of functions: `api` makes handlers, `around` makes filters. `change_records` changes the
+records of a Produce request in a filter.
 
     @api(ListGroupsRequest, ListGroupsResponse, versions="0-5", needs=Operation.DESCRIBE.on(Resource.GROUP))
     def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse: ...
@@ -117,8 +117,11 @@ def around(
     priority: int = 0,
 ) -> Callable[[Filter], Around]:
     """
-    Put the function around the handlers of these requests: around all of them, or those that name a topic, come through
-    a listener, or are from a principal that matches one of the patterns (as in file names: `orders-*`).
+    Make the function a filter of these requests.
+
+    It sees all of them, or those that name one of the topics, come through one of the listeners and are from one of the
+    principals. These are patterns as in file names: `orders-*`. A filter of higher priority is further outside: it sees
+    the request earlier and the response later.
     """
 
     def plugin(function: Filter) -> Around:

@@ -1,5 +1,5 @@
 """
-What a handler is given beside the request: the client, its connection, and the gateway.
+What handlers and filters know besides the request: the client, its connection, and the gateway.
 """
 
 from collections.abc import Awaitable, Callable
@@ -84,6 +84,11 @@ class GatewayParts:
 
 @dataclass(slots=True)
 class Session:
+    """
+    The connection of a client: the listener it came through, its address, who it is, and its software as far as the
+    client names it.
+    """
+
     listener: str
     host: str  # of the client
     local: Address  # of the socket that the client connected to
@@ -114,6 +119,13 @@ class Refusal:
 
 
 class Context:
+    """
+    One request: its `version`, `client_id` and `correlation_id`, its `session`, and the parts of the gateway.
+
+    Set `throttle_ms` to have the client wait before its next request, if the version of the response has the field. Set
+    `hang_up` to a reason to close the connection without an answer.
+    """
+
     __slots__ = (
         "_gateway",
         "client_id",
@@ -151,18 +163,30 @@ class Context:
 
     @property
     def broker(self) -> IBroker:
+        """
+        The topics, and the partitions that this gateway leads.
+        """
         return self._gateway.broker
 
     @property
     def settings(self) -> Settings:
+        """
+        The options of the gateway.
+        """
         return self._gateway.settings
 
     @property
     def clock(self) -> IReactorTime:
+        """
+        The monotonic clock, for timers.
+        """
         return self._gateway.clock
 
     @property
     def now_ms(self) -> int:
+        """
+        The wall clock, for timestamps.
+        """
         return self._gateway.now_ms()
 
     @property
@@ -173,6 +197,9 @@ class Context:
         return self._gateway.advertised
 
     def service(self, kind: type[S]) -> S:
+        """
+        The gateway's instance of this class, which all requests share.
+        """
         return self._gateway.service(kind)
 
     def ask(self, request: Message) -> Awaitable[Message]:
@@ -191,7 +218,7 @@ class Context:
 
     def demand(self, operation: Operation, resource: Resource, name: str = CLUSTER) -> None:
         """
-        Refuse the client if it may not do this.
+        Raise a KafkaError if the client may not do this.
         """
         if not self.allowed(operation, resource, name):
             wanted = f"{self.session.principal} may not {operation.name} {resource.name} {name}"
@@ -215,6 +242,9 @@ class Context:
         return error.code
 
     def address(self, node: Node) -> Address:
+        """
+        The address at which this client reaches the node.
+        """
         session = self.session
         known = node.addresses.get(session.listener)
         if node.id != self._gateway.broker.node_id and known:

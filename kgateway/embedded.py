@@ -1,5 +1,5 @@
 """
-The gateway as a Python object: topics and records without a socket, for programs that embed it.
+Topics and records without a socket, for programs that run a gateway inside.
 
     gateway = Gateway(settings, reactor)
     await gateway.start()
@@ -7,7 +7,8 @@ The gateway as a Python object: topics and records without a socket, for program
     await topics.produce("orders", [(b"key", b"value")])
     records = await topics.fetch("orders", 0, 0)
 
-All of it runs in the thread of the reactor, on the broker that also serves clients. Handlers and filters are bypassed.
+All of it runs in the reactor's thread, and on the same topics as the gateway's clients. Handlers and filters are
+bypassed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,6 +32,10 @@ FETCH_BYTES = 1 << 20
 
 
 class Watermarks(NamedTuple):
+    """
+    Offsets of a partition: of its first record, of the first one that is not committed, and of the next one.
+    """
+
     log_start: int
     high_watermark: int
     log_end: int
@@ -38,7 +43,7 @@ class Watermarks(NamedTuple):
 
 class Embedded:
     """
-    The gateway in this process. Errors are KafkaErrors.
+    Reads and writes the topics of a gateway in this process. Methods raise `KafkaError`.
     """
 
     def __init__(self, gateway: Gateway) -> None:
@@ -91,10 +96,16 @@ class Embedded:
         return [record for record in found if record.offset >= offset]
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
+        """
+        Where the log of the partition begins and ends.
+        """
         log = self._partition(topic, partition)
         return Watermarks(log.log_start, log.high_watermark, log.log_end)
 
     def stats(self) -> dict[str, int]:
+        """
+        Numbers of topics, partitions and connections, and the bytes of requests that are in work.
+        """
         topics = self._broker.view().topics.values()
         held = {"topics": len(topics), "partitions": sum(len(topic.partitions) for topic in topics)}
         return held | self._gateway.stats()

@@ -8,6 +8,10 @@ from typing import NamedTuple
 
 
 class Resource(IntEnum):
+    """
+    What permissions are for.
+    """
+
     TOPIC = 2
     GROUP = 3
     CLUSTER = 4
@@ -17,6 +21,10 @@ class Resource(IntEnum):
 
 
 class Operation(IntEnum):
+    """
+    What clients do to a resource.
+    """
+
     READ = 3
     WRITE = 4
     CREATE = 5
@@ -32,10 +40,17 @@ class Operation(IntEnum):
     TWO_PHASE_COMMIT = 15
 
     def on(self, resource: Resource) -> "Need":
+        """
+        The permission for this operation, as handlers declare it: `Operation.READ.on(Resource.TOPIC)`.
+        """
         return Need(self, resource)
 
 
 class Need(NamedTuple):
+    """
+    A permission that a handler asks for.
+    """
+
     operation: Operation
     resource: Resource
 

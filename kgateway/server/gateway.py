@@ -51,6 +51,11 @@ def wall_clock_ms() -> int:
 
 
 class Gateway:
+    """
+    Serves Kafka clients in this process. By default everything is allowed, and the plugins are those that are installed
+    or that `settings.handlers` names.
+    """
+
     _log = Logger()
 
     def __init__(

@@ -1,5 +1,5 @@
 """
-A real Kafka endpoint for tests: `Kafka` starts one, and pytest finds the fixtures of `pytest_plugin` by itself.
+A Kafka server for tests. With pytest, its fixtures are there without an import.
 """
 
 from kgateway.testing.kafka import Kafka as Kafka

@@ -26,21 +26,22 @@ _KEYWORDS = [row for row in OPTIONS.values() if row.name not in _OWN]
 
 class NotStarted(Exception):
     """
-    The gateway ended, or was not ready in time. The message has its log.
+    The gateway ended, or was not ready in time. The message contains its log.
     """
 
 
 class Kafka:
     """
-    A gateway that serves while it is entered.
+    A gateway in a process of its own. As a context manager it starts and stops the gateway:
 
-        with Kafka() as kafka:
+        with Kafka(num_partitions=8) as kafka:
             producer = Producer({"bootstrap.servers": kafka.bootstrap})
 
     `options` are those of `kgateway serve`, as on its command line; `settings` are the same by name, with values of
-    Python: `Kafka(num_partitions=8, auto_create_topics=False)`. Without `--listen` it listens on a free port of the
-    loopback interface. The first rebalance of a group waits for no further members, unless
-    `group_initial_rebalance_delay_ms` says so.
+    Python: `Kafka(num_partitions=8, auto_create_topics=False)`. Without `--listen` the gateway listens on a free port
+    of the loopback interface. The first rebalance of a group waits for no further members, unless
+    `group_initial_rebalance_delay_ms` says so. Its files are in `folder`, by default a temporary one that is removed
+    when the context ends. It must be ready within `patience_s` seconds.
     """
 
     def __init__(
@@ -60,6 +61,10 @@ class Kafka:
         self._reader: Thread | None = None
 
     def start(self) -> Self:
+        """
+        Start it, again if it was stopped or killed, and wait until clients can connect. NotStarted if it does not
+        become ready.
+        """
         self._ready.clear()
         (self.folder / "port").unlink(missing_ok=True)
         self._process = subprocess.Popen(
@@ -75,13 +80,13 @@ class Kafka:
 
     def stop(self, patience_s: float = 30) -> int:
         """
-        Let it answer what it has begun, and end. Returns its exit code.
+        Stop it: requests that have begun are answered. Returns its exit code.
         """
         return self._end(signal.SIGTERM, patience_s)
 
     def kill(self) -> int:
         """
-        End it at once, as a crash would.
+        Kill it with SIGKILL, as a crash would. Returns its exit code.
         """
         return self._end(signal.SIGKILL, 30)
 
@@ -94,26 +99,39 @@ class Kafka:
 
     @property
     def bootstrap(self) -> str:
+        """
+        HOST:PORT of the first listener, for `bootstrap.servers`.
+        """
         return self.addresses[0]
 
     @property
     def port(self) -> int:
+        """
+        The port of the first listener.
+        """
         return int(self.bootstrap.rpartition(":")[2])
 
     @property
     def control_socket(self) -> str:
         """
-        For `kgateway why` and the other commands that ask a running gateway.
+        The path of the control socket, for `kgateway why --control-socket` and the other commands that ask a running
+        gateway.
         """
         return str(self.folder / "control.sock")
 
     @property
     def pid(self) -> int:
+        """
+        The id of its process.
+        """
         assert self._process, "it was not started"
         return self._process.pid
 
     @property
     def log(self) -> str:
+        """
+        All that it has logged so far.
+        """
         return "".join(self._lines)
 
     def __enter__(self) -> Self:

@@ -1,6 +1,5 @@
 """
-Fixtures for anyone's tests: `kafka` is a fresh gateway a test, `shared_kafka` one for the whole run, `start_kafka`
-starts one with options.
+The fixtures that pytest has wherever kgateway is installed.
 
     def test_orders(kafka):
         producer = Producer({"bootstrap.servers": kafka.bootstrap})
@@ -19,7 +18,7 @@ StartKafka = Callable[..., Kafka]
 @pytest.fixture
 def start_kafka() -> Iterator[StartKafka]:
     """
-    Starts gateways with the given options, and stops them after the test.
+    A function that starts gateways with the arguments of `kgateway.testing.Kafka`. They are stopped after the test.
     """
     with ExitStack() as running:
         yield lambda *options, **settings: running.enter_context(Kafka(*options, **settings))
@@ -28,7 +27,7 @@ def start_kafka() -> Iterator[StartKafka]:
 @pytest.fixture
 def kafka(start_kafka: StartKafka) -> Kafka:
     """
-    A gateway of this test alone.
+    A new gateway for each test.
     """
     return start_kafka()
 
@@ -36,7 +35,7 @@ def kafka(start_kafka: StartKafka) -> Kafka:
 @pytest.fixture(scope="session")
 def shared_kafka() -> Iterator[Kafka]:
     """
-    One gateway for all tests of the run: give each test topics of its own.
+    One gateway for all tests of the run. It saves a third of a second a test; tests must use different topics.
     """
     with Kafka() as kafka:
         yield kafka

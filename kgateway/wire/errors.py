@@ -165,6 +165,10 @@ class ErrorCode(IntEnum):
 
 
 class KafkaError(Exception):
+    """
+    An error code for the client, and a message that says more than the code.
+    """
+
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)
         self.code = code

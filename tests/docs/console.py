@@ -10,7 +10,7 @@ with a backslash, and to the end of its here-document; such lines may begin with
 - A command that lasts is left running as soon as the output that the page shows has appeared. It ends with `&`, or it
   is one of LASTING, and the commands after it are those of another terminal. `^C` in its output interrupts it.
 - In the shown output `...` stands for anything in a line, and for any lines if it stands alone.
-- Durations, clocks, sizes, rates, ids and the number of spaces are not compared.
+- Durations, clocks, sizes, rates, ids, the number of spaces and what bash says about jobs are not compared.
 - A command without output has to succeed.
 
 Comments of Markdown are for what readers need not see:
@@ -41,12 +41,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 120
+PATIENCE_S = 300
+APPEARANCE_S = 30  # of the output of a command that lasts
 PORTS = ("9092", "9093")  # those that pages name; a session has two free ones in their places
 SERVES = re.compile(r"(^|[|&;] *)(kgateway (seaweedmq dev|serve)|twistd\b.* kgateway)\b")
 LASTING = re.compile(rf"{SERVES.pattern}|^kgateway consume .*--follow")
@@ -68,6 +70,7 @@ _PARTS = re.compile(
 )
 _READY = "...\n... kgateway ... is ready: ...\n...\n"
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+_JOBS = re.compile(r"^\[\d+\][-+ ] .*\n", re.MULTILINE)
 _CHANGING = [
     (re.compile(pattern), constant)
     for pattern, constant in (
@@ -77,7 +80,7 @@ _CHANGING = [
         (r"\b[\d.]+ (bytes|[KMGT]iB)/s", "RATE"),
         (r"\b[\d,]+ a second", "RATE"),
         (r"\b[\d.,]+ (bytes|[KMGT]iB)\b", "SIZE"),
-        (r"\b[\d.]+ m?s\b", "DURATION"),
+        (r"\b[\d.]+ ?m?s\b", "DURATION"),
         (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
         (r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Z])(?=[\w-]*[a-z])[\w-]{22}(?![\w-])", "UUID"),  # as Kafka writes them
         (r"\bprocess \d+", "process PID"),
@@ -201,7 +204,7 @@ def matches(shown: str, printed: str) -> bool:
     pattern = "".join(
         r"(?:.*\n)*" if line.strip() == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n" for line in lines
     )
-    told = "".join(f"{_steady(line)}\n" for line in printed.rstrip("\n").split("\n"))
+    told = "".join(f"{_steady(line)}\n" for line in _JOBS.sub("", printed).rstrip("\n").split("\n"))
     return re.fullmatch(pattern, told) is not None
 
 
@@ -246,23 +249,27 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        try:
-            if self._bash.poll() is None:
-                self._end_jobs()
-        finally:
-            self._bash.kill()
-            self._bash.communicate()
+        self._bash.kill()
+        self._bash.communicate()
+        self._signal(signal.SIGTERM)
+        _wait(lambda: not self._processes())
+        self._signal(signal.SIGKILL)
 
-    def _end_jobs(self) -> None:
-        groups = self._ask("echo $(jobs -p)").split()
-        for group in groups:
-            os.killpg(int(group), signal.SIGTERM)
-        try:
-            self._ask("wait; echo")
-        except Hung:
-            for group in groups:
-                os.killpg(int(group), signal.SIGKILL)
-            raise
+    def _processes(self) -> list[int]:
+        """
+        All that bash has started.
+        """
+        found = []
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            with suppress(ProcessLookupError):
+                if os.getsid(int(name)) == self._bash.pid:
+                    found.append(int(name))
+        return found
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self._processes():
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
 
     @property
     def bootstrap(self) -> str:
@@ -297,7 +304,7 @@ class Session:
         self._code = 0
         before, interrupted, _ = shown.partition("^C\n")
         if before:
-            self._wait(lambda: matches(before, self._read(output)))
+            _wait(lambda: matches(before, self._read(output)))
         if not interrupted:
             return None, self._read(output)
         told = self._read(output)
@@ -305,12 +312,21 @@ class Session:
         self._code = int(self._ask("wait $!; echo $?"))
         return self._code, f"{told}^C\n{self._read(output)[len(told) :]}"
 
+    def write(self, file: File) -> None:
+        """
+        Write a file relative to the present folder.
+        """
+        path = Path(self._ask("pwd").strip(), file.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self._with_free_ports(file.content))
+
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("KGATEWAY_")}
         port = self._ports["9092"]
         return inherited | {
             "PATH": os.pathsep.join([str(self._programs), str(Path(sys.executable).parent), inherited["PATH"]]),
             "PYTHONPATH": str(ROOT),
+            "CHECKOUT": str(ROOT),
             "HOME": str(self.folder),
             "TZ": "UTC",
             "COLUMNS": "80",
@@ -325,9 +341,13 @@ class Session:
         return self._outputs / str(self._count)
 
     def _redirected(self, text: str, output: Path) -> str:
+        command = shlex.quote(self._with_free_ports(text))
+        return f"(exit {self._code}); eval {command} </dev/null >{shlex.quote(str(output))} 2>&1"
+
+    def _with_free_ports(self, text: str) -> str:
         for shown, port in self._ports.items():
             text = re.sub(rf"\b{shown}\b", port, text)
-        return f"(exit {self._code}); eval {shlex.quote(text)} </dev/null >{shlex.quote(str(output))} 2>&1"
+        return text
 
     def _read(self, output: Path) -> str:
         printed = output.read_text(errors="replace")
@@ -348,10 +368,11 @@ class Session:
             raise Hung(script)
         return self._bash.stdout.readline().decode()
 
-    def _wait(self, done: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not done() and time.monotonic() < deadline:
-            time.sleep(0.05)
+
+def _wait(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + APPEARANCE_S
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def _free_ports(count: int) -> list[str]:
@@ -381,7 +402,7 @@ def differences(page: str, folder: Path, is_run: Callable[[Command], bool] = lam
             session.serve()
         for part in parts(page):
             if isinstance(part, File):
-                (session.folder / part.name).write_text(part.content)
+                session.write(part)
             elif all(map(is_run, part.commands)):
                 found += [told for command in part.commands if (told := _difference(session, command))]
     return found

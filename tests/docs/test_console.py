@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.console import ROOT, Block, Command, Session, blocks, differences, matches, parts
+from tests.docs.console import ROOT, Block, Command, File, Session, blocks, differences, matches, parts
 
 FOLDERS = [ROOT, ROOT / "docs"]
 PAGES = {page.name: page.read_text() for folder in FOLDERS for page in sorted(folder.glob("*.md"))}
 # tests/spark/test_console.py runs these: they need Java.
 SPARK = {"archives.md", "pipeline.md", "spark-report.md", "spark.md"}
 
-# Programs that are not everywhere, and the environment that has them.
+# What is not everywhere, and the environment that has it.
 TOOLS = {
     "kcat": (re.compile(r"\bkcat\b"), "tox -e kcat", shutil.which("kcat") is not None),
+    "pip": (re.compile(r"\b(pip install|git clone)\b"), "tox -e plugin", "DOCS_INSTALL" in os.environ),
     "kafka": (re.compile(r"\bkafka-[\w-]+\.sh\b"), "tox -e java", "KAFKA_JARS" in os.environ),
 }
 
@@ -144,6 +145,7 @@ def test_comments_have_commands_and_name_files() -> None:
         ("", "one\n", False),
         ("3 records of 4 bytes in 0.1 s: nothing is wrong\n", "3 records of 9 KiB in 2.1 s: nothing is wrong\n", True),
         ("3 records of 4 bytes in 0.1 s: nothing is wrong\n", "3 records of 9 KiB in 2.1 s: 1 finding\n", False),
+        ("", "[1]+  Terminated              kgateway serve\n", True),
         ("billing  0\n", "billing    0\n", True),
         ("a\n...\nz\n", "a\nb\nc\nz\n", True),
         ("a\n...\nz\n", "a\nz\n", True),
@@ -176,6 +178,18 @@ def test_lasting_commands_are_left_running(session: Session) -> None:
     assert session.run("kill -9 %1; wait %1; echo $?")[1].endswith("137\n")
     waits = "trap 'echo end; exit 4' INT; echo begin; while :; do sleep 0.05; done"
     assert session.start(f"({waits})", "begin\n^C\nend\n") == (4, "begin\n^C\nend\n")
+
+
+def test_nothing_outlives_a_session(tmp_path: Path) -> None:
+    """
+    Jobs that ignore the end of their shell are killed with it, and so is a command that hangs.
+    """
+    with Session(tmp_path) as session:
+        _, pid = session.start("(trap '' HUP; echo $BASHPID; sleep 1000) &", "...\n")
+        session.write(File("later/name.txt", "127.0.0.1:9092"))
+        assert session.run("cat later/name.txt") == (0, "127.0.0.1:9092")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
 
 
 def test_a_page_that_differs_is_refused(tmp_path: Path) -> None:
