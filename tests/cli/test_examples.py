@@ -10,8 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kgateway.cli.main import parser as parser_of
-from kgateway.testing.kafka import Kafka
-from tests.cli.shell import Shell
+from tests.docs.console import Session
 
 COMMANDS = ("clients", "topics", "configs", "produce", "consume", "groups", "transactions")
 PATIENCE_S = 30
@@ -51,25 +50,25 @@ def example(parser: ArgumentParser) -> str:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def session(tmp_path: Path) -> Iterator[Session]:
     """
-    A shell with a gateway that has what the examples name: topics with records in all partitions, a group with
+    A session with a gateway that has what the examples name: topics with records in all partitions, a group with
     offsets, and an open transaction.
     """
-    with Kafka("--broker", "memory:", "--group-initial-rebalance-delay-ms", "0") as kafka:
-        shell = Shell(kafka, tmp_path)
-        code, told = shell.run(
+    with Session(tmp_path) as session:
+        session.serve("--broker memory:")
+        code, told = session.run(
             "kgateway topics create orders billing --partitions 4"
             "&& for p in 0 1 2 3; do seq 20 | kgateway produce orders --partition $p -q || exit 1; done"
             "&& kgateway consume orders --group billing -n 5 -q"
         )
         assert code == 0, told
-        producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "billing-1", "log_level": 0})
+        producer = Producer({"bootstrap.servers": session.bootstrap, "transactional.id": "billing-1", "log_level": 0})
         producer.init_transactions(PATIENCE_S)
         producer.begin_transaction()
         producer.produce("billing", b"value", partition=0)
         assert producer.flush(PATIENCE_S) == 0
-        yield shell
+        yield session
         producer.purge()
 
 
@@ -82,10 +81,10 @@ def test_all_subcommands_have_examples() -> None:
         assert example(parser).rpartition("| ")[2].startswith(name), name
 
 
-def test_all_examples_succeed(shell: Shell) -> None:
+def test_all_examples_succeed(session: Session) -> None:
     """
     Examples that delete run last, followed by those that create again.
     """
     for name in [*(name for name in ALL if name not in LAST), *LAST]:
-        code, told = shell.run(example(ALL[name]))
+        code, told = session.run(example(ALL[name]))
         assert code == 0, f"{name}: {told}"

@@ -1,0 +1,431 @@
+"""
+Runs the ```console blocks of a page as one session, from top to bottom, and compares what is printed.
+
+A command begins with `$ `; the lines up to the next command are its output. A command goes on after a line that ends
+with a backslash, and to the end of its here-document; such lines may begin with `> `, as in a terminal.
+
+- All commands of a page run in one bash, so `cd`, variables, `. .venv/bin/activate`, `$?`, `%1` and `kill` work. It
+  begins in an empty folder.
+- A gateway runs in this folder on port 9092, unless a command of the page starts one. In truth the port is a free one.
+- A command that lasts is left running as soon as the output that the page shows has appeared. It ends with `&`, or it
+  is one of LASTING, and the commands after it are those of another terminal. `^C` in its output interrupts it.
+- In the shown output `...` stands for anything in a line, and for any lines if it stands alone.
+- Durations, clocks, sizes, rates, ids and the number of spaces are not compared.
+- A command without output has to succeed.
+
+Comments of Markdown are for what readers need not see:
+
+    <!-- console
+    $ kgateway topics create orders
+    ...
+    -->
+
+    <!-- file: producer.py -->
+
+The first runs commands. The second writes the fenced block below it to a file, when the session gets there.
+
+    python -m tests.docs.console [--update] PAGE...
+
+prints where pages differ from what the commands print, or corrects the pages.
+"""
+
+import argparse
+import os
+import re
+import select
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 120
+PORTS = ("9092", "9093")  # those that pages name; a session has two free ones in their places
+SERVES = re.compile(r"(^|[|&;] *)(kgateway (seaweedmq dev|serve)|twistd\b.* kgateway)\b")
+LASTING = re.compile(rf"{SERVES.pattern}|^kgateway consume .*--follow")
+
+_PYTHON = shlex.quote(sys.executable)
+_PROGRAMS = {
+    "kgateway": f"{_PYTHON} -m kgateway",
+    "pytest": f"{_PYTHON} -m pytest",
+    "python": _PYTHON,
+    "python3": _PYTHON,
+    "kafka-configs.sh": 'java -cp "$KAFKA_JARS/*" kafka.admin.ConfigCommand',  # see tox.ini
+}
+
+_PARTS = re.compile(
+    r"^<!-- file: (?P<name>\S+) -->\n+```\w*\n(?P<content>.*?)^```$"
+    r"|^<!-- console\n(?P<hidden>.*?)^-->$"
+    r"|^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+_READY = "...\nkgateway ... is ready: ...\n...\n"
+_HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+_CHANGING = [
+    (re.compile(pattern), constant)
+    for pattern, constant in (
+        (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\b)", "TIME"),
+        (r"\b\d\d:\d\d:\d\d(\.\d+)?\b", "CLOCK"),
+        (r'"timestamp": \d+', '"timestamp": TIME'),
+        (r"\b[\d.]+ (bytes|[KMGT]iB)/s", "RATE"),
+        (r"\b[\d,]+ a second", "RATE"),
+        (r"\b[\d.,]+ (bytes|[KMGT]iB)\b", "SIZE"),
+        (r"\b[\d.]+ m?s\b", "DURATION"),
+        (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
+        (r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Z])(?=[\w-]*[a-z])[\w-]{22}(?![\w-])", "UUID"),  # as Kafka writes them
+        (r"\bprocess \d+", "process PID"),
+        (r"\bkgateway \d+\.\d+\S*", "kgateway VERSION"),
+        (r"-{3,}", "---"),
+        (r"[ \t]+", " "),
+        (r" +$", ""),
+    )
+]
+
+
+class Command(NamedTuple):
+    """
+    A command of a page, and the output below it.
+    """
+
+    text: str
+    output: str
+    line: int  # of the page, from 1
+    span: tuple[int, int]  # of the output in the page
+
+
+class Block(NamedTuple):
+    """
+    Commands that stand together.
+    """
+
+    commands: list[Command]
+    visible: bool
+
+
+class File(NamedTuple):
+    """
+    A file that a page shows.
+    """
+
+    name: str
+    content: str
+
+
+class Difference(NamedTuple):
+    """
+    What a command printed instead of the output on the page.
+    """
+
+    command: Command
+    printed: str
+    code: int | None
+
+    def __str__(self) -> str:
+        return (
+            f"line {self.command.line}: $ {self.command.text}\nshown:\n{self.command.output}"
+            f"printed (exit code {self.code}):\n{self.printed}"
+        )
+
+
+class Hung(Exception):
+    """
+    A command does not end. The message has what it printed.
+    """
+
+
+def parts(page: str) -> Iterator[Block | File]:
+    """
+    The console blocks and files of a page.
+    """
+    for part in _PARTS.finditer(page):
+        if part["name"]:
+            yield File(part["name"], part["content"])
+        elif part["hidden"]:
+            yield Block(_commands(page, *part.span("hidden")), visible=False)
+        elif part["language"] == "console":
+            yield Block(_commands(page, *part.span("text")), visible=True)
+
+
+def blocks(page: str) -> list[Block]:
+    return [part for part in parts(page) if isinstance(part, Block)]
+
+
+def _commands(page: str, start: int, end: int) -> list[Command]:
+    lines = page[start:end].splitlines(keepends=True)
+    number, at, found = page.count("\n", 0, start) + 1, start, list[Command]()
+    while lines:
+        began, taken = number, [lines.pop(0)]
+        if taken[0].startswith("$ "):
+            text, rest = _command(taken[0][2:], lines)
+            taken += lines[: len(lines) - len(rest)]
+            lines = rest
+        else:
+            text = ""
+        shown = []
+        while lines and not lines[0].startswith("$ "):
+            shown.append(lines.pop(0))
+        output = at + sum(map(len, taken))
+        at, number = output + sum(map(len, shown)), number + len(taken) + len(shown)
+        if text:
+            found.append(Command(text, "".join(shown), began, (output, at)))
+    return found
+
+
+def _command(line: str, rest: list[str]) -> tuple[str, list[str]]:
+    """
+    A whole command, and the lines below it.
+    """
+    text = [line]
+    while text[-1].endswith("\\\n") and rest:
+        text.append(rest[0].removeprefix("> "))
+        rest = rest[1:]
+    if here := _HERE_DOCUMENT.search("".join(text)):
+        while rest and (len(text) == 1 or text[-1].strip() != here[2]):
+            text.append(rest[0].removeprefix("> "))
+            rest = rest[1:]
+    return "".join(text).rstrip("\n"), rest
+
+
+def matches(shown: str, printed: str) -> bool:
+    """
+    Whether this was printed, except for what differs each time.
+    """
+    lines = (_steady(line) for line in shown.rstrip("\n").split("\n"))
+    pattern = "".join(
+        r"(?:.*\n)*" if line.strip() == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n" for line in lines
+    )
+    told = "".join(f"{_steady(line)}\n" for line in printed.rstrip("\n").split("\n"))
+    return re.fullmatch(pattern, told) is not None
+
+
+def _steady(line: str) -> str:
+    for pattern, constant in _CHANGING:
+        line = pattern.sub(constant, line)
+    return line
+
+
+class Session:
+    """
+    A bash with `kgateway` and `python` on its PATH, in a folder. It and its jobs end with the context.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "session"
+        self._outputs = folder / "outputs"
+        self._programs = folder / "programs"
+        self._ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
+        self._code = 0
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        for made in (self.folder, self._outputs, self._programs):
+            made.mkdir()
+        for name, command in _PROGRAMS.items():
+            program = self._programs / name
+            program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+            program.chmod(0o755)
+        self._bash = subprocess.Popen(
+            ["bash", "--noprofile", "--norc", "-s"],
+            cwd=self.folder,
+            env=self._environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # with no terminal to take away from the tests
+        )
+        self._ask("set -m; echo")  # jobs have process groups of their own
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if self._bash.poll() is None:
+                self._end_jobs()
+        finally:
+            self._bash.kill()
+            self._bash.communicate()
+
+    def _end_jobs(self) -> None:
+        groups = self._ask("echo $(jobs -p)").split()
+        for group in groups:
+            os.killpg(int(group), signal.SIGTERM)
+        try:
+            self._ask("wait; echo")
+        except Hung:
+            for group in groups:
+                os.killpg(int(group), signal.SIGKILL)
+            raise
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self._ports['9092']}"
+
+    def serve(self, options: str = "") -> None:
+        """
+        Start a gateway, as many pages presume.
+        """
+        code, log = self.start(f"kgateway serve {options} &", _READY)
+        assert matches(_READY, log), (code, log)
+
+    def run(self, text: str) -> tuple[int, str]:
+        """
+        The exit code, and the combined output and messages.
+        """
+        output = self._new_output()
+        try:
+            self._code = int(self._ask(self._redirected(text, output) + "; echo $?"))
+        except Hung:
+            raise Hung(f"{text}\n{self._read(output)}") from None
+        return self._code, self._read(output)
+
+    def start(self, text: str, shown: str = "") -> tuple[int | None, str]:
+        """
+        Leave a command running when this was printed. Interrupt it where `^C` is shown. The exit code is that of an
+        interrupted command.
+        """
+        output = self._new_output()
+        job = text if _in_background(text) else f"{{ {text}\n}} &"
+        group = int(self._ask(self._redirected(job, output) + "; echo $!"))
+        self._code = 0
+        before, interrupted, _ = shown.partition("^C\n")
+        if before:
+            self._wait(lambda: matches(before, self._read(output)))
+        if not interrupted:
+            return None, self._read(output)
+        told = self._read(output)
+        os.killpg(group, signal.SIGINT)
+        self._code = int(self._ask("wait $!; echo $?"))
+        return self._code, f"{told}^C\n{self._read(output)[len(told) :]}"
+
+    def _environment(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("KGATEWAY_")}
+        port = self._ports["9092"]
+        return inherited | {
+            "PATH": os.pathsep.join([str(self._programs), str(Path(sys.executable).parent), inherited["PATH"]]),
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(self.folder),
+            "TZ": "UTC",
+            "COLUMNS": "80",
+            "KGATEWAY_LISTEN": f"tcp:{port}:interface=127.0.0.1",
+            "KGATEWAY_BOOTSTRAP": self.bootstrap,
+            "KGATEWAY_CONTROL_SOCKET": str(self.folder / "kgateway.sock"),
+            "KGATEWAY_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+        }
+
+    def _new_output(self) -> Path:
+        self._count += 1
+        return self._outputs / str(self._count)
+
+    def _redirected(self, text: str, output: Path) -> str:
+        for shown, port in self._ports.items():
+            text = re.sub(rf"\b{shown}\b", port, text)
+        return f"(exit {self._code}); eval {shlex.quote(text)} </dev/null >{shlex.quote(str(output))} 2>&1"
+
+    def _read(self, output: Path) -> str:
+        printed = output.read_text(errors="replace")
+        for shown, port in self._ports.items():
+            printed = re.sub(rf"\b{port}\b", shown, printed)
+        return printed
+
+    def _ask(self, script: str) -> str:
+        """
+        The line that this prints outside of the redirected commands.
+        """
+        assert self._bash.stdin
+        assert self._bash.stdout
+        self._bash.stdin.write(f"{script}\n".encode())
+        self._bash.stdin.flush()
+        if not select.select([self._bash.stdout], [], [], PATIENCE_S)[0]:
+            self._bash.kill()
+            raise Hung(script)
+        return self._bash.stdout.readline().decode()
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not done() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
+def _free_ports(count: int) -> list[str]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [str(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _in_background(text: str) -> bool:
+    return text.rstrip().endswith("&") and not text.rstrip().endswith("&&")
+
+
+def starts_a_gateway(page: str) -> bool:
+    return any(SERVES.search(command.text) for block in blocks(page) for command in block.commands)
+
+
+def differences(page: str, folder: Path, is_run: Callable[[Command], bool] = lambda command: True) -> list[Difference]:
+    """
+    Run a page in an empty folder. A block whose command is not to be run is left out as a whole.
+    """
+    found = []
+    with Session(folder) as session:
+        if not starts_a_gateway(page):
+            session.serve()
+        for part in parts(page):
+            if isinstance(part, File):
+                (session.folder / part.name).write_text(part.content)
+            elif all(map(is_run, part.commands)):
+                found += [told for command in part.commands if (told := _difference(session, command))]
+    return found
+
+
+def _difference(session: Session, command: Command) -> Difference | None:
+    code: int | None
+    if _in_background(command.text) or LASTING.search(command.text):
+        code, printed = session.start(command.text, command.output)
+    else:
+        code, printed = session.run(command.text)
+    if matches(command.output, printed) and (command.output.strip() or not code):
+        return None
+    return Difference(command, printed, code)
+
+
+def corrected(page: str, found: list[Difference]) -> str:
+    """
+    The page with what was printed.
+    """
+    for difference in reversed(found):
+        start, end = difference.command.span
+        printed = difference.printed
+        page = page[:start] + printed + ("" if printed.endswith("\n") or not printed else "\n") + page[end:]
+    return page
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.docs.console")
+    parser.add_argument("pages", nargs="+", type=Path, metavar="PAGE")
+    parser.add_argument("--update", action="store_true", help="correct the pages")
+    arguments = parser.parse_args()
+    code = 0
+    for path in arguments.pages:
+        page = path.read_text()
+        with tempfile.TemporaryDirectory() as folder:
+            found = differences(page, Path(folder))
+        for difference in found:
+            print(f"{path}, {difference}")
+        if found and arguments.update:
+            path.write_text(corrected(page, found))
+        code |= bool(found)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
