@@ -46,6 +46,7 @@ OPTIONS = {
     **_options(_BOTH, "kgateway.log.folder", "kgateway.filer", "kgateway.filer.files"),
     **_options(_BOTH, "kgateway.http.authorization", "kgateway.seaweed.security"),
     **_options(_BOTH, "key.format", "key.schema", "value.format", "value.schema"),
+    **_options(_BOTH, "mode", "columnNameOfCorruptRecord"),
     **_options({WRITE, ONCE}, "topic", "kafka.compression.type"),
     **_options({WRITE}, "kafka.acks"),
     **_options({ONCE}, "kafka.transaction.timeout.ms", "guardTopic"),
