@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kgateway.cli.common.cluster import add_server
 from kgateway.cli.common.errors import CommandError
 from kgateway.cli.common.output import counted
-from kgateway.cli.common.times import option_time_ms
+from kgateway.cli.common.times import TIMES, option_time_ms
 from kgateway.cli.common.topic_names import all_topics, matching_topics
 from kgateway.cli.spark.session import session, spark_job
 from kgateway.client.cluster import Cluster
@@ -37,9 +37,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", type=Path, default=Path(_OUTPUT), help=f"the page, {_OUTPUT} if not given"
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="the same numbers for programs, in a file of JSON")
-    parser.add_argument(
-        "--since", metavar="TIME", type=_time, help="only records from there on, such as 2026-11-21T18:25:08Z"
-    )
+    parser.add_argument("--since", metavar="TIME", type=_time, help=f"only records since {TIMES}")
     sent = parser.add_mutually_exclusive_group()
     sent.add_argument("--sent-header", metavar="NAME", help="a header that tells when a record was sent")
     sent.add_argument(
