@@ -17,6 +17,8 @@ from kgateway.extras import not_installed
 _WHAT = "a Kafka-protocol server in Python on Twisted."
 _MORE = "`kgateway COMMAND --help` says more."
 
+# PYTHON_ARGCOMPLETE_OK: argcomplete looks for this word where it completes all programs.
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
