@@ -265,6 +265,7 @@ FOLDERS = {
     "kgateway.cli": ("common", "produce", "consume", "groups", "topics", "spark", "seaweedmq"),
     "kgateway.groups": ("assignors", "classic", "consumer"),
     "kgateway.messages": ("stored", "unserved"),
+    "kgateway.server": ("process",),
     "kgateway.spark": (
         *("decoders", "http", "logs", "seaweed", "readers", "writers", "archive", "backfill", "compact", "sql"),
         "report",
