@@ -72,7 +72,7 @@ def test_without_an_archive(topics: Topics, sql: Run) -> None:
     assert got == [
         "_offset  _key  _value  _source",
         "-------  ----  ------  --------",
-        "      6  NULL  \\xe9\\n  live_log",
+        "      6  NULL  é\\n     live_log",
         "      5  k10   10      live_log",
         "      4  k8    8       live_log",
         "3 rows",
