@@ -1,14 +1,19 @@
 """
-The command line of a benchmark beside another server: which workloads, how often, and what is printed of each.
+The command line of a benchmark beside another server: which workloads, how often, and what is printed and written.
 """
 
 import argparse
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from bench.kafka.rounds import NotMeasurable, Plan, progress
+from bench.kafka.table import Compared, table
+from bench.results import Result, Results
 
 _SHORT_SHARE = 0.05
+
+Comparison = Callable[[], Sequence[Compared]]
 
 
 def parser(package: str, description: str, measured: Sequence[str], usual: Plan) -> argparse.ArgumentParser:
@@ -20,6 +25,7 @@ def parser(package: str, description: str, measured: Sequence[str], usual: Plan)
     made.add_argument("--rounds", type=int, help=f"how many are counted; {usual.rounds} unless told otherwise")
     made.add_argument("--warm-ups", type=int, help=f"how many are not, before them; {usual.warm_ups}")
     made.add_argument("--short", action="store_true", help="one round without a warm-up, and a twentieth of the work")
+    made.add_argument("--results", type=Path, metavar="FILE", help="a file for all values, which bench.plot draws")
     made.set_defaults(usual=usual, measured=measured)
     return made
 
@@ -40,20 +46,25 @@ def asked(arguments: Sequence[str], parser: argparse.ArgumentParser) -> tuple[ar
     return chosen, Plan(rounds, warm_ups, usual.share)
 
 
-def measure_all(chosen: argparse.Namespace, table_of: Callable[[str], tuple[str, Callable[[], str]]]) -> int:
+def measure_all(chosen: argparse.Namespace, workload: Callable[[str], tuple[str, Comparison]], results: Results) -> int:
     """
-    Print the title and the table of each workload; the exit code. One that fails does not take the others with it.
+    Print the title and the table of each workload, and write the results; the exit code. One that fails does not take
+    the others with it.
     """
     if chosen.short:
         print("A trial of whether all of it works: what it measures means nothing.", flush=True)
-    done = [_measure(*table_of(name)) for name in chosen.workloads]
+    done = [_measure(*workload(name), results) for name in chosen.workloads]
+    if chosen.results:
+        results.write(chosen.results)
     return 0 if all(done) else 1
 
 
-def _measure(title: str, table: Callable[[], str]) -> bool:
+def _measure(title: str, compare: Comparison, results: Results) -> bool:
     print(f"\n{title}\n", flush=True)
     try:
-        print(table(), flush=True)
+        found = compare()
+        print(table(found, results.other), flush=True)
+        results.rows.extend(map(Result.of, found))
     except NotMeasurable as why:
         print(f"Not measured: {why}", flush=True)
     except Exception as failure:

@@ -5,20 +5,19 @@ Needs Java 17, and Kafka's jars in the folder that KAFKA_JARS names: `tox -e ben
 a module of its own beside this one. Tables go to the standard output, what happens meanwhile to the standard error.
 """
 
-import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from bench.kafka.java import NoJars, java_version, kafka_version
 from bench.kafka.rounds import Plan, Workload, compare
-from bench.kafka.table import table
-from bench.pairing import provenance
-from bench.workloads import asked, measure_all, parser
+from bench.kafka.table import Compared
+from bench.results import Origin, Results
+from bench.workloads import Comparison, asked, measure_all, parser
 
 MEASURED = (
     "produce_batches",
@@ -40,14 +39,14 @@ MEASURED = (
 )
 
 
-def _table_of(name: str, plan: Plan, broker: str, folder: Path | None) -> tuple[str, Callable[[], str]]:
+def _workload(name: str, plan: Plan, broker: str, folder: Path | None) -> tuple[str, Comparison]:
     workload: Workload = import_module(f"bench.kafka.{name}").WORKLOAD
-    return workload.title, partial(_table, workload, plan, broker, folder)
+    return workload.title, partial(_compare, workload, plan, broker, folder)
 
 
-def _table(workload: Workload, plan: Plan, broker: str, folder: Path | None) -> str:
+def _compare(workload: Workload, plan: Plan, broker: str, folder: Path | None) -> Sequence[Compared]:
     with tempfile.TemporaryDirectory(prefix="bench-", dir=folder) as own:
-        return table(compare(workload, plan, broker, Path(own)))
+        return compare(workload, plan, broker, Path(own))
 
 
 def main(arguments: list[str]) -> int:
@@ -59,17 +58,19 @@ def main(arguments: list[str]) -> int:
     options.add_argument("--folder", type=Path, help="where both servers keep their data; a temporary one")
     chosen, plan = asked(arguments, options)
     try:
-        apache = f"Apache Kafka {kafka_version()} on Java {java_version()}"
+        apache = {"Apache Kafka": kafka_version(), "Java": java_version()}
     except NoJars as missing:
         options.error(str(missing))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers end with it
-    print(f"Measured {provenance('kgateway', 'Twisted', 'confluent-kafka')}; {apache}; {os.cpu_count()} cores.")
+    origin = Origin.now("kgateway", "Twisted", "confluent-kafka", **apache)
+    print(f"Measured {origin}.")
     print(
         f"kgateway with --broker {chosen.broker}. {plan.warm_ups} rounds to warm up, then {plan.rounds} that count, "
         f"{plan.share:.0%} of the full size: the median, and from least to most.",
         flush=True,
     )
-    return measure_all(chosen, lambda name: _table_of(name, plan, chosen.broker, chosen.folder))
+    results = Results("Beside Apache Kafka", "Kafka", origin, [])
+    return measure_all(chosen, lambda name: _workload(name, plan, chosen.broker, chosen.folder), results)
 
 
 if __name__ == "__main__":

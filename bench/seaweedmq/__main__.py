@@ -6,39 +6,38 @@ Needs `weed`, which the extra `test` brings. Each workload is a module of its ow
 standard output, what happens meanwhile to the standard error.
 """
 
-import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from bench.kafka.page_cache import write_back
 from bench.kafka.rounds import Plan, Workload, alternate
-from bench.kafka.table import table
-from bench.pairing import provenance
+from bench.kafka.table import Compared
+from bench.results import Origin, Results
 from bench.seaweedmq.servers import running
-from bench.workloads import asked, measure_all, parser
+from bench.workloads import Comparison, asked, measure_all, parser
 from kgateway.broker.seaweed.dev.weed_process import weed_program
 
 MEASURED = ("throughput_batch", "throughput_record", "throughput_plain", "one_record", "latency", "waiting")
 _USUAL = Plan(rounds=3, warm_ups=1)
 
 
-def _table_of(name: str, plan: Plan) -> tuple[str, Callable[[], str]]:
+def _workload(name: str, plan: Plan) -> tuple[str, Comparison]:
     workload: Workload = import_module(f"bench.seaweedmq.{name}").WORKLOAD
-    return workload.title, partial(_table, workload, plan)
+    return workload.title, partial(_compare, workload, plan)
 
 
-def _table(workload: Workload, plan: Plan) -> str:
+def _compare(workload: Workload, plan: Plan) -> Sequence[Compared]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, running(Path(folder)) as servers:
         for server in servers:
             workload.prepare(server, plan)
             write_back(server.data)
-        return table(alternate(workload, plan, servers), "the Go gateway")
+        return alternate(workload, plan, servers)
 
 
 def main(arguments: list[str]) -> int:
@@ -49,9 +48,11 @@ def main(arguments: list[str]) -> int:
     chosen, plan = asked(arguments, options)
     weed = subprocess.run([weed_program(), "version"], capture_output=True, text=True, check=True).stdout.strip()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers end with it
-    print(f"Measured {provenance('kgateway', 'Twisted', 'h2', 'protobuf', 'confluent-kafka')}; weed {weed}.")
-    print(f"{os.cpu_count()} cores. {plan.warm_ups} rounds to warm up, then {plan.rounds} that count.", flush=True)
-    return measure_all(chosen, lambda name: _table_of(name, plan))
+    origin = Origin.now("kgateway", "Twisted", "h2", "protobuf", "confluent-kafka", weed=weed.removeprefix("version "))
+    print(f"Measured {origin}.")
+    print(f"{plan.warm_ups} rounds to warm up, then {plan.rounds} that count.", flush=True)
+    results = Results("SeaweedMQ, beside SeaweedFS's own Kafka gateway", "the Go gateway", origin, [])
+    return measure_all(chosen, lambda name: _workload(name, plan), results)
 
 
 if __name__ == "__main__":
