@@ -3,6 +3,7 @@ The extras of the distribution: which libraries each brings, and how it is insta
 """
 
 from pathlib import Path
+from shlex import quote
 
 _LIBRARIES = {
     "spark": ("pyspark", "pyarrow", "numpy", "pandas", "fastavro"),
@@ -16,9 +17,9 @@ def install_command(extra: str, root: Path = _ROOT) -> str:
     The command that installs an extra, quoted for a shell: of this checkout, or of an installed distribution.
     """
     if not (root / "setup.cfg").is_file():
-        return f"pip install 'kgateway[{extra}]'"
+        return f"pip install {quote(f'kgateway[{extra}]')}"
     where = "." if root == Path.cwd() else root
-    return f"pip install -e '{where}[{extra}]'"
+    return f"pip install -e {quote(f'{where}[{extra}]')}"
 
 
 def not_installed(error: ImportError, extra: str | None = None) -> str | None:
