@@ -43,8 +43,8 @@ _SHORT = "--short produce_batches consume latency start memory commits compactio
 
 TABLE = (
     Row(
-        "-e wheel,plugin",
-        4,
+        "-e release,plugin",
+        7,
         0,
         ("MANIFEST.in", "examples/", "kgateway/cli/", "kgateway/testing/", "setup.cfg", "twisted/"),
     ),

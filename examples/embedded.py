@@ -1,5 +1,5 @@
 """
-A gateway embedded in a program, which produces and fetches without a socket while Kafka clients may connect.
+A gateway embedded in a program, which produces and fetches without a socket; Kafka clients can connect, too.
 """
 
 import time
@@ -14,7 +14,7 @@ from kgateway.server.gateway import Gateway
 
 
 async def main(reactor: Any) -> None:
-    reactor.seconds = time.monotonic  # a step of the wall clock shall end no session
+    reactor.seconds = time.monotonic  # a step of the wall clock must not end sessions
     gateway = Gateway(Settings(broker="memory:", listen=(parse_listener("tcp:0:interface=127.0.0.1"),)), reactor)
     try:
         [address] = await gateway.start()  # where clients connect

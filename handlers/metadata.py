@@ -9,10 +9,13 @@ Metadata: the brokers, and the leader of each partition; a topic that does not e
  - v12: topics by topic_id
 """
 
+from typing import cast
+
 from kgateway.api import Context, Operation, Resource, api
 from kgateway.cluster.names import is_internal, no_such_topic
-from kgateway.cluster.topic_creation import TopicRules, check_addition
+from kgateway.cluster.topic_creation import TopicRequest, TopicRules, check_addition, first_use
 from kgateway.cluster.view import NO_NODE, ListenerView, PartitionState, Topic
+from kgateway.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
 from kgateway.topic_lookup import endpoints, topic_of_id
@@ -21,6 +24,8 @@ from kgateway.wire.uuids import ZERO, Uuid
 
 Asked = MetadataRequest.Topic
 TopicAnswer = MetadataResponse.Topic
+
+_CREATION_MS = 30_000  # how long the client waits for a topic
 
 # Errors after which the topic may exist soon. The Java client retries at once only on LEADER_NOT_AVAILABLE.
 _COMING = (
@@ -35,12 +40,7 @@ _COMING = (
     MetadataRequest,
     MetadataResponse,
     versions="0-13",
-    needs=(
-        Operation.DESCRIBE.on(Resource.TOPIC),
-        Operation.CREATE.on(Resource.CLUSTER),
-        Operation.CREATE.on(Resource.TOPIC),
-        Operation.DESCRIBE.on(Resource.CLUSTER),
-    ),
+    needs=(Operation.DESCRIBE.on(Resource.TOPIC), Operation.DESCRIBE.on(Resource.CLUSTER)),
 )
 async def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
     asked = _asked_for(request, context.version)
@@ -120,26 +120,27 @@ class _TopicAnswers:
 
     async def _first_use(self, name: str) -> Topic:
         """
-        Create the topic, if the request, the settings and the authorizer all allow it.
+        Create the topic, if the request and the settings allow it, as if the client had asked for that: so the filters
+        around CreateTopics have their say.
         """
         context = self._context
         if not (self._request.allow_auto_topic_creation and context.settings.auto_create_topics):
             raise no_such_topic(name)
-        if not context.allowed(Operation.CREATE, Resource.CLUSTER):
-            context.demand(Operation.CREATE, Resource.TOPIC, name)
-        plan = TopicRules(context.broker.view(), context.settings).first_use(name)
-        check_addition(self._partitions_made + plan.new.partition_count)
+        wish = first_use(name)
+        check_addition(
+            self._partitions_made + TopicRules(context.broker.view(), context.settings).partition_count(wish)
+        )
+        reason = "it is not there yet"
         try:
-            topic = await context.broker.create_topic(plan.new)
+            await _create(wish, context)
         except KafkaError as error:
-            existing = context.broker.view().topics.get(name)  # created by another client meanwhile
             if error.code not in _COMING:
                 raise
-            if existing is None:
-                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"it is not there yet: {error.message}") from None
-            return existing
-        self._partitions_made += plan.new.partition_count
-        plan.warn()
+            reason = f"{reason}: {error.message}"
+        topic = context.broker.view().topics.get(name)  # perhaps created by another client meanwhile
+        if topic is None:
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, reason)
+        self._partitions_made += len(topic.partitions)
         return topic
 
     def _described(self, topic: Topic) -> TopicAnswer:
@@ -183,3 +184,22 @@ class _TopicAnswers:
     def _operations(self, name: str) -> int:
         wanted = self._request.include_topic_authorized_operations
         return self._context.permitted(Resource.TOPIC, name) if wanted else UNKNOWN_OPERATIONS
+
+
+async def _create(wish: TopicRequest, context: Context) -> None:
+    topic = CreateTopicsRequest.Topic(
+        name=wish.name,
+        num_partitions=wish.partition_count,
+        replication_factor=wish.replication_factor,
+        assignments=[],
+        configs=[CreateTopicsRequest.Topic.Config(name=name, value=value) for name, value in wish.overrides.items()],
+    )
+    try:
+        response = await context.ask(CreateTopicsRequest(topics=[topic], timeout_ms=_CREATION_MS))
+        for answer in cast(CreateTopicsResponse, response).topics:
+            if answer.error_code != ErrorCode.NONE:
+                raise KafkaError(ErrorCode(answer.error_code), answer.error_message)
+    except KafkaError as error:
+        if error.code is ErrorCode.POLICY_VIOLATION:  # which clients do not expect here, and would retry
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, error.message) from None
+        raise

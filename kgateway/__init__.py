@@ -2,4 +2,4 @@
 A Kafka-protocol server in Python on Twisted.
 """
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"

@@ -1,5 +1,6 @@
 """
-Decorators that make plugins of functions: `api` makes handlers, `around` makes filters.
+Decorators that make plugins of functions: `api` makes handlers, `around` makes filters. `change_records` changes the
+records of a Produce request in a filter.
 
     @api(ListGroupsRequest, ListGroupsResponse, versions="0-5", needs=Operation.DESCRIBE.on(Resource.GROUP))
     def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse: ...
@@ -7,18 +8,23 @@ Decorators that make plugins of functions: `api` makes handlers, `around` makes 
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from twisted.plugin import IPlugin
 from zope.interface import implementer
 
 from kgateway.context import Context as Context
 from kgateway.context import Service as Service
+from kgateway.conversion.slices import IncomingSlices
 from kgateway.interfaces import IApiFilter, IApiHandler, Proceed, Response
+from kgateway.records.batch import check_produced, sent_batch
+from kgateway.records.batch_rewrite import changed
+from kgateway.records.record import Record as Record
 from kgateway.security.permissions import Free, Need
 from kgateway.security.permissions import Operation as Operation
 from kgateway.security.permissions import Resource as Resource
 from kgateway.wire.schema import Message, parse_versions
+from kgateway.wire.types import Buffer, Records
 
 Needs = Need | Free | Sequence[Need]
 Handle = Callable[[Any, Context], Response]
@@ -122,6 +128,20 @@ def around(
         return Around(_name(function), requests, tuple(topics), tuple(listeners), tuple(principals), priority, function)
 
     return plugin
+
+
+async def change_records(records: Records | None, change: Callable[[Record], Record], context: Context) -> Buffer:
+    """
+    The records of a partition in a Produce request with the key, value and headers that `change` returns for each.
+    Their number, order and timestamps stay, and so does what idempotence and transactions need.
+
+    The work is done in slices, so that other clients are served in between. KafkaError if there is not exactly one
+    intact batch, as when a client older than Kafka 0.11 sends message sets.
+    """
+    batch = sent_batch(cast("Buffer | None", records), context.version)
+    check_produced(batch)
+    made = await context.service(IncomingSlices).do(changed(batch, change))
+    return made.data
 
 
 def _name(function: Callable[..., object]) -> str:

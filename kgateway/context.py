@@ -2,7 +2,7 @@
 What handlers and filters know besides the request: the client, its connection, and the gateway.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar, cast, runtime_checkable
 
@@ -14,12 +14,14 @@ from kgateway.config.settings import Settings
 from kgateway.interfaces import IAuthorizer, IBroker
 from kgateway.security.permissions import CLUSTER, OPERATIONS, Operation, Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
+from kgateway.wire.schema import Message
 
 ANONYMOUS = "User:ANONYMOUS"
 REFUSALS_MAX = 10  # of one request: it may name many thousand partitions, with much the same errors
 
 S = TypeVar("S", bound="Service")
 InThread = Callable[[Callable[[], Any]], Deferred[Any]]
+Ask = Callable[[Message, "Context"], Awaitable[Message]]
 
 
 class Service(Protocol):
@@ -43,13 +45,17 @@ class Stoppable(Protocol):
         """
 
 
+async def _unserved(request: Message, context: "Context") -> Message:
+    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"nothing here serves {type(request).__name__}")
+
+
 @dataclass(slots=True)
 class GatewayParts:
     """
     The parts of a gateway that its handlers use.
 
     `clock` is monotonic and for timers, `now_ms` is the wall clock and for timestamps. `in_thread` is for calls that
-    spend their time in C and release the interpreter lock.
+    spend their time in C and release the interpreter lock. `ask` serves a request that a handler makes.
     """
 
     broker: IBroker
@@ -60,6 +66,7 @@ class GatewayParts:
     advertised: dict[int, tuple[range, str]] = field(default_factory=dict)  # API key -> versions, name
     services: dict[type, object] = field(default_factory=dict)
     in_thread: InThread = execute
+    ask: Ask = _unserved
 
     def service(self, kind: type[S]) -> S:
         """
@@ -194,6 +201,13 @@ class Context:
         The gateway's instance of this class, which all requests share.
         """
         return self._gateway.service(kind)
+
+    def ask(self, request: Message) -> Awaitable[Message]:
+        """
+        The response to a further request of the same client, by the handler of its newest version. The request passes
+        the filters around its API, as if the client had sent it. A KafkaError if it is refused as a whole.
+        """
+        return self._gateway.ask(request, self)
 
     def allowed(self, operation: Operation, resource: Resource, name: str = CLUSTER) -> bool:
         """

@@ -206,6 +206,11 @@ class IBroker(Interface):
         Close everything in good order.
         """
 
+    def undo_start() -> Deferred[None]:
+        """
+        Stop because the gateway could not start: remove what the start has made, if nothing is stored in it.
+        """
+
     def leave() -> None:
         """
         This gateway is about to stop: from now on it must not take over the partitions of others.

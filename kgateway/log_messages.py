@@ -25,7 +25,11 @@ class LogMessage(str):
 _REPORT = "A bug of kgateway: please report it with the traceback."
 
 # Server and dispatch
-CANNOT_START = LogMessage("kgateway cannot start: {error}", "Mend what the line names, then start again.")
+CANNOT_START = LogMessage("kgateway cannot start: {error}", "Fix what the line names, then start again.")
+CANNOT_REOPEN_LOG = LogMessage(
+    "cannot open {path} again, and write on to the old file: {reason}",
+    "Let the user of the gateway create the file in its folder, or create it for that user.",
+)
 CANNOT_LISTEN_AGAIN = LogMessage(
     "cannot listen again, retrying in a second: {error}",
     "Free the port, or wait: the gateway tries again every second.",
@@ -33,7 +37,7 @@ CANNOT_LISTEN_AGAIN = LogMessage(
 PORT_CLOSED_BADLY = LogMessage("a listening port closed with an error", _REPORT)
 CLOSED_BY_FORCE = LogMessage(
     "{count} connections closed by force",
-    "Nothing; at the stop these clients had not read their responses in time.",
+    "Nothing; these clients had not read their responses in time when the gateway stopped.",
 )
 CONNECTION_FAILED = LogMessage("a connection from {host} failed", _REPORT)
 REQUEST_FAILED = LogMessage("{api} v{version} of {client} failed", _REPORT)
@@ -50,10 +54,10 @@ CONTROL_CONNECTION_FAILED = LogMessage("a control connection failed", _REPORT)
 CONTROL_COMMAND_FAILED = LogMessage("the control command {line!r} failed", _REPORT)
 TOPIC_CONFIG_UNMET = LogMessage(
     "topic {topic}: {what}",
-    "Nothing, or drop the config: the topic was created without what the line names.",
+    "Nothing, or remove the config: the topic was created without what the line names.",
 )
 CONFIG_UNMET = LogMessage(
-    "config of {resource}: {what}", "Nothing, or drop the config: it is stored, but has no effect here."
+    "config of {resource}: {what}", "Nothing, or remove the config: it is stored, but has no effect here."
 )
 KEEPS_CONFIG = LogMessage(
     "{topic} keeps its config: {why}",
@@ -66,7 +70,7 @@ CANNOT_EXPIRE = LogMessage("{partition}: cannot expire records", _REPORT)
 RETENTION_ROUND_FAILED = LogMessage("a retention round failed", _REPORT)
 SPOOL_FAILED = LogMessage(
     "recent records stay in memory, because temporary files cannot be written: {error}",
-    "Make room where temporary files are (`TMPDIR`); until then the gateway needs more memory.",
+    "Free some space for temporary files (`TMPDIR`); until then the gateway needs more memory.",
 )
 SPOOL_MOVED = LogMessage(
     "temporary files are in {used}, because {wanted} cannot be written to",
@@ -77,19 +81,19 @@ SPOOL_MOVED = LogMessage(
 CANNOT_WRITE = LogMessage(
     "{what} cannot be written: {reason}. Clients get KAFKA_STORAGE_ERROR and retry; nothing that was acknowledged"
     " is lost. Writing resumes by itself once the cause is gone.",
-    "Make room on the disk, or make it writable again.",
+    "Free some space on the disk, or make it writable again.",
 )
 PARTITION_OFFLINE = LogMessage(
     "{partition} is offline, because {why}; restart the gateway",
-    "Look at the disk, then restart: the partition is recovered from its files.",
+    "Check the disk, then restart: the partition is recovered from its files.",
 )
 CANNOT_READ = LogMessage(
     "{file} cannot be read for offset {offset}: {what}. `kgateway log check` tells more.",
-    "Run `kgateway log check`; with the gateway stopped, bring the file back from a copy.",
+    "Run `kgateway log check`; with the gateway stopped, restore the file from a copy.",
 )
 CANNOT_OPEN_PARTITION = LogMessage(
     "{partition} cannot be opened: {error}",
-    "Mend what the line names; the gateway tries again when the partition is asked for.",
+    "Fix what the line names; the gateway tries again when the partition is asked for.",
 )
 OPENING_FAILED = LogMessage("{topic}-{index} cannot be opened", _REPORT)
 RECOVERED = LogMessage(
@@ -101,11 +105,11 @@ PRELOADING_FAILED = LogMessage("not all partitions could be opened", _REPORT)
 NOT_SYNCED_AT_STOP = LogMessage(
     "{left} partitions are not synced after {seconds} s; the next start recovers what was written last. Nothing "
     "is lost unless the machine loses power before.",
-    "Nothing; give the gateway more time to stop if this is usual.",
+    "Nothing. If it happens often, use fewer partitions or a faster disk.",
 )
 CHECKPOINT_FAILED = LogMessage(
     "cannot write a checkpoint",
-    "Look at the disk; the next checkpoint is tried in a few seconds.",
+    "Check the disk; the next checkpoint is tried in a few seconds.",
 )
 LOG_STARTS_LOST = LogMessage(
     "{path} is damaged: logs begin with their first segments again",
@@ -117,19 +121,19 @@ FOLDER_WITHOUT_TOPIC = LogMessage(
 )
 CANNOT_REMOVE_DELETED = LogMessage(
     "cannot remove files of deleted topics",
-    "Look at the disk; the next start tries again.",
+    "Check the disk; the next start tries again.",
 )
 SEGMENT_STAYS = LogMessage(
     "cannot delete a segment before the next start: {reason}",
-    "Look at the disk; the next start deletes the file.",
+    "Check the disk; the next start deletes the file.",
 )
 CANNOT_DELETE_SEGMENTS = LogMessage("cannot delete segments", _REPORT)
 COMPACTION_FAILED = LogMessage("partitions could not be compacted", _REPORT)
 NOT_COMPACTED_DAMAGED = LogMessage(
     "{folder} is not compacted, because it is damaged: {error}. `kgateway log check` tells more.",
-    "Run `kgateway log check`; with the gateway stopped, bring the file back from a copy.",
+    "Run `kgateway log check`; with the gateway stopped, restore the file from a copy.",
 )
-NOT_COMPACTED = LogMessage("{folder} is not compacted: {why}", "Mend what the line names; the next round tries again.")
+NOT_COMPACTED = LogMessage("{folder} is not compacted: {why}", "Fix what the line names; the next round tries again.")
 BATCHES_NOT_COMPACTED = LogMessage(
     "{folder}: the records of {count} batches cannot be read; those batches stay as they are",
     "Nothing; these batches are kept whole. Look for the producer that wrote them.",
@@ -139,7 +143,7 @@ BATCHES_NOT_COMPACTED = LogMessage(
 CANNOT_LOAD = LogMessage("{things} cannot be loaded", _REPORT)
 NO_SNAPSHOT = LogMessage(
     "cannot write a snapshot of {things}; the next start takes longer",
-    "Look at the disk, or the filer.",
+    "Check the disk, or the filer.",
 )
 DAMAGED_RECORD = LogMessage(
     "skipping a damaged record of {things}: {error}",
@@ -148,13 +152,13 @@ DAMAGED_RECORD = LogMessage(
 RECORD_SKIPPED = LogMessage("skipping a record of {things}: {key}", _REPORT)
 GROUP_STATE_NOT_WRITTEN = LogMessage(
     "cannot write {key}: {error}",
-    "Nothing, if it is rare: members repeat their requests. Else look at the disk, or the filer.",
+    "Nothing, if it is rare: members repeat their requests. Otherwise check the disk, or the filer.",
 )
 GROUP_WRITE_FAILED = LogMessage("cannot write a group", _REPORT)
 AFTER_GROUP_WRITE_FAILED = LogMessage("an error after a write of a group", _REPORT)
 GROUP_CHANGE_NOT_WRITTEN = LogMessage(
     "cannot write a change of a group: {error}",
-    "Nothing, if it is rare: members repeat their requests. Else look at the disk, or the filer.",
+    "Nothing, if it is rare: members repeat their requests. Otherwise check the disk, or the filer.",
 )
 MEMBER_NOT_REMOVED = LogMessage("cannot remove {member} now: {error}", "Nothing; the coordinator tries again.")
 GROUP_NOT_CREATED = LogMessage(
@@ -177,7 +181,7 @@ KEEPS_CONSUMER = LogMessage(
 )
 TRANSACTION_ABORTED = LogMessage(
     "{id}: aborted its transaction, open for {open_ms} ms with a timeout of {timeout_ms} ms; {producer} is fenced",
-    "Look at the producer: it hangs, or needs a longer `transaction.timeout.ms`.",
+    "Check the producer: it hangs, or needs a longer `transaction.timeout.ms`.",
 )
 CANNOT_EXPIRE_TRANSACTION = LogMessage(
     "{id}: cannot expire it or abort its transaction now: {error}",
@@ -189,18 +193,18 @@ TRANSACTION_WRITE_FAILED = LogMessage("the write of a transaction failed", _REPO
 MARKER_LISTENER_FAILED = LogMessage("a listener failed at the end of a transaction in {partition}", _REPORT)
 CANNOT_END_TRANSACTION = LogMessage(
     "{id}: this coordinator cannot end its transaction: {error}",
-    "Nothing, if another gateway has become the coordinator: it ends it. Else look at it with `kgateway transactions`.",
+    "Nothing, if another gateway has become the coordinator: it ends it. Otherwise use `kgateway transactions`.",
 )
 TRANSACTION_NOT_ENDED = LogMessage("{id}: its transaction is not ended", _REPORT)
 NO_MARKER_YET = LogMessage(
     "{count} partitions have no marker of {producer} yet, such as {topic}-{index}: {error}",
-    "Mend what the error names; the markers are tried again until all are written. Until then consumers that read "
+    "Fix what the error names; the markers are tried again until all are written. Until then consumers that read "
     "committed records wait at the transaction.",
 )
 CANNOT_RESUME_TRANSACTIONS = LogMessage("cannot resume all prepared transactions", _REPORT)
 COMPLETION_NOT_WRITTEN = LogMessage(
     "{id}: cannot write that its transaction is complete, retrying: {error}",
-    "Nothing, if it is rare; else look at the disk, or the filer.",
+    "Nothing, if it is rare; otherwise check the disk, or the filer.",
 )
 
 # SeaweedFS and SeaweedMQ
@@ -211,9 +215,9 @@ CANNOT_HANDLE_CHANGE = LogMessage("a change in the filer could not be handled", 
 CANNOT_ACKNOWLEDGE = LogMessage("cannot acknowledge an append", _REPORT)
 LEASE_LOST_EARLY = LogMessage(
     "the lease was lost before this gateway had begun to lead",
-    "Nothing; it stands by, and tries again. If it is usual, look for a slow filer.",
+    "Nothing; it stands by, and tries again. If it happens often, look for a slow filer.",
 )
-CANNOT_LEAD_YET = LogMessage("this gateway cannot lead yet: {error}", "Look at the cluster; the gateway tries again.")
+CANNOT_LEAD_YET = LogMessage("this gateway cannot lead yet: {error}", "Check the cluster; the gateway tries again.")
 CANNOT_LEAD_AGAIN = LogMessage(
     "this gateway cannot lead again; restart it",
     "Restart the gateway, and report the traceback: it is a bug.",
@@ -224,7 +228,7 @@ LEADER_IS_ANOTHER = LogMessage(
 )
 LEADERSHIP_LOST = LogMessage(
     "this gateway has lost the leadership; the lock is held by {holder}",
-    "Look at why this gateway lost its lease: it stood still, or the filer was out of reach.",
+    "Find out why this gateway lost its lease: it was suspended, or could not reach the filer.",
 )
 PORTS_STAY_CLOSED = LogMessage(
     "ports stay closed while another gateway leads: {why}",
@@ -241,7 +245,7 @@ GATEWAYS_UNREAD = LogMessage(
 )
 TOPIC_LEFT_ALONE = LogMessage(
     "topic {name} is not served: {error}",
-    "Mend or remove the file that the line names, then restart the gateway.",
+    "Fix or remove the file that the line names, then restart the gateway.",
 )
 TOPIC_DELETED_ELSEWHERE = LogMessage("topic {name} was deleted by another program", "Nothing, if that was meant.")
 TOPIC_CHANGED_ELSEWHERE = LogMessage(
@@ -258,7 +262,7 @@ EXTERNAL_CHANGES_UNSEEN = LogMessage(
 )
 STATE_TOPIC_NOT_STORED = LogMessage(
     "cannot store topic {topic} yet: {error}",
-    "Look at the filer; the gateway tries again.",
+    "Check the filer; the gateway tries again.",
 )
 NOT_COMPACTED_HERE = LogMessage(
     "topic {name} has cleanup.policy={policy}, but nothing on SeaweedMQ is compacted: {outcome}",
@@ -283,7 +287,7 @@ LOG_END_DIFFERS = LogMessage(
 )
 CANNOT_PUBLISH = LogMessage(
     "cannot publish to {name}, trying again: {error}",
-    "Look at SeaweedMQ's brokers; the gateway tries again.",
+    "Check SeaweedMQ's brokers; the gateway tries again.",
 )
 STREAM_BROKEN = LogMessage(
     "{name}: {error}; reading its files",
@@ -315,7 +319,7 @@ OFFSETS_NOT_EXPORTED = LogMessage(
 )
 OFFSETS_NOT_EXPORTED_YET = LogMessage(
     "offsets are not all in files for the Go gateway yet: {error}",
-    "Look at the filer; the gateway tries again.",
+    "Check the filer; the gateway tries again.",
 )
 OFFSET_FILE_LEFT_ALONE = LogMessage(
     "{path} is not imported: {error}",

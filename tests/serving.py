@@ -4,7 +4,7 @@ set.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
@@ -16,6 +16,7 @@ from kgateway.cluster.broker_config import topic_defaults
 from kgateway.cluster.view import Address
 from kgateway.config.settings import Settings
 from kgateway.context import Context, GatewayParts, Session
+from kgateway.handlers.create_topics import create_topics
 from kgateway.interfaces import IAuthorizer
 from kgateway.security.authorizer import AllowAll
 from kgateway.security.permissions import Operation, Resource
@@ -55,6 +56,7 @@ class Serving:
             authorizer=authorizer or AllowAll(),
             clock=self.clock,
             now_ms=self.now_ms,
+            ask=self._create_topics,
         )
         self.session = Session(listener="plaintext", host="127.0.0.1", local=Address("127.0.0.1", 9092))
         self.context: Context  # of the last request
@@ -75,6 +77,13 @@ class Serving:
         else:
             answer = Deferred.fromCoroutine(_awaited(result))
         return answer.addCallback(lambda response: response and _over_the_wire(response, version))
+
+    async def _create_topics(self, request: Message, context: Context) -> Message:
+        """
+        Serve what a handler asks for; the only such request is CreateTopics.
+        """
+        inner = Context(self.parts, context.session, 7, context.client_id)
+        return await cast(Awaitable[Message], create_topics.handle(request, inner))
 
 
 async def _awaited(answer: Awaitable[Message | None]) -> Message | None:

@@ -38,13 +38,14 @@ def test_every_named_environment_is_documented() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_work(page: Path) -> None:
+def test_examples_work(page: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """
-    The Python examples of a page run, one after the other.
+    The Python examples of a page run, one after the other, without a complaint of theirs or a library's.
     """
     scope = {"__name__": "example"}
     for example in _blocks(page.read_text(), "python"):
         exec(compile(example, str(page), "exec"), scope)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -54,6 +55,17 @@ def test_links_lead_somewhere(page: Path) -> None:
     """
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *(ROOT / "examples").rglob("*.md")], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_nothing_is_installed_by_its_name(page: Path) -> None:
+    """
+    No command installs kgateway from an index, where the name is not ours: a path is named instead.
+    """
+    commands = re.findall(r"^```\w*\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    assert re.findall(r"pip install\b[^#&\n]* [\"']?kgateway\b(?![/.-]).*", "\n".join(commands)) == []
 
 
 def test_the_architecture_page_names_every_package() -> None:

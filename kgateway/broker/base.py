@@ -74,6 +74,12 @@ class BrokerBase:
         self._topic_defaults = TopicDefaults(node_id, topic_defaults or {})
         self._topic_configs = ChangeQueue()
 
+    def stop(self) -> Deferred[None]:
+        raise NotImplementedError
+
+    def undo_start(self) -> Deferred[None]:
+        return self.stop()
+
     def watch(self, listener: Callable[[], None]) -> Cancel:
         return self._view_listeners.add(listener)
 

@@ -8,13 +8,13 @@ from kgateway.cli.common.parser import page
 from kgateway.messages.catalogue import Api, apis
 from kgateway.wire.schema import show_versions
 
-_PAGE = """# Kafka APIs and their versions
+_PAGE = """# Kafka APIs and versions
 
-Written by `kgateway apis --markdown` from the message tables; a test keeps this page and the tables together. It lists
-what the codec reads and writes. What a gateway serves is what it advertises in ApiVersions.
+`kgateway apis --markdown` generates this page from the message tables. It lists the messages that the codec reads and
+writes. A gateway serves the APIs and versions that it advertises in ApiVersions; `kgateway plugins` lists them.
 
 """
-_HEADINGS = ("Key", "API", "Versions", "Flexible", "What it is for")
+_HEADINGS = ("Key", "API", "Versions", "Flexible", "Purpose")
 
 
 def _rows() -> list[tuple[str, ...]]:

@@ -5,11 +5,13 @@ A module is imported only where its command is called for, so that each starts a
 as a constant: `topics.changes` holds `DELETE_RECORDS`, which is `kgateway topics delete-records`.
 """
 
-from argparse import _SubParsersAction
-from collections.abc import Mapping, Sequence
+from argparse import Namespace, _SubParsersAction
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
+from kgateway.cli.common.errors import UsageError
 from kgateway.cli.common.parser import Command, Parser
 
 
@@ -21,7 +23,6 @@ class Entry(NamedTuple):
     purpose: str
     module: str = ""
     subcommands: Mapping[str, "Entry"] = {}
-    metavar: str = "WHAT"
 
 
 _TOPICS = {
@@ -122,26 +123,49 @@ _SEAWEEDMQ = {
     ),
     "mapping": Entry("Show which message of SeaweedMQ holds one of Kafka's offsets.", "seaweedmq.mapping"),
 }
-COMMANDS: Mapping[str, Entry] = {
-    "serve": Entry("run a gateway in the foreground: `twistd -n kgateway`, with its options"),
-    "clients": Entry("who is connected to a running gateway, and what is done for them", "clients"),
-    "why": Entry("what clients of a running gateway were refused, and why", "why"),
-    "plugins": Entry("which handler serves each API in a running gateway", "plugins"),
-    "loglevel": Entry("show or set how much a running gateway logs", "loglevel"),
-    "profile": Entry("where a running gateway spends its time", "profile"),
-    "topics": Entry("topics of any Kafka server: list, describe, create, widen, delete", "", _TOPICS),
-    "configs": Entry("configs of topics, brokers and groups of any Kafka server", "", _CONFIGS),
-    "produce": Entry("send records to a topic of any Kafka server, from lines, files or JSON", "produce.command"),
-    "consume": Entry("print the records of topics of any Kafka server", "consume.command"),
-    "groups": Entry("consumer groups of any Kafka server: their members, lag and offsets", "", _GROUPS),
-    "transactions": Entry("transactions of any Kafka server: which are open, and where; ends them", "", _TRANSACTIONS),
-    "log": Entry("check or show the files in which records are kept", "", _LOG),
-    "spark": Entry("jobs of Spark on topics of any Kafka server: archives, queries, reports", "", _SPARK, "JOB"),
-    "seaweedmq": Entry("a SeaweedMQ cluster, and a throw-away one to try things out on", "", _SEAWEEDMQ),
-    "options": Entry("what can be set when a gateway starts", "options"),
-    "topic-configs": Entry("which configs topics have, and what each does here", "topic_configs"),
-    "apis": Entry("the Kafka APIs and versions that the wire codec knows", "apis"),
+GROUPS: Mapping[str, Mapping[str, Entry]] = {
+    "Server": {
+        "serve": Entry("run a gateway in the foreground: `twistd -n kgateway`", "serve"),
+        "options": Entry("what can be set when a gateway starts", "options"),
+        "topic-configs": Entry("which configs topics have, and what each does here", "topic_configs"),
+        "apis": Entry("the Kafka APIs and versions that the wire codec knows", "apis"),
+    },
+    "Running gateway": {
+        "clients": Entry("who is connected to a running gateway, doing what", "clients"),
+        "why": Entry("what clients of a running gateway were refused, and why", "why"),
+        "plugins": Entry("which handler serves each API in a running gateway", "plugins"),
+        "loglevel": Entry("show or set how much a running gateway logs", "loglevel"),
+        "profile": Entry("where a running gateway spends its time", "profile"),
+    },
+    "Topics and records": {
+        "topics": Entry("list, create, alter and delete topics of any Kafka server", "", _TOPICS),
+        "configs": Entry("configs of topics, brokers and groups of any Kafka server", "", _CONFIGS),
+        "produce": Entry("send lines, files or JSON to a topic of any Kafka server", "produce.command"),
+        "consume": Entry("print the records of topics of any Kafka server", "consume.command"),
+    },
+    "Groups and transactions": {
+        "groups": Entry("members, lag and offsets of groups of any Kafka server", "", _GROUPS),
+        "transactions": Entry("list, describe, abort transactions of any Kafka server", "", _TRANSACTIONS),
+    },
+    "Storage and analysis": {
+        "log": Entry("check or show the files in which records are kept", "", _LOG),
+        "spark": Entry("Spark on topics of any Kafka server: archives, queries, reports", "", _SPARK),
+        "seaweedmq": Entry("a SeaweedMQ cluster, and a throw-away one to try things out on", "", _SEAWEEDMQ),
+    },
 }
+COMMANDS: Mapping[str, Entry] = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}
+
+
+def overview() -> str:
+    """
+    All commands in their groups, a line for each.
+    """
+    width = max(map(len, COMMANDS)) + 1
+    groups = [
+        "\n".join([f"{title}:", *(f"  {name:<{width}} {entry.purpose}" for name, entry in entries.items())])
+        for title, entries in GROUPS.items()
+    ]
+    return "\n\n".join(groups)
 
 
 def add_commands(group: "_SubParsersAction[Parser]", entries: Mapping[str, Entry], given: Sequence[str] | None) -> None:
@@ -155,13 +179,18 @@ def add_commands(group: "_SubParsersAction[Parser]", entries: Mapping[str, Entry
         if given is not None and name != chosen:
             continue
         if entry.subcommands:
-            kinds = parser.add_subparsers(dest="kind", metavar=entry.metavar, required=True)
+            parser.set_defaults(run=partial(_refuse_without, entry.subcommands))
+            kinds = parser.add_subparsers(dest="kind", metavar="COMMAND")
             add_commands(kinds, entry.subcommands, given and given[given.index(name) + 1 :])
         elif entry.module:
             module = import_module(f"kgateway.cli.{entry.module}")
             command: Command = getattr(module, name.upper().replace("-", "_"))
             command.add_arguments(parser)
             parser.set_defaults(run=command.run)
+
+
+def _refuse_without(subcommands: Iterable[str], options: Namespace) -> NoReturn:
+    raise UsageError(f"name a command: {', '.join(subcommands)}")
 
 
 def name_of(given: Sequence[str]) -> str:

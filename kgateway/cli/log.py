@@ -15,9 +15,10 @@ from pathlib import Path
 
 from kgateway.broker.log.data_folder.folder_lock import holder
 from kgateway.broker.log.files.local_disk import ReadOnlyDisk
-from kgateway.broker.log.inspection.dump import DumpRequest, NothingToDump, dump, dump_partition, segments
+from kgateway.broker.log.inspection.dump import DumpRequest, dump, dump_partition, segments
 from kgateway.broker.log.inspection.findings import Tally
-from kgateway.broker.log.inspection.log_check import NothingToCheck, check_log
+from kgateway.broker.log.inspection.log_check import check_log
+from kgateway.broker.log.inspection.log_paths import NoLog, is_data_folder, is_partition_folder, no_log_in
 from kgateway.cli.common.errors import FAILED, MISTAKE, CommandError
 from kgateway.cli.common.output import WIDTH, counted, cut, size
 from kgateway.cli.common.parser import Command
@@ -58,7 +59,7 @@ def _readable(run: Callable[[Namespace], Iterable[str]]) -> Callable[[Namespace]
     def lines(options: Namespace) -> Iterator[str]:
         try:
             yield from map(printable, run(options))
-        except (NothingToCheck, NothingToDump) as error:
+        except NoLog as error:
             raise CommandError(str(error), MISTAKE) from error
         except OSError as error:
             raise CommandError(f"{error.filename} cannot be read: {error.strerror}", MISTAKE) from error
@@ -107,10 +108,13 @@ def _shown(path: Path, disk: ReadOnlyDisk, only: list[str], wanted: DumpRequest)
     """
     if not path.is_dir():
         return dump(path, disk, wanted)
-    inside = [path / name for name in only or sorted(disk.names(path))]
+    names = disk.names(path)
+    inside = [path / name for name in only or sorted(names)]
     folders = [path] if segments(path, disk) else [folder for folder in inside if segments(folder, disk)]
     if not folders:
-        raise NothingToDump(f"{path} has no log{' of ' + ', '.join(only) if only else ''}")
+        if is_data_folder(names) or is_partition_folder(names):
+            raise NoLog(f"{path} has no log{' of ' + ', '.join(only) if only else ''}")
+        raise no_log_in(path, disk)
     return chain.from_iterable(dump_partition(folder, disk, wanted) for folder in folders)
 
 

@@ -2,22 +2,19 @@
 The `kgateway` command.
 """
 
-import os
 import sys
+from argparse import SUPPRESS
 from collections.abc import Iterable, Iterator, Sequence
 
 from kgateway import __version__
-from kgateway.cli.commands import COMMANDS, add_commands, name_of
-from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable
+from kgateway.cli.commands import COMMANDS, add_commands, name_of, overview
+from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable, print_error
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import give_up_stdout, open_missing_files, writing
-from kgateway.observe.printable import printable
+from kgateway.extras import not_installed
 
 _WHAT = "a Kafka-protocol server in Python on Twisted."
-
-# Packages that are imported only where a command needs them, and the extra that brings each.
-_EXTRAS = dict.fromkeys(("pyspark", "pyarrow", "numpy", "pandas", "fastavro"), "spark")
-_EXTRAS |= dict.fromkeys(("h2", "google", "OpenSSL", "service_identity"), "seaweedmq")
+_MORE = "`kgateway COMMAND --help` says more."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Run a command; without one, list them.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["serve"]:
+    if given[:1] == ["serve"] and not {"-h", "--help"} & set(given):
         return _serve(given[1:])
     open_missing_files()
     try:
@@ -34,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         give_up_stdout()
     except Unwritable as error:
         give_up_stdout()
-        print(f"{' '.join(['kgateway', *given[:1]])}: {error}", file=sys.stderr)
+        print_error(name_of(given), str(error))
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -48,18 +45,17 @@ def lines_of(given: Sequence[str]) -> Iterator[str]:
     try:
         options = parser(given).parse_args(given)
         if options.command is None:
-            yield from _overview()
+            yield f"kgateway {__version__}: {_WHAT}\n\n{overview()}\n\n{_MORE}"
             return
         yield from options.run(options)
     except CommandError as error:
-        print(printable(f"{name_of(given)}: {error}"), file=sys.stderr)
+        print_error(name_of(given), str(error))
         raise SystemExit(error.code) from error
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
+        advice = not_installed(error)
+        if advice is None:
             raise
-        brings = f"`pip install kgateway[{extra}]` brings it"
-        print(f"{name_of(given)}: {error.name} is not installed; {brings}", file=sys.stderr)
+        print_error(name_of(given), advice)
         raise SystemExit(MISTAKE) from error
 
 
@@ -67,9 +63,14 @@ def parser(given: Sequence[str] | None) -> Parser:
     """
     The parser with the arguments of the given command, or of all commands.
     """
-    made = Parser(prog="kgateway", description=f"A{_WHAT[1:]}")
+    made = Parser(
+        prog="kgateway",
+        usage="%(prog)s [-h] [--version] COMMAND ...",
+        description=f"A{_WHAT[1:]}",
+        epilog=f"{overview()}\n\n{_MORE}",
+    )
     made.add_argument("--version", action="version", version=f"kgateway {__version__}")
-    add_commands(made.add_subparsers(dest="command", metavar="COMMAND"), COMMANDS, given)
+    add_commands(made.add_subparsers(dest="command", prog="kgateway", help=SUPPRESS), COMMANDS, given)
     return made
 
 
@@ -82,23 +83,9 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _serve(options: Sequence[str]) -> int:
-    from kgateway.config.settings import read_settings
-    from kgateway.config.sources import SettingsError
-
-    try:
-        if not {"--help", "--version"} & set(options):
-            read_settings(options, os.environ)  # twistd would print a mistake below a page of help
-    except SettingsError as mistake:
-        print(f"kgateway serve: {mistake}", file=sys.stderr)
-        return MISTAKE
     from twisted.scripts.twistd import run
 
     # Without a pid file two may run in one folder, and the data folder has a lock of its own.
     sys.argv = ["kgateway serve", "-n", "--pidfile=", "kgateway", *options]
     run()
     return 0
-
-
-def _overview() -> list[str]:
-    commands = [f"  kgateway {name:<13} {entry.purpose}" for name, entry in COMMANDS.items()]
-    return [f"kgateway {__version__}: {_WHAT}", "", *commands, "", "`kgateway COMMAND --help` says more."]

@@ -8,29 +8,29 @@ from kgateway.config.sources import Option
 
 _PAGE = """# Configuration
 
-Written by `kgateway options --markdown` from the table of settings; a test keeps this page and the table together.
+`kgateway options --markdown` generates this page from the table of settings.
 
-Each setting has one name and may stand in three places. `num_partitions` is
+Each setting can be set in three places, under the same name. `num_partitions` is
 
 1. `--num-partitions 8` or `--num-partitions=8` on the command line,
 2. `KGATEWAY_NUM_PARTITIONS=8` in the environment,
 3. `num_partitions = 8` in a TOML file, which `--config` or `KGATEWAY_CONFIG` names.
 
-The first that gives a value decides; without any, the default below holds. A setting that may be repeated is written
-once for each value on the command line, as an array in TOML, and with whitespace between the values in the environment.
-It is replaced as a whole: values of two places are not mixed.
+The first of these that has a value wins; otherwise the default below applies. Write a setting with several values as a
+repeated option on the command line, as an array in TOML, and separated by whitespace in the environment. Lists from
+different sources are not merged; the highest-priority one wins.
 
-A name or a value that means nothing stops the start with a message that says where it stands, what is allowed and which
-name may have been meant.
+The gateway does not start with an unknown name or an invalid value. The message says where it is, what is allowed, and
+which name may have been meant.
 
 Sizes are bytes, or have a unit: `KiB`, `MiB`, `GiB`, `TiB`. Durations are milliseconds, or have a unit: `ms`, `s`,
-`min`, `h`, `d`. In TOML a number is an integer, a size or duration with a unit is a string, and yes or no is `true` or
-`false`. Elsewhere `on`, `off`, `true`, `false`, `1` and `0` do as well. Paths start from the folder where the gateway
-runs; `--config`, which is read first, from the folder where it was started.
+`min` or `m`, `h`, `d`. In TOML a number is an integer, a size or duration with a unit is a string, and yes or no is
+`true` or `false`. Elsewhere `on`, `off`, `true`, `false`, `1` and `0` also work. Paths are relative to the folder in
+which the gateway runs, except `--config`, which is relative to the folder in which it was started.
 
 ## Examples
 
-A file, and a start with it (options of `twistd` itself, such as `-n`, stand before the word `kgateway`):
+A file, and a command that uses it (options of `twistd` itself, such as `-n`, come before the word `kgateway`):
 
 ```toml
 listen = ["tcp:9092:interface=0.0.0.0"]
@@ -45,7 +45,7 @@ auto_create_topics = false
 twistd -n kgateway --config gateway.toml --log-level debug
 ```
 
-The same in the environment, as containers have it:
+The same in the environment, for example of a container:
 
 ```sh
 KGATEWAY_LISTEN=tcp:9092:interface=0.0.0.0
@@ -56,8 +56,8 @@ KGATEWAY_NUM_PARTITIONS=8
 KGATEWAY_AUTO_CREATE_TOPICS=no
 ```
 
-Several listeners have names, and each can have an address that its clients are told. Where none is advertised, they are
-told the address they connected to, which is right unless something stands in between.
+Several listeners need names. Each can advertise an address to its clients; by default clients are told the address they
+connected to, which is right unless a proxy or a port mapping is in between.
 
 ```sh
 twistd -n kgateway \\
@@ -65,12 +65,12 @@ twistd -n kgateway \\
     --listen external=tcp:19092 --advertise external=kafka.example.org:443
 ```
 
-In an endpoint string a colon inside an address is escaped: `tcp6:9092:interface=\\:\\:1`. An advertised IPv6 address
+In an endpoint string, escape colons inside an address: `tcp6:9092:interface=\\:\\:1`. An advertised IPv6 address
 has brackets: `[2001:db8::5]:9092`.
 
 ## Settings
 
-Kafka's name is that of the broker config that means the same.
+"Kafka's name" is the broker config with the same meaning.
 
 """
 
@@ -82,7 +82,7 @@ def as_text() -> str:
 
 
 def as_markdown() -> str:
-    lines = ["| Setting | Default | What it is | What is allowed | Kafka's name |", "|---|---|---|---|---|"]
+    lines = ["| Setting | Default | Meaning | Allowed values | Kafka's name |", "|---|---|---|---|---|"]
     return _PAGE + "\n".join([*lines, *map(_line, SETTINGS.values())])
 
 

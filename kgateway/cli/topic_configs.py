@@ -6,23 +6,24 @@ from kgateway.cli.common.parser import page
 from kgateway.cluster.config_rows import ConfigRow
 from kgateway.cluster.config_table import TOPIC_CONFIGS as TABLE
 
-_PAGE = """# Configs of topics
+_PAGE = """# Topic configs
 
-Written by `kgateway topic-configs --markdown` from the table of configs; a test keeps this page and the table together.
+`kgateway topic-configs --markdown` generates this page from the table of configs.
 
-Every config that a topic of Kafka 4.3 has is known. It is set when a topic is made, or later:
+Topics have all configs of Kafka 4.3. Set them when you create a topic, or later:
 
-```
+```sh
 kgateway configs set topic orders retention.ms=86400000
 ```
 
-[tools.md](tools.md) tells more of that. Where a topic does not set a config, the broker's behind it holds
-([compatibility.md](compatibility.md) says how those are set), or the default. What is set has its effect at once.
-Configs that change nothing here are taken all the same, so that tools and programs written for Kafka work; the last
-column says why they change nothing. What would be a false promise is refused.
+See [tools.md](tools.md#show-and-change-configs). A topic without a value of its own uses the broker config in the table
+(see [compatibility.md](compatibility.md#broker-configs)), or the default. Changes take effect at once. Configs without
+an effect are accepted, so that tools and programs written for Kafka work; the last column gives the reason. Values that
+would promise something false are refused.
 
-So it is with the embedded log. The broker in memory has no segments and no files, keeps records as long as retention
-says, and compacts nothing; SeaweedMQ has files of its own ([seaweedmq.md](seaweedmq.md)), and compacts nothing either.
+This page is about the embedded log. The broker in memory (`memory:`) has no segments and no files; it applies
+retention, but does not compact. SeaweedMQ stores records in files of its own ([seaweedmq.md](seaweedmq.md)), and does
+not compact either.
 
 """
 
@@ -34,7 +35,7 @@ def as_text() -> str:
 
 
 def as_markdown() -> str:
-    lines = ["| Config | Default | What it is | The broker's behind it | Effect |", "|---|---|---|---|---|"]
+    lines = ["| Config | Default | Meaning | Broker config | Effect |", "|---|---|---|---|---|"]
     return _PAGE + "\n".join([*lines, *map(_line, TABLE.values())])
 
 
@@ -48,7 +49,7 @@ def _line(row: ConfigRow) -> str:
 
 def _effect(row: ConfigRow) -> str:
     if row.only:
-        return f"none: {row.without_effect}; only `{row.only}` is taken"
+        return f"none: {row.without_effect}; only `{row.only}` is accepted"
     if row.without_effect:
         return f"none: {row.without_effect}"
-    return "yes; decided when the topic is made" if row.is_fixed else "yes"
+    return "yes; set when the topic is created" if row.is_fixed else "yes"

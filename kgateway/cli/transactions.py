@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from kgateway.cli.common.cluster import cluster_command
+from kgateway.cli.common.colours import Colour
 from kgateway.cli.common.errors import CommandError, UsageError
 from kgateway.cli.common.output import NAME_MAX, Column, as_json, node_json, table
 from kgateway.cli.common.stdio import confirm
@@ -29,14 +30,14 @@ from kgateway.observe.printable import printable
 from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import KafkaError
 
+_OPEN = "Ongoing"
 _COLUMNS = (
     Column("TRANSACTIONAL ID", NAME_MAX),
-    Column("STATE", 20),
+    Column("STATE", 20, colours={_OPEN: Colour.YELLOW}),
     Column("PRODUCER", 20),
     Column("COORDINATOR", 80),
 )
 _STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort")
-_OPEN = "Ongoing"
 
 
 def _add_list(parser: ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from kgateway.cli.common.control_socket import add_socket, answer
 from kgateway.cli.common.output import WIDTH, Column, as_json, table
 from kgateway.cli.common.parser import Command
-from kgateway.cli.common.times import clock
+from kgateway.cli.common.times import TIMES, clock, option_time_ms
 from kgateway.cli.common.values import add_json
 from kgateway.observe.printable import printable
 
@@ -22,13 +22,16 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--client", metavar="GLOB", help="only clients whose id or host fits, such as 'checkout-*'")
     parser.add_argument("--api", metavar="NAME", help="only this API, such as Fetch")
     parser.add_argument("--code", metavar="NAME", help="only this error code, or failed, malformed, closed")
+    parser.add_argument(
+        "--since", metavar="TIME", dest="since_ms", type=option_time_ms, help=f"only what came since {TIMES}"
+    )
     parser.add_argument("--limit", metavar="N", type=int, default=20, help="how many, 20 if not given")
     add_json(parser)
     add_socket(parser)
 
 
 def _run(options: Namespace) -> Iterator[str]:
-    asked = {name: getattr(options, name) for name in ("client", "api", "code", "limit")}
+    asked = {name: getattr(options, name) for name in ("client", "api", "code", "since_ms", "limit")}
     result = answer(options, "why", asked)
     if options.json:
         yield as_json(result)

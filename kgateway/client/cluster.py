@@ -61,12 +61,13 @@ class Cluster:
     def nodes(self) -> list[Node]:
         return sorted(nodes_in(self.metadata([])).values())
 
-    def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
+    def metadata(self, topics: Iterable[str] | None, *, may_create: bool = False) -> MetadataResponse:
         """
-        The servers, and these topics or all of them. The request creates no topic.
+        The servers, and these topics or all of them. With `may_create` a server that creates topics automatically
+        creates the missing ones.
         """
         asked = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
-        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=may_create)
         metadata = self.any_server().ask(request, MetadataResponse)
         self.cluster_id = metadata.cluster_id
         return metadata
@@ -83,7 +84,7 @@ class Cluster:
         """
         A connection to a server, for requests that every server can answer.
         """
-        if self._any_server is None:
+        if self._any_server is None or not self._any_server.is_open:
             self._any_server = self._first_of(self._bootstrap)
         return self._any_server
 
@@ -144,9 +145,10 @@ class Cluster:
         raise Unanswered("; ".join(problems))
 
     def _connection(self, address: Address) -> Connection:
-        if address not in self._connections:
-            self._connections[address] = Connection(address, self._answer_s)
-        return self._connections[address]
+        known = self._connections.get(address)
+        if known is None or not known.is_open:
+            known = self._connections[address] = Connection(address, self._answer_s)
+        return known
 
 
 def nodes_in(metadata: MetadataResponse) -> dict[int, Node]:
@@ -163,11 +165,11 @@ def refuse(code: int, message: str | None = None) -> None:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"error {code}, which is not known here")
 
 
-def leaders_of(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, Leader]:
+def leaders_of(cluster: Cluster, topics: Iterable[str], *, may_create: bool = False) -> dict[TopicPartition, Leader]:
     """
     The leaders of all partitions of the topics that exist; KafkaError if a partition has none at the moment.
     """
-    found = _leaders_in(cluster.metadata(topics))
+    found = _leaders_in(cluster.metadata(topics, may_create=may_create))
     return {one: _present(one, leader) for one, leader in found.items()}
 
 

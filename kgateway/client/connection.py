@@ -1,9 +1,11 @@
 """
 A connection to a server, with one request at a time.
 
-The first request is ApiVersions. Each later request uses the newest version that both sides know.
+The first request is ApiVersions. Each later request uses the newest version that both sides know. A request that gets
+no answer closes the connection.
 """
 
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -18,7 +20,9 @@ from kgateway.wire.frames import Framer
 from kgateway.wire.headers import ResponseHeader, request_frame, response_header_version
 from kgateway.wire.schema import Message
 
+DEFAULT_PORT = 9092
 _PORT_MAX = 65_535
+_ADDRESS = re.compile(r"(?:\[(?P<ipv6>[^\[\]\s]*:[^\[\]\s]*)\]|(?P<host>[^\[\]:/\s]+))(?::(?P<port>[0-9]{1,5}))?")
 R = TypeVar("R", bound=Message)
 CLIENT_ID = "kgateway-command"
 _CHUNK_BYTES = 256 * 1024
@@ -28,7 +32,7 @@ _TOO_NEW = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 
 class Address(NamedTuple):
     """
-    HOST:PORT; an IPv6 address has brackets.
+    HOST:PORT, or HOST for Kafka's port; an IPv6 address has brackets.
     """
 
     host: str
@@ -36,14 +40,22 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        host, colon, port = text.strip().rpartition(":")
-        is_bare_v6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
-        if not colon or not host or is_bare_v6 or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
-            raise ValueError(f"{text!r} is no HOST:PORT")
-        return cls(host.removeprefix("[").removesuffix("]"), int(port))
+        found = _ADDRESS.fullmatch(text.strip())
+        port = int(found["port"] or DEFAULT_PORT) if found else 0
+        if not found or not 0 < port <= _PORT_MAX:
+            raise ValueError(f"{text!r} must be HOST or HOST:PORT{_problem(text)}")
+        return cls(found["ipv6"] or found["host"], port)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def _problem(text: str) -> str:
+    if "://" in text:
+        return ", without a protocol"
+    if text.count(":") > 1 or "[" in text:
+        return ": an IPv6 address has brackets, as in [::1]:9092"
+    return f": a port is a number from 1 to {_PORT_MAX}" if ":" in text.strip(":") else ""
 
 
 class Unanswered(Exception):
@@ -81,7 +93,9 @@ class Connection:
         """
         Send a request that has no answer.
         """
-        self._send(request, self._version(request, newest))
+        version = self._version(request, newest)
+        with self._closing_if_broken():
+            self._send(request, version)
 
     def check(self) -> None:
         """
@@ -91,6 +105,10 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
+
+    @property
+    def is_open(self) -> bool:
+        return self._socket.fileno() >= 0
 
     def _version(self, request: Message, newest: int | None) -> int:
         common = [version for version in self._common(type(request)) if newest is None or version <= newest]
@@ -115,13 +133,14 @@ class Connection:
     def _exchange(
         self, request: Message, response: type[Message], version: int, patience_s: float | None = None
     ) -> bytes:
-        self._send(request, version)
-        with self._raising_unanswered(f"an answer to {_name(request)}"):
-            frame = self._received(patience_s or self._patience_s)
-            header, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
-        if header.correlation_id != self._correlation_id:
-            raise Unanswered(f"{self.address} answers what it was not asked")
-        return frame[start:]
+        with self._closing_if_broken():
+            self._send(request, version)
+            with self._raising_unanswered(f"an answer to {_name(request)}"):
+                frame = self._received(patience_s or self._patience_s)
+                header, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
+            if header.correlation_id != self._correlation_id:
+                raise Unanswered(f"{self.address} sent an unexpected response (correlation id mismatch)")
+            return frame[start:]
 
     def _send(self, request: Message, version: int) -> None:
         self._correlation_id += 1
@@ -146,6 +165,18 @@ class Connection:
                 return frames[0]
             if self._framer.failure:
                 raise self._framer.failure
+
+    @contextmanager
+    def _closing_if_broken(self) -> Iterator[None]:
+        """
+        Close the connection if a request is not sent completely, or its answer has not come: that one would be taken
+        for the answer to the next request.
+        """
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     @contextmanager
     def _raising_unanswered(self, wanted: str) -> Iterator[None]:

@@ -100,6 +100,8 @@ class Member:
         """
         Leave the group, so that others get the partitions at once.
         """
+        if not self._as.member_id:
+            return
         kind = LeaveGroupRequest.Member
         request = LeaveGroupRequest(
             group_id=self._group_id, member_id=self._as.member_id, members=[kind(member_id=self._as.member_id)]

@@ -68,7 +68,8 @@ class Undelivered(Exception):
 
 class Producer:
     """
-    Buffers a bounded number of bytes. `records` and `bytes` count what was delivered, `bytes` before compression.
+    Buffers a bounded number of bytes. With `may_create` a server that creates topics automatically creates a missing
+    one, as for Kafka's producers. `records` and `bytes` count what was delivered, `bytes` before compression.
     """
 
     def __init__(
@@ -78,6 +79,8 @@ class Producer:
         acks: int = -1,
         codec: Codec = Codec.NONE,
         transaction: Transaction | None = None,
+        *,
+        may_create: bool = False,
     ) -> None:
         self.records = 0
         self.bytes = 0
@@ -85,6 +88,7 @@ class Producer:
         self._topic = topic
         self._acks = acks
         self._codec = codec
+        self._may_create = may_create
         self._leaders = self._find_leaders()
         self._count = len(self._leaders)
         self._transaction = transaction
@@ -137,7 +141,8 @@ class Producer:
             self._cluster.retry(attempt)
 
     def _find_leaders(self) -> dict[int, Node]:
-        found = self._cluster.retry(partial(leaders_of, self._cluster, [self._topic]), reconnect=True)
+        ask = partial(leaders_of, self._cluster, [self._topic], may_create=self._may_create)
+        found = self._cluster.retry(ask, reconnect=True)
         if not found:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {self._topic}")
         return {partition.index: leader.node for partition, leader in found.items()}

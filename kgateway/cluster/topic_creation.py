@@ -80,6 +80,16 @@ class TopicRequest:
     overrides: Mapping[str, str | None] = field(default_factory=dict)
 
 
+def first_use(name: str) -> TopicRequest:
+    """
+    The topic that is created because a client uses it as if it existed.
+    """
+    if is_internal(name) or name == METADATA_LOG:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} is not created when a client uses it")
+    count = 1 if name.startswith("_") else DEFAULT
+    return TopicRequest(name, count, overrides=_REGISTRY if name == _REGISTRY_TOPIC else {})
+
+
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
     """
@@ -115,18 +125,13 @@ class TopicRules:
         ]
         if wish.assignments and len(self.view.nodes) > 1:
             unmet.append("the assignment asked for is not kept: gateways share out partitions among themselves")
-        new = NewTopic(wish.name, self._partitions(wish), config, is_internal(wish.name))
+        new = NewTopic(wish.name, self.partition_count(wish), config, is_internal(wish.name))
         return TopicPlan(new, min(replicas, len(self.view.nodes)), tuple(unmet))
 
-    def first_use(self, name: str) -> TopicPlan:
-        """
-        The topic that is created because a client used it as if it existed.
-        """
-        if is_internal(name) or name == METADATA_LOG:
-            reason = f"{name} is not made by being asked for"
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
-        count = 1 if name.startswith("_") else DEFAULT
-        return self.plan(TopicRequest(name, count, overrides=_REGISTRY if name == _REGISTRY_TOPIC else {}))
+    def partition_count(self, wish: TopicRequest) -> int:
+        if wish.assignments:
+            return len(wish.assignments)
+        return self.settings.num_partitions if wish.partition_count == DEFAULT else wish.partition_count
 
     def altered(self, topic: Topic, overrides: Mapping[str, str]) -> TopicConfig:
         return topic.config.altered(overrides, topic_defaults(self.settings, self.view.overrides))
@@ -140,7 +145,7 @@ class TopicRules:
         return self._lower_in_sync(config)
 
     def check_total(self, wishes: Iterable[TopicRequest]) -> None:
-        check_addition(sum(max(0, self._partitions(wish)) for wish in wishes))
+        check_addition(sum(max(0, self.partition_count(wish)) for wish in wishes))
 
     def check_total_growth(self, partition_counts: Mapping[str, int]) -> None:
         topics = self.view.topics
@@ -177,11 +182,6 @@ class TopicRules:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         check_name(name)
         check_collision(name, self.view.blurred_names)
-
-    def _partitions(self, wish: TopicRequest) -> int:
-        if wish.assignments:
-            return len(wish.assignments)
-        return self.settings.num_partitions if wish.partition_count == DEFAULT else wish.partition_count
 
     def _replicas(self, wish: TopicRequest) -> int:
         if wish.assignments:

@@ -1,11 +1,13 @@
 """
 Listeners and the addresses that are advertised for them.
 
-A listener is a Twisted endpoint string with a name, because security and advertised addresses are set by name. An
+A listener is a Twisted endpoint string with a name, because security and advertised addresses are set by name. The
+parameters of the usual types of endpoints are checked here; whether there is such a type, only Twisted knows. An
 advertised address belongs to the listener that it names; without one, clients are given the address they connected to.
 The parsers raise `ValueError` with what is wrong in plain words; `str()` returns a text that parses to the same value.
 """
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -13,9 +15,20 @@ from dataclasses import dataclass, replace
 
 from kgateway.config.hosts import is_host, is_ipv6
 
-UNNAMED = "plaintext"
+PLAINTEXT, TLS = "plaintext", "tls"  # the names of listeners without a name
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _ENDPOINT = re.compile(r"[A-Za-z][A-Za-z0-9+-]*:.+")
+_PART = re.compile(r"((?:\\.|[^:\\])*)(?::|$)")  # of an endpoint: a backslash takes the meaning from a colon
+_PARAMETERS = {
+    "tcp": ("port", "interface", "backlog"),
+    "tcp6": ("port", "interface", "backlog"),
+    "ssl": ("port", "privateKey", "certKey", "sslmethod", "interface", "backlog", "extraCertChain", "dhParameters"),
+    "unix": ("address", "mode", "backlog", "lockfile"),
+}
+_LIMITS = {"port": 65535, "backlog": (1 << 31) - 1}
+_EXAMPLE = "tcp:9092:interface=127.0.0.1"
+_KAFKAS = re.compile(r"(?:\w+://)?(?:(?P<host>[\w.-]*):)?(?P<port>[0-9]+)")  # Kafka's form, HOST:PORT, or PORT
+_EVERYWHERE = ("", "0.0.0.0")
 _ADDRESS = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
 
@@ -25,7 +38,16 @@ class Listener:
     endpoint: str
 
     def __str__(self) -> str:
-        return self.endpoint if self.name == UNNAMED else f"{self.name}={self.endpoint}"
+        return self.endpoint if self.name == _usual_name(self.endpoint) else f"{self.name}={self.endpoint}"
+
+    @property
+    def title(self) -> str:
+        """
+        The name for people, who also want to know whether connections are encrypted.
+        """
+        if _usual_name(self.endpoint) != TLS:
+            return self.name
+        return "TLS" if self.name == TLS else f"{self.name} (TLS)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +71,51 @@ def parse_listener(text: str) -> Listener:
     """
     name, endpoint = _split_name(text)
     if not _ENDPOINT.fullmatch(endpoint):
-        raise ValueError(f"{endpoint!r} is no endpoint; write TYPE:..., such as tcp:9092:interface=127.0.0.1")
-    return Listener(name or UNNAMED, endpoint)
+        raise ValueError(f"{endpoint!r} is not an endpoint; {suggestion(endpoint)}")
+    kind, *parts = (match[1] for match in _PART.finditer(endpoint) if match[0])
+    if kind in _PARAMETERS:
+        _check_parameters(kind, parts)
+    return Listener(name or _usual_name(endpoint), endpoint)
+
+
+def suggestion(endpoint: str) -> str:
+    """
+    How to write an endpoint: the one that was meant, as far as that can be guessed.
+    """
+    kafkas = _KAFKAS.fullmatch(endpoint)
+    if not kafkas or int(kafkas["port"]) > _LIMITS["port"]:
+        return f"write one such as {_EXAMPLE}"
+    interface = "127.0.0.1" if kafkas["host"] in (None, "localhost") else kafkas["host"]
+    return f"write tcp:{kafkas['port']}" + (f":interface={interface}" if interface not in _EVERYWHERE else "")
+
+
+def _usual_name(endpoint: str) -> str:
+    return TLS if endpoint.startswith("ssl:") else PLAINTEXT
+
+
+def _check_parameters(kind: str, parts: Sequence[str]) -> None:
+    """
+    Refuse parameters that an endpoint of this type does not have, and numbers that are none.
+    """
+    names = _PARAMETERS[kind]
+    has_named = False
+    for position, part in enumerate(parts):
+        name, equals, value = part.partition("=")
+        has_named |= bool(equals)
+        if not equals:
+            if has_named:
+                raise ValueError(f"{part!r} has no name; in a value a colon is \\:, as in interface=\\:\\:1")
+            if position >= len(names):
+                raise ValueError(f"{part!r} is one value too many; write {kind}:{names[0].upper()}:NAME=VALUE")
+            name, value = names[position], part
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            meant = f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}"
+            raise ValueError(f"an endpoint of type {kind} has no {name}; {meant}")
+        if name in _LIMITS and not (re.fullmatch("[0-9]{1,10}", value) and int(value) <= _LIMITS[name]):
+            raise ValueError(
+                f"the {name} {value!r} is not a number from 0 to {_LIMITS[name]}; write one such as {_EXAMPLE}"
+            )
 
 
 def parse_advertised(text: str) -> Advertised:

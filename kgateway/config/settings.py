@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from kgateway.config.kinds import (
@@ -26,6 +27,7 @@ from kgateway.config.kinds import (
 )
 from kgateway.config.listeners import Advertised, Listener, assign, check_listeners, parse_advertised, parse_listener
 from kgateway.config.sources import (
+    Check,
     Option,
     SettingsError,
     from_arguments,
@@ -51,97 +53,102 @@ def option(default: D, meaning: str, kind: SettingKind, kafka: str = "", *, repe
 class Settings:
     listen: tuple[Listener, ...] = option(
         (parse_listener("tcp:9092:interface=127.0.0.1"),),
-        "where clients connect; each of several listeners has a name of its own",
+        "where the gateway listens; several listeners need different names",
         SettingKind("[NAME=]ENDPOINT", "a Twisted endpoint string, or NAME=ENDPOINT", parse_listener),
         "listeners",
         repeats=True,
     )
     advertise: tuple[Advertised, ...] = option(
         (),
-        "what the clients of a listener are told to connect to, if not the address they connected to",
+        "the address that clients of a listener are told; by default the one they connected to",
         SettingKind("[NAME=]HOST:PORT", "HOST:PORT, or NAME=HOST:PORT with the name of a listener", parse_advertised),
         "advertised.listeners",
         repeats=True,
     )
     broker: str = option(
         "log:./kgateway-data",
-        "where topics and their records are kept: log:FOLDER on disk, seaweedmq:MASTER:PORT,... in a cluster of "
+        "where topics and records are stored: log:FOLDER on disk, seaweedmq:MASTER:PORT,... in a cluster of "
         "SeaweedMQ, memory: until the gateway stops",
         matching("SCHEME:REST", "SCHEME:REST, such as log:FOLDER or memory:", r"(?s)[a-z][a-z0-9+.-]*:.*"),
     )
     config: str | None = option(None, "a TOML file with further settings", path())
-    port_file: str | None = option(None, "a file that gets the bound address as soon as clients can connect", path())
+    port_file: str | None = option(
+        None, "a file to which the bound addresses are written when clients can connect", path()
+    )
     control_socket: str = option(
         "kgateway.sock",
         "the Unix socket through which `kgateway why`, `plugins`, `loglevel` and `profile` talk to the running gateway",
-        path("a path of at most 100 bytes, for the address of a Unix socket has no room for more", 100),
+        path("a path of at most 100 bytes, the limit of Unix socket addresses", 100),
     )
     handlers: tuple[str, ...] = option(
         (),
-        "a package of handler plugins to load besides the installed ones",
+        "a package with plugins to load, in addition to installed ones",
         matching("PACKAGE", "a dotted Python name", r"[^\W\d]\w*(\.[^\W\d]\w*)*"),
         repeats=True,
     )
     log_level: str = option(
-        "info", "what is logged: this and worse", choice("debug", "info", "warn", "error", "critical")
+        "info", "the lowest level that is logged", choice("debug", "info", "warn", "error", "critical")
     )
     node_id: int = option(1, "the id of this gateway among the brokers of its cluster", number(0), "node.id")
     max_request_bytes: int = option(100 << 20, "the largest request", size(1), "socket.request.max.bytes")
     request_memory_bytes: int = option(
         0,
-        "how much of all requests together is held at once, at least max_request_bytes; "
-        "0 is a quarter of the machine's memory, and at most 1GiB",
+        "the memory for all requests together, at least max_request_bytes; "
+        "0 means a quarter of the machine's memory, at most 1GiB",
         size(0, 1 << 40),
         "queued.max.request.bytes",
     )
-    max_idle_ms: int = option(600_000, "how long a connection may be silent", duration(1), "connections.max.idle.ms")
-    stop_timeout_ms: int = option(10_000, "how long a stopping gateway waits for what is in flight", duration(0))
+    max_idle_ms: int = option(600_000, "how long a connection may be idle", duration(1), "connections.max.idle.ms")
+    stop_timeout_ms: int = option(10_000, "how long a stopping gateway waits for requests in progress", duration(0))
     auto_create_topics: bool = option(
-        True, "whether a topic is created when a client first names it", boolean(), "auto.create.topics.enable"
+        True, "whether topics are created when a client first uses them", boolean(), "auto.create.topics.enable"
     )
     num_partitions: int = option(
-        4, "the partitions of a topic created without a number", number(1, 10_000), "num.partitions"
+        4, "the number of partitions of a topic that is created without one", number(1, 10_000), "num.partitions"
     )
     default_replication_factor: int = option(
-        1, "the replicas of a topic created without a number", number(1, _I16_MAX), "default.replication.factor"
+        1,
+        "the replication factor of a topic that is created without one",
+        number(1, _I16_MAX),
+        "default.replication.factor",
     )
     replication_factor_policy: str = option(
         "clamp",
-        "whether a replication factor above the number of nodes is lowered to it or refused; min.insync.replicas too",
+        "whether a replication factor or min.insync.replicas above the number of nodes is lowered to it or refused",
         choice("clamp", "strict"),
     )
     message_max_bytes: int = option(1_048_588, "the largest record batch", size(0), "message.max.bytes")
     compression_type: str = option(
         "producer",
-        "how records are compressed in logs, where a topic does not set compression.type itself",
+        "how records are compressed in logs, unless the topic sets compression.type",
         choice("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         "compression.type",
     )
     acks_fsync: bool = option(
         False,
-        "whether acks=all waits until records would outlast the machine; a topic can set kgateway.acks.fsync itself",
+        "whether acks=all waits for an fsync, unless the topic sets kgateway.acks.fsync",
         boolean(),
         "kgateway.acks.fsync",
     )
     seaweedmq_format: str = option(
         "record",
-        "how records become messages of SeaweedMQ, where a topic does not set seaweedmq.format itself",
+        "how records become messages of SeaweedMQ, unless the topic sets seaweedmq.format",
         choice("record", "plain", "batch"),
         "seaweedmq.format",
     )
     seaweedmq_acks: str = option(
         "held",
-        "what acks=all waits for on SeaweedMQ, where a topic does not set seaweedmq.acks itself",
+        "what acks=all waits for on SeaweedMQ, unless the topic sets seaweedmq.acks",
         choice("held", "flushed", "received"),
         "seaweedmq.acks",
     )
     seaweedmq_recent_bytes: int = option(
         1 << 30,
-        "how much of what was produced lately to SeaweedMQ is kept in temporary files, for consumers not far behind",
+        "the size of the temporary files with recent records of SeaweedMQ, for consumers that are not far behind",
         size(0),
     )
     seaweed_security: str | None = option(
-        None, "the security.toml with the certificates and keys that a SeaweedFS cluster wants", path()
+        None, "the security.toml with the certificates and keys for a SeaweedFS cluster", path()
     )
     seaweed_filer_group: str = option(
         "",
@@ -150,41 +157,44 @@ class Settings:
     )
     flush_messages: int = option(
         _NEVER,
-        "after how many records a log is synced, with nobody waiting",
+        "after how many records a log is synced; requests do not wait for it",
         number(1, _NEVER),
         "log.flush.interval.messages",
     )
     flush_ms: int = option(
-        _NEVER, "after how long a log is synced, with nobody waiting", duration(0, _NEVER), "log.flush.interval.ms"
+        _NEVER,
+        "after how long a log is synced; requests do not wait for it",
+        duration(0, _NEVER),
+        "log.flush.interval.ms",
     )
     segment_bytes: int = option(
-        1 << 30, "the size at which a log begins a new file", size(1 << 20), "log.segment.bytes"
+        1 << 30, "the size at which a log begins a new segment", size(1 << 20), "log.segment.bytes"
     )
     retention_ms: int = option(
         604_800_000,
-        "how long records are kept, where a topic does not set retention.ms itself",
+        "how long records are kept, unless the topic sets retention.ms",
         duration_or_unlimited(_NEVER),
         "log.retention.ms",
     )
     retention_check_interval_ms: int = option(
         300_000,
-        "how often records are looked for that topics keep no longer",
+        "how often expired records are deleted",
         duration(1),
         "log.retention.check.interval.ms",
     )
     compaction_backoff_ms: int = option(
         15_000,
-        "how long the log rests between two looks for topics that are to be compacted",
+        "the pause between two searches for logs to compact",
         duration(1),
         "log.cleaner.backoff.ms",
     )
     compaction_memory_bytes: int = option(
         128 << 20,
-        "the memory in which compaction remembers keys; what has no room waits for the next round",
+        "the memory for the keys of one compaction round; the rest is compacted in the next round",
         size(1 << 20),
         "log.cleaner.dedupe.buffer.size",
     )
-    fetch_max_bytes: int = option(55 << 20, "the most a fetch response holds", size(1024), "fetch.max.bytes")
+    fetch_max_bytes: int = option(55 << 20, "the largest fetch response", size(1024), "fetch.max.bytes")
     fetch_sessions: int = option(
         1000, "how many incremental fetch sessions are kept", number(0), "max.incremental.fetch.session.cache.slots"
     )
@@ -196,13 +206,13 @@ class Settings:
     )
     group_min_session_timeout_ms: int = option(
         6_000,
-        "the shortest session timeout that a member of a classic group may have",
+        "the shortest session timeout of members of classic groups",
         duration(1),
         "group.min.session.timeout.ms",
     )
     group_max_session_timeout_ms: int = option(
         1_800_000,
-        "the longest session timeout that a member of a classic group may have",
+        "the longest session timeout of members of classic groups",
         duration(1),
         "group.max.session.timeout.ms",
     )
@@ -217,13 +227,13 @@ class Settings:
     )
     group_consumer_heartbeat_interval_ms: int = option(
         5_000,
-        "how often a member of a consumer group (KIP-848) is to send a heartbeat",
+        "how often members of consumer groups (KIP-848) send heartbeats",
         duration(1),
         "group.consumer.heartbeat.interval.ms",
     )
     group_consumer_assignment_interval_ms: int = option(
         1_000,
-        "how long a consumer group (KIP-848) waits from one assignment of its partitions to the next",
+        "the shortest time between two assignments of a consumer group (KIP-848)",
         duration(0),
         "group.consumer.assignment.interval.ms",
     )
@@ -287,7 +297,7 @@ class Settings:
     )
     offsets_topic_num_partitions: int = option(
         8,
-        "the partitions of __consumer_offsets, when it is made",
+        "the number of partitions of __consumer_offsets when it is created",
         number(1, 10_000),
         "offsets.topic.num.partitions",
     )
@@ -299,7 +309,7 @@ class Settings:
     )
     offsets_retention_check_interval_ms: int = option(
         600_000,
-        "how often offsets that are too old are looked for",
+        "how often expired offsets are deleted",
         duration(1),
         "offsets.retention.check.interval.ms",
     )
@@ -307,29 +317,32 @@ class Settings:
         4_096, "the longest text that may be committed with an offset", size(0), "offset.metadata.max.bytes"
     )
     producer_id_expiration_ms: int = option(
-        86_400_000, "how long a silent producer is remembered", duration(1), "producer.id.expiration.ms"
+        86_400_000,
+        "how long the state of an idle idempotent producer is kept",
+        duration(1),
+        "producer.id.expiration.ms",
     )
     transaction_max_timeout_ms: int = option(
         900_000,
-        "the longest that a client may let its transactions be open",
+        "the longest transaction timeout that a client may ask for",
         duration(1),
         "transaction.max.timeout.ms",
     )
     transaction_timeout_check_interval_ms: int = option(
         10_000,
-        "how often transactions are looked for that are open for too long",
+        "how often timed-out transactions are aborted",
         duration(1),
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
     )
     transactional_id_expiration_ms: int = option(
         604_800_000,
-        "how long a transactional id is remembered that nobody uses",
+        "how long an unused transactional id is kept",
         duration(1),
         "transactional.id.expiration.ms",
     )
     transactional_id_check_interval_ms: int = option(
         3_600_000,
-        "how often transactional ids are looked for that nobody uses",
+        "how often unused transactional ids are deleted",
         duration(1),
         "transaction.remove.expired.transaction.cleanup.interval.ms",
     )
@@ -353,16 +366,19 @@ def machine_memory_bytes() -> int:
     return min(limits)
 
 
-def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:
+def read_settings(
+    arguments: Sequence[str], environ: Mapping[str, str], checks: Mapping[str, Check] = MappingProxyType({})
+) -> Settings:
     """
-    The settings from the command line, the environment and the file that one of them names.
+    The settings from the command line, the environment and the file that one of them names. `checks` are further checks
+    of single values, by setting.
     """
     rows = OPTIONS.values()
     given = from_environment(rows, environ) | from_arguments(rows, arguments)
     if "config" in given:
         named = given["config"]
         given = from_file(rows, named, value_of(OPTIONS["config"], named)) | given
-    settings = Settings(**{name: value_of(OPTIONS[name], wrote) for name, wrote in given.items()})
+    settings = Settings(**{name: value_of(OPTIONS[name], wrote, checks.get(name)) for name, wrote in given.items()})
     return _consistent(settings, {name: wrote.place for name, wrote in given.items()})
 
 

@@ -1,5 +1,5 @@
 """
-The sources of settings: the command line, the environment, a TOML file.
+The sources of settings: the command line, the environment, a TOML file, keywords of a Python program.
 
 A value of any source is first a text that knows its place. So each kind of value has one parser, and each error says
 where to look.
@@ -8,12 +8,17 @@ where to look.
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from kgateway.config.kinds import SettingKind
+
+Check = Callable[[Any], None]  # of a parsed value; raises ValueError, saying what is wrong
+
+SettingValue = str | int | PathLike[str] | Sequence[str]
 
 PREFIX = "KGATEWAY_"
 BOOTSTRAP = "KGATEWAY_BOOTSTRAP"  # no setting: where commands such as `kgateway groups` find a cluster
@@ -112,6 +117,25 @@ def from_file(rows: Iterable[Option], named: GivenValue, file_name: str) -> dict
     return given
 
 
+def from_keywords(rows: Iterable[Option], keywords: Mapping[str, SettingValue]) -> dict[str, GivenValue]:
+    """
+    The settings that a Python program names: `num_partitions=8`, `auto_create_topics=False`.
+    """
+    called = {row.name: row for row in rows}
+    given = {}
+    for name, value in keywords.items():
+        row = _row(name, called, f"there is no option {name}")
+        values = value if row.repeats and isinstance(value, list | tuple) else [value]
+        given[name] = GivenValue(name, tuple(map(_text_of, values)))
+    return given
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
 def _toml(named: GivenValue, file_name: str) -> dict[str, Any]:
     try:
         with open(file_name, "rb") as file:
@@ -148,7 +172,7 @@ def _row(written: str, called: Mapping[str, Option], refusal: str, advice: str =
     raise SettingsError(f"{refusal}; {meant}")
 
 
-def value_of(row: Option, given: GivenValue) -> Any:
+def value_of(row: Option, given: GivenValue, check: Check | None = None) -> Any:
     """
     The parsed value. Of several values of an option that cannot be repeated, the last one counts.
     """
@@ -156,6 +180,8 @@ def value_of(row: Option, given: GivenValue) -> Any:
     for text in given.texts:
         with refusing(f"{given.place} is {text!r}"):
             values.append(row.kind.parse(text))
+            if check:
+                check(values[-1])
     return tuple(values) if row.repeats else values[-1]
 
 

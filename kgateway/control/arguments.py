@@ -4,23 +4,23 @@ The arguments of a command. Each is removed when it is read, so that unknown one
 
 from typing import Any
 
-from kgateway.control.protocol import CommandError
+from kgateway.control.protocol import UsageError
 
 
 def text(given: dict[str, Any], name: str) -> str | None:
     value = given.pop(name, None)
     if value is not None and not isinstance(value, str):
-        raise CommandError(f"{name} is a text, and not {value!r}")
+        raise UsageError(f"{name} is a text, and not {value!r}")
     return value
 
 
 def number(given: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
     value = given.pop(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise CommandError(f"{name} is a number from {low} to {high}, and not {value!r}")
+        raise UsageError(f"{name} is a number from {low} to {high}, and not {value!r}")
     return value
 
 
 def no_more(given: dict[str, Any]) -> None:
     if given:
-        raise CommandError(f"the command takes no {', '.join(sorted(given))}")
+        raise UsageError(f"the command takes no {', '.join(sorted(given))}")

@@ -18,6 +18,12 @@ class ControlError(Exception):
     """
 
 
+class ControlUsageError(ControlError):
+    """
+    The command or an argument is wrong.
+    """
+
+
 def ask(
     path: str,
     command: str,
@@ -70,5 +76,5 @@ def _result(line: bytes, path: str) -> Any:
     except (ValueError, KeyError, TypeError) as error:
         raise ControlError(f"what answers at {path} is no gateway") from error
     if not ok:
-        raise ControlError(result)
+        raise ControlUsageError(result) if answer.get("usage") else ControlError(result)
     return result

@@ -2,18 +2,19 @@
 The commands of the control socket.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
 from kgateway.control.arguments import no_more, number, text
 from kgateway.control.connections import Connections
-from kgateway.control.protocol import Command, CommandError, nearest
+from kgateway.control.protocol import Command, CommandError, unknown
 from kgateway.observe.levels import LEVELS, LogLevels
 from kgateway.observe.profile import Profiler, ProfilerBusy, ProfileRow
 from kgateway.observe.reasons import Reason, ReasonKind, Reasons
 from kgateway.wire.errors import ErrorCode
 
+_MS_MAX = (1 << 63) - 1
 _OUTCOMES = [*ErrorCode.__members__, *ReasonKind]
 
 
@@ -29,7 +30,7 @@ def commands(
     filters.
     """
     return {
-        "why": Why(reasons),
+        "why": Why(reasons, plugins),
         "plugins": Plugins(plugins),
         "loglevel": LogLevel(levels),
         "profile": Profile(profiler),
@@ -39,19 +40,21 @@ def commands(
 
 class Why:
     """
-    The latest reasons, newest last: `limit`, and filters `client`, `api` and `code`.
+    The latest reasons, newest last: `limit`, and filters `client`, `api`, `code` and `since_ms`.
     """
 
-    def __init__(self, reasons: Reasons) -> None:
+    def __init__(self, reasons: Reasons, plugins: Callable[[], list[dict[str, Any]]]) -> None:
         self._reasons = reasons
+        self._plugins = plugins
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
         limit = int(number(given, "limit", 20, 1, self._reasons.capacity))
+        since_ms = number(given, "since_ms", 0, 0, _MS_MAX)
         client, api, code = text(given, "client"), text(given, "api"), text(given, "code")
         no_more(given)
-        if code is not None and nearest(code, _OUTCOMES).lower() != code.lower():
-            raise CommandError(f"there is no error code {code}; the nearest is {nearest(code, _OUTCOMES)}")
-        found = self._reasons.latest(limit, client, api, code)
+        _check_name("error code", code, _OUTCOMES)
+        _check_name("API", api, [row["api"] for row in self._plugins()] if api else [])
+        found = self._reasons.latest(limit, client, api, code, since_ms)
         return {"remembered": len(self._reasons), "reasons": [_shown(reason) for reason in found]}
 
 
@@ -81,7 +84,7 @@ class LogLevel:
         no_more(given)
         if level is not None:
             if level.lower() not in LEVELS:
-                raise CommandError(f"there is no log level {level}; the nearest is {nearest(level, LEVELS)}")
+                raise unknown(f"there is no log level {level}", level, LEVELS)
             self._levels.set(level.lower())
         return {"level": self._levels.level, "before": before}
 
@@ -103,6 +106,11 @@ class Profile:
             raise CommandError(f"{busy}: ask again when it is done") from busy
         rows = [_rounded(row) for row in profile.rows]
         return {"seconds": round(profile.seconds, 3), "waiting_s": round(profile.waiting_s, 3), "rows": rows}
+
+
+def _check_name(kind: str, name: str | None, known: Iterable[str]) -> None:
+    if name is not None and name.lower() not in map(str.lower, known):
+        raise unknown(f"there is no {kind} {name}", name, known)
 
 
 def _shown(reason: Reason) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 
 from kgateway.control.arguments import no_more, number, text
-from kgateway.control.protocol import CommandError, nearest
+from kgateway.control.protocol import unknown
 
 SLICE = 100  # connections; a millisecond or so
 LIMIT_MAX = 1_000
@@ -46,7 +46,7 @@ class Connections:
         sort = text(given, "sort") or SORTS[0]
         no_more(given)
         if sort not in _SORTS:
-            raise CommandError(f"clients are not sorted by {sort}; the nearest is {nearest(sort, SORTS)}")
+            raise unknown(f"clients are not sorted by {sort}", sort, SORTS)
         describers, fitting = self._listed(), []
         for start in range(0, len(describers), SLICE):
             if start:

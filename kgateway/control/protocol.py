@@ -3,9 +3,10 @@ The server's side of one operator's connection: a line of JSON in, a line of JSO
 
     {"command": "why", "limit": 20}
     {"ok": true, "result": ...}
-    {"ok": false, "error": "there is no command 'wyh'; the nearest is why"}
+    {"ok": false, "error": "there is no command 'wyh'; did you mean why?", "usage": true}
 
-The other keys beside `command` are its arguments. An answer may take time; an operator who disconnects cancels it.
+The other keys beside `command` are its arguments. `usage` marks an error in the line itself. An answer may take time;
+an operator who disconnects cancels it.
 """
 
 import json
@@ -23,6 +24,7 @@ from zope.interface import implementer
 from kgateway.log_messages import CONTROL_COMMAND_FAILED, CONTROL_CONNECTION_FAILED
 
 LINE_BYTES = 64 * 1024
+_LISTED_MAX = 10
 
 Command = Callable[[dict[str, Any]], Any]  # from arguments to what JSON has a form for, or a Deferred of that
 
@@ -33,9 +35,21 @@ class CommandError(Exception):
     """
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+class UsageError(CommandError):
+    """
+    The command or an argument is wrong.
+    """
+
+
+def unknown(problem: str, word: str, known: Iterable[str]) -> UsageError:
+    """
+    The error for a word that is not known. It suggests a similar one; without one, a few are listed.
+    """
     words = {word.lower(): word for word in known}
-    return words[get_close_matches(word.lower(), words, n=1, cutoff=0)[0]]
+    near = get_close_matches(word.lower(), words, n=1)
+    if near:
+        return UsageError(f"{problem}; did you mean {words[near[0]]}?")
+    return UsageError(f"{problem}: there are {', '.join(words.values())}" if len(words) <= _LISTED_MAX else problem)
 
 
 class IUnixTransport(ITransport, IConsumer):
@@ -116,7 +130,7 @@ class ControlProtocol(Protocol):
             command, arguments = self._read(line)
             return json.dumps({"ok": True, "result": await maybeDeferred(command, arguments)})
         except CommandError as error:
-            return _refusal(str(error))
+            return _refusal(str(error), isinstance(error, UsageError))
         except CancelledError:
             raise
         except Exception as error:
@@ -129,12 +143,12 @@ class ControlProtocol(Protocol):
         except (ValueError, RecursionError):
             asked = None
         if not isinstance(asked, dict) or not isinstance(asked.get("command"), str):
-            raise CommandError('a line is a JSON object such as {"command": "why", "limit": 20}')
+            raise UsageError('a line is a JSON object such as {"command": "why", "limit": 20}')
         name = asked.pop("command")
         if name not in self._commands:
-            raise CommandError(f"there is no command {name!r}; the nearest is {nearest(name, self._commands)}")
+            raise unknown(f"there is no command {name!r}", name, self._commands)
         return self._commands[name], asked
 
 
-def _refusal(error: str) -> str:
-    return json.dumps({"ok": False, "error": error})
+def _refusal(error: str, is_usage: bool = False) -> str:
+    return json.dumps({"ok": False, "error": error} | ({"usage": True} if is_usage else {}))

@@ -1,5 +1,5 @@
 """
-AddOffsetsToTxn: tells the coordinator that a transaction will commit a group's offsets.
+AddOffsetsToTxn: registers the group whose offsets a transaction will commit.
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: PRODUCER_FENCED may be answered (KIP-588)

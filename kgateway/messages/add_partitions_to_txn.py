@@ -1,5 +1,5 @@
 """
-AddPartitionsToTxn: tells the coordinator which partitions a transaction writes to.
+AddPartitionsToTxn: registers the partitions that a transaction writes to.
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: PRODUCER_FENCED may be answered (KIP-588)

@@ -1,5 +1,5 @@
 """
-AlterConfigs: replaces the configuration of a resource as a whole.
+AlterConfigs: replaces all configs of a resource.
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: flexible

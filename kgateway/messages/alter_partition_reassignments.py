@@ -1,5 +1,5 @@
 """
-AlterPartitionReassignments: moves partitions to other brokers, or calls a move off.
+AlterPartitionReassignments: moves partitions to other brokers, or cancels a move.
 
  - v0: flexible (KIP-455)
  - v1: allow_replication_factor_change (KIP-860)

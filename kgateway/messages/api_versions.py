@@ -1,5 +1,5 @@
 """
-ApiVersions: which versions of which APIs the broker speaks.
+ApiVersions: lists the APIs and versions that the broker supports.
 
  - v0: also the form of the answer to a version the broker does not know (KIP-511)
  - v1: throttle_time_ms

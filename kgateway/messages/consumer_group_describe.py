@@ -1,5 +1,5 @@
 """
-ConsumerGroupDescribe: the state and the members of groups of the consumer protocol (KIP-848).
+ConsumerGroupDescribe: describes groups of the consumer protocol and their members (KIP-848).
 
  - v1: member_type (KIP-1099)
 """

@@ -1,5 +1,5 @@
 """
-CreateTopics: makes topics, their partitions and their configuration.
+CreateTopics: creates topics with their partitions and configs.
 
  - v1: validate_only; error_message
  - v2: throttle_time_ms

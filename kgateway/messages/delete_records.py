@@ -1,5 +1,5 @@
 """
-DeleteRecords: deletes the records of a partition below an offset.
+DeleteRecords: deletes the records of a partition before an offset.
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: flexible

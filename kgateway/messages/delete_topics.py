@@ -1,5 +1,5 @@
 """
-DeleteTopics: deletes topics with all they hold.
+DeleteTopics: deletes topics with all their records.
 
  - v1: throttle_time_ms
  - v2: over quota, the answer comes before the delay (KIP-219)

@@ -1,5 +1,5 @@
 """
-DescribeAcls: the ACLs that match a filter.
+DescribeAcls: lists the ACLs that match a filter.
 
  - v1: pattern types (KIP-290); over quota, the answer comes before the delay (KIP-219)
  - v2: flexible

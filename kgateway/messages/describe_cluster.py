@@ -1,5 +1,5 @@
 """
-DescribeCluster: the brokers, the controller and the id of the cluster.
+DescribeCluster: describes the brokers, the controller and the id of the cluster.
 
  - v1: endpoint_type, to ask for the controllers instead (KIP-919)
  - v2: include_fenced_brokers, is_fenced (KIP-1073)

@@ -1,5 +1,5 @@
 """
-DescribeConfigs: the configuration of topics, brokers and other resources.
+DescribeConfigs: describes the configs of topics, brokers and other resources.
 
  - v1: config_source in place of is_default; synonyms, on request (KIP-226)
  - v2: over quota, the answer comes before the delay (KIP-219)

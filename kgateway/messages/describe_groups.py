@@ -1,5 +1,5 @@
 """
-DescribeGroups: the state and members of groups that use the classic protocol.
+DescribeGroups: describes groups of the classic protocol and their members.
 
  - v1: throttle_time_ms
  - v2: over quota, the answer comes before the delay (KIP-219)

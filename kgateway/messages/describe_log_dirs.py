@@ -1,5 +1,5 @@
 """
-DescribeLogDirs: what the disks of a broker hold.
+DescribeLogDirs: describes the log directories of a broker and their partitions.
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: flexible

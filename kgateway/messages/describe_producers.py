@@ -1,5 +1,5 @@
 """
-DescribeProducers: who writes to a partition, to find transactions that hang (KIP-664).
+DescribeProducers: lists the producers of a partition, to find hanging transactions (KIP-664).
 """
 
 from kgateway.wire.schema import Message, Struct, v

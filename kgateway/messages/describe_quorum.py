@@ -1,5 +1,5 @@
 """
-DescribeQuorum: the leader, the voters and the observers of the KRaft metadata log (KIP-595).
+DescribeQuorum: describes the leader, voters and observers of the KRaft quorum (KIP-595).
 
  - v1: last_fetch_timestamp, last_caught_up_timestamp (KIP-836)
  - v2: error_message, replica_directory_id, nodes (KIP-853)

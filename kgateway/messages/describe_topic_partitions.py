@@ -1,5 +1,5 @@
 """
-DescribeTopicPartitions: the partitions of topics, page by page (KIP-966).
+DescribeTopicPartitions: describes the partitions of topics, page by page (KIP-966).
 """
 
 from kgateway.messages.operations import UNKNOWN_OPERATIONS

@@ -1,5 +1,5 @@
 """
-DescribeTransactions: what the coordinator knows of some transactional ids (KIP-664).
+DescribeTransactions: describes transactional ids (KIP-664).
 """
 
 from kgateway.wire.schema import Message, Struct

@@ -1,5 +1,5 @@
 """
-ElectLeaders: has the controller elect new leaders for partitions.
+ElectLeaders: elects new leaders for partitions.
 
  - v0: preferred leaders only (KIP-183)
  - v1: election_type; a top-level error_code (KIP-460)

@@ -1,5 +1,5 @@
 """
-EndTxn: a producer commits or aborts its transaction.
+EndTxn: commits or aborts a transaction.
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: PRODUCER_FENCED may be answered (KIP-588)

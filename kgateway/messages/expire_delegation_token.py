@@ -1,5 +1,5 @@
 """
-ExpireDelegationToken: sets the expiry of a token, or ends it at once (KIP-48).
+ExpireDelegationToken: sets the expiry of a token, or expires it at once (KIP-48).
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: flexible

@@ -1,5 +1,5 @@
 """
-FindCoordinator: which broker looks after a group or a transactional id.
+FindCoordinator: finds the coordinator of a group or a transactional id.
 
  - v0: groups only
  - v1: key_type, so transactions too (KIP-98); error_message, throttle_time_ms

@@ -1,5 +1,5 @@
 """
-Heartbeat: a member says it is alive.
+Heartbeat: tells the coordinator that a member is alive.
 
  - v1: throttle_time_ms
  - v2: over quota, the answer comes before the delay (KIP-219)

@@ -1,5 +1,5 @@
 """
-InitProducerId: gives a producer its id and epoch, and fences the one before it.
+InitProducerId: allocates a producer id and epoch, and fences the previous producer.
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: flexible

@@ -1,5 +1,5 @@
 """
-JoinGroup: a member enters its group, or enters it again for a rebalance.
+JoinGroup: adds a member to a group, or lets it rejoin for a rebalance.
 
  - v1: rebalance_timeout_ms apart from the session's (KIP-62)
  - v2: throttle_time_ms

@@ -1,5 +1,5 @@
 """
-LeaveGroup: members go, and the group need not wait for their session to end.
+LeaveGroup: removes members from a group without waiting for their session timeout.
 
  - v1: throttle_time_ms
  - v2: over quota, the answer comes before the delay (KIP-219)

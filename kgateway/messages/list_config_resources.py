@@ -1,5 +1,5 @@
 """
-ListConfigResources: the names of all that can be configured.
+ListConfigResources: lists the resources that have configs.
 
  - v0: client metrics only, under the name ListClientMetricsResources (KIP-1000)
  - v1: resource_types, resource_type: the other kinds too (KIP-1142)

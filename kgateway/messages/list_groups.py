@@ -1,5 +1,5 @@
 """
-ListGroups: the groups this broker coordinates.
+ListGroups: lists the groups that this broker coordinates.
 
  - v1: throttle_time_ms
  - v2: over quota, the answer comes before the delay (KIP-219)

@@ -1,5 +1,5 @@
 """
-ListPartitionReassignments: the moves of partitions that are under way.
+ListPartitionReassignments: lists the moves of partitions in progress.
 
  - v0: flexible (KIP-455)
 """

@@ -1,5 +1,5 @@
 """
-ListTransactions: the transactional ids a broker coordinates (KIP-664).
+ListTransactions: lists the transactional ids that this broker coordinates (KIP-664).
 
  - v1: duration_filter (KIP-994)
  - v2: transactional_id_pattern; a bad one answers INVALID_REGULAR_EXPRESSION (KIP-1152)

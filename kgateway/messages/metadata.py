@@ -1,5 +1,5 @@
 """
-Metadata: which brokers there are, and which of them leads each partition.
+Metadata: lists the brokers of the cluster and the leaders of partitions.
 
  - v1: controller_id, rack, is_internal; an empty list of topics no longer means all, null does
  - v2: cluster_id (KIP-78)

@@ -1,5 +1,5 @@
 """
-OffsetDelete: forgets offsets a group has committed (KIP-496).
+OffsetDelete: deletes offsets that a group has committed (KIP-496).
 
  - v0: the only one so far, and not flexible
 """

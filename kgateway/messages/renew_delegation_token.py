@@ -1,5 +1,5 @@
 """
-RenewDelegationToken: puts off the expiry of a token, up to its maximum lifetime (KIP-48).
+RenewDelegationToken: extends the lifetime of a token, up to its maximum (KIP-48).
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: flexible

@@ -1,5 +1,5 @@
 """
-SaslHandshake: client and broker agree on a SASL mechanism.
+SaslHandshake: negotiates a SASL mechanism.
 
  - v0: the SASL tokens follow bare, each behind its i32 length
  - v1: the tokens follow in SaslAuthenticate (KIP-152); never flexible (KAFKA-9577)

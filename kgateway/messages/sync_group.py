@@ -1,5 +1,5 @@
 """
-SyncGroup: the leader hands in the assignments, and every member gets its own.
+SyncGroup: the leader sends the assignments, and each member gets its own.
 
  - v1: throttle_time_ms
  - v2: over quota, the answer comes before the delay (KIP-219)

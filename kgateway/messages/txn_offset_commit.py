@@ -1,5 +1,5 @@
 """
-TxnOffsetCommit: offsets of a group that become visible when the transaction commits.
+TxnOffsetCommit: stores offsets of a group that take effect when the transaction commits.
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: committed_leader_epoch (KIP-320)

@@ -1,5 +1,5 @@
 """
-UnregisterBroker: strikes a broker that will not come back off the cluster's register.
+UnregisterBroker: removes a broker from the cluster.
 """
 
 from kgateway.wire.schema import Message

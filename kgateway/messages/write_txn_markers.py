@@ -1,5 +1,5 @@
 """
-WriteTxnMarkers: a coordinator has the partition leaders write how a transaction ended.
+WriteTxnMarkers: lets the leaders of partitions write commit and abort markers.
 
  - v1: flexible
  - v2: transaction_version (KIP-1228)

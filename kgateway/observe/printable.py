@@ -7,4 +7,6 @@ def printable(text: str) -> str:
     """
     The text with control characters escaped, so that nobody can forge lines or move the cursor.
     """
-    return text if text.isprintable() else text.encode("unicode_escape").decode()
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

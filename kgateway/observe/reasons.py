@@ -100,7 +100,12 @@ class Reasons:
             self._reasons.popitem(last=False)
 
     def latest(
-        self, limit: int, client: str | None = None, api: str | None = None, outcome: str | None = None
+        self,
+        limit: int,
+        client: str | None = None,
+        api: str | None = None,
+        outcome: str | None = None,
+        since_ms: float = 0,
     ) -> list[Reason]:
         """
         The last matching reasons, newest last. `client` is a pattern as in file names, for the client id or the host.
@@ -108,7 +113,7 @@ class Reasons:
         """
         found: list[Reason] = []
         for reason in reversed(self._reasons.values()):
-            if len(found) == limit:
+            if len(found) == limit or reason.when_ms < since_ms:
                 break
             if _fits(reason, client, api, outcome):
                 found.append(reason)

@@ -12,18 +12,9 @@ from kgateway.cluster.partition import Appended, Origin
 from kgateway.cluster.view import ClusterView, Topic
 from kgateway.context import Context
 from kgateway.messages.produce import ProduceRequest, ProduceResponse
-from kgateway.records.batch import (
-    CODEC_BITS,
-    MAGIC,
-    TRANSACTIONAL_BIT,
-    Batch,
-    Incomplete,
-    read_batch,
-)
-from kgateway.records.compression import Codec
-from kgateway.records.message_set import MAGIC_AT
+from kgateway.records.batch import TRANSACTIONAL_BIT, Batch, sent_batch
 from kgateway.topic_lookup import as_kafka_error, name_leaders
-from kgateway.wire.errors import ErrorCode, KafkaError, Malformed, RecordsRefused
+from kgateway.wire.errors import ErrorCode, KafkaError, RecordsRefused
 from kgateway.wire.types import Buffer
 
 PartitionData = ProduceRequest.TopicData.PartitionData
@@ -34,7 +25,6 @@ NO_ACKS = 0
 ACKS_LEADER = 1
 ACKS_ALL = -1
 _UNKNOWN = -1
-_ZSTD_SINCE = 7
 _NO_ERROR = ErrorCode.NONE  # in Python 3.11 a look-up in the enum costs as much as three calls
 _CLIENT, _ENROLLED, _VALIDATED, _BOTH = Origin.CLIENT, Origin.ENROLLED, Origin.VALIDATED, Origin.ENROLLED_AND_VALIDATED
 
@@ -178,27 +168,6 @@ def _misdirected(response: ProduceResponse, view: ClusterView) -> Iterator[tuple
         for answer in topic_answer.partition_responses:
             if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 yield topic, answer.index, answer
-
-
-def sent_batch(records: Buffer | None, version: int) -> Batch:
-    """
-    The one batch that the client sent; a KafkaError, as in Kafka, if it is not one.
-    """
-    if not records:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "exactly one record batch is expected, and none came")
-    try:
-        batch = read_batch(records)
-    except Malformed as malformed:
-        old = len(records) > MAGIC_AT and records[MAGIC_AT] < MAGIC
-        code = ErrorCode.INVALID_RECORD if old or isinstance(malformed, Incomplete) else ErrorCode.CORRUPT_MESSAGE
-        raise KafkaError(code, str(malformed)) from None
-    if version < _ZSTD_SINCE and batch.header.attributes & CODEC_BITS == Codec.ZSTD:
-        # `.codec` would fail for unknown codecs, which the log refuses
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd came with Produce v7, this is v{version}")
-    if len(batch.data) != len(records):
-        more = len(records) - len(batch.data)
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"exactly one record batch is expected, {more} bytes follow it")
-    return batch
 
 
 def check_named(request: ProduceRequest) -> None:

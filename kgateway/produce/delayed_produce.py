@@ -12,12 +12,20 @@ from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import Topic
 from kgateway.context import Context
 from kgateway.conversion.slices import IncomingSlices
-from kgateway.produce.batch_append import BatchAppender, PartitionData, PartitionResponse, sent_batch
+from kgateway.produce.batch_append import BatchAppender, PartitionData, PartitionResponse
 from kgateway.produce.transaction_enrolment import enrol_batch
-from kgateway.records.batch import CODEC_BITS, MAGIC, Batch, check_produced, check_size, read_header
+from kgateway.records.batch import (
+    CODEC_BITS,
+    MAGIC,
+    MAGIC_AT,
+    Batch,
+    check_produced,
+    check_size,
+    read_header,
+    sent_batch,
+)
 from kgateway.records.batch_rewrite import recompressed
 from kgateway.records.from_message_set import BatchTarget, upgraded
-from kgateway.records.message_set import MAGIC_AT
 from kgateway.records.slices import AT_ONCE_MAX, Steps
 from kgateway.topic_lookup import as_kafka_error
 from kgateway.topic_partition import TopicPartition

@@ -43,7 +43,10 @@ HEAD_SIZE = 16  # what the broker writes: as far as the partition leader epoch
 CRC_PLACE, CRC_START = 17, 21  # where the CRC is, and where the bytes it covers begin
 NO_TIMESTAMP = -1
 
+MAGIC_AT = 16  # in a batch and in a message set alike
+
 _LENGTH_END = 12
+_ZSTD_SINCE = 7  # version of Produce
 _RECORD_SIZE_MIN = 7  # a byte each for length, attributes, two deltas, and the sizes of key, value and headers
 CODEC_BITS = 0x07
 LOG_APPEND_TIME_BIT = 0x08
@@ -140,7 +143,7 @@ def read_header(data: Buffer, pos: int = 0) -> BatchHeader:
         raise Incomplete(_field("header"), pos, f"{left} bytes are left, a header takes {HEADER_SIZE}")
     header, _ = _decode_header(data, pos)
     if header.magic != MAGIC:
-        raise Malformed(_field("magic"), pos + 16, f"magic {header.magic}, not {MAGIC}")
+        raise Malformed(_field("magic"), pos + MAGIC_AT, f"magic {header.magic}, not {MAGIC}")
     if header.size < HEADER_SIZE:
         raise Malformed(_field("batch_length"), pos + 8, f"a batch of {header.size} bytes is shorter than its header")
     return header
@@ -223,6 +226,27 @@ def written(header: BatchHeader, payload: Buffer) -> Batch:
     header.crc = crc32c(payload, crc32c(head[CRC_START:]))
     crc = header.crc.to_bytes(CRC_START - CRC_PLACE, "big")
     return Batch(header, memoryview(b"".join((head[:CRC_PLACE], crc, head[CRC_START:], payload))))
+
+
+def sent_batch(records: Buffer | None, version: int) -> Batch:
+    """
+    The one batch that the client sent; a KafkaError, as in Kafka, if it is not one.
+    """
+    if not records:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "exactly one record batch is expected, and none came")
+    try:
+        batch = read_batch(records)
+    except Malformed as malformed:
+        old = len(records) > MAGIC_AT and records[MAGIC_AT] < MAGIC
+        code = ErrorCode.INVALID_RECORD if old or isinstance(malformed, Incomplete) else ErrorCode.CORRUPT_MESSAGE
+        raise KafkaError(code, str(malformed)) from None
+    if version < _ZSTD_SINCE and batch.header.attributes & CODEC_BITS == Codec.ZSTD:
+        # `.codec` would fail for unknown codecs, which the log refuses
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd came with Produce v7, this is v{version}")
+    if len(batch.data) != len(records):
+        more = len(records) - len(batch.data)
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"exactly one record batch is expected, {more} bytes follow it")
+    return batch
 
 
 def check_size(batch: Batch, bytes_max: int) -> None:

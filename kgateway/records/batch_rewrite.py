@@ -1,9 +1,9 @@
 """
-A batch rewritten: with some of its records removed, as the same append of the same producer at the same offsets, or
-with its records compressed in another way.
+A batch rewritten: with some of its records removed, as the same append of the same producer at the same offsets; with
+its records compressed in another way; or with other records in their places.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 
@@ -17,9 +17,10 @@ from kgateway.records.batch import (
     TimestampType,
     written,
 )
+from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec, compress
-from kgateway.records.record import Entry, malformed, payload_of, timestamp_at
-from kgateway.records.slices import Steps
+from kgateway.records.record import Entry, Payload, Record, malformed, payload_of, records, timestamp_at
+from kgateway.records.slices import RECORDS_A_STEP, Steps
 from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
 from kgateway.wire.varints import write_varint, write_varlong
 
@@ -105,3 +106,30 @@ def _recompressed(batch: Batch, codec: Codec, level: int | None) -> Batch:
     header = copy(batch.header)
     header.attributes = header.attributes & ~CODEC_BITS | codec
     return written(header, compress(codec, memoryview(data)[start:], level))
+
+
+def changed(batch: Batch, change: Callable[[Record], Record]) -> Steps[Batch]:
+    """
+    A produced batch with the key, value and headers of each record as `change` returns them. It has to be checked
+    before, because it gets another CRC.
+    """
+    header = batch.header
+    builder = BatchBuilder(
+        codec=header.codec,
+        log_append_time_ms=header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND_TIME else None,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        is_transactional=header.is_transactional,
+    )
+    try:
+        payload: Payload = yield partial(payload_of, batch)
+        for record in records(batch, payload=payload):
+            new = change(record)
+            builder.append(new.key, new.value, timestamp=record.timestamp, headers=new.headers)
+            if not builder.count % RECORDS_A_STEP:
+                yield None
+    except Malformed as malformed:
+        raise KafkaError(ErrorCode.INVALID_RECORD, str(malformed)) from None
+    made: Batch = yield builder.batch
+    return made

@@ -20,13 +20,12 @@ mean nothing.
 from collections.abc import Iterator
 from zlib import crc32
 
-from kgateway.records.batch import NO_TIMESTAMP
+from kgateway.records.batch import MAGIC_AT, NO_TIMESTAMP
 from kgateway.wire.codec import decoder, encoder
 from kgateway.wire.errors import Malformed, MessageField
 from kgateway.wire.schema import Message, v
 from kgateway.wire.types import i8, i32, i64, u32
 
-MAGIC_AT = 16
 ENTRY_SIZE = 12  # the head of each message
 _CRC_SIZE = 4
 _MESSAGE_SIZE_MIN = 14  # of magic 0, without key and value

@@ -20,12 +20,14 @@ from kgateway.broker.seaweed.security.cluster_access import Security
 from kgateway.broker.seaweed.security.security_toml import BadSecurity, SecurityFile
 from kgateway.cluster.broker_config import topic_defaults
 from kgateway.config.settings import Settings
-from kgateway.config.sources import SettingsError
+from kgateway.config.sources import SettingsError, refusing
+from kgateway.extras import not_installed
 from kgateway.interfaces import IBroker
 from kgateway.server.peers import Peers
 
 NowMs = Callable[[], int]
 
+_EXTRA = "seaweedmq"
 _OPEN_FILES = range(64, 4_096)
 
 
@@ -33,37 +35,38 @@ def open_broker(settings: Settings, now_ms: NowMs, reactor: Any) -> IBroker:
     """
     The broker that the settings name. It opens nothing before its start.
     """
-    check_broker(settings.broker)
+    with refusing(f"broker is {settings.broker!r}"):
+        check_broker(settings.broker)
     scheme, _, rest = settings.broker.partition(":")
     return _SCHEMES[scheme](settings, rest, now_ms, reactor)
 
 
 def check_broker(text: str) -> None:
+    """
+    Raise ValueError if there is no such broker, or if a library is missing that it needs.
+    """
     scheme, _, rest = text.partition(":")
     if scheme not in _SCHEMES:
         *others, last = (f"{name}:" for name in _SCHEMES)
-        raise SettingsError(f"there is no broker {text!r}; name one that begins with {', '.join(others)} or {last}")
+        raise ValueError(f"there is no broker {scheme}:; write {', '.join(others)} or {last}")
     if scheme == "memory" and rest:
-        raise SettingsError(f"the broker is {text!r}: memory: takes nothing behind the colon")
+        raise ValueError("memory: takes nothing after the colon; write memory:")
     if scheme == "log" and not rest:
-        raise SettingsError(f"the broker is {text!r}: behind log: comes a folder, as in log:kgateway-data")
+        raise ValueError("the folder is missing; write log:FOLDER, such as log:kgateway-data")
     if scheme == "seaweedmq":
-        _check_seaweedmq(text, rest)
+        _check_seaweedmq(rest)
 
 
-def _check_seaweedmq(text: str, rest: str) -> None:
-    """
-    Refuse a text that names no masters, and a kgateway installed without the libraries of SeaweedMQ.
-    """
+def _check_seaweedmq(rest: str) -> None:
     try:
         from kgateway.broker.seaweed.calls.addresses import master_addresses
         from kgateway.broker.seaweedmq import broker as _  # noqa: F401  # imported to see whether its libraries are installed
     except ImportError as error:
-        raise SettingsError(f"the broker is {text!r}: {_not_installed(error)}") from None
+        raise ValueError(not_installed(error, _EXTRA)) from None
     try:
         master_addresses(rest)
     except ValueError as error:
-        raise SettingsError(f"the broker is {text!r}: {error}; write seaweedmq:MASTER:PORT,...") from None
+        raise ValueError(f"{error}; write seaweedmq:MASTER:PORT,...") from None
 
 
 def _seaweed_security(settings: Settings) -> Security | None:
@@ -72,15 +75,11 @@ def _seaweed_security(settings: Settings) -> Security | None:
     try:
         from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
     except ImportError as error:
-        raise SettingsError(f"seaweed_security is set: {_not_installed(error)}") from None
+        raise SettingsError(f"seaweed_security is set: {not_installed(error, _EXTRA)}") from None
     try:
         return TomlSecurity(SecurityFile(Path(settings.seaweed_security)))
     except BadSecurity as error:
         raise SettingsError(f"seaweed_security: {error}") from None
-
-
-def _not_installed(error: ImportError) -> str:
-    return f"{error.name} is not installed; `pip install kgateway[seaweedmq]` brings it"
 
 
 def _memory(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:

@@ -111,6 +111,27 @@ class Dispatcher:
         running.follow(work)
         return running.buffers if running.ready and not running.hang_up else running
 
+    async def ask(self, request: Message, context: Context) -> Message:
+        """
+        The response to a request that a handler makes for its client; see `Context.ask`.
+        """
+        wanted = type(request).__spec__.key
+        newest = max((served for served in self._registry.active if served[0] == wanted), default=None)
+        route = newest and (self.routes.get(newest) or self._new_route(*newest))
+        if route is None:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{api_name(type(request))} is not served here")
+        inner = Context(
+            self._gateway, context.session, route.version, context.client_id, context.correlation_id, self._seconds()
+        )
+        response = route.handle(request, inner)
+        if response is not None and not isinstance(response, Message):
+            response = await response
+        context.throttle_ms = max(context.throttle_ms, inner.throttle_ms)
+        context.hang_up = context.hang_up or inner.hang_up
+        if response is None:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{route.api} v{route.version} was not answered")
+        return response
+
     def _new_route(self, key: int, version: int) -> Route | None:
         plugin = self._registry.active.get((key, version))
         if plugin is None:

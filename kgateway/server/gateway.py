@@ -81,6 +81,7 @@ class Gateway:
             in_thread=partial(_in_thread, reactor),
         )
         self.dispatcher = Dispatcher(self.parts, self.registry, self.reasons)
+        self.parts.ask = self.dispatcher.ask
         self.clients = Clients(
             reactor,
             RequestMemory(settings.request_budget_bytes(machine_memory_bytes()), settings.max_request_bytes),
@@ -103,7 +104,7 @@ class Gateway:
         try:
             bound = [await self._listen(listener) for listener in self.settings.listen]
         except BaseException:
-            await self.stop()
+            await self.undo_start()
             raise
         self.broker.announce(reachable(self.settings, bound))
         return bound
@@ -112,6 +113,15 @@ class Gateway:
         """
         Accept no more clients, end all waits, answer the requests that have started, and close the broker.
         """
+        await self._stop(self.broker.stop)
+
+    async def undo_start(self) -> None:
+        """
+        Stop because the process around the gateway could not start.
+        """
+        await self._stop(self.broker.undo_start)
+
+    async def _stop(self, close: Callable[[], Deferred[None]]) -> None:
         self._stop_watching()
         self.broker.leave()
         ports, self._ports = self._ports, []
@@ -119,7 +129,7 @@ class Gateway:
             await port.stop()
         self.parts.stop()
         await self.clients.finish(self.settings.stop_timeout_ms / 1000)
-        await self.broker.stop()
+        await close()
 
     def stats(self) -> dict[str, int]:
         memory = self.clients.memory
@@ -144,7 +154,6 @@ class Gateway:
         try:
             port = await serverFromString(self._reactor, listener.endpoint).listen(factory)
         except CannotListenError as error:
-            # A hundred bytes of a daemon's message reach the terminal, so what and why come first.
             raise StartError(f"{listener}: {_why(error.socketError)}: change --listen or free it") from None
         except (ValueError, TypeError) as error:
             raise StartError(f"{listener} is no endpoint that Twisted can open: {error}") from None

@@ -1,13 +1,8 @@
 """
-What twistd runs: its options, a gateway, and the process around it.
+What twistd runs: a gateway, and the process around it.
 
-Nothing is opened and no thread begins before the service starts, because twistd forks before that. An error at the
-start ends the process with a message: on the terminal if there is one, else through the parent of the daemon, which
-prints it. Whatever can be refused while options are parsed is refused then: only there does twistd show a message
-instead of a traceback.
-
-Twisted shows the options in `--help` and in the completion of the shell. They are read by `kgateway.config`, because
-Twisted's parser knows neither the environment nor a file.
+Nothing is opened and no thread begins before the service starts, because twistd forks before that. A start ends with
+a line on the terminal: that the gateway is ready, or why it is not, and then the process ends.
 """
 
 import ctypes
@@ -15,18 +10,14 @@ import gc
 import os
 import resource
 import signal
-import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import serverFromString
 from twisted.internet.interfaces import IReactorCore
-from twisted.logger import Logger, globalLogPublisher
-from twisted.python import usage
+from twisted.logger import Logger, formatTime, globalLogPublisher
 from twisted.python.failure import Failure
 
 from kgateway import __version__
@@ -34,18 +25,20 @@ from kgateway.admin.log_levels import ProcessLog
 from kgateway.broker.base import BrokerUnusable
 from kgateway.cluster.view import Address
 from kgateway.config.listeners import Listener
-from kgateway.config.settings import OPTIONS, Settings, read_settings
-from kgateway.config.sources import Option, SettingsError
+from kgateway.config.settings import Settings
+from kgateway.config.sources import SettingsError
 from kgateway.control.commands import commands
 from kgateway.control.connections import Connections
 from kgateway.control.server import ControlSocket, ControlSocketError
 from kgateway.log_messages import CANNOT_START
 from kgateway.observe.levels import LogLevels
 from kgateway.observe.profile import Profiler
-from kgateway.server.addresses import PortFile
-from kgateway.server.brokers import check_broker
+from kgateway.server.addresses import NOWHERE, PortFile
 from kgateway.server.discovery import discover, plugin_rows
 from kgateway.server.gateway import Gateway, StartError
+from kgateway.server.process.log_files import log_files, reopen_on_hangup
+from kgateway.server.process.options import Options as Options
+from kgateway.server.process.start_report import StartReport
 from kgateway.server.registry import PluginError
 
 _FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, BrokerUnusable)
@@ -89,69 +82,23 @@ def collect_cycles_seldom() -> None:
     gc.set_threshold(_NEW_OBJECTS, _COLLECTIONS, _COLLECTIONS)
 
 
-def _parameter(row: Option) -> list[str | None]:
-    return [row.flag.removeprefix("--"), None, row.shown_default or None, f"{row.meaning} ({row.allowed})"]
-
-
-class Options(usage.Options):
-    optParameters = [_parameter(row) for row in OPTIONS.values()]
-    longdesc = "Each option may also stand in a TOML file or in the environment; docs/configuration.md tells how."
-
-    settings: Settings
-
-    def parseOptions(self, options: Sequence[str] | None = None) -> None:
-        arguments = sys.argv[1:] if options is None else options
-        if "--help" in arguments:
-            self.opt_help()
-        if "--version" in arguments:
-            self.opt_version()
-        try:
-            self.settings = read_settings(arguments, os.environ)
-            check_broker(self.settings.broker)
-        except SettingsError as error:
-            raise usage.UsageError(str(error)) from None
-        self.postOptions()
-
-    def postOptions(self) -> None:
-        """
-        Let Twisted check the endpoints while a refusal still reaches the user as a message.
-        """
-        for listener in self.settings.listen:
-            _check_endpoint(listener)
-
-    def opt_version(self) -> None:
-        """
-        Display the versions of kgateway and Twisted and exit.
-        """
-        sys.stdout.write(f"kgateway {__version__}\n")
-        super().opt_version()
-
-
-def _check_endpoint(listener: Listener) -> None:
-    try:
-        serverFromString(None, listener.endpoint)  # parsing needs no reactor
-    except (ImportError, LookupError, OSError, TypeError, ValueError) as error:  # each endpoint type has its own
-        advice = "write one such as tcp:9092:interface=127.0.0.1"
-        raise usage.UsageError(f"listen: {listener.endpoint!r} is no endpoint of Twisted ({error}); {advice}") from None
-
-
 def makeService(options: Options) -> Service:
     from twisted.internet import reactor
 
     # Timers must not follow the wall clock: a step of it would end every session. No timer exists yet.
     reactor.seconds = time.monotonic  # type: ignore[method-assign]
-    # `twistd` has the option; `twist` always runs in the terminal.
-    in_terminal = bool(options.parent and options.parent.get("nodaemon", True))
-    return GatewayService(options.settings, cast(IReactorCore, reactor), in_terminal)
+    reopen_on_hangup(reactor)
+    report = StartReport({} if options.parent is None else options.parent)
+    return GatewayService(options.settings, cast(IReactorCore, reactor), report)
 
 
 class GatewayService(Service):
     _log = Logger()
 
-    def __init__(self, settings: Settings, reactor: Any, in_terminal: bool) -> None:
+    def __init__(self, settings: Settings, reactor: Any, report: StartReport) -> None:
         self._settings = settings
         self._reactor = reactor
-        self._in_terminal = in_terminal
+        self._report = report
         self._levels = LogLevels(globalLogPublisher, settings.log_level)
         self._gateway: Gateway | None = None
         self._control: ControlSocket | None = None
@@ -167,6 +114,7 @@ class GatewayService(Service):
 
     def startService(self) -> None:
         super().startService()
+        self._report.begin()
         self._reactor.callWhenRunning(self._levels.start)  # under `twist` logging begins then
         failures: list[Failure] = []
         at_once = True
@@ -179,8 +127,9 @@ class GatewayService(Service):
 
         Deferred.fromCoroutine(self._start()).addErrback(failed)
         at_once = False
-        if failures:  # twistd can still report it
-            self._refuse(failures[0])
+        if failures:  # the reactor does not run yet
+            self._report_failure(failures[0])
+            raise SystemExit(1)
 
     def stopService(self) -> Deferred[None]:
         super().stopService()
@@ -193,8 +142,14 @@ class GatewayService(Service):
         gateway = self._gateway = Gateway(self._settings, self._reactor)
         gateway.parts.service(ProcessLog).levels = self._levels
         bound = await gateway.start()
-        self._port_file = self._prepare_port_file(bound)
-        self._control = await self._open_control(gateway)
+        try:
+            self._port_file = self._prepare_port_file(bound)
+            self._control = await self._open_control(gateway)
+        except BaseException:
+            if self._port_file:
+                self._port_file.remove()
+            await gateway.undo_start()
+            raise
         collect_cycles_seldom()
         self._reactor.callWhenRunning(self._say_ready, gateway, bound)  # only then can a signal stop it
 
@@ -219,13 +174,13 @@ class GatewayService(Service):
     def _say_ready(self, gateway: Gateway, bound: list[Address]) -> None:
         if self._port_file:
             self._port_file.publish()
-        names = [listener.name for listener in self._settings.listen]
-        where = ", ".join(f"{name} on {address}" for name, address in zip(names, bound, strict=True))
-        ready = f"kgateway {__version__} is ready: {where}; {gateway.broker.description}"
-        if self._in_terminal and sys.__stdout__:  # twistd has made a log of sys.stdout
-            print(ready, file=sys.__stdout__, flush=True)
-        else:
-            self._log.info("{ready}", ready=ready)
+        where = ", ".join(_place(*each) for each in zip(self._settings.listen, bound, strict=True))
+        line = f"kgateway {__version__} is ready: {where}; {gateway.broker.description}"
+        if self._report.has_log:
+            self._log.info("{line}", line=line)
+        if self._report.is_daemon:
+            line = "; ".join([line, f"process {os.getpid()}", *(f"log in {file.path}" for file in log_files())])
+        self._report.ready(f"{formatTime(time.time())} {line}")
 
     async def _stop(self) -> None:
         try:
@@ -246,23 +201,23 @@ class GatewayService(Service):
             if signal.getsignal(number) == getattr(self._reactor, name, None):
                 signal.signal(number, lambda *_: self._log.info("The gateway is about to stop; only a kill is faster."))
 
-    def _refuse(self, failure: Failure) -> NoReturn:
-        error = failure.value
-        if not isinstance(error, _FORESEEN):
-            failure.raiseException()
-        if self._in_terminal:
-            self._complain(error)
-            raise SystemExit(1)
-        # A hundred bytes reach the terminal, after the name of the class: hence a class with a short name.
-        raise RuntimeError(str(error)) from None
-
     def _give_up(self, failure: Failure) -> None:
-        self._log.critical(CANNOT_START, error=failure.value)
-        if self._in_terminal:
-            self._complain(failure.value)
+        self._report_failure(failure)
         self._reactor.addSystemEventTrigger("after", "shutdown", os._exit, 1)
         self._reactor.stop()
 
-    def _complain(self, error: BaseException | None) -> None:
-        if sys.__stderr__:  # twistd has made a log of sys.stderr
-            print(f"kgateway cannot start: {error}", file=sys.__stderr__, flush=True)
+    def _report_failure(self, failure: Failure) -> None:
+        error: BaseException | str | None = failure.value
+        if not isinstance(error, _FORESEEN):
+            error = f"{type(error).__name__}: {error}; the log has the traceback"
+            self._log.failure(CANNOT_START, failure, error=error)
+        elif self._report.has_log:
+            self._log.critical(CANNOT_START, error=error)
+        self._report.failed(CANNOT_START.format(error=error))
+
+
+def _place(listener: Listener, address: Address) -> str:
+    """
+    Where a listener can be reached, as people read it.
+    """
+    return f"{listener.title} on {listener.endpoint if address == NOWHERE else address}"

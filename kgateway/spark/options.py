@@ -46,6 +46,7 @@ OPTIONS = {
     **_options(_BOTH, "kgateway.log.folder", "kgateway.filer", "kgateway.filer.files"),
     **_options(_BOTH, "kgateway.http.authorization", "kgateway.seaweed.security"),
     **_options(_BOTH, "key.format", "key.schema", "value.format", "value.schema"),
+    **_options(_BOTH, "mode", "columnNameOfCorruptRecord"),
     **_options({WRITE, ONCE}, "topic", "kafka.compression.type"),
     **_options({WRITE}, "kafka.acks"),
     **_options({ONCE}, "kafka.transaction.timeout.ms", "guardTopic"),
@@ -122,7 +123,7 @@ class Options:
         def parse(text: str) -> tuple[Address, ...]:
             return tuple(Address.parse(one) for one in text.split(",") if one.strip())
 
-        return self.parsed("kafka.bootstrap.servers", parse, "HOST:PORT, or some of them with commas between")
+        return self.parsed("kafka.bootstrap.servers", parse, "HOST or HOST:PORT, or several with commas between")
 
 
 def _check_known(name: str, use: str) -> None:

@@ -8,14 +8,20 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
+from kgateway.config.settings import OPTIONS
+from kgateway.config.sources import SettingsError, SettingValue, from_keywords, value_of
+
 _READY = "is ready: "
 _LOOPBACK = ("--listen", "tcp:0:interface=127.0.0.1")
+_AT_ONCE = ("--group-initial-rebalance-delay-ms", "0")
+_OWN = ("port_file", "control_socket")
+_KEYWORDS = [row for row in OPTIONS.values() if row.name not in _OWN]
 
 
 class NotStarted(Exception):
@@ -28,16 +34,24 @@ class Kafka:
     """
     A gateway in a process of its own. As a context manager it starts and stops the gateway:
 
-        with Kafka("--num-partitions", "8") as kafka:
+        with Kafka(num_partitions=8) as kafka:
             producer = Producer({"bootstrap.servers": kafka.bootstrap})
 
-    `options` are those of `kgateway serve`. Without `--listen` it listens on a free port of the loopback interface.
-    Its files are in `folder`, by default a temporary one that is removed when the context ends. It must be ready within
-    `patience_s` seconds.
+    `options` are those of `kgateway serve`, as on its command line; `settings` are the same by name, with values of
+    Python: `Kafka(num_partitions=8, auto_create_topics=False)`. Without `--listen` the gateway listens on a free port
+    of the loopback interface. The first rebalance of a group waits for no further members, unless
+    `group_initial_rebalance_delay_ms` says so. Its files are in `folder`, by default a temporary one that is removed
+    when the context ends. It must be ready within `patience_s` seconds.
     """
 
-    def __init__(self, *options: str, folder: str | os.PathLike[str] | None = None, patience_s: float = 30) -> None:
-        self._options = options
+    def __init__(
+        self,
+        *options: str,
+        folder: str | os.PathLike[str] | None = None,
+        patience_s: float = 30,
+        **settings: SettingValue,
+    ) -> None:
+        self._options = [*_AT_ONCE, *options, *_arguments(settings)]
         self._own_folder = folder is None
         self.folder = Path(folder or tempfile.mkdtemp(prefix="kgateway-"))
         self._patience_s = patience_s
@@ -140,7 +154,8 @@ class Kafka:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _command(self) -> Sequence[str]:
-        listen = () if "--listen" in self._options else _LOOPBACK
+        listens = any(option.partition("=")[0] == "--listen" for option in self._options)
+        listen = () if listens else _LOOPBACK
         files = ("--port-file", str(self.folder / "port"), "--control-socket", self.control_socket)
         return [sys.executable, "-m", "kgateway", "serve", *listen, *files, *self._options]
 
@@ -168,3 +183,20 @@ class Kafka:
         if process.stdout:
             process.stdout.close()
         return code
+
+
+def _arguments(settings: Mapping[str, SettingValue]) -> Iterator[str]:
+    """
+    The settings as arguments of the command. They are checked here, where a mistake has a traceback to its line.
+    """
+    try:
+        given = from_keywords(_KEYWORDS, settings)
+    except SettingsError as error:
+        raise TypeError(str(error)) from None
+    for name, value in given.items():
+        try:
+            value_of(OPTIONS[name], value)
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+        for text in value.texts:
+            yield from (OPTIONS[name].flag, text)

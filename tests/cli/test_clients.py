@@ -195,9 +195,9 @@ def test_nobody_is_connected() -> None:
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
-        (["--sort", "age"], 2, "argument --sort: invalid choice: 'age'"),
-        (["--limit", "x"], 2, "argument --limit: 'x' is no whole number from 1 on"),
-        (["--limit", "0"], 2, "argument --limit: '0' is no whole number from 1 on"),
+        (["--sort", "age"], 2, "argument --sort: 'age' must be one of client, since, idle, requests, in, out"),
+        (["--limit", "x"], 2, "argument --limit: must be a whole number of at least 1, not 'x'"),
+        (["--limit", "0"], 2, "argument --limit: must be a whole number of at least 1, not '0'"),
         (["--limit", str(LIMIT_MAX + 1)], 2, f"argument --limit: no more than {LIMIT_MAX} are told of at once"),
         (["--control-socket", "/nowhere"], 1, "no gateway answers at /nowhere: is it running in another folder?"),
     ],

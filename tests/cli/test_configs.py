@@ -199,7 +199,7 @@ def test_a_missing_topic(tool: Tool, topic: str) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["describe", "user", "a"], "argument KIND: invalid choice: 'user'"),
+        (["describe", "user", "a"], "argument KIND: 'user' must be one of topic, broker, group"),
         (["set", "topic", "a", "b"], "argument CONFIG=VALUE: 'b' is not NAME=VALUE"),
         (["set", "topic", "a", "b=1", "c=2", "b=1"], "configs set: error: b is given twice: which value is meant?"),
         (["append", "topic", "a", "b=1", "b=2"], "b is given twice: which value is meant?"),

@@ -49,6 +49,7 @@ class Gateway(socketserver.UnixStreamServer):
         super().__init__(path, Operator)
         self.asked: dict[str, Any] = {}
         self.results: dict[str, Any] = {}
+        self.is_usage = False
 
 
 class Operator(socketserver.StreamRequestHandler):
@@ -57,7 +58,8 @@ class Operator(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         self.server.asked = json.loads(self.rfile.readline())
         result = self.server.results.get(self.server.asked["command"])
-        answer = {"ok": False, "error": "not today"} if result is None else {"ok": True, "result": result}
+        refusal = {"ok": False, "error": "not today", "usage": self.server.is_usage}
+        answer = refusal if result is None else {"ok": True, "result": result}
         self.wfile.write(json.dumps(answer).encode() + b"\n")
 
 
@@ -302,6 +304,26 @@ def test_a_refusal_is_one_line(gateway: Gateway, command: str, capsys: pytest.Ca
     The line has the command and the gateway's reason; the exit code is 1.
     """
     assert failed(capsys, command) == f"kgateway {command}: not today\n"
+
+
+def test_a_mistake_that_the_gateway_finds_has_exit_code_2(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    It is reported as a mistake that the command finds itself.
+    """
+    gateway.is_usage = True
+    with pytest.raises(SystemExit) as end:
+        main(["why", "--api", "Prodcue"])
+    assert (end.value.code, capsys.readouterr().err) == (2, "kgateway why: error: not today\n")
+
+
+def test_why_since_an_age(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The gateway is asked for what came since then.
+    """
+    gateway.results["why"] = {"remembered": 0, "reasons": []}
+    now_ms = time.time_ns() // 1_000_000
+    shown(capsys, "why", "--since", "5m")
+    assert -60_000 < gateway.asked["since_ms"] - (now_ms - 300_000) < 60_000
 
 
 def test_another_gateway_may_be_queried(

@@ -372,7 +372,9 @@ def test_a_part_of_a_folder(data: Path, run: Run) -> None:
             ["data", "--partition", "orders-7"],
             "there is no partition orders-7 in data; those that were used have a fold",
         ),
-        (["."], ". has nothing to check; name a data folder, the folder of a partition or a .log file"),
+        (["."], ". is not a data folder; did you mean data?"),
+        (["elsewhere"], "elsewhere is not a data folder; did you mean elsewhere/kgateway-data?"),
+        (["empty"], "empty is neither a data folder nor the folder of a partition"),
         (
             ["kafka"],
             "kafka is not the data folder of a kgateway; if it is Kafka's, name the folder of a partition or a",
@@ -383,12 +385,28 @@ def test_paths_that_cannot_be_checked(data: Path, run: Run, arguments: list[str]
     """
     The reason is one line on stderr, with exit code 2.
     """
+    Path("empty").mkdir()
+    Path("elsewhere").mkdir()
+    Path("elsewhere/twistd.log").touch()
+    shutil.copytree(data, "elsewhere/kgateway-data")
     Path("kafka").mkdir()
     Path("kafka/meta.properties").write_text("version=1\nnode.id=1\n")
     ended = run("check", *arguments)
     assert (ended.code, ended.lines) == (2, [])
     assert ended.errors.startswith(f"kgateway log check: {told}")
     assert ended.errors.count("\n") == 1
+
+
+def test_unknown_files_are_left_alone(data: Path, run: Run) -> None:
+    """
+    No line advises to remove a file that kgateway does not know.
+    """
+    for folder in (data, data / "orders-0"):
+        (folder / "notes.txt").touch()
+    ended = run("check", data)
+    assert ended.code == 0
+    what = "kgateway does not know this file; nothing has to be done: it is left alone"
+    assert ended.lines[:-1] == [f"(no fault) data/{name}: {what}" for name in ("notes.txt", "orders-0/notes.txt")]
 
 
 def test_a_folder_in_use(data: Path, run: Run) -> None:

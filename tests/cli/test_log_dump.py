@@ -87,8 +87,10 @@ def test_unreadable_files(data: Path, run: Run) -> None:
     """
     Path("picture.jpg").touch()
     for path, told in (
-        ("picture.jpg", "picture.jpg is no file of a log; name a .log"),
-        ("nowhere.log", "nowhere.log can"),
+        ("picture.jpg", "picture.jpg is not a file of a log; name a .log"),
+        ("nowhere.log", "nowhere.log cannot be read: No such file or directory\n"),
+        ("nowhere", "nowhere cannot be read: No such file or directory\n"),
+        (".", ". is not a data folder; did you mean data?\n"),
     ):
         ended = run("dump", path)
         assert ended.code == 2

@@ -4,12 +4,14 @@ The `kgateway` command.
 
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from kgateway import __version__
+from kgateway.cli.commands import COMMANDS, Entry
 from kgateway.cli.common.parser import Command, page
 from kgateway.cli.main import main
 
@@ -23,28 +25,37 @@ def test_without_a_command_it_lists_the_commands(capsys: pytest.CaptureFixture[s
     assert main([]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == f"kgateway {__version__}: a Kafka-protocol server in Python on Twisted."
-    commands = [line.split()[1] for line in shown if line.startswith("  kgateway ")]
-    assert commands == [
-        "serve",
-        "clients",
-        "why",
-        "plugins",
-        "loglevel",
-        "profile",
-        "topics",
-        "configs",
-        "produce",
-        "consume",
-        "groups",
-        "transactions",
-        "log",
-        "spark",
-        "seaweedmq",
-        "options",
-        "topic-configs",
-        "apis",
-    ]
-    assert max(map(len, shown)) <= 100
+    assert shown[1:4] == ["", "Server:", "  serve          run a gateway in the foreground: `twistd -n kgateway`"]
+    assert [line.split()[0] for line in shown if line.startswith("  ")] == [*COMMANDS]
+    assert max(map(len, shown)) <= 80
+
+
+def test_the_help_lists_the_commands_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The list is the one that the command alone prints.
+    """
+    main([])
+    listed = capsys.readouterr().out.partition("\n\n")[2]
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert end.value.code == 0
+    assert shown.startswith("usage: kgateway [-h] [--version] COMMAND ...\n")
+    assert shown.endswith(listed)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--node-id", "one", "-h"]])
+def test_the_help_of_serve_is_ours(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    """
+    It names the command as users type it, and each setting with its default; wrong options do not matter.
+    """
+    with pytest.raises(SystemExit) as end:
+        main(["serve", *arguments])
+    shown = capsys.readouterr().out
+    assert end.value.code == 0
+    assert shown.startswith("usage: kgateway serve [options]\n")
+    assert "  --node-id NUMBER" in shown
+    assert "4 if not given" in shown
 
 
 def test_the_table_of_apis_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +77,7 @@ def test_the_settings_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert capsys.readouterr().out == "a table\na page\n"
 
 
-@pytest.mark.parametrize("options", [[], ["--help"], ["--version"], ["--listen", "tcp:9092"]])
+@pytest.mark.parametrize("options", [[], ["--version"], ["--listen", "tcp:9092"]])
 def test_serve_is_twistd(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
     """
     The command runs in this process, in the foreground, without a pid file, and with all options.
@@ -78,12 +89,17 @@ def test_serve_is_twistd(monkeypatch: pytest.MonkeyPatch, options: list[str]) ->
     assert given == [["kgateway serve", "-n", "--pidfile=", "kgateway", *options]]
 
 
-def test_a_mistake_in_the_options_of_serve_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_in_the_options_of_serve_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """
-    twistd would print the line below a page of help.
+    It begins with the command that was typed.
     """
-    assert main(["serve", "--lisen", "tcp:9092"]) == 2
-    assert capsys.readouterr().err == "kgateway serve: there is no option --lisen; did you mean --listen?\n"
+    monkeypatch.setattr("sys.argv", ["kgateway", "serve"])
+    with pytest.raises(SystemExit) as end:
+        main(["serve", "--lisen", "tcp:9092"])
+    assert end.value.code == 2
+    assert capsys.readouterr() == ("", "kgateway serve: there is no option --lisen; did you mean --listen?\n")
 
 
 @pytest.mark.parametrize("arguments", [[], ["clients"], ["why"], ["plugins"], ["loglevel"], ["profile"]])
@@ -142,14 +158,53 @@ def test_the_protocol_page_matches_the_tables(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == (ROOT / "docs" / "protocol.md").read_text()
 
 
-def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["topic", "list"], "kgateway: error: there is no command 'topic'; did you mean topics?"),
+        (["topics", "lsit"], "kgateway topics: error: there is no command 'lsit'; did you mean list?"),
+        (["frobnicate"], "kgateway: error: there is no command 'frobnicate'; kgateway --help lists them"),
+        (["log"], "kgateway log: error: name a command: check, dump"),
+        (["--versoin"], "kgateway: error: there is no option --versoin; did you mean --version?"),
+    ],
+)
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str], given: list[str], says: str) -> None:
     """
-    The error names the commands.
+    The error suggests a similar one, or says where they are listed.
     """
     with pytest.raises(SystemExit) as end:
-        main(["apsi"])
-    assert end.value.code == 2
-    assert "invalid choice: 'apsi'" in capsys.readouterr().err
+        main(given)
+    assert (end.value.code, capsys.readouterr().err) == (2, f"{says}\n")
+
+
+def _all_commands(entries: Mapping[str, Entry], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, entry in entries.items():
+        yield (*above, name)
+        yield from _all_commands(entry.subcommands, (*above, name))
+
+
+def test_no_help_needs_an_extra(tmp_path: Path) -> None:
+    """
+    The help of every command and subcommand is printed where only the required packages are installed.
+    """
+    extras = "'pyspark pyarrow numpy pandas fastavro h2 google OpenSSL service_identity'"
+    script = (
+        f"import sys; sys.modules.update(dict.fromkeys({extras}.split())); from kgateway.cli.main import main\n"
+        "for line in sys.stdin:\n    try:\n        main([*line.split(), '--help'])\n"
+        "    except SystemExit as end:\n        assert not end.code, line"
+    )
+    commands = [" ".join(names) for names in _all_commands(COMMANDS)]
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input="\n".join(commands),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = [line.split(" [")[0] for line in done.stdout.splitlines() if line.startswith("usage: ")]
+    assert shown == [f"usage: kgateway {command}" for command in commands]
 
 
 def test_a_closed_pipe_is_no_error() -> None:

@@ -269,6 +269,16 @@ def test_delete_records(tool: Tool, topic: str, which: str, before: str, begin: 
     assert rows.keys() == ({int(index) for index in which[1:].split(",")} if which else {0, 1})
 
 
+def test_delete_records_of_a_pattern(tool: Tool, topic: str) -> None:
+    """
+    A pattern stands for the topics that it matches, also with partitions.
+    """
+    pattern = f"{topic[:-1]}[{topic[-1]}]"
+    for which, begin in (":1", [0, 1]), ("", [1, 1]):
+        assert tool("topics", "delete-records", f"{pattern}{which}", "--before", 1, "--yes").code == 0
+        assert starts(tool, topic) == begin
+
+
 def test_delete_records_for_programs(tool: Tool, topic: str) -> None:
     """
     JSON has all details.
@@ -313,16 +323,16 @@ def test_purge(tool: Tool, topic: str) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["create", "a", "--partitions", "0"], "argument --partitions: '0' is no whole number from 1 on"),
-        (["create", "a", "--partitions", "2147483648"], "2147483648 is more than the most there can be, 2147483647"),
-        (["create", "a", "--replicas", "32768"], "32768 is more than the most there can be, 32767"),
+        (["create", "a", "--partitions", "0"], "argument --partitions: must be a whole number of at least 1, not '0'"),
+        (["create", "a", "--partitions", "2147483648"], "must be at most 2147483647, not 2147483648"),
+        (["create", "a", "--replicas", "32768"], "must be at most 32767, not 32768"),
         (["create", "a", "--config", "b"], "argument --config: 'b' is not NAME=VALUE"),
         (["create", "a", "--config", "b=1", "--config", "b=2"], "b is given twice: which value is meant?"),
         (["alter", "a"], "the following arguments are required: --partitions"),
         (["delete-records", "a:x", "--before", "1"], "'a:x' is not TOPIC or TOPIC:N,N"),
-        (["delete-records", "a", "--before", "x"], "argument --before: 'x' is none of them: beginning, end"),
-        (["list", "--timeout", "0"], "argument --timeout: '0' is no number of seconds above 0, up to 86400"),
-        ([], "the following arguments are required: WHAT"),
+        (["delete-records", "a", "--before", "x"], "argument --before: 'x' must be beginning, end"),
+        (["list", "--timeout", "0"], "argument --timeout: must be a number of seconds above 0, up to 86400, not '0'"),
+        ([], "name a command: list, describe, create, alter, delete, delete-records, purge"),
     ],
 )
 def test_mistakes_in_the_command(tool: Tool, given: list[str], says: str) -> None:
@@ -360,7 +370,7 @@ def test_an_unreachable_server_is_reported_with_advice() -> None:
     The advice follows the reason, in each subcommand.
     """
     tool = Tool("127.0.0.1:1")
-    advice = "name a server with --bootstrap HOST:PORT or in $KGATEWAY_BOOTSTRAP"
+    advice = "name a server with --bootstrap HOST[:PORT] or in $KGATEWAY_BOOTSTRAP"
     for command, called in (
         (["topics", "list"], "topics list"),
         (["configs", "describe", "topic", "a"], "configs describe"),

@@ -74,6 +74,21 @@ def test_a_connection_is_reused(server: ScriptedServer, cluster: Cluster) -> Non
     assert cluster.connection(Node(3, server.address)) is cluster.connection(Node(3, server.address))
 
 
+def test_a_late_answer_is_not_taken_for_another(server: ScriptedServer) -> None:
+    """
+    A request that was given up closes its connection; the next one has a connection of its own.
+    """
+    with Cluster([server.address], 0.2) as cluster:
+        first = cluster.any_server()
+        server.say = lambda frame: None
+        with pytest.raises(Unanswered, match="did not give an answer to Metadata within"):
+            cluster.nodes()
+        server.say = server.answer
+        assert len(cluster.nodes()) == 2
+        assert (first.is_open, cluster.any_server().is_open) == (False, True)
+        assert cluster.connection(Node(3, server.address)) is cluster.any_server()
+
+
 @pytest.mark.parametrize("newest", [0, 3, 4, 6])
 def test_a_coordinator(newest: int) -> None:
     """

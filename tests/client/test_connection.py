@@ -208,7 +208,7 @@ def test_a_response_to_another_request(server: ScriptedServer, connection: Conne
     A response with another correlation id is an error.
     """
     server.say = lambda frame: server.answer(frame[:4] + b"\0\0\0\x63" + frame[8:])
-    with pytest.raises(Unanswered, match="answers what it was not asked"):
+    with pytest.raises(Unanswered, match=r"sent an unexpected response \(correlation id mismatch\)"):
         connection.ask(ListGroupsRequest(), ListGroupsResponse)
 
 
@@ -234,13 +234,36 @@ def test_addresses_are_parsed_and_printed(text: str, host: str, port: int) -> No
     assert str(address) == text.strip()
 
 
+@pytest.mark.parametrize(("text", "host"), [("kafka", "kafka"), ("10.0.0.1", "10.0.0.1"), ("[::1]", "::1")])
+def test_the_default_port_is_the_one_of_kafka(text: str, host: str) -> None:
+    """
+    An IPv6 address needs brackets then too.
+    """
+    assert Address.parse(text) == (host, 9092)
+
+
 @pytest.mark.parametrize(
-    "text", ["", "kafka", ":9092", "kafka:", "kafka:0", "kafka:65536", "kafka:x", "::1:9092", "[::1:9092", "::1]:9092"]
+    ("text", "why"),
+    [
+        ("", ""),
+        (":9092", ""),
+        ("kafka:", ""),
+        ("kafka 1", ""),
+        ("kafka/1", ""),
+        ("kafka:0", ": a port is a number from 1 to 65535"),
+        ("kafka:65536", ": a port is a number from 1 to 65535"),
+        ("kafka:x", ": a port is a number from 1 to 65535"),
+        ("::1", ": an IPv6 address has brackets, as in [::1]:9092"),
+        ("::1:9092", ": an IPv6 address has brackets, as in [::1]:9092"),
+        ("[::1:9092", ": an IPv6 address has brackets, as in [::1]:9092"),
+        ("[kafka]:9092", ": an IPv6 address has brackets, as in [::1]:9092"),
+        ("http://kafka:9092", ", without a protocol"),
+    ],
 )
-def test_invalid_addresses_are_refused(text: str) -> None:
+def test_invalid_addresses_are_refused(text: str, why: str) -> None:
     """
-    The error has the text.
+    The error has the text, and what is wrong with it.
     """
-    with pytest.raises(ValueError, match="is no HOST:PORT") as refused:
+    with pytest.raises(ValueError, match="must be HOST or HOST:PORT") as refused:
         Address.parse(text)
-    assert repr(text) in str(refused.value)
+    assert str(refused.value) == f"{text!r} must be HOST or HOST:PORT{why}"

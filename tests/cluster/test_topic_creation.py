@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from kgateway.cluster.topic_creation import MOST_PARTITIONS, Assignment, TopicRequest, TopicRules
+from kgateway.cluster.topic_creation import MOST_PARTITIONS, Assignment, TopicRequest, TopicRules, first_use
 from kgateway.cluster.view import ClusterView, Node, PartitionState, Topic
 from kgateway.config.settings import Settings
 from kgateway.wire.errors import ErrorCode
@@ -213,20 +213,21 @@ class FirstUseTests(SynchronousTestCase):
         """
         A topic created by its first use has the default number of partitions.
         """
-        assert _rules(num_partitions=6).first_use("orders").new.partition_count == 6
+        rules = _rules(num_partitions=6)
+        assert rules.plan(first_use("orders")).new.partition_count == rules.partition_count(first_use("orders")) == 6
 
     def test_underscore(self) -> None:
         """
         A topic whose name begins with an underscore has one partition.
         """
-        new = _rules(num_partitions=6).first_use("_mine").new
+        new = _rules(num_partitions=6).plan(first_use("_mine")).new
         assert (new.partition_count, dict(new.config.overrides)) == (1, {})
 
     def test_registry(self) -> None:
         """
         The topic of schema registries has one partition and is compacted.
         """
-        new = _rules(num_partitions=6).first_use("_schemas").new
+        new = _rules(num_partitions=6).plan(first_use("_schemas")).new
         assert (new.partition_count, dict(new.config.overrides)) == (1, {"cleanup.policy": "compact"})
 
     def test_internal(self) -> None:
@@ -234,7 +235,7 @@ class FirstUseTests(SynchronousTestCase):
         Topics of coordinators and the log of controllers are not created by use.
         """
         for name in ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"):
-            error = refusal(_rules().first_use, name)
+            error = refusal(first_use, name)
             assert error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name
 
 

@@ -2,6 +2,8 @@
 Listeners and advertised addresses.
 """
 
+import re
+
 import pytest
 
 from kgateway.config.listeners import (
@@ -11,6 +13,7 @@ from kgateway.config.listeners import (
     check_listeners,
     parse_advertised,
     parse_listener,
+    suggestion,
 )
 
 PLAIN, INTERNAL = Listener("plaintext", "tcp:9092"), Listener("internal", "tcp:9093")
@@ -44,11 +47,11 @@ def test_the_default_name_may_be_written() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "'' is no endpoint"),
-        ("9092", "'9092' is no endpoint"),
-        ("tcp:", "'tcp:' is no endpoint"),
-        (":9092", "':9092' is no endpoint"),
-        ("a=", "'' is no endpoint"),
+        ("", "'' is not an endpoint"),
+        ("9092", "'9092' is not an endpoint"),
+        ("tcp:", "'tcp:' is not an endpoint"),
+        (":9092", "':9092' is not an endpoint"),
+        ("a=", "'' is not an endpoint"),
         ("2nd=tcp:9092", "'2nd' is no name"),
         ("=tcp:9092", "'' is no name"),
         ("a b=tcp:9092", "'a b' is no name"),
@@ -60,6 +63,57 @@ def test_invalid_listeners_are_refused(text: str, reason: str) -> None:
     """
     with pytest.raises(ValueError, match=f"^{reason}; "):
         parse_listener(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("tcp:abc", "the port 'abc' is not a number from 0 to 65535; write one such as tcp:9092:interface=127.0.0.1"),
+        ("a=tcp:port=70000", "the port '70000' is not a number from 0 to 65535; write one such as tcp:9092:"),
+        ("unix:k.sock:backlog=", "the backlog '' is not a number from 0 to 2147483647; "),
+        ("tcp:1:interfac=x", "an endpoint of type tcp has no interfac; did you mean interface?"),
+        ("tcp:1:interfac=", "an endpoint of type tcp has no interfac; did you mean interface?"),
+        ("tcp6:1:x=1", "an endpoint of type tcp6 has no x; it has port, interface, backlog"),
+        ("tcp:1::2:3:4", "'3' is one value too many; write tcp:PORT:NAME=VALUE"),
+        ("tcp6:1:interface=::1", r"'' has no name; in a value a colon is \:, as in interface=\:\:1"),
+    ],
+)
+def test_impossible_parameters_are_refused(text: str, reason: str) -> None:
+    """
+    Those of the usual types of endpoints are known.
+    """
+    with pytest.raises(ValueError, match=f"^{re.escape(reason)}"):
+        parse_listener(text)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "meant"),
+    [
+        ("localhost:29100", "tcp:29100:interface=127.0.0.1"),
+        ("PLAINTEXT://0.0.0.0:29100", "tcp:29100"),
+        ("PLAINTEXT://:29100", "tcp:29100"),
+        ("10.0.0.5:29100", "tcp:29100:interface=10.0.0.5"),
+        ("29100", "tcp:29100:interface=127.0.0.1"),
+        ("localhost:70000", "one such as tcp:9092:interface=127.0.0.1"),
+        ("systemd", "one such as tcp:9092:interface=127.0.0.1"),
+    ],
+)
+def test_the_endpoint_that_was_meant_is_suggested(endpoint: str, meant: str) -> None:
+    """
+    People know Kafka's listeners, HOST:PORT and bare ports.
+    """
+    assert suggestion(endpoint) == f"write {meant}"
+
+
+def test_listeners_with_tls_are_named_and_shown_as_such() -> None:
+    """
+    One of each kind needs no names, and people see which connections are encrypted.
+    """
+    plain, encrypted, named = map(parse_listener, ("tcp:1", "ssl:2:privateKey=k.pem", "outside=ssl:3"))
+    check_listeners([plain, encrypted, named])
+    assert [listener.name for listener in (plain, encrypted, named)] == ["plaintext", "tls", "outside"]
+    assert [listener.title for listener in (plain, encrypted, named)] == ["plaintext", "TLS", "outside (TLS)"]
+    assert [str(listener) for listener in (encrypted, named)] == ["ssl:2:privateKey=k.pem", "outside=ssl:3"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,10 @@ from kgateway.observe.profile import Profiler
 from kgateway.observe.reasons import ReasonKind, Reasons
 from kgateway.wire.errors import ErrorCode
 
-PLUGIN = {"key": 3, "api": "Metadata", "versions": "0-13", "handler": "kgateway.handlers.metadata.metadata"}
+PLUGINS = [
+    {"key": key, "api": api, "versions": "0-13", "handler": f"kgateway.handlers.{api.lower()}"}
+    for key, api in ((3, "Metadata"), (1, "Fetch"), (0, "Produce"))
+]
 CLIENT = SimpleNamespace(listener="a", host="::1", principal="User:me", software="sarama", software_version="1.43")
 
 
@@ -29,7 +32,7 @@ class CommandTests(SynchronousTestCase):
         self.levels = LogLevels(LogPublisher())
         self.clock = Clock()
         connections = Connections(list, self.clock)
-        self.commands = commands(self.reasons, lambda: [PLUGIN], self.levels, Profiler(self.clock), connections)
+        self.commands = commands(self.reasons, lambda: PLUGINS, self.levels, Profiler(self.clock), connections)
 
     def begin(self, name: str, **arguments: Any) -> Deferred[Any]:
         """
@@ -106,11 +109,27 @@ class CommandTests(SynchronousTestCase):
 
     def test_why_of_an_unknown_code(self) -> None:
         """
-        The nearest code is suggested, because an empty list would look like an answer.
+        It is refused, because an empty list would look like an answer. Only a similar code is suggested.
         """
         told = self.refusal("why", code="OFFSET_OUT_OF_RANG")
-        assert told == "there is no error code OFFSET_OUT_OF_RANG; the nearest is OFFSET_OUT_OF_RANGE"
-        assert self.refusal("why", code="malform").endswith("the nearest is malformed")
+        assert told == "there is no error code OFFSET_OUT_OF_RANG; did you mean OFFSET_OUT_OF_RANGE?"
+        assert self.refusal("why", code="malform").endswith("did you mean malformed?")
+        assert self.refusal("why", code="FOO") == "there is no error code FOO"
+
+    def test_why_of_an_unknown_api(self) -> None:
+        """
+        It is refused too; the names are those of the handlers.
+        """
+        assert self.refusal("why", api="Metdata") == "there is no API Metdata; did you mean Metadata?"
+        assert self.refusal("why", api="Foo") == "there is no API Foo: there are Metadata, Fetch, Produce"
+
+    def test_why_since(self) -> None:
+        """
+        What came before is left out.
+        """
+        for when_ms in (1000, 2000, 3000):
+            self.reasons.remember(when_ms, CLIENT, "past the end", subject=str(when_ms))
+        assert self.subjects(since_ms=2000) == ["2000", "3000"]
 
     def test_a_limit_has_bounds(self) -> None:
         """
@@ -136,7 +155,7 @@ class CommandTests(SynchronousTestCase):
         """
         The result has the gateway's current rows.
         """
-        assert self.do("plugins") == {"plugins": [PLUGIN]}
+        assert self.do("plugins") == {"plugins": PLUGINS}
 
     def test_the_level_is_shown(self) -> None:
         """
@@ -154,10 +173,12 @@ class CommandTests(SynchronousTestCase):
 
     def test_an_unknown_level_is_refused(self) -> None:
         """
-        The nearest level is suggested, and the level does not change.
+        A similar level is suggested, else all are listed; the level does not change.
         """
         told = self.refusal("loglevel", level="WARNING")
-        assert told == "there is no log level WARNING; the nearest is warn"
+        assert told == "there is no log level WARNING; did you mean warn?"
+        told = self.refusal("loglevel", level="verbose")
+        assert told == "there is no log level verbose: there are debug, info, warn, error, critical"
         assert self.levels.level == "info"
 
     def test_a_profile_is_complete_after_its_seconds(self) -> None:

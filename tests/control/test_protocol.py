@@ -98,13 +98,20 @@ class ControlProtocolTests(SynchronousTestCase):
         assert self.say(b'{"command": "echo"}')[0]["ok"]
 
     def test_an_unknown_command_gets_a_suggestion(self) -> None:
-        self.assertRefused(self.say(b'{"command": "Ecko"}'), "there is no command 'Ecko'; the nearest is echo")
+        self.assertRefused(self.say(b'{"command": "Ecko"}'), "there is no command 'Ecko'; did you mean echo?")
 
     def test_a_refusal_is_the_error(self) -> None:
         """
         The command's words are sent.
         """
         assert self.say(b'{"command": "refuse"}') == [{"ok": False, "error": "not today"}]
+
+    def test_a_wrong_line_is_marked(self) -> None:
+        """
+        The operator's program tells its mistakes from what the gateway cannot do.
+        """
+        for line in (b"why", b'{"command": "ecko"}', b'{"command": "why"}'):
+            assert self.say(line)[0]["usage"] is True
 
     def test_a_command_that_fails_is_logged(self) -> None:
         """

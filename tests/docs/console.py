@@ -68,13 +68,13 @@ _PARTS = re.compile(
     r"|^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
-_READY = "...\nkgateway ... is ready: ...\n...\n"
+_READY = "...\n... kgateway ... is ready: ...\n...\n"
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _JOBS = re.compile(r"^\[\d+\][-+ ] .*\n", re.MULTILINE)
 _CHANGING = [
     (re.compile(pattern), constant)
     for pattern, constant in (
-        (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\b)", "TIME"),
+        (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d{4}|\b)", "TIME"),
         (r"\b\d\d:\d\d:\d\d(\.\d+)?\b", "CLOCK"),
         (r'"timestamp": \d+', '"timestamp": TIME'),
         (r"\b[\d.]+ (bytes|[KMGT]iB)/s", "RATE"),
@@ -250,10 +250,11 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._bash.kill()
-        self._bash.communicate()
+        self._bash.wait()
         self._signal(signal.SIGTERM)
         _wait(lambda: not self._processes())
         self._signal(signal.SIGKILL)
+        self._bash.communicate()  # jobs of several commands have its output open
 
     def _processes(self) -> list[int]:
         """

@@ -128,7 +128,7 @@ class Acme:
         assert codes(response) == {"orders.topic": NONE, "audit-filtered.topic": REFUSED}
         assert response.throttle_time_ms == 1000
         assert response.responses[1].partition_responses[0].error_message == (
-            "audit-filtered.topic is written through the listener internal alone"
+            "audit-filtered.topic can only be written through listener internal"
         )
 
     def test_the_filter_knows_topics_by_id(self, client: Client) -> None:

@@ -4,16 +4,9 @@ The example as users have it: built, installed into a fresh environment beside k
 These tests are not among the default ones, because pip downloads the requirements: `tox -e plugin` runs them.
 """
 
-import json
-import os
 import shutil
-import subprocess
-import sys
-import venv
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,54 +16,12 @@ from kgateway.testing.kafka import Kafka
 from kgateway.wire.errors import ErrorCode
 from tests.examples.acme import LISTENERS, PUBLIC, Acme
 from tests.examples.client import Client
+from tests.packaging.environment import Environment
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("kgateway", "twisted")
 FILES = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 LEFT_BY_OTHERS = shutil.ignore_patterns("__pycache__", "dropin.cache", "*.egg-info", "build")
-
-
-class Environment:
-    def __init__(self, folder: Path) -> None:
-        venv.create(folder, with_pip=True)
-        self.python = folder / "bin" / "python"
-
-    def pip(self, *arguments: str | Path) -> None:
-        """
-        Run pip, and expect success.
-        """
-        self.run("-m", "pip", "--disable-pip-version-check", *arguments)
-
-    def run(self, *arguments: str | Path) -> str:
-        """
-        The output of Python in a folder without this checkout.
-        """
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        command = [self.python, *arguments]
-        run = subprocess.run(
-            command, cwd=self.python.parent, env=environment, capture_output=True, text=True, check=False
-        )
-        assert run.returncode == 0, run.stdout + run.stderr
-        return run.stdout
-
-    @contextmanager
-    def kafka(self, *options: str) -> Iterator[Kafka]:
-        """
-        A gateway of this environment.
-        """
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "executable", str(self.python))
-            patch.delenv("PYTHONPATH", raising=False)
-            with Kafka(*options) as kafka:
-                yield kafka
-
-    def plugins(self, kafka: Kafka) -> list[dict[str, Any]]:
-        """
-        The output of `kgateway plugins` for a gateway.
-        """
-        answer = self.run("-m", "kgateway", "plugins", "--json", "--control-socket", kafka.control_socket)
-        rows: list[dict[str, Any]] = json.loads(answer)["plugins"]
-        return rows
 
 
 @pytest.fixture(scope="session")
@@ -139,19 +90,6 @@ class TestInstalled(Acme):
         said = environment.run("-m", "kgateway", "plugins", "--control-socket", acme.control_socket)
         lines = [line.split() for line in said.splitlines()]
         assert [line for line in shown.splitlines() if line != "..." and line.split() not in lines] == []
-
-
-def test_only_our_own_names_are_installed(environment: Environment) -> None:
-    """
-    The distribution installs only its two packages and its plugin, so that a user's own `handlers` never collides with
-    ours.
-    """
-    script = "from importlib.metadata import files; print(*files('kgateway'), sep='\\n')"
-    sources = [file for file in environment.run("-c", script).split() if file.endswith(".py")]
-    assert {file for file in sources if not file.startswith(("kgateway/", "pyspark_kgateway/"))} == {
-        "twisted/plugins/kgateway_plugin.py"
-    }
-    assert "kgateway/handlers/produce.py" in sources
 
 
 def test_a_removed_plugin_is_gone(environment: Environment) -> None:

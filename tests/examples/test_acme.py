@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, Message, Producer
 
 from kgateway.cli.main import main
 from kgateway.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kgateway.testing.kafka import Kafka
 from kgateway.wire.errors import ErrorCode
 from tests.examples.acme import LISTENERS, PUBLIC, Acme
-from tests.examples.client import Client
+from tests.examples.client import PATIENCE_S, Client
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +97,30 @@ def test_house_rules_refuse_a_request(acme: Kafka) -> None:
     with Client(acme.addresses[PUBLIC]) as client:
         response = client.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), CreateTopicsResponse, 7)
         assert [(topic.error_code, topic.error_message) for topic in response.topics] == [
-            (ErrorCode.POLICY_VIOLATION, "invoices is not called TEAM.SUBJECT")
+            (ErrorCode.POLICY_VIOLATION, "invoices is not named TEAM.SUBJECT")
         ] * 2
         assert client.create("billing.invoices") == [ErrorCode.NONE]
+
+
+def test_house_rules_hold_for_topics_that_are_created_by_use(acme: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    A producer is refused at once, and the topic does not exist; one with a proper name is created.
+    """
+    outcomes: dict[str, int | None] = {}
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        outcomes[str(message.topic())] = error.code() if error else None
+
+    producer = Producer({"bootstrap.servers": acme.addresses[PUBLIC], "message.timeout.ms": 20_000})
+    for name in ("used", "billing.used"):
+        producer.produce(name, b"value", on_delivery=delivered)
+    assert producer.flush(PATIENCE_S) == 0
+    assert outcomes == {"used": ErrorCode.INVALID_TOPIC_EXCEPTION, "billing.used": None}
+    with Client(acme.addresses[PUBLIC]) as client:
+        assert client.id_of("used") is None
+        assert client.id_of("billing.used") is not None
+    main(["why", "--api", "Metadata", "--control-socket", acme.control_socket])
+    assert "used is not called TEAM.SUBJECT" in capsys.readouterr().out
 
 
 def test_why_shows_plugin_refusals(acme: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +130,7 @@ def test_why_shows_plugin_refusals(acme: Kafka, capsys: pytest.CaptureFixture[st
     with Client(acme.addresses[PUBLIC]) as client:
         client.create("nameless")
     main(["why", "--client", "example", "--api", "CreateTopics", "--control-socket", acme.control_socket])
-    assert "nameless is not called TEAM.SUBJECT" in capsys.readouterr().out
+    assert "nameless is not named TEAM.SUBJECT" in capsys.readouterr().out
 
 
 def test_without_the_examples_nothing_changes(shared_kafka: Kafka) -> None:

@@ -4,6 +4,7 @@ The gateway as a process: how it starts, refuses to start, and stops.
 
 import os
 import pwd
+import re
 import select
 import signal
 import subprocess
@@ -34,6 +35,7 @@ from tests.faults.client import (
     produce_request,
     produced,
 )
+from tests.faults.worlds import wait_for
 
 AT_ONCE_S = 5  # on a busy machine; nothing here waits for long
 PATIENCE_S = 30
@@ -161,9 +163,7 @@ class Daemon:
         self.folder = folder
         twistd = [f"--pidfile={folder / 'pid'}", f"--logfile={folder / 'log'}", *options]
         files = ["--port-file", str(folder / "port"), "--control-socket", str(folder / "control.sock")]
-        self.start = run([*_TWISTD, *twistd, "kgateway", "--listen", listen, *files], folder)
-        if self.start.returncode == 0:
-            ask(str(folder / "control.sock"), "loglevel", {})  # twistd returns before the daemon's reactor runs
+        self.start = run([*_TWISTD, *twistd, "kgateway", *f"--listen {listen}".split(), *files], folder)
 
     @property
     def port(self) -> int:
@@ -213,10 +213,28 @@ def daemon(folder: Path) -> Iterator[Daemon]:
 
 def test_a_daemon_is_ready_when_twistd_returns(daemon: Daemon) -> None:
     """
-    Clients are served at once, and the log says where.
+    Clients are served at once. The terminal has one line, which says where they connect, and where the log is.
     """
     assert metadata(daemon.port, "orders").topics[0].error_code == ErrorCode.NONE
-    assert "is ready: plaintext on 127.0.0.1:" in (daemon.folder / "log").read_text()
+    ready = f"is ready: plaintext on 127.0.0.1:{daemon.port}; data in kgateway-data (0 topics)"
+    [line] = daemon.start.stdout.splitlines()
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} kgateway ", line)
+    assert line.endswith(f"{ready}; process {daemon.pid}; log in {daemon.folder / 'log'}")
+    assert ready in (daemon.folder / "log").read_text()
+
+
+def test_a_hangup_opens_the_log_again(daemon: Daemon) -> None:
+    """
+    That is how log files are rotated by other programs. The gateway serves on, and its files stay.
+    """
+    (daemon.folder / "log").rename(daemon.folder / "log.1")
+    os.kill(daemon.pid, signal.SIGHUP)
+    wait_for((daemon.folder / "log").exists)
+    assert ask(str(daemon.folder / "control.sock"), "loglevel", {})["level"] == "info"
+    assert metadata(daemon.port, "orders").topics[0].error_code == ErrorCode.NONE
+    daemon.stop()
+    assert "Server Shut Down" in (daemon.folder / "log").read_text()
+    assert "Server Shut Down" not in (daemon.folder / "log.1").read_text()
 
 
 def test_a_daemon_stops_on_a_signal(daemon: Daemon) -> None:
@@ -231,16 +249,30 @@ def test_a_daemon_stops_on_a_signal(daemon: Daemon) -> None:
 
 def test_a_daemon_on_a_taken_port_is_refused(folder: Path) -> None:
     """
-    It says why on the terminal, its exit code is not 0, and there is no pid file.
+    One line on the terminal says why, as one in the log does. Its exit code is not 0, and no other file is left.
     """
     with Kafka() as kafka:
         taken = f"tcp:{kafka.port}:interface=127.0.0.1"
         second = Daemon(folder, listen=taken)
-    second.kill()
-    assert second.start.returncode not in ENDED_AS_ASKED
-    assert taken in second.start.stdout
-    assert "Traceback" not in second.start.stdout
-    assert "pid" not in os.listdir(folder)
+    assert second.start.returncode == 1
+    reason = f"kgateway cannot start: {taken}: Address already in use: change --listen or free it\n"
+    assert second.start.stdout == reason
+    log = (folder / "log").read_text()
+    assert log.endswith(reason)
+    assert "Traceback" not in log
+    assert os.listdir(folder) == ["log"]
+
+
+def test_a_daemon_on_two_ports_leaves_nothing_of_a_failed_start(folder: Path) -> None:
+    """
+    The first port must be closed again, which takes a turn of the reactor.
+    """
+    with Kafka() as kafka:
+        taken = f"tcp:{kafka.port}:interface=127.0.0.1"
+        second = Daemon(folder, listen=f"one=tcp:0:interface=127.0.0.1 --listen two={taken}")
+    assert second.start.returncode == 1
+    assert second.start.stdout.startswith(f"kgateway cannot start: two={taken}: Address already in use")
+    wait_for(lambda: os.listdir(folder) == ["log"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")

@@ -94,6 +94,7 @@ def ask(handler: Handler, version: int, sample: Sample, denied: Container[Need])
 def _gateway(denied: Container[Need]) -> tuple[Serving, Denying]:
     authorizer = Denying(lambda operation, resource, _: Need(operation, resource) in denied)
     serving = Serving(authorizer)
+    serving.parts.ask = Serving().parts.ask  # what a handler asks of another needs what that one declares
     serving.broker.create_topic(NewTopic("orders", 8))
     _have_groups(serving.parts.service(GroupCoordinator))
     _have_transactions(serving.parts.service(TransactionCoordinator))

@@ -19,9 +19,9 @@ from kgateway.records.batch import (
     crc_holds,
     read_batch,
 )
-from kgateway.records.batch_rewrite import emptied, hole, recompressed, thinned
+from kgateway.records.batch_rewrite import changed, emptied, hole, recompressed, thinned
 from kgateway.records.compression import Codec
-from kgateway.records.record import Record, entries, payload_of, records
+from kgateway.records.record import Header, Record, entries, payload_of, records
 from kgateway.records.slices import at_once
 from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
 from kgateway.wire.varints import write_varint
@@ -253,3 +253,27 @@ def test_recompression_changes_only_the_codec_attribute() -> None:
     made = at_once(recompressed(batch, Codec.NONE))
     assert made.header.attributes == LOG_APPEND_TIME_BIT
     assert made.header.max_timestamp == 9
+
+
+@pytest.mark.parametrize("codec", Codec)
+@given(rows=record_lists(min_size=1), producer=st.sampled_from([{}, PRODUCER, {**PRODUCER, "is_transactional": True}]))
+def test_changed_records_keep_their_places(codec: Codec, rows: list[Record], producer: dict[str, Any]) -> None:
+    """
+    Key, value and headers are new; order, timestamps, codec and producer are not.
+    """
+    batch = batch_of(rows, codec=codec, **producer)
+    new = (b"new key", None, (Header("new", b"1"),))
+    after = whole(at_once(changed(batch, lambda record: Record(99, 99, *new))))
+    assert list(records(after)) == [Record(row.offset, row.timestamp, *new) for row in rows]
+    for name in ("attributes", "last_offset_delta", "records_count", "base_timestamp", *PRODUCER):
+        assert getattr(after.header, name) == getattr(batch.header, name), name
+    assert whole(at_once(changed(batch, lambda record: record))).data == batch.data
+
+
+def test_records_that_cannot_be_read_are_not_changed() -> None:
+    """
+    The error is one that a producer does not retry.
+    """
+    with pytest.raises(KafkaError) as refused:
+        at_once(changed(holding(b"no record", 1), lambda record: record))
+    assert refused.value.code is ErrorCode.INVALID_RECORD

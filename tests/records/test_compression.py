@@ -238,6 +238,6 @@ def test_many_tiny_frames_are_read_in_linear_time(codec: Codec) -> None:
     Three hundred thousand frames of one byte cost no more than their bytes, because the rest is not copied.
     """
     many = compress(codec, b"x") * 300_000
-    began = time.monotonic()
+    began = time.process_time()
     assert decompress(codec, many, 300_000) == b"x" * 300_000
-    assert time.monotonic() - began < 5  # 0.3 here, and a minute if each frame copied the rest
+    assert time.process_time() - began < 5  # 0.3 here, and a minute if each frame copied the rest

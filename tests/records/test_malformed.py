@@ -102,13 +102,13 @@ def _outcome(batch: Batch) -> list[Record] | None:
     """
     The records, or None for a malformed batch; other exceptions escape, and so does a second of work.
     """
-    began = time.monotonic()
+    began = time.process_time()
     try:
         return list(records(batch, 1 << 20))
     except Malformed:
         return None
     finally:
-        assert time.monotonic() - began < 1
+        assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("codec", Codec)

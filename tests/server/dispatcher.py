@@ -84,6 +84,7 @@ class Dispatching(Serving):
         self.parts.advertised = self.registry.advertised
         self.reasons = Reasons()
         self.dispatcher = Dispatcher(self.parts, self.registry, self.reasons)
+        self.parts.ask = self.dispatcher.ask
 
     def send(self, request: Message, version: int, correlation_id: int = 7) -> bytes | PendingAnswer:
         """

@@ -680,3 +680,59 @@ def test_versions_have_different_handlers() -> None:
     dispatching = Dispatching(counting(counted), also=plugins(replacing))
     names = [dispatching.said(CountResponse, version).topics[0].name for version in (1, 2, 1, 2)]
     assert names == ["orders", "new", "orders", "new"]
+
+
+def asking(*names: str) -> Handler:
+    """
+    A handler of Ping that asks the gateway to count, and answers with the number of topics that have no error.
+    """
+
+    @api(PingRequest, PingResponse, versions="0", needs=EVERYBODY)
+    async def ping(request: PingRequest, context: Context) -> PingResponse:
+        response = await context.ask(count(*names))
+        assert isinstance(response, CountResponse)
+        return PingResponse(pongs=sum(topic.error_code == 0 for topic in response.topics))
+
+    return ping
+
+
+def test_a_request_of_a_handler_passes_the_filters() -> None:
+    """
+    It is one of the same client, in the newest version that is served, and need not wait.
+    """
+    seen: list[tuple[str, int, str | None]] = []
+
+    @around(CountRequest, topics=["orders"])
+    async def watch(request: CountRequest, context: Context, proceed: Proceed) -> Message | None:
+        seen.append((request.topics[0].name, context.version, context.client_id))
+        context.throttle_ms = 100
+        return await proceed(request)
+
+    dispatching = Dispatching(asking("orders", "bills"), counting(counted), watch)
+    assert dispatching.said(PingResponse, 0, PingRequest()).pongs == 2
+    assert seen == [("orders", 3, CLIENT_ID)]
+    assert Dispatching(asking("orders"), counting(counted)).said(PingResponse, 0, PingRequest()).pongs == 1
+
+
+def test_a_filter_may_refuse_a_request_of_a_handler() -> None:
+    """
+    The handler that asked gets the KafkaError; nothing else of it is remembered.
+    """
+
+    @around(CountRequest)
+    async def refuse(request: CountRequest, context: Context, proceed: Proceed) -> Message | None:
+        context.refuse(KafkaError(ErrorCode.INVALID_REQUEST, "noted"), "inside")
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "not on Sundays")
+
+    dispatching = Dispatching(asking("orders"), counting(counted), refuse)
+    answer = dispatching.send(PingRequest(), 0)
+    assert isinstance(answer, PendingAnswer)
+    assert "not on Sundays" in (answer.hang_up or ""), "Ping has no place for a code"
+    [remembered] = dispatching.remembered()
+    assert remembered[-1] == "not on Sundays"
+
+
+def test_a_handler_may_ask_only_what_is_served() -> None:
+    answer = Dispatching(asking("orders")).send(PingRequest(), 0)
+    assert isinstance(answer, PendingAnswer)
+    assert "Count is not served here" in (answer.hang_up or "")

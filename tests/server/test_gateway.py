@@ -102,6 +102,10 @@ class Broker(MemoryBroker):
         self._events.append("broker stopped")
         return super().stop()
 
+    def undo_start(self) -> Deferred[None]:
+        self._events.append("start undone")
+        return super().undo_start()
+
     def become_part_of(self, *nodes: Node) -> None:
         """
         Make these the nodes of the cluster.
@@ -317,7 +321,7 @@ class GatewayTests(SynchronousTestCase):
         text = str(failure.value)
         assert "b=tcp:9093" in text
         assert "Address already in use" in text
-        assert self.events == ["broker started", "opened 9092", "closed 9092", "broker stopped"]
+        assert self.events == ["broker started", "opened 9092", "closed 9092", "start undone", "broker stopped"]
 
     def test_an_endpoint_that_twisted_cannot_open(self) -> None:
         """
@@ -467,5 +471,5 @@ def test_an_unknown_broker_makes_no_gateway() -> None:
     """
     The message lists the known ones.
     """
-    with pytest.raises(SettingsError, match="begins with memory:"):
+    with pytest.raises(SettingsError, match="write memory:"):
         Gateway(Settings(broker="nosuch:x"), Reactor([]), plugins=())

@@ -3,7 +3,6 @@ The options of `twistd kgateway`, used as twistd uses them.
 """
 
 import os
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Any
 
 import pytest
 from twisted.application import app, service
-from twisted.python import usage
 
 from kgateway import __version__
 from kgateway.config.settings import OPTIONS, Settings
-from kgateway.server.service import Options
+from kgateway.extras import install_command
+from kgateway.server.process.options import Options
 
 
 def only_ours(_interface: object, _package: object = None) -> Iterable[Any]:
@@ -61,46 +60,87 @@ def test_without_arguments_those_of_the_process_are_parsed(monkeypatch: pytest.M
     assert options.settings.node_id == 7
 
 
-def test_a_refusal_is_a_usage_error() -> None:
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """
-    twistd handles that exception by showing its message.
+    The one line with which the subcommand refuses its arguments, before anything runs.
     """
-    with pytest.raises(usage.UsageError, match=r"^--node-id is 'one': it must be an integer"):
-        settings("--node-id", "one")
+    with pytest.raises(SystemExit) as end:
+        settings(*arguments)
+    assert end.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    [line] = shown.err.splitlines()
+    return line
 
 
-def test_twistd_shows_a_refusal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("program", ["twistd", "kgateway serve"])
+def test_twistd_shows_a_refusal_in_one_line(
+    program: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """
-    It prints the usage of the subcommand and the message, no traceback, and runs nothing.
+    It names the command, and neither usage nor traceback hides it.
     """
-    monkeypatch.setattr(sys, "argv", ["twistd", "kgateway", "--node-id", "one"])
+    monkeypatch.setattr(sys, "argv", [f"/usr/bin/{program}", "kgateway", "--node-id", "one"])
     with pytest.raises(SystemExit) as end:
         app.run(pytest.fail, app.ServerOptions)
-    shown = capsys.readouterr().out
-    assert end.value.code == 1
-    assert "--num-partitions=" in shown
-    assert shown.splitlines()[-1].startswith("twistd kgateway: --node-id is 'one': ")
+    assert end.value.code == 2
+    shown = capsys.readouterr()
+    named = "twistd kgateway" if program == "twistd" else program
+    assert shown.err.startswith(f"{named}: --node-id is 'one': it must be an integer")
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
 
 
 @pytest.mark.parametrize(
-    "endpoint",
-    ["localhost:9092", "tcp:kafka", "tcp:9092:host=localhost", "ssl:1:privateKey=nowhere.pem", "systemd:INET:0"],
+    ("endpoint", "message"),
+    [
+        (
+            "localhost:9092",
+            "Twisted cannot open it: Unknown endpoint type: 'localhost'; write tcp:9092:interface=127.0.0.1",
+        ),
+        ("PLAINTEXT://0.0.0.0:9092", "Twisted cannot open it: Unknown endpoint type: 'plaintext'; write tcp:9092"),
+        ("ssl:1:privateKey=/nowhere/key.pem", "/nowhere/key.pem: No such file or directory"),
+        ("systemd:INET:0", "Twisted cannot open it: list index out of range; write one such as tcp:9092:"),
+        ("tcp:70000", "the port '70000' is not a number from 0 to 65535; write one such as tcp:9092:"),
+    ],
 )
-def test_invalid_endpoints_are_refused(endpoint: str) -> None:
+def test_invalid_endpoints_are_refused(endpoint: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """
     Twisted has an exception for each mistake; the user sees one kind of message.
     """
-    with pytest.raises(usage.UsageError, match=f"^listen: '{endpoint}' is no endpoint of Twisted"):
-        settings("--listen", endpoint)
+    assert f"kgateway: --listen is {endpoint!r}: {message}" in refusal(capsys, "--listen", endpoint)
 
 
-def test_a_missing_file_of_an_endpoint_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_damaged_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """
-    With TLS installed Twisted opens the key while it parses the endpoint.
+    OpenSSL has exceptions of its own.
     """
-    monkeypatch.setattr("kgateway.server.service.serverFromString", lambda *_: Path("/nowhere/key.pem").read_bytes())
-    with pytest.raises(usage.UsageError, match=r"No such file or directory: '/nowhere/key.pem'"):
-        settings("--listen", "ssl:1:privateKey=/nowhere/key.pem")
+    (tmp_path / "key.pem").write_text("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
+    assert "Twisted cannot open it: " in refusal(capsys, "--listen", f"ssl:1:privateKey={tmp_path / 'key.pem'}")
+
+
+def test_tls_needs_its_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Without the library Twisted cannot import its part for TLS.
+    """
+    monkeypatch.setitem(sys.modules, "OpenSSL", None)
+    monkeypatch.delitem(sys.modules, "twisted.internet.ssl", raising=False)
+    monkeypatch.delattr("twisted.internet.ssl", raising=False)
+    advice = f"OpenSSL is not installed; `{install_command('tls')}` brings it"
+    assert refusal(capsys, "--listen", "ssl:1:privateKey=key.pem").endswith(advice)
+
+
+def test_a_refusal_names_the_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    That is the option, the variable, or the key and its file.
+    """
+    file = tmp_path / "gateway.toml"
+    file.write_text('broker = "foo:bar"\n')
+    assert "kgateway: --broker is 'foo:bar': " in refusal(capsys, "--broker", "foo:bar")
+    assert f"kgateway: broker in {file} is 'foo:bar': " in refusal(capsys, "--config", str(file))
+    monkeypatch.setenv("KGATEWAY_BROKER", "foo:bar")
+    assert "kgateway: KGATEWAY_BROKER is 'foo:bar': " in refusal(capsys)
 
 
 def test_endpoints_are_parsed_without_a_reactor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,13 +185,22 @@ def test_version_is_that_of_kgateway(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("broker", "message"),
     [
-        ("lgo:data", "there is no broker 'lgo:data'; name one that begins with memory:, log: or seaweedmq:"),
-        ("memory:data", "the broker is 'memory:data': memory: takes nothing behind the colon"),
+        ("lgo:data", "there is no broker lgo:; write memory:, log: or seaweedmq:"),
+        ("memory:data", "memory: takes nothing after the colon; write memory:"),
+        ("log:", "the folder is missing; write log:FOLDER, such as log:kgateway-data"),
     ],
 )
-def test_an_unknown_broker_is_a_usage_error(broker: str, message: str) -> None:
+def test_an_impossible_broker_is_refused(broker: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """
-    It is raised while options are parsed, before the fork.
+    It is refused while options are parsed, before the fork.
     """
-    with pytest.raises(usage.UsageError, match=re.escape(message)):
-        settings("--broker", broker)
+    assert refusal(capsys, "--broker", broker).endswith(f"--broker is {broker!r}: {message}")
+
+
+def test_the_help_of_serve_begins_with_its_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["kgateway serve"])
+    with pytest.raises(SystemExit):
+        settings("--help")
+    assert capsys.readouterr().out.startswith("Usage: kgateway serve [options]\n")

@@ -2,20 +2,24 @@
 The gateway as a Twisted service.
 """
 
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import capturedLogs
 
 from kgateway.config.settings import Settings
 from kgateway.server import service as module
 from kgateway.server.gateway import Gateway, StartError
+from kgateway.server.process.start_report import StartReport
 from kgateway.server.service import GatewayService
+from kgateway.testing.kafka import Kafka
 
 _RUN = {
     "twist": "from twisted.application.twist._twist import Twist; Twist.main()",
@@ -39,8 +43,51 @@ def test_readiness_is_one_line_on_stdout(program: list[str], tmp_path: Path) -> 
         run.send_signal(signal.SIGTERM)
         rest = run.stdout.read()
     assert f"plaintext on {address}; data in kgateway-data (0 topics)" in ready
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} kgateway ", ready)
     assert " is ready: " not in rest
     assert not (tmp_path / "port").exists()
+
+
+def test_the_ready_line_names_the_socket_of_a_unix_listener(tmp_path: Path) -> None:
+    """
+    It has no host and port.
+    """
+    with Kafka("--listen", "unix:kafka.sock", "--listen", "net=tcp:0:interface=127.0.0.1", folder=tmp_path) as kafka:
+        port = kafka.addresses[1].rpartition(":")[2]
+        assert f"is ready: plaintext on unix:kafka.sock, net on 127.0.0.1:{port}" in kafka.log
+
+
+def test_a_failed_start_removes_the_pid_file(tmp_path: Path) -> None:
+    """
+    twistd leaves it where the process ends while it starts.
+    """
+    command = [sys.executable, "-c", _RUN["twistd"], "-n", *_LISTEN[:3], "--handlers", "acme"]
+    run = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.startswith("kgateway cannot start: there is no package acme")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_bug_in_the_start_has_a_line_and_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """
+    The line is on the terminal, the traceback in the log.
+    """
+
+    def fail(gateway: Gateway) -> NoReturn:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(Gateway, "start", fail)
+    monkeypatch.setattr(module, "allow_many_files", lambda: None)
+    settings = Settings(listen=(), broker="memory:", control_socket=str(tmp_path / "s"))
+    service = GatewayService(settings, MemoryReactorClock(), StartReport({}))
+    with capturedLogs() as logged, pytest.raises(SystemExit) as end:
+        service.startService()
+    assert end.value.code == 1
+    line = "kgateway cannot start: ZeroDivisionError: division by zero; the log has the traceback"
+    assert line in capfd.readouterr().err.splitlines()
+    assert [event["log_failure"].type for event in logged if "log_failure" in event] == [ZeroDivisionError]
 
 
 def test_an_unwritable_port_file_fails_the_start(tmp_path: Path) -> None:
@@ -51,7 +98,7 @@ def test_an_unwritable_port_file_fails_the_start(tmp_path: Path) -> None:
     run = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False)
     assert run.returncode == 1
     assert "kgateway cannot start: --port-file nowhere/port cannot be written: No such file or directory" in run.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["kgateway-data"], "which is opened before"
+    assert [*tmp_path.iterdir()] == [], "the data folder was new, and empty"
 
 
 def test_a_failed_start_ends_the_process(
@@ -65,7 +112,7 @@ def test_a_failed_start_ends_the_process(
     monkeypatch.setattr(module, "allow_many_files", lambda: None)
     reactor = MemoryReactorClock()
     settings = Settings(listen=(), broker="memory:", control_socket=str(tmp_path / "s"))
-    service = GatewayService(settings, reactor, in_terminal=True)
+    service = GatewayService(settings, reactor, StartReport({}))
     service.startService()
     start.errback(StartError("the disk is gone"))
     assert reactor.hasStopped

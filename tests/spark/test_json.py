@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 )
 
 from kgateway.spark.decoders.json import json_decoder
+from kgateway.spark.decoders.parse_mode import ColumnDecoder, ParseMode
 
 SCHEMA = StructType(
     [
@@ -52,10 +53,12 @@ _ROWS = st.fixed_dictionaries(
 
 def decoded(*values: bytes | None) -> list[Any]:
     """
-    The columns decoded from these values.
+    The columns decoded from these values, all of which have to match the schema.
     """
-    column = json_decoder(SCHEMA.json()).decode(pa.array(values, pa.binary()))
-    rows: list[Any] = column.to_pylist()
+    columns = {"value": pa.array(values, pa.binary())}
+    rows: list[Any] = (
+        ColumnDecoder(json_decoder(SCHEMA.json()), ParseMode.FAILFAST).decode(columns, "value")["value"].to_pylist()
+    )
     return rows
 
 
@@ -76,14 +79,9 @@ def test_fields_of_other_schemas() -> None:
     assert row == {"id": 3, "price": None, "who": "me", "paid": None, "at": None, "lines": None}
 
 
-def test_null_is_an_object_without_fields() -> None:
-    """
-    JSON's null has null in all columns, whatever is beside it.
-    """
-    nothing = dict.fromkeys(SCHEMA.fieldNames())
-    assert decoded(b"null", b"{}") == [nothing, nothing]
-    with pytest.raises(ValueError, match="'x'"):
-        decoded(b"null", b'{"id": "x"}')
+def test_the_field_that_does_not_match_is_named() -> None:
+    with pytest.raises(ValueError, match="the field id is not of type int64"):
+        decoded(b"{}", b'{"id": "x"}')
 
 
 def test_timestamps_are_texts() -> None:
@@ -94,13 +92,20 @@ def test_timestamps_are_texts() -> None:
     assert row["at"] == datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("damaged", [b"", b"{", b"[1]", b"3", b'{"id": "x"}', b'{"id": 1}{"id": 2}', b"\xff"])
+def test_nothing_is_null() -> None:
+    """
+    A value without bytes has no fields that could be wrong: it is null, as in Spark.
+    """
+    assert decoded(b"", b" ", b"{}")[:2] == [None, None]
+
+
+@pytest.mark.parametrize("damaged", [b"{", b"[1]", b"3", b"null", b'{"id": "x"}', b'{"id": 1}{"id": 2}', b"\xff"])
 def test_damage_is_reported(damaged: bytes) -> None:
     """
     The error has the value that is no object of the schema, wherever in the column it is.
     """
     for values in ([b"{}", damaged], [damaged, b"{}"], [damaged]):
-        with pytest.raises(ValueError, match="is no JSON of the schema"):
+        with pytest.raises(ValueError, match="does not match the schema"):
             decoded(*values)
 
 

@@ -103,7 +103,7 @@ def test_names_ignore_case() -> None:
         ({"maxRecordsPerPartition": "0"}, "from 1 on"),
         ({"failOnDataLoss": "maybe"}, "true or false"),
         ({"kafka.isolation.level": "dirty"}, "one of read_uncommitted, read_committed"),
-        ({"kafka.bootstrap.servers": "nowhere"}, "it has to be HOST:PORT"),
+        ({"kafka.bootstrap.servers": "nowhere:"}, "it has to be HOST or HOST:PORT"),
         ({"assign": "{}"}, "not assign and subscribe|not subscribe and assign"),
         ({"value.format": "xml"}, "value.format is 'xml'; it has to be one of avro, json"),
         ({"value.format": "avro", "value.schema": "{"}, "a schema for avro"),

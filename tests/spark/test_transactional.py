@@ -263,7 +263,6 @@ def test_invalid_options(given: dict[str, str], said: str) -> None:
 
 
 MISTAKES = [
-    ({"topic": "nowhere"}, "key, value", "there is no topic nowhere"),
     ({}, "value, 7 as partition", "has no partition 7: it has 2"),
     ({}, "value, 1 as price", "a record has no place for the column price"),
     ({"kafka.transaction.timeout.ms": "999999999"}, "value", "INVALID_TRANSACTION_TIMEOUT"),

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from kgateway.client.producer import partition_of
+from kgateway.testing.kafka import Kafka
 from tests.spark.gateway import PARTITIONS, Topics, numbered, numbers, refused
 
 
@@ -75,7 +76,6 @@ WRONG = [
     ({}, "1 as value", "the column value is of type int32: it has to be a string or binary"),
     ({}, "'x' as value, 1 as price", "a record has no place for the column price"),
     ({"acks": "all"}, "'x' as value", "there is no option acks: did you mean kafka.acks"),
-    ({"topic": "nowhere"}, "'x' as value", "there is no topic nowhere; a topic has to be there"),
     ({}, "'x' as value, 7 as partition", "has no partition 7: it has 2"),
 ]
 
@@ -86,6 +86,18 @@ def test_mistakes_name_columns_and_options(topics: Topics, given: dict[str, str]
     with refused(said):
         write(topics, topics.spark.range(1).selectExpr(*columns.split(", ")), topic, **given)
     assert topics.read(topic).count() == 0
+
+
+def test_a_missing_topic_is_created_where_the_server_does_so(topics: Topics) -> None:
+    """
+    The server decides, as with Spark's own sink.
+    """
+    row = topics.spark.range(1).selectExpr("'x' as value")
+    write(topics, row, "made-by-a-sink")
+    assert [record.value for record in topics.read("made-by-a-sink").collect()] == [b"x"]
+    said = "there is no topic nowhere, and the server creates none"
+    with Kafka("--auto-create-topics", "no") as kafka, refused(said):
+        write(Topics(kafka, topics.spark), row, "nowhere")
 
 
 def test_nothing_is_overwritten(topics: Topics) -> None:

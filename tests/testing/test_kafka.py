@@ -2,13 +2,17 @@
 Gateways for tests are real processes that tests start and stop.
 """
 
+import re
 import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
+from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from kgateway.control.client import ask
 from kgateway.messages.api_versions import ApiVersionsRequest
@@ -145,6 +149,67 @@ def test_a_failed_start_has_a_reason(tmp_path: Path, option: str, value: str, wh
     """
     with pytest.raises(NotStarted, match=f"(?s)did not become ready.*{why}"):
         Kafka(option, value, folder=tmp_path).start()
+
+
+def test_options_may_be_keywords(tmp_path: Path) -> None:
+    """
+    Their values are those of Python; of an option that may be repeated there may be several.
+    """
+    listen = ["one=tcp:0:interface=127.0.0.1", "two=tcp:0:interface=127.0.0.1"]
+    with Kafka(listen=listen, broker="memory:", num_partitions=7, auto_create_topics=False, folder=tmp_path) as kafka:
+        assert len(kafka.addresses) == 2
+        assert configs(kafka, "num.partitions", "auto.create.topics.enable") == {
+            "num.partitions": "7",
+            "auto.create.topics.enable": "false",
+        }
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"num_partition": 8}, TypeError, "there is no option num_partition; did you mean num_partitions?"),
+        ({"port_file": "p"}, TypeError, "there is no option port_file; "),
+        ({"num_partitions": "many"}, ValueError, "num_partitions is 'many': it must be an integer from 1 to 10000"),
+        ({"listen": "tcp:1:interfac=x"}, ValueError, "listen is 'tcp:1:interfac=x': an endpoint of type tcp has no"),
+    ],
+)
+def test_a_mistake_in_keywords_is_an_error(settings: Any, error: type[Exception], message: str) -> None:
+    """
+    Nothing is started.
+    """
+    with pytest.raises(error, match=re.escape(message)):
+        Kafka(**settings)
+
+
+def test_groups_rebalance_at_once() -> None:
+    """
+    A test does not wait for members that do not come, unless it asks for that.
+    """
+    name = "group.initial.rebalance.delay.ms"
+    with Kafka(broker="memory:") as kafka:
+        assert configs(kafka, name) == {name: "0"}
+        producer = Producer({"bootstrap.servers": kafka.bootstrap})
+        producer.produce("orders", b"42 apples")
+        assert producer.flush(20) == 0
+        consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["orders"])
+        message = consumer.poll(20)
+        consumer.close()
+        assert message is not None
+        assert message.value() == b"42 apples"
+    for kafka in (Kafka(group_initial_rebalance_delay_ms=50), Kafka("--group-initial-rebalance-delay-ms", "50")):
+        with kafka:
+            assert configs(kafka, name) == {name: "50"}
+
+
+def configs(kafka: Kafka, *names: str) -> dict[str, str | None]:
+    """
+    These configs of the gateway, as administrators see them.
+    """
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    [described] = admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, "1")]).values()
+    found = described.result(20)
+    return {name: found[name].value for name in names}
 
 
 def test_patience_ends(tmp_path: Path) -> None:

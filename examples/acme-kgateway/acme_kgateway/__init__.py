@@ -1,3 +1,3 @@
 """
-What Acme adds to kgateway.
+Acme's plugins for kgateway.
 """

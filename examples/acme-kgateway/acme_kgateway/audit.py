@@ -1,8 +1,8 @@
 """
-Topics called `audit-*` are written through the listener `internal` alone.
+Topics named `audit-*` can only be written through the listener `internal`.
 
-What else is in the same request goes on to the handler. So both are changed: the request loses what is refused, the
-response gets the refusals back, and who tried is told to wait a second.
+Other topics in the same request are passed on to the handler. So the filter removes the refused topics from the
+request, adds their errors to the response, and throttles the client for a second.
 """
 
 from fnmatch import fnmatchcase
@@ -34,7 +34,7 @@ async def seal_audit(request: ProduceRequest, context: Context, proceed: Proceed
         else:
             request.topic_data.append(data)
     response = await proceed(request)
-    if not isinstance(response, ProduceResponse):  # it wants no answer: acks=0
+    if not isinstance(response, ProduceResponse):  # acks=0: there is no response
         context.hang_up = "a Produce with acks=0 was for audit topics"
         return None
     response.responses += refusals
@@ -44,14 +44,14 @@ async def seal_audit(request: ProduceRequest, context: Context, proceed: Proceed
 
 def _name(data: TopicData, context: Context) -> str:
     """
-    The name of the topic, which newer clients give by its id.
+    The name of the topic; newer clients send its id instead.
     """
     topic = context.broker.view().topics_by_id.get(data.topic_id)
     return topic.name if topic else data.name
 
 
 def _refused(data: TopicData, name: str, context: Context) -> TopicAnswer:
-    error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"{name} is written through the listener {LISTENER} alone")
+    error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"{name} can only be written through listener {LISTENER}")
     code = context.refuse(error, name)
     return TopicAnswer(
         name=data.name,

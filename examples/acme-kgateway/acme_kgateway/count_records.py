@@ -1,5 +1,5 @@
 """
-CountRecords: how many records topics hold. An API of Acme's own, and so are its messages.
+CountRecords: the number of records in topics. Both the API and its messages are Acme's own.
 
  - v1: error_message
 """
@@ -21,7 +21,7 @@ class CountRecordsRequest(Message, key=20_000, versions="0-1", flexible="0+"):
 
 class CountRecordsResponse(Message, key=20_000, versions="0-1", flexible="0+"):
     """
-    What was counted.
+    The count of each topic, or an error.
     """
 
     class Topic(Struct):

@@ -1,7 +1,7 @@
 """
-DeleteTopics, as far as v4: refused, for a client of that age cannot be told why a topic is still there.
+DeleteTopics v1-v4: always refused, because these versions cannot carry the reason for a refusal.
 
- - v5: error_message; the handler that comes with the gateway serves it
+ - v5: error_message; served by the built-in handler
 """
 
 from kgateway.api import Context, api
@@ -14,12 +14,12 @@ from kgateway.wire.errors import ErrorCode, KafkaError
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     versions="1-4",
-    needs=Free("nothing is deleted, whoever asks"),
+    needs=Free("no topic is ever deleted"),
     replaces=True,
     priority=10,
 )
 def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
-    error = KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "topics are deleted with tools that show reasons: from v5 on")
+    error = KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "use a client with DeleteTopics v5 or later")
     return DeleteTopicsResponse(
         responses=[
             DeleteTopicsResponse.Response(name=name, error_code=context.refuse(error, name))

@@ -1,3 +1,3 @@
 """
-What this house asks of its topics.
+The rules of our company for topics.
 """

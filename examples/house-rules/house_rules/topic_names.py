@@ -1,5 +1,5 @@
 """
-Topics are called TEAM.SUBJECT, such as billing.invoices; with any other name they are not created.
+Clients may only create topics whose names are TEAM.SUBJECT, such as billing.invoices.
 """
 
 from kgateway.api import Context, around
@@ -13,5 +13,5 @@ from kgateway.wire.schema import Message
 async def check_names(request: CreateTopicsRequest, context: Context, proceed: Proceed) -> Message | None:
     for topic in request.topics:
         if topic.name.count(".") != 1:
-            raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{topic.name} is not called TEAM.SUBJECT")
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{topic.name} is not named TEAM.SUBJECT")
     return await proceed(request)

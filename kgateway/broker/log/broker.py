@@ -165,9 +165,12 @@ class LogBroker(SingleNodeBroker):
         return self._view.topics_by_id.get(topic_id)
 
     def stop(self) -> Deferred[None]:
-        return Deferred.fromCoroutine(self._stop())
+        return Deferred.fromCoroutine(self._stop(FolderSession.close))
 
-    async def _stop(self) -> None:
+    def undo_start(self) -> Deferred[None]:
+        return self.stop() if self._view.topics else Deferred.fromCoroutine(self._stop(FolderSession.give_back))
+
+    async def _stop(self, leave: Callable[[FolderSession], None]) -> None:
         if not self._is_open:
             return
         self._is_open = False
@@ -180,7 +183,7 @@ class LogBroker(SingleNodeBroker):
         for partition in self._registry.open.values():
             partition.lose(_STOPPING)
         self._runtime.files.close_all()
-        self._folder.close()
+        leave(self._folder.session)
 
     def partition(self, topic_id: Uuid, index: int) -> LogPartition:
         found = self._registry.open.get((topic_id, index))

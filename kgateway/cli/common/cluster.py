@@ -9,23 +9,21 @@ from functools import partial
 from typing import Any
 
 from kgateway.cli.common.errors import MISTAKE, CommandError
-from kgateway.cli.common.output import as_json
-from kgateway.cli.common.parser import Command, add_example
-from kgateway.cli.common.values import add_json
+from kgateway.cli.common.output import as_json, safe_lines
+from kgateway.cli.common.parser import Command, Parser, add_example
+from kgateway.cli.common.values import DEFAULT_BOOTSTRAP, add_bootstrap, add_json
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Address, Unanswered
 from kgateway.config.sources import BOOTSTRAP
-from kgateway.observe.printable import printable
 from kgateway.wire.errors import ErrorCode, KafkaError, Malformed, Unencodable
 
-_DEFAULT = "127.0.0.1:9092"
-_ADVICE = f"name a server with --bootstrap HOST:PORT or in ${BOOTSTRAP}"
+_ADVICE = f"name a server with --bootstrap HOST[:PORT] or in ${BOOTSTRAP}"
 _PATIENCE_S = 30.0
 _PATIENCE_MAX_S = 86_400
 
 
 def cluster_command(
-    add_arguments: Callable[[ArgumentParser], None],
+    add_arguments: Callable[[Parser], None],
     run: Callable[[Namespace, Cluster], Iterator[str]],
     example: str,
     *,
@@ -36,7 +34,7 @@ def cluster_command(
     A command that runs with a connection to a cluster. `check` validates the options before connecting.
     """
 
-    def add_all(parser: ArgumentParser) -> None:
+    def add_all(parser: Parser) -> None:
         add_arguments(parser)
         add_server(parser)
         if has_json:
@@ -51,13 +49,7 @@ def cluster_command(
 
 
 def add_server(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--bootstrap",
-        metavar="HOST:PORT",
-        type=_addresses,
-        default=os.environ.get(BOOTSTRAP) or _DEFAULT,
-        help=f"a server of the cluster, or several with commas between; else ${BOOTSTRAP}, else {_DEFAULT}",
-    )
+    add_bootstrap(parser, type=_addresses, default=os.environ.get(BOOTSTRAP) or DEFAULT_BOOTSTRAP)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -71,7 +63,7 @@ def _lines(options: Namespace, run: Callable[[Namespace, Cluster], Iterator[str]
     try:
         with _connected(options) as cluster:
             for text in run(options, cluster):
-                yield from map(printable, text.split("\n"))  # clients choose the names of groups and topics
+                yield from safe_lines(text)
     except (KafkaError, Malformed, Unanswered) as error:
         raise CommandError(str(error)) from error
     except Unencodable as error:
@@ -132,5 +124,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0
     if not 0 < seconds <= _PATIENCE_MAX_S:
-        raise ArgumentTypeError(f"{text!r} is no number of seconds above 0, up to {_PATIENCE_MAX_S}")
+        raise ArgumentTypeError(f"must be a number of seconds above 0, up to {_PATIENCE_MAX_S}, not {text!r}")
     return seconds

@@ -1,5 +1,6 @@
 """
-Offsets as people write them: `beginning`, `end`, a number, a number before the end, or a time.
+Offsets as people write them: `beginning`, `end`, a number, a number before the end, or a time. Kafka's words
+`earliest` and `latest` are known too.
 """
 
 import re
@@ -9,7 +10,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import NamedTuple
 
-from kgateway.cli.common.times import time_ms
+from kgateway.cli.common.times import TIMES, time_ms
 from kgateway.client.cluster import Cluster
 from kgateway.client.offsets import Extent, offsets_at
 from kgateway.topic_partition import TopicPartition
@@ -36,7 +37,7 @@ class OffsetSpec(NamedTuple):
 
 
 BEGINNING, END = OffsetSpec(Kind.BEGINNING), OffsetSpec(Kind.END)
-_NAMED = {"beginning": BEGINNING, "end": END}
+_NAMED = {"beginning": BEGINNING, "earliest": BEGINNING, "end": END, "latest": END}
 
 
 def offset_spec(text: str) -> OffsetSpec:
@@ -45,14 +46,14 @@ def offset_spec(text: str) -> OffsetSpec:
     if _NUMBER.fullmatch(text):
         number = int(text)
         if abs(number) > _OFFSET_MAX:
-            raise ArgumentTypeError(f"{text} is no offset: the last one there can be is {_OFFSET_MAX}")
+            raise ArgumentTypeError(f"{text} is not an offset: must be at most {_OFFSET_MAX}")
         return OffsetSpec(Kind.BACK, -number) if text.startswith("-") else OffsetSpec(Kind.OFFSET, number)
     try:
         return OffsetSpec(Kind.TIME, time_ms(text))
     except ValueError as error:
-        why = str(error) if "before 1970" in str(error) else f"{text!r} is none of them"
-        known = "beginning, end, an offset, -N for the last N records, a time such as 2026-11-21T18:25:08Z"
-        raise ArgumentTypeError(f"{why}: {known}") from None
+        why = f"{error}; it " if "before 1970" in str(error) else f"{text!r} "
+        known = f"beginning, end, an offset, -N for the last N records, {TIMES}"
+        raise ArgumentTypeError(f"{why}must be {known}") from None
 
 
 def resolve(

@@ -3,9 +3,11 @@ Output of commands: tables and numbers for people, JSON for programs.
 """
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kgateway.cli.common.colours import Colour, coloured
 from kgateway.observe.printable import printable
 
 if TYPE_CHECKING:
@@ -19,13 +21,21 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 class Column(NamedTuple):
     """
-    A column of a table. An optional column is left out if all its cells are empty.
+    A column of a table. An optional column is left out if all its cells are empty. Cells with one of some words have a
+    colour.
     """
 
     heading: str
     limit: int
     is_number: bool = False
     is_optional: bool = False
+    colours: Mapping[str, Colour] = {}
+
+
+class Row(str):
+    """
+    A line of a table, which may have colours. Its cells are printable.
+    """
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[str]:
@@ -38,13 +48,26 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[s
         if not column.is_optional or any(row[number] not in (None, "") for row in rows)
     ]
     shown = [_shown([column.heading, *(row[number] for row in rows)], column) for number, column in kept]
-    return [_GAP.join(cells).rstrip() for cells in zip(*shown, strict=True)]
+    heading, *lines = [_GAP.join(cells).rstrip() for cells in zip(*shown, strict=True)]
+    return [*map(Row, [coloured(heading, Colour.BOLD, sys.stdout), *lines])]
+
+
+def safe_lines(text: str) -> list[str]:
+    """
+    The lines of a text that may have names which clients chose.
+    """
+    return [text] if isinstance(text, Row) else [*map(printable, text.split("\n"))]
 
 
 def _shown(values: Sequence[object], column: Column) -> list[str]:
     cells = [cut("-" if value is None else str(value), column.limit) for value in values]
     width = max(map(len, cells))
-    return [cell.rjust(width) if column.is_number else cell.ljust(width) for cell in cells]
+    return [_padded(cell, width, column) for cell in cells]
+
+
+def _padded(cell: str, width: int, column: Column) -> str:
+    text, gap = coloured(cell, column.colours.get(cell), sys.stdout), " " * (width - len(cell))
+    return gap + text if column.is_number else text + gap
 
 
 def cut(text: str, limit: int) -> str:

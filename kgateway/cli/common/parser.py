@@ -1,16 +1,16 @@
 """
-Command lines in which options may stand anywhere, also between a topic and its files, and in which a mistake is one
-line on stderr.
+Command lines in which options may stand anywhere, also between a topic and its files. A mistake is one line on stderr,
+with a suggestion if something similar exists.
 """
 
-from argparse import PARSER, REMAINDER, ArgumentParser, HelpFormatter, Namespace
+import sys
+from argparse import PARSER, Action, ArgumentError, ArgumentParser, HelpFormatter, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
-from kgateway.cli.common.errors import MISTAKE
-
-_HEADING = "example:\n"
+from kgateway.cli.common.errors import MISTAKE, print_error
+from kgateway.cli.common.stdio import writing
 
 
 class Command(NamedTuple):
@@ -18,8 +18,30 @@ class Command(NamedTuple):
     A command or subcommand, which adds its arguments to a parser and yields the lines to print.
     """
 
-    add_arguments: Callable[[ArgumentParser], None]
+    add_arguments: Callable[["Parser"], None]
     run: Callable[[Namespace], Iterable[str]]
+
+
+class _Names(NamedTuple):
+    dest: str
+    metavar: str
+    is_needed: bool
+    is_one: bool
+
+
+class _Formatter(HelpFormatter):
+    """
+    Lists the names of an option before its value, which is written once. Text of several lines keeps its line breaks.
+    """
+
+    def _format_action_invocation(self, action: Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
 class Parser(ArgumentParser):
@@ -28,52 +50,103 @@ class Parser(ArgumentParser):
     with subcommands it refuses to be asked.
     """
 
+    unknown_dest = ""  # where unknown arguments are collected; without it they are refused
     _is_within = False
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(formatter_class=_Formatter, **given)
+        self._names: list[_Names] = []
+
+    def add_names(
+        self, dest: str, *flags: str, metavar: str, is_needed: bool = True, is_one: bool = False, **given: Any
+    ) -> None:
+        """
+        Names that may be given as arguments or, as Kafka's tools have it, by an option. They are one list; with
+        `is_one` there is one name, and no list.
+        """
+        self._names.append(_Names(dest, metavar, is_needed or is_one, is_one))
+        kind = given.get("type", str)
+        self.add_argument(dest, metavar=metavar, nargs="*", action="extend", **given)
+        self.add_argument(*flags, dest=dest, metavar=metavar, action="append", type=kind, help="the same as an option")
 
     def parse_known_args(  # type: ignore[override]  # of its several forms this is the one that is used
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        if self._takes_all_that_follows or self._is_within:
+        if self._is_within:  # the intermixed parse calls this method for its parts
             return super().parse_known_args(args, namespace)
-        self._is_within = True  # the intermixed parse calls this method for its parts
-        try:
-            options, unknown = self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._is_within = False
-        if unknown:
+        if any(action.nargs == PARSER for action in self._get_positional_actions()):
+            options, unknown = super().parse_known_args(args, namespace)
+        else:
+            self._is_within = True
+            try:
+                options, unknown = self.parse_known_intermixed_args(args, namespace)
+            finally:
+                self._is_within = False
+            self._check_names(options)
+        if self.unknown_dest:
+            setattr(options, self.unknown_dest, unknown)
+        elif unknown:
             self._refuse(unknown[0])
-        return options, unknown
+        return options, []
 
-    @property
-    def _takes_all_that_follows(self) -> bool:
-        return any(action.nargs in {PARSER, REMAINDER} for action in self._get_positional_actions())
+    def _check_names(self, options: Namespace) -> None:
+        for names in self._names:
+            given = getattr(options, names.dest)
+            if names.is_needed and not given:
+                self.error(f"the following arguments are required: {names.metavar}")
+            if names.is_one and len(given) > 1:
+                self._refuse(given[1])
+            setattr(options, names.dest, given[0] if names.is_one else given)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(MISTAKE, f"{self.prog}: error: {message}\n")
+        print_error(self.prog, f"error: {message}")
+        self.exit(MISTAKE)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is not sys.stdout:
+            super()._print_message(message, file)
+            return
+        with writing():  # the help or the version; depending on its version argparse hides that this fails
+            file.write(message)
+            file.flush()
+
+    def _get_option_tuples(self, option_string: str) -> Any:
+        """
+        An abbreviation that fits several names of one option is not ambiguous.
+        """
+        return [*{found[0]: found for found in super()._get_option_tuples(option_string)}.values()]
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        near = _suggestion(str(value), map(str, action.choices))
+        if isinstance(action, _SubParsersAction):
+            raise ArgumentError(None, f"there is no command {value!r}; {near or f'{self.prog} --help lists them'}")
+        known = ", ".join(map(str, action.choices))
+        raise ArgumentError(action, f"{value!r} must be one of {known}{near and f'; {near}'}")
 
     def _refuse(self, unknown: str) -> NoReturn:
         name = unknown.partition("=")[0]
         if not name.startswith("-"):
             self.error(f"{name!r} is one too many: {self.prog} --help tells what there may be")
-        near = get_close_matches(name, self._option_string_actions, n=1)
-        self.error(f"there is no option {name}; " + (f"did you mean {near[0]}?" if near else f"{self.prog} --help"))
+        near = _suggestion(name, self._option_string_actions)
+        self.error(f"there is no option {name}; {near or f'{self.prog} --help lists them'}")
 
 
-class _Formatter(HelpFormatter):
-    """
-    Keeps the line breaks of an example, which people copy.
-    """
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if text.startswith(_HEADING) else super()._fill_text(text, width, indent)
+def _suggestion(word: str, known: Iterable[str]) -> str:
+    near = get_close_matches(word, [*known], n=1)
+    return f"did you mean {near[0]}?" if near else ""
 
 
 def add_example(parser: ArgumentParser, example: str) -> None:
     """
     End the help with lines for a shell. A test runs each of them.
     """
-    parser.formatter_class = _Formatter
-    parser.epilog = _HEADING + "\n".join(f"  $ {line}" for line in example.splitlines())
+    parser.epilog = example_text(example)
+
+
+def example_text(example: str) -> str:
+    return "example:\n" + "\n".join(f"  $ {line}" for line in example.splitlines())
 
 
 def page(as_text: Callable[[], str], as_markdown: Callable[[], str]) -> Command:

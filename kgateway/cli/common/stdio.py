@@ -1,17 +1,12 @@
 """
-Stdin, stdout and stderr, any of which may be closed or full, the question before what cannot be undone, and Ctrl-C.
+Stdin, stdout and stderr, any of which may be closed or full, and the question before what cannot be undone.
 """
 
 import os
-import select
-import signal
 import sys
-import threading
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import Self
 
 from kgateway.cli.common.errors import CommandError, Unwritable
 from kgateway.observe.printable import printable
@@ -65,47 +60,3 @@ def confirm(options: Namespace, what: str) -> None:
     print(printable(f"{what}? [y/N] "), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise CommandError("nothing is done")
-
-
-class Interrupts:
-    """
-    Ctrl-C during long work: the first one sets `came`, so that the work comes to an end, the second ends the program.
-    """
-
-    def __init__(self) -> None:
-        self.came = False
-        self._before: signal.Handlers | object = None
-        self._hears = threading.current_thread() is threading.main_thread()
-
-    def __enter__(self) -> Self:
-        self._bell, self._ring = os.pipe()
-        if self._hears:
-            self._before = signal.signal(signal.SIGINT, self._interrupted)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._hears:
-            signal.signal(signal.SIGINT, self._before)  # type: ignore[arg-type]  # it came from there
-        os.close(self._bell)
-        os.close(self._ring)
-
-    def ready(self, file: int, patience_s: float | None = None) -> bool:
-        """
-        Whether input arrives within this time, without an interrupt.
-        """
-        readable, _, _ = select.select([file, self._bell], [], [], patience_s)
-        return file in readable and not self.came
-
-    def rest(self, seconds: float) -> None:
-        """
-        Sleep, but end at an interrupt.
-        """
-        select.select([self._bell], [], [], seconds)
-
-    def _interrupted(self, number: int, frame: FrameType | None) -> None:
-        if self.came:
-            raise KeyboardInterrupt
-        self.came = True
-        os.write(self._ring, b"!")

@@ -4,14 +4,37 @@ Options shared by several commands, and parsers of their values.
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
+from typing import Any
 
 from kgateway.cli.common.errors import UsageError
+from kgateway.cli.common.parser import Parser
+from kgateway.config.sources import BOOTSTRAP
 
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 _INT_MAX = (1 << 31) - 1
 
 
 def add_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, with all that is known")
+
+
+def add_bootstrap(parser: ArgumentParser, **given: Any) -> None:
+    parser.add_argument(
+        "-b",
+        "--bootstrap",
+        "--bootstrap-server",
+        metavar="HOST[:PORT],...",
+        help=f"servers of the cluster; else ${BOOTSTRAP}, else {DEFAULT_BOOTSTRAP}. Without a port it is 9092",
+        **given,
+    )
+
+
+def add_topics(parser: Parser, dest: str = "names", metavar: str = "TOPIC", **given: Any) -> None:
+    parser.add_names(dest, "-t", "--topic", metavar=metavar, **given)
+
+
+def add_groups(parser: Parser, dest: str = "groups", **given: Any) -> None:
+    parser.add_names(dest, "-g", "--group", metavar="GROUP", **given)
 
 
 def add_yes(parser: ArgumentParser) -> None:
@@ -55,12 +78,12 @@ def refuse_repeated(pairs: Sequence[tuple[str, str]]) -> None:
 
 def positive(text: str, most: int = _INT_MAX) -> int:
     """
-    A whole number from 1 on, as large as it can be in a request.
+    A whole number of at least 1, as large as it can be in a request.
     """
     if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+        raise ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     if int(text) > most:
-        raise ArgumentTypeError(f"{text} is more than the most there can be, {most}")
+        raise ArgumentTypeError(f"must be at most {most}, not {text}")
     return int(text)
 
 
@@ -70,7 +93,7 @@ def rate(text: str) -> float:
     except ValueError:
         number = 0
     if not 0 < number < float("inf"):
-        raise ArgumentTypeError(f"{text!r} is no number above 0")
+        raise ArgumentTypeError(f"must be a number above 0, not {text!r}")
     return number
 
 

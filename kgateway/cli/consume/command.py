@@ -4,19 +4,21 @@
 
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, Namespace
 from collections.abc import Iterator
 from functools import partial
 
 from kgateway.cli.common.cluster import cluster_command
-from kgateway.cli.common.errors import INTERRUPTED, CommandError, Unwritable, UsageError
+from kgateway.cli.common.errors import CommandError, Unwritable, UsageError
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.common.offset_spec import BEGINNING, offset_spec
 from kgateway.cli.common.output import throughput
-from kgateway.cli.common.stdio import Interrupts
+from kgateway.cli.common.parser import Parser
+from kgateway.cli.common.times import TIMES
 from kgateway.cli.common.topic_names import all_topics, matching_topics
-from kgateway.cli.common.values import indexes, positive
+from kgateway.cli.common.values import add_topics, indexes, positive
 from kgateway.cli.consume.member import read_as_member
-from kgateway.cli.consume.output import SHOWS, Output, check_format
+from kgateway.cli.consume.output import LINE, SHOWS, Output, check_format
 from kgateway.cli.consume.reader import Reader
 from kgateway.client.cluster import Cluster
 from kgateway.observe.printable import printable
@@ -29,37 +31,64 @@ _FORMAT = (
 )
 
 
-def _add_arguments(parser: ArgumentParser) -> None:
-    offsets = "an offset, -N for N before the end, or a time such as 2026-11-21T18:25:08Z"
-    parser.add_argument(
-        "topics", metavar="TOPIC", nargs="+", help="of which; a pattern such as 'order*' may stand here"
-    )
-    parser.add_argument("--partition", metavar="N[,N]", type=indexes, help="only these of each topic")
-    parser.add_argument(
+def _add_arguments(parser: Parser) -> None:
+    offsets = f"an offset, -N for N before the end, {TIMES}"
+    add_topics(parser, "topics", help="of which; a pattern such as 'order*' may stand here")
+    parser.add_argument("-p", "--partition", metavar="N[,N]", type=indexes, help="only these of each topic")
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument(
+        "-o",
         "--from",
+        "--offset",
         metavar="PLACE",
         dest="start",
         type=offset_spec,
         default=BEGINNING,
         help=f"where to begin in each partition: beginning, which it is if not given, end, {offsets}",
     )
+    start.add_argument("--from-beginning", action="store_const", const=BEGINNING, dest="start", help=SUPPRESS)
     parser.add_argument(
         "--until", metavar="PLACE", type=offset_spec, help=f"where to end, before this record: end, {offsets}"
     )
-    parser.add_argument("-n", "--count", metavar="COUNT", type=positive, help="no more than so many records in all")
-    parser.add_argument("--follow", action="store_true", help="wait for more at the end; else that is the end")
     parser.add_argument(
+        "-n",
+        "-c",
+        "--count",
+        "--max-messages",
+        metavar="COUNT",
+        type=positive,
+        help="no more than so many records in all",
+    )
+    end = parser.add_mutually_exclusive_group()
+    end.add_argument("--follow", action="store_true", help="wait for more at the end; else that is the end")
+    end.add_argument("-e", dest="follow", action="store_false", help="end at the end, as without --follow")
+    parser.add_argument(
+        "-G",
         "--group",
         metavar="GROUP",
         help="read as a member of this group, from where it has come to, and commit what was written",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("-f", "--format", metavar="FORMAT", type=check_format, help=_FORMAT)
-    form.add_argument("--json", action="store_true", help="a line of JSON for each; what is no text is base64")
+    form.add_argument(
+        "-K",
+        "--key-delimiter",
+        metavar="TEXT",
+        type=_keyed_format,
+        dest="format",
+        help="write the key, this, the value",
+    )
+    form.add_argument(
+        "-J", "--json", action="store_true", help="a line of JSON for each; bytes that are not text are base64"
+    )
     escaped = "; escaped on a terminal, else text, if not given"
     parser.add_argument("--key-as", choices=[*SHOWS], help=f"how keys are written{escaped}")
     parser.add_argument("--value-as", choices=[*SHOWS], help=f"how values are written{escaped}")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
+
+
+def _keyed_format(delimiter: str) -> str:
+    return check_format(f"%k{delimiter.replace('%', '%%')}{LINE}")
 
 
 def _check(options: Namespace) -> None:
@@ -68,7 +97,7 @@ def _check(options: Namespace) -> None:
     if options.group == "":
         raise UsageError("argument --group: an empty group id: is a variable of the shell not set?")
     if options.json and (options.key_as or options.value_as):
-        raise UsageError("--key-as and --value-as are not for --json, which has text, and base64 for what is none")
+        raise UsageError("--key-as and --value-as cannot be used with --json, which has text or base64")
 
 
 def _consume(options: Namespace, cluster: Cluster) -> Iterator[str]:
@@ -88,7 +117,7 @@ def _consume(options: Namespace, cluster: Cluster) -> Iterator[str]:
                 seconds = time.monotonic() - began
                 print(throughput(output.records, output.bytes, "consumed", seconds), file=sys.stderr)
         if interrupts.came and not options.follow:
-            sys.exit(INTERRUPTED)
+            sys.exit(interrupts.exit_code)
     yield from ()
 
 

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 
-from kgateway.cli.common.stdio import Interrupts
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.consume.output import Output
 from kgateway.cli.consume.reader import Reader
 from kgateway.client.cluster import Cluster
@@ -22,13 +22,12 @@ def read_as_member(
     options: Namespace, cluster: Cluster, output: Output, interrupts: Interrupts, note: Callable[[list[str]], None]
 ) -> None:
     """
-    Read to the end or until an interrupt. Positions of written records are committed, at the latest when the member
-    leaves.
+    Read to the end or until an interrupt. Positions of written records are committed, at the latest before the member
+    leaves. A join may wait minutes for other members, and is interrupted at once.
     """
     member = Member(cluster, options.group, options.topics)
     try:
-        while not interrupts.came:
-            partitions = member.join()
+        while (partitions := interrupts.unless_interrupted(member.join)) is not None:
             known = cluster.retry(partial(committed_offsets, cluster, options.group))
             begun = {one: known[one].offset for one in partitions if one in known}
             reader = Reader(options, cluster, partitions, output, interrupts, begun)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.common.offset_spec import Kind, OffsetSpec, resolve
-from kgateway.cli.common.stdio import Interrupts
+from kgateway.cli.common.times import iso
 from kgateway.cli.consume.output import Output
 from kgateway.client.cluster import Cluster
 from kgateway.client.fetcher import Fetched, Fetcher
@@ -108,6 +109,8 @@ class Reader:
         logs = cluster.retry(partial(extents, cluster, partitions))
         starts = resolve(cluster, options.start, logs) | {one: at for one, at in (begun or {}).items() if one in logs}
         positions = {one: self._inside(one, starts[one], log) for one, log in sorted(logs.items())}
+        if options.start.kind is Kind.TIME and starts and set(starts.values()) == {None}:
+            self.notes.append(f"no record has the time {iso(options.start.number)} or a later one")
         self._fetching = Fetcher(cluster, positions)
         self._ends = _ends_of(options, cluster, logs, output)
         for one in logs:
@@ -151,9 +154,9 @@ class Reader:
         if wanted is None:
             return log.end  # no record is so late
         if wanted < log.start:
-            self.notes.append(f"{one}: {wanted} was asked for, and the log begins at {log.start}")
+            self.notes.append(f"{one}: {wanted} requested, but the log begins at {log.start}")
         elif wanted > log.end:
-            self.notes.append(f"{one}: {wanted} was asked for, and the log ends at {log.end}")
+            self.notes.append(f"{one}: {wanted} requested, but the log ends at {log.end}")
         return min(max(wanted, log.start), log.end)
 
 

@@ -2,7 +2,7 @@
 `kgateway groups reset-offsets` and `delete`.
 """
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 from kgateway.cli.common.cluster import cluster_command, do_to_each
 from kgateway.cli.common.errors import CommandError, UsageError
 from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, table
-from kgateway.cli.common.values import topic_partitions
+from kgateway.cli.common.parser import Parser
+from kgateway.cli.common.values import add_groups, topic_partitions
 from kgateway.cli.groups.offset_targets import Move, Target, add_targets, offsets_in, plan, targets_of
 from kgateway.client.cluster import Cluster, partitions_of
 from kgateway.client.group_offsets import commit_offsets, committed_offsets
@@ -34,8 +35,8 @@ _UNDELETED = {
 }
 
 
-def _add_delete(parser: ArgumentParser) -> None:
-    parser.add_argument("groups", metavar="GROUP", nargs="+", help="its id")
+def _add_delete(parser: Parser) -> None:
+    add_groups(parser, help="its id")
 
 
 def _delete(options: Namespace, cluster: Cluster) -> Iterator[str]:
@@ -45,10 +46,11 @@ def _delete(options: Namespace, cluster: Cluster) -> Iterator[str]:
 DELETE = cluster_command(_add_delete, _delete, "kgateway groups delete billing")
 
 
-def _add_reset_offsets(parser: ArgumentParser) -> None:
-    parser.add_argument("group", metavar="GROUP", type=_group_id, help="its id; it must have no members")
+def _add_reset_offsets(parser: Parser) -> None:
+    add_groups(parser, "group", type=_group_id, is_one=True, help="its id; it must have no members")
     add_targets(parser)
     parser.add_argument(
+        "-t",
         "--topic",
         metavar="TOPIC[:N,N]",
         type=topic_partitions,
@@ -56,7 +58,11 @@ def _add_reset_offsets(parser: ArgumentParser) -> None:
         default=[],
         help="only this topic, or these partitions of it; may be repeated. Else all that the group has committed",
     )
-    parser.add_argument("--execute", action="store_true", help="do it")
+    effect = parser.add_mutually_exclusive_group()
+    effect.add_argument("--execute", action="store_true", help="do it")
+    effect.add_argument(
+        "--dry-run", action="store_false", dest="execute", help="only show what would be, as without --execute"
+    )
 
 
 def _check_reset_offsets(options: Namespace) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgateway.cli.common.errors import CommandError
-from kgateway.cli.common.times import iso, option_time_ms
+from kgateway.cli.common.times import TIMES, iso, option_time_ms
 from kgateway.client.cluster import Cluster
 from kgateway.client.offsets import Extent, offsets_at
 from kgateway.topic_partition import TopicPartition
@@ -78,9 +78,9 @@ def _move(partition: TopicPartition, target: Target, committed: int | None, exte
         return Move(partition, committed, None, extent.end, target.note)
     note = target.note
     if target.offset < extent.start:
-        note = f"{target.offset} was asked for, and the log begins at {extent.start}"
+        note = f"{target.offset} requested, but the log begins at {extent.start}"
     elif target.offset > extent.end:
-        note = f"{target.offset} was asked for, and the log ends at {extent.end}"
+        note = f"{target.offset} requested, but the log ends at {extent.end}"
     return Move(partition, committed, min(max(target.offset, extent.start), extent.end), extent.end, note)
 
 
@@ -90,10 +90,10 @@ def add_targets(parser: ArgumentParser) -> None:
     target.add_argument("--to-latest", action="store_true", help="behind the last record")
     target.add_argument(
         "--to-time",
+        "--to-datetime",
         metavar="TIME",
         type=partial(option_time_ms, instead="see --to-earliest"),
-        help="to the first record of that time or later, such as 2026-11-21T18:25:08Z; UTC where no zone is given; "
-        "1970 at the earliest",
+        help=f"to the first record since {TIMES}; UTC where no zone is given",
     )
     target.add_argument("--to-offset", metavar="N", type=int, help="to this offset")
     target.add_argument(

@@ -9,9 +9,11 @@ from functools import partial
 from typing import Any
 
 from kgateway.cli.common.cluster import cluster_command
+from kgateway.cli.common.colours import Colour
 from kgateway.cli.common.errors import CommandError, UsageError
 from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, node_json, table
-from kgateway.cli.common.values import add_states
+from kgateway.cli.common.parser import Parser
+from kgateway.cli.common.values import add_groups, add_states
 from kgateway.client.cluster import Cluster
 from kgateway.client.group_offsets import PartitionLag, lags
 from kgateway.client.groups import (
@@ -27,10 +29,12 @@ from kgateway.client.groups import (
 )
 from kgateway.wire.errors import KafkaError
 
+_STATES = ("Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead")
+_STATE_COLOURS = dict.fromkeys(_STATES[2:-1], Colour.YELLOW) | {"Stable": Colour.GREEN, "Dead": Colour.RED}
 _GROUPS = (
     Column("GROUP", NAME_MAX),
     Column("TYPE", 10),
-    Column("STATE", 20),
+    Column("STATE", 20, colours=_STATE_COLOURS),
     Column("PROTOCOL", 30),
     Column("COORDINATOR", 80),
 )
@@ -50,7 +54,6 @@ _READINGS = (
     Column("LAG", 20, is_number=True),
     Column("MEMBER", NAME_MAX),
 )
-_STATES = ("Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead")
 _KNOWN_HERE = (CLASSIC, CONSUMER, "")  # an old server does not tell the type, and has classic groups alone
 
 
@@ -88,8 +91,8 @@ def _listed_json(group: GroupListing) -> dict[str, Any]:
     }
 
 
-def _add_describe(parser: ArgumentParser) -> None:
-    parser.add_argument("groups", metavar="GROUP", nargs="*", help="its id")
+def _add_describe(parser: Parser) -> None:
+    add_groups(parser, is_needed=False, help="its id")
     parser.add_argument("--all", action="store_true", help="all classic and consumer groups")
 
 

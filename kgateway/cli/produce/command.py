@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from kgateway.cli.common.cluster import cluster_command
-from kgateway.cli.common.errors import INTERRUPTED, CommandError, UsageError
+from kgateway.cli.common.errors import CommandError, UsageError
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.common.output import counted, throughput
 from kgateway.cli.common.progress import Progress
-from kgateway.cli.common.stdio import Interrupts
 from kgateway.cli.common.topic_names import all_topics, no_such_topic
 from kgateway.cli.common.values import pair, rate
 from kgateway.cli.produce.input import STDIN, Input, RecordReader
@@ -29,10 +29,9 @@ _TICK_S = 0.01  # shorter waits cost more than they are worth
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("topic", metavar="TOPIC", help="where to")
-    parser.add_argument(
-        "files", metavar="FILE", nargs="*", default=[STDIN], help="a record a line; - or none for stdin"
-    )
+    parser.add_argument("topic", metavar="TOPIC", nargs="?", help="where to")
+    parser.add_argument("-t", "--topic", metavar="TOPIC", dest="named_topic", help="the same as an option")
+    parser.add_argument("files", metavar="FILE", nargs="*", help="a record a line; - or none for stdin")
     parser.add_argument("--create", action="store_true", help="make the topic if it is not there")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--whole-file", action="store_true", help="each file is one record")
@@ -42,21 +41,31 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="each line is an object with any of key, value, headers, partition, timestamp, as `consume --json` prints",
     )
     key = parser.add_mutually_exclusive_group()
-    key.add_argument("--key", metavar="TEXT", help="the key of all records that have none of their own")
+    key.add_argument("-k", "--key", metavar="TEXT", help="the key of all records that have none of their own")
     key.add_argument(
-        "--key-delimiter", metavar="TEXT", type=_delimiter, help="each line is a key, this, and a value; \\t is a tab"
+        "-K",
+        "--key-delimiter",
+        metavar="TEXT",
+        type=_delimiter,
+        help="each line is a key, this, and a value; \\t is a tab",
     )
     parser.add_argument(
-        "--header", metavar="K=V", type=pair, action="append", default=[], help="a header of all; may be repeated"
+        "-H", "--header", metavar="K=V", type=pair, action="append", default=[], help="a header of all; may be repeated"
     )
-    parser.add_argument("--partition", metavar="N", type=_index, help="this one, for all that name none")
+    parser.add_argument("-p", "--partition", metavar="N", type=_index, help="this one, for all that name none")
     parser.add_argument("--acks", choices=[*ACKS], default="all", help="who must have it; `all` also means no doubles")
-    parser.add_argument("--compression", choices=[*_CODECS], default="none", help="of the batches")
+    parser.add_argument("-z", "--compression", choices=[*_CODECS], default="none", help="of the batches")
     parser.add_argument("--rate", metavar="N", type=rate, help="no more than N records a second")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
 
 
 def _check(options: Namespace) -> None:
+    if options.named_topic is not None:
+        options.files = [one for one in (options.topic, *options.files) if one is not None]
+        options.topic = options.named_topic
+    if options.topic is None:
+        raise UsageError("the following arguments are required: TOPIC")
+    options.files = options.files or [STDIN]
     if options.key_delimiter and (options.json or options.whole_file):
         raise UsageError("--key-delimiter is for lines, and neither for --json nor for --whole-file")
 
@@ -77,7 +86,7 @@ def _produce(options: Namespace, cluster: Cluster) -> Iterator[str]:
             done = f"produced to {options.topic}"
             print(throughput(producer.records, producer.bytes, done, time.monotonic() - began), file=sys.stderr)
         if interrupts.came:
-            sys.exit(INTERRUPTED)
+            sys.exit(interrupts.exit_code)
     yield from ()
 
 
@@ -105,7 +114,7 @@ def _send(options: Namespace, source: Input, producer: Producer, progress: Progr
 def _send_pieces(
     options: Namespace, source: Input, producer: Producer, progress: Progress, interrupts: Interrupts
 ) -> None:
-    total = source.size()
+    total, has_bar = source.size(), not source.is_typed
     limit = RateLimit(options.rate, interrupts)
     reader = RecordReader(options)
     taken = 0
@@ -120,7 +129,8 @@ def _send_pieces(
         if source.taken != taken:
             taken = source.taken
             reader.look_at_the_clock()
-            progress.show(taken, total)
+            if has_bar:
+                progress.show(taken, total)
         producer.send(reader.record(piece))
 
 
@@ -160,11 +170,11 @@ class RateLimit:
 
 def _delimiter(text: str) -> bytes:
     if not text:
-        raise ArgumentTypeError("an empty text stands everywhere: say which one is between key and value")
+        raise ArgumentTypeError("must not be empty")
     return text.replace("\\t", "\t").encode(errors="surrogateescape")
 
 
 def _index(text: str) -> int:
     if not text.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is no partition: they count from 0")
+        raise ArgumentTypeError(f"must be a partition number of at least 0, not {text!r}")
     return int(text)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kgateway.cli.common.errors import CommandError
-from kgateway.cli.common.stdio import Interrupts
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.produce.record_json import record_in
 from kgateway.client.send_queue import OutgoingRecord, place_text
 
@@ -44,6 +44,13 @@ class Input:
         """
         found = [_regular_size(path) for path in self.paths]
         return None if None in found else sum(size or 0 for size in found)
+
+    @property
+    def is_typed(self) -> bool:
+        """
+        Whether some of the records are typed at a terminal, whose line a progress bar would overwrite.
+        """
+        return STDIN in self.paths and sys.stdin.isatty()
 
     def pieces(self) -> Iterator[Piece | None]:
         """

@@ -72,7 +72,7 @@ def _bytes(fields: dict[str, Any], name: str, text: str = "") -> bytes | None:
     try:
         return b64decode(value, validate=True)
     except (Error, ValueError):
-        raise ValueError(f"{name!r} is no base64, as was promised") from None
+        raise ValueError(f"{name!r} is not base64, although it is named as such") from None
 
 
 def _headers(found: Any) -> Iterator[tuple[str, bytes | None]]:
@@ -165,7 +165,7 @@ def _parsed(line: bytes) -> tuple[str, Any]:
         raise
     except (ValueError, RecursionError) as error:
         where = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
-        raise ValueError(f"this is no JSON{where}: {getattr(error, 'msg', error)}") from None
+        raise ValueError(f"this is not JSON{where}: {getattr(error, 'msg', error)}") from None
 
 
 def _as_written(text: str, wanted: str) -> str:
@@ -211,7 +211,7 @@ def _float(text: str) -> float:
 
 
 def _constant(text: str) -> float:
-    raise _NoNumber(f"this is no JSON: it has no {text}")
+    raise _NoNumber(f"this is not JSON: it has no {text}")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)

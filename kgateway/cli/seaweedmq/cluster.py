@@ -1,34 +1,31 @@
 """
-The options of `kgateway seaweedmq` that choose the cluster, and the reactor that runs during an inspection.
+The options of `kgateway seaweedmq` that choose the cluster, and the reactor that runs during an inspection. What the
+extra `seaweedmq` brings is imported when a command runs, so that its help is there without it.
 """
 
 import os
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any
-
-from twisted.internet.defer import Deferred
-from twisted.internet.task import react
+from typing import TYPE_CHECKING, Any
 
 from kgateway.broker.seaweed.calls.addresses import master_addresses
-from kgateway.broker.seaweed.cluster import SeaweedCluster
-from kgateway.broker.seaweed.grpc.status import RpcError
-from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
 from kgateway.broker.seaweed.security.security_toml import BadSecurity, SecurityFile
-from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster, TopicNotFound
-from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS
-from kgateway.cli.common.errors import MISTAKE
+from kgateway.cli.common.errors import MISTAKE, print_error
+from kgateway.cli.common.output import safe_lines
 from kgateway.cli.common.parser import Command
-from kgateway.observe.printable import printable
+
+if TYPE_CHECKING:
+    from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
+    from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
 
 Say = Callable[[str], None]
 
 
 def seaweedmq_command(
     add_arguments: Callable[[ArgumentParser], None],
-    work: Callable[[Namespace, ReadOnlyCluster, Say], Awaitable[int]],
+    work: Callable[[Namespace, "ReadOnlyCluster", Say], Awaitable[int]],
     epilog: str,
 ) -> Command:
     """
@@ -36,12 +33,14 @@ def seaweedmq_command(
     """
 
     def add_all(parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = epilog
         _add_cluster(parser)
         add_arguments(parser)
 
     def run(options: Namespace) -> Iterable[str]:
+        from twisted.internet.defer import Deferred
+        from twisted.internet.task import react
+
         react(lambda reactor: Deferred.fromCoroutine(_run(reactor, options, work)))
         return ()
 
@@ -60,9 +59,15 @@ def _add_cluster(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--security",
         metavar="FILE",
-        type=_as_argument(lambda path: TomlSecurity(SecurityFile(Path(path)))),
+        type=_as_argument(_security),
         help="the security.toml with the certificates and keys that it wants",
     )
+
+
+def _security(path: str) -> "TomlSecurity":
+    from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
+
+    return TomlSecurity(SecurityFile(Path(path)))
 
 
 def topic_name(text: str) -> str:
@@ -70,13 +75,18 @@ def topic_name(text: str) -> str:
     The value of an argument that can be a folder of SeaweedMQ's.
     """
     if not text or "/" in text:
-        raise ArgumentTypeError(f"{text!r} is no name of a topic")
+        raise ArgumentTypeError(f"{text!r} is not the name of a topic")
     return text
 
 
 async def _run(
-    reactor: Any, options: Namespace, work: Callable[[Namespace, ReadOnlyCluster, Say], Awaitable[int]]
+    reactor: Any, options: Namespace, work: Callable[[Namespace, "ReadOnlyCluster", Say], Awaitable[int]]
 ) -> None:
+    from kgateway.broker.seaweed.cluster import SeaweedCluster
+    from kgateway.broker.seaweed.grpc.status import RpcError
+    from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster, TopicNotFound
+    from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS
+
     seaweed = SeaweedCluster(options.masters, reactor, filer_group=options.filer_group, security=options.security)
     code = MISTAKE
     try:
@@ -96,11 +106,11 @@ async def _run(
 
 
 def _say(line: str) -> None:
-    print("\n".join(map(printable, line.split("\n"))), flush=True)
+    print("\n".join(safe_lines(line)), flush=True)
 
 
 def _fail(options: Namespace, reason: str) -> None:
-    print(f"kgateway seaweedmq {options.kind}: {printable(reason)}", file=sys.stderr)
+    print_error(f"kgateway seaweedmq {options.kind}", reason)
 
 
 def _as_argument(read: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -7,31 +7,36 @@ import signal
 import subprocess
 import sys
 import tempfile
-from argparse import REMAINDER, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweed.dev.weed_process import ENDS, NotStarted, undisturbed
 from kgateway.cli.common.errors import FAILED, MISTAKE, CommandError
-from kgateway.cli.common.parser import Command
+from kgateway.cli.common.parser import Command, Parser, example_text
 from kgateway.config.settings import read_settings
 from kgateway.config.sources import SettingsError
+
+if TYPE_CHECKING:
+    from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 
 _STOP_S = 20.0
 
 
-def _add_arguments(parser: ArgumentParser) -> None:
-    parser.formatter_class = RawDescriptionHelpFormatter
+def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "--folder", type=Path, help="where all of it is kept, and found again; without it, it is gone at the end"
+        "--folder",
+        metavar="FOLDER",
+        type=Path,
+        help="where all of it is kept, and found again; without it, it is gone at the end",
     )
-    parser.add_argument(
-        "gateway", metavar="-- OPTION", nargs=REMAINDER, help="options of the gateway, as `kgateway serve` has them"
+    parser.unknown_dest = "gateway"
+    parser.epilog = "All other options are those of `kgateway serve`, for the gateway.\n\n" + example_text(
+        "kgateway seaweedmq dev --listen tcp:9092:interface=127.0.0.1 --seaweedmq-format batch"
     )
-    parser.epilog = "Example: kgateway seaweedmq dev -- --listen tcp:9092:interface=127.0.0.1 --seaweedmq-format batch"
 
 
 def _run(options: Namespace) -> Iterator[str]:
@@ -48,6 +53,8 @@ DEV = Command(_add_arguments, _run)
 
 
 def _lines(options: Namespace) -> Iterator[str]:
+    from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+
     with _signals_once(), ExitStack() as stack:
         folder = options.folder or _temporary(stack)
         cluster = DevCluster(folder)
@@ -122,7 +129,7 @@ def _temporary(stack: ExitStack) -> Path:
         raise NotStarted(f"there is no place for a temporary folder: {error.strerror}") from None
 
 
-def _command(options: Namespace, cluster: DevCluster, folder: Path) -> list[str]:
+def _command(options: Namespace, cluster: "DevCluster", folder: Path) -> list[str]:
     """
     The command that starts the gateway; CommandError where its options are wrong.
     """

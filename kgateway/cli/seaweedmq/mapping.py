@@ -3,16 +3,15 @@
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import TYPE_CHECKING
 
-from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster, TopicNotFound
-from kgateway.broker.seaweedmq.layout.topic_paths import generation_name, slots
-from kgateway.broker.seaweedmq.ledger.ledger import EARLIEST, LATEST
 from kgateway.cli.common.output import as_json
 from kgateway.cli.common.times import utc
 from kgateway.cli.common.values import add_json
 from kgateway.cli.seaweedmq.cluster import Say, seaweedmq_command, topic_name
 
-_NAMED = {"earliest": EARLIEST, "latest": LATEST}
+if TYPE_CHECKING:
+    from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
 
 _EPILOG = """\
 It is told from what is kept of the ledger, and from the log files behind it. What is only in the memory of a broker is
@@ -34,18 +33,21 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _offset(text: str) -> int:
-    if text in _NAMED:
-        return _NAMED[text]
+    from kgateway.broker.seaweedmq.ledger.ledger import EARLIEST, LATEST
+
+    named = {"earliest": EARLIEST, "latest": LATEST}
+    if text in named:
+        return named[text]
     try:
         offset = int(text)
     except ValueError:
         offset = EARLIEST - 1
     if offset < EARLIEST:
-        raise ArgumentTypeError(f"{text!r} is no offset; say a number, `earliest` or `latest`")
+        raise ArgumentTypeError(f"{text!r} is not an offset: must be a number, `earliest` or `latest`")
     return offset
 
 
-async def _show(options: Namespace, outside: ReadOnlyCluster, say: Say) -> int:
+async def _show(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> int:
     mapping = await _mapping(outside, options.topic, options.partition, options.offset)
     if options.json:
         say(as_json(mapping))
@@ -59,7 +61,10 @@ async def _show(options: Namespace, outside: ReadOnlyCluster, say: Say) -> int:
 MAPPING = seaweedmq_command(_add_arguments, _show, _EPILOG)
 
 
-async def _mapping(outside: ReadOnlyCluster, topic: str, partition: int, offset: int) -> dict[str, object]:
+async def _mapping(outside: "ReadOnlyCluster", topic: str, partition: int, offset: int) -> dict[str, object]:
+    from kgateway.broker.seaweedmq.inspection.read_only_cluster import TopicNotFound
+    from kgateway.broker.seaweedmq.layout.topic_paths import generation_name, slots
+
     (stored,) = await outside.topics([topic])
     count = stored.file.partition_count
     if not 0 <= partition < count:

@@ -4,13 +4,16 @@
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from kgateway.broker.seaweedmq.inspection.partition_status import PartitionStatus, partition_statuses
-from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
 from kgateway.cli.common.output import Column, as_json, table
 from kgateway.cli.common.times import utc
 from kgateway.cli.common.values import add_json
 from kgateway.cli.seaweedmq.cluster import Say, seaweedmq_command, topic_name
+
+if TYPE_CHECKING:
+    from kgateway.broker.seaweedmq.inspection.partition_status import PartitionStatus
+    from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
 
 _COLUMNS = (
     Column("TOPIC", 60),
@@ -46,7 +49,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-async def _show(options: Namespace, outside: ReadOnlyCluster, say: Say) -> int:
+async def _show(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> int:
+    from kgateway.broker.seaweedmq.inspection.partition_status import partition_statuses
+
     topics = await outside.topics(options.topics)
     await outside.load()
     found = await partition_statuses(outside, topics)
@@ -61,7 +66,7 @@ async def _show(options: Namespace, outside: ReadOnlyCluster, say: Say) -> int:
 STATS = seaweedmq_command(_add_arguments, _show, _EPILOG)
 
 
-def _json(standing: PartitionStatus) -> dict[str, object]:
+def _json(standing: "PartitionStatus") -> dict[str, object]:
     """
     The keys are what programs read: a format is `form` there, as it was from the first day.
     """
@@ -69,7 +74,7 @@ def _json(standing: PartitionStatus) -> dict[str, object]:
     return {**fields, "slots": list(standing.slots), "high_watermark": standing.high_watermark}
 
 
-def _row(standing: PartitionStatus) -> list[object]:
+def _row(standing: "PartitionStatus") -> list[object]:
     held, more = standing.held, standing.messages_held
     return [
         standing.topic,

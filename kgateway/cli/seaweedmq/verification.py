@@ -5,13 +5,16 @@
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
-from kgateway.broker.seaweedmq.inspection.verification import Finding, Tally, Verification
 from kgateway.cli.common.errors import FAILED
 from kgateway.cli.common.output import counted, size
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.seaweedmq.cluster import Say, seaweedmq_command, topic_name
+
+if TYPE_CHECKING:
+    from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
+    from kgateway.broker.seaweedmq.inspection.verification import Finding, Tally
 
 _SHOWN_MAX = 20  # of one kind, in one partition
 
@@ -35,7 +38,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-async def _verify(options: Namespace, outside: ReadOnlyCluster, say: Say) -> int:
+async def _verify(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> int:
+    from kgateway.broker.seaweedmq.inspection.verification import Verification
+
     began, findings = time.monotonic(), Findings(say)
     topics = await outside.topics(options.topics)
     await outside.load()
@@ -66,7 +71,7 @@ class Findings:
         self._say = say
         self._counts: Counter[tuple[str, str]] = Counter()
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: "Finding") -> None:
         place, kind, reason, is_fault = finding
         self.faults += is_fault
         self._counts[place, kind] += 1
@@ -79,7 +84,7 @@ class Findings:
                 self._say(f"{place}: {kind}: and {count - _SHOWN_MAX:,} more")
 
 
-def _summary(topics: int, tally: Tally, seconds: float, faults: int) -> str:
+def _summary(topics: int, tally: "Tally", seconds: float, faults: int) -> str:
     counts = (topics, "topic"), (tally.partitions, "partition"), (tally.rows, "row"), (tally.files, "file")
     found = counted(faults, "finding", ",") if faults else "nothing is wrong"
     return f"{', '.join(counted(*each, ',') for each in counts)}, {size(tally.bytes)} in {seconds:.1f} s: {found}"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.common.output import Column, as_json, size, table
 from kgateway.cli.common.progress import Progress
-from kgateway.cli.common.stdio import Interrupts
 from kgateway.cli.common.values import add_json, positive
 from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, location
 from kgateway.cli.spark.session import add_topics, session, source_options, spark_job

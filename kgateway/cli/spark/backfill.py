@@ -124,5 +124,5 @@ def _outcome(backfill: "Backfill", ended: "Sequence[PartitionResult]", seconds: 
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise ArgumentTypeError(f"{text!r} is no COLUMN or COLUMN,COLUMN")
+        raise ArgumentTypeError(f"{text!r} is not COLUMN or COLUMN,COLUMN")
     return names

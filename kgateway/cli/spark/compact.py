@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 from kgateway.cli.common.errors import CommandError
 from kgateway.cli.common.output import Column, as_json, counted, size, table
 from kgateway.cli.common.progress import Progress
-from kgateway.cli.common.times import option_time_ms
+from kgateway.cli.common.times import TIMES, ago_ms, option_time_ms
 from kgateway.cli.common.values import add_json, positive
 from kgateway.cli.spark.archive import add_codec, archive_json, location_of, summary
 from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, archived_topics, location
 from kgateway.cli.spark.session import add_topics, session, spark_job, stages
-from kgateway.config.kinds import duration
 
 if TYPE_CHECKING:
     from kgateway.spark.archive.manifest import Manifest
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = tuple(Column(heading, 40, is_number=True) for heading in ("partition", "first", "last", "latest values"))
 _TASK_RECORDS = 1 << 20
-_AGE = duration(0, 1 << 42)
 _KEY, _TIME = "key", "time"
 
 
@@ -55,7 +53,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--older-than", metavar="AGE", type=_before, dest="before_ms", help="only what is older, such as 7d"
     )
     until.add_argument(
-        "--before", metavar="TIME", type=_time, dest="before_ms", help="only what is from before, such as 2026-11-21"
+        "--before", metavar="TIME", type=_time, dest="before_ms", help=f"only what is from before {TIMES}"
     )
     parser.add_argument(
         "--tombstones-older-than",
@@ -197,9 +195,9 @@ def _what_was_removed(before: "Manifest", after: "Manifest", seconds: float) -> 
 
 def _before(text: str) -> int:
     try:
-        return time.time_ns() // 1_000_000 - int(str(_AGE.parse(text)))
+        return ago_ms(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no duration such as 12h or 7d") from None
+        raise ArgumentTypeError(f"{text!r} is not a duration such as 12h or 7d") from None
 
 
 _time = partial(option_time_ms, instead="nothing in Kafka is older")

@@ -121,5 +121,5 @@ def _time(text: str) -> int:
 
 def _field(text: str) -> str:
     if "'" in text or not text:
-        raise ArgumentTypeError(f"{text!r} is no name of a field that can be asked for")
+        raise ArgumentTypeError(f"{text!r} is not the name of a field")
     return text

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kgateway.cli.common.errors import MISTAKE, CommandError
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.progress import Progress, watching
-from kgateway.cli.common.values import pair
+from kgateway.cli.common.values import DEFAULT_BOOTSTRAP, add_bootstrap, pair
 from kgateway.config.sources import BOOTSTRAP
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ _UNDONE = MISTAKE  # exit code where a job cannot be done; 1 is for what a job f
 _ROOT = Path(__file__).parents[3]
 _PACKAGES = ("kgateway", "pyspark_kgateway")
 _LOCAL = "local[*]"
-_BOOTSTRAP = "127.0.0.1:9092"
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -89,11 +88,7 @@ def _add_session(parser: ArgumentParser) -> None:
 
 
 def add_topics(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--bootstrap",
-        metavar="HOST:PORT",
-        help=f"a server of the cluster, or several with commas between; else ${BOOTSTRAP}, else {_BOOTSTRAP}",
-    )
+    add_bootstrap(parser)
     parser.add_argument(
         "--option",
         metavar="NAME=VALUE",
@@ -112,7 +107,7 @@ def source_options(options: Namespace) -> dict[str, str]:
     if options.bootstrap:
         given["kafka.bootstrap.servers"] = options.bootstrap
     elif not given.keys() & {"kafka.bootstrap.servers", "kgateway.log.folder", "kgateway.filer"}:
-        given["kafka.bootstrap.servers"] = os.environ.get(BOOTSTRAP) or _BOOTSTRAP
+        given["kafka.bootstrap.servers"] = os.environ.get(BOOTSTRAP) or DEFAULT_BOOTSTRAP
     return given
 
 

@@ -143,7 +143,7 @@ def values_of(options: Namespace) -> dict[str, tuple[str, str]]:
     forms, schemas = dict(map(_of_topic, options.value_format)), dict(map(_of_topic, options.value_schema))
     for topic, form in forms.items():
         if form not in _VALUES:
-            raise CommandError(f"--value-format {form} is none of {', '.join(_VALUES)}")
+            raise CommandError(f"--value-format {form} is not one of {', '.join(_VALUES)}")
         if topic not in schemas and "" not in schemas:
             raise CommandError("--value-format is given without --value-schema")
     found = {topic: (forms.get(topic) or forms.get("") or _VALUES[0], schema) for topic, schema in schemas.items()}

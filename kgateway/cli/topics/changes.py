@@ -2,8 +2,8 @@
 `kgateway topics create`, `alter`, `delete`, `delete-records` and `purge`.
 """
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,9 +11,11 @@ from kgateway.cli.common.cluster import cluster_command, do_to_each
 from kgateway.cli.common.errors import CommandError, UsageError
 from kgateway.cli.common.offset_spec import offset_spec, resolve
 from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, table
+from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import confirm
+from kgateway.cli.common.times import TIMES
 from kgateway.cli.common.topic_names import all_topics, is_pattern, matching_topics
-from kgateway.cli.common.values import add_yes, pair, positive, refuse_repeated, topic_partitions
+from kgateway.cli.common.values import add_topics, add_yes, pair, positive, refuse_repeated, topic_partitions
 from kgateway.cli.topics.overview import contents
 from kgateway.client.cluster import Cluster, refuse
 from kgateway.client.offsets import Extent, extents
@@ -40,11 +42,12 @@ _REPLICAS_MAX = (1 << 15) - 1
 _Start = tuple[int, str | None]  # where a log begins now, and why that is not where it was to begin
 
 
-def _add_create(parser: ArgumentParser) -> None:
-    parser.add_argument("names", metavar="NAME", nargs="+", help="its name")
+def _add_create(parser: Parser) -> None:
+    add_topics(parser, metavar="NAME", help="its name")
     parser.add_argument("--partitions", metavar="N", type=positive, default=SERVERS_CHOICE, help="how many it has")
     parser.add_argument(
         "--replicas",
+        "--replication-factor",
         metavar="N",
         type=partial(positive, most=_REPLICAS_MAX),
         default=SERVERS_CHOICE,
@@ -70,8 +73,8 @@ CREATE = cluster_command(
 )
 
 
-def _add_alter(parser: ArgumentParser) -> None:
-    parser.add_argument("names", metavar="NAME", nargs="+", help="its name")
+def _add_alter(parser: Parser) -> None:
+    add_topics(parser, help="its name")
     parser.add_argument(
         "--partitions", metavar="N", type=positive, required=True, help="how many it is to have, more than now"
     )
@@ -88,8 +91,8 @@ def _alter(options: Namespace, cluster: Cluster) -> Iterator[str]:
 ALTER = cluster_command(_add_alter, _alter, "kgateway topics alter orders --partitions 6")
 
 
-def _add_delete(parser: ArgumentParser) -> None:
-    parser.add_argument("names", metavar="NAME", nargs="+", help="its name or, with --yes, a pattern such as 'order*'")
+def _add_delete(parser: Parser) -> None:
+    add_topics(parser, help="its name or, with --yes, a pattern such as 'order*'")
     add_yes(parser)
 
 
@@ -113,23 +116,22 @@ def _delete(options: Namespace, cluster: Cluster) -> Iterator[str]:
 DELETE = cluster_command(_add_delete, _delete, "kgateway topics delete orders --yes", check=_check_delete)
 
 
-def _add_delete_records(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "topics", metavar="NAME[:N,N]", type=topic_partitions, nargs="+", help="a topic, or some of its partitions"
-    )
+def _add_delete_records(parser: Parser) -> None:
+    add_topics(parser, "topics", "TOPIC[:N,N]", type=topic_partitions, help="a topic, or some of its partitions")
     parser.add_argument(
         "--before",
         metavar="PLACE",
         type=offset_spec,
         required=True,
-        help="the first record to keep: an offset, -N for the last N, the first one of a time or later, or end",
+        help=f"the first record to keep: an offset, -N for the last N, end, or the first one since {TIMES}",
     )
     add_yes(parser)
 
 
 def _delete_records(options: Namespace, cluster: Cluster) -> Iterator[str]:
-    known = matching_topics(all_topics(cluster), [name for name, _ in options.topics])
-    wanted = _partitions(options, {one.name: one for one in known})
+    known = all_topics(cluster)
+    matching_topics(known, [name for name, _ in options.topics])  # names all that do not exist
+    wanted = _partitions(options, known)
     logs = cluster.retry(partial(extents, cluster, wanted))
     found = resolve(cluster, options.before, logs)
     starts = {one: logs[one].end if offset is None else offset for one, offset in found.items()}
@@ -146,22 +148,27 @@ DELETE_RECORDS = cluster_command(
 )
 
 
-def _partitions(options: Namespace, known: dict[str, TopicDescription]) -> list[TopicPartition]:
+def _partitions(options: Namespace, known: Mapping[str, TopicDescription]) -> list[TopicPartition]:
     wanted: dict[TopicPartition, None] = {}
     for name, indexes in options.topics:
-        existing = [part.partition for part in known[name].parts]
-        named = [TopicPartition(name, index) for index in indexes] or existing
-        missing = [str(one) for one in named if one not in existing]
-        if missing:
-            raise CommandError(
-                f"there is no partition {', '.join(missing)}: {name} has {len(existing)}; nothing is done"
-            )
-        wanted |= dict.fromkeys(named)
+        for topic in matching_topics(known, [name]):
+            wanted |= dict.fromkeys(_partitions_of(topic, indexes))
     return [*wanted]
 
 
-def _add_purge(parser: ArgumentParser) -> None:
-    parser.add_argument("names", metavar="NAME", nargs="+", help="its name")
+def _partitions_of(topic: TopicDescription, indexes: Sequence[int]) -> list[TopicPartition]:
+    existing = [part.partition for part in topic.parts]
+    named = [TopicPartition(topic.name, index) for index in indexes] or existing
+    missing = [str(one) for one in named if one not in existing]
+    if missing:
+        raise CommandError(
+            f"there is no partition {', '.join(missing)}: {topic.name} has {len(existing)}; nothing is done"
+        )
+    return named
+
+
+def _add_purge(parser: Parser) -> None:
+    add_topics(parser, help="its name")
     add_yes(parser)
 
 

@@ -2,7 +2,7 @@
 `kgateway topics list` and `describe`: topics, and how much is in them.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +10,9 @@ from typing import Any
 
 from kgateway.cli.common.cluster import cluster_command
 from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, size, table
+from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.topic_names import all_topics, matching_topics
+from kgateway.cli.common.values import add_topics
 from kgateway.client.cluster import Cluster
 from kgateway.client.configs import ConfigEntry, ConfigResource, describe_configs
 from kgateway.client.offsets import EARLIEST, LATEST, Extent, known_offsets
@@ -78,10 +80,8 @@ def contents(cluster: Cluster, wanted: Sequence[TopicDescription]) -> dict[str, 
     return found
 
 
-def _add_list(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "names", metavar="NAME", nargs="*", help="only these; a pattern such as 'order*' may stand here"
-    )
+def _add_list(parser: Parser) -> None:
+    add_topics(parser, is_needed=False, help="only these; a pattern such as 'order*' may stand here")
     parser.add_argument("--internal", action="store_true", help="those too that servers keep for themselves")
 
 
@@ -125,8 +125,8 @@ def _listed_json(topic: TopicDescription, held: Content, policy: str | None) -> 
     }
 
 
-def _add_describe(parser: ArgumentParser) -> None:
-    parser.add_argument("names", metavar="NAME", nargs="+", help="its name, or a pattern such as 'order*'")
+def _add_describe(parser: Parser) -> None:
+    add_topics(parser, help="its name, or a pattern such as 'order*'")
 
 
 def _describe(options: Namespace, cluster: Cluster) -> Iterator[str]:

@@ -1,5 +1,5 @@
 """
-DescribeClientQuotas: the quotas set for users, client ids and addresses (KIP-546).
+DescribeClientQuotas: describes the quotas of users, client ids and addresses (KIP-546).
 
  - v1: flexible
 

@@ -1,9 +1,9 @@
 """
-AddRaftVoter: makes a controller a voter of the KRaft quorum (KIP-853).
+AddRaftVoter: adds a controller to the voters of the KRaft quorum (KIP-853).
 
  - v1: ack_when_committed (KIP-1186)
 
-RemoveRaftVoter: takes a controller's vote in the KRaft quorum away (KIP-853).
+RemoveRaftVoter: removes a controller from the voters of the KRaft quorum (KIP-853).
 """
 
 from kgateway.wire.schema import Message, Struct, v

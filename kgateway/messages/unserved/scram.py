@@ -1,5 +1,5 @@
 """
-DescribeUserScramCredentials: which SCRAM credentials users have, never the secrets (KIP-554).
+DescribeUserScramCredentials: lists the SCRAM credentials of users, without the secrets (KIP-554).
 
 AlterUserScramCredentials: stores and deletes the SCRAM credentials of users (KIP-554).
 """

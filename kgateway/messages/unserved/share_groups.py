@@ -1,29 +1,29 @@
 """
-ShareGroupHeartbeat: a member joins, lives in and leaves a share group (KIP-932).
+ShareGroupHeartbeat: lets a member join, stay in and leave a share group (KIP-932).
 
  - v1: the first stable version; v0 was the preview of Kafka 4.0
 
-ShareGroupDescribe: the state and the members of share groups (KIP-932).
+ShareGroupDescribe: describes share groups and their members (KIP-932).
 
  - v1: the first stable version; v0 was the preview of Kafka 4.0
 
-ShareFetch: acquires records for a member of a share group, and acknowledges others (KIP-932).
+ShareFetch: acquires records for a member of a share group, and acknowledges earlier ones (KIP-932).
 
  - v1: the first stable version: max_records, batch_size, acquisition_lock_timeout_ms
  - v2: share_acquire_mode (KIP-1206); is_renew_ack and acknowledgement type 4 (KIP-1222)
 
-ShareAcknowledge: says what became of acquired records, without fetching more (KIP-932).
+ShareAcknowledge: acknowledges acquired records without fetching more (KIP-932).
 
  - v1: the first stable version; v0 was the preview of Kafka 4.0
  - v2: is_renew_ack, acknowledgement type 4, acquisition_lock_timeout_ms (KIP-1222)
 
-DescribeShareGroupOffsets: where share groups begin to read each partition (KIP-932).
+DescribeShareGroupOffsets: describes where share groups begin to read partitions (KIP-932).
 
  - v1: lag (KIP-1226)
 
-AlterShareGroupOffsets: moves where an empty share group begins to read (KIP-932).
+AlterShareGroupOffsets: sets where an empty share group begins to read (KIP-932).
 
-DeleteShareGroupOffsets: makes an empty share group forget topics (KIP-932).
+DeleteShareGroupOffsets: deletes the offsets of an empty share group for topics (KIP-932).
 """
 
 from kgateway.messages.operations import UNKNOWN_OPERATIONS

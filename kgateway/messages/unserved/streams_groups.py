@@ -1,7 +1,7 @@
 """
-StreamsGroupHeartbeat: a member joins, lives in and leaves a Kafka Streams group (KIP-1071).
+StreamsGroupHeartbeat: lets a member join, stay in and leave a Kafka Streams group (KIP-1071).
 
-StreamsGroupDescribe: the state, the topology and the members of Streams groups (KIP-1071).
+StreamsGroupDescribe: describes Streams groups, their topology and members (KIP-1071).
 """
 
 from kgateway.messages.operations import UNKNOWN_OPERATIONS

@@ -1,7 +1,7 @@
 """
-GetTelemetrySubscriptions: which metrics a client is to push, how and how often (KIP-714).
+GetTelemetrySubscriptions: tells a client which metrics to push, how and how often (KIP-714).
 
-PushTelemetry: a client delivers the metrics it was asked for (KIP-714).
+PushTelemetry: pushes the metrics of a client (KIP-714).
 """
 
 from kgateway.wire.schema import Message

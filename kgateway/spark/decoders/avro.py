@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from kgateway.spark.decoders.arrays import TooLong, gather, read_varints, spread, where_there
+from kgateway.spark.decoders.arrays import TooLong, gather, read_varints, spread
 
 Make = Callable[[], pa.Array]
 Step = tuple[Make, np.ndarray]
@@ -234,7 +234,13 @@ class AvroDecoder:
         return type_of(self._parsed)
 
     def decode(self, column: pa.Array) -> pa.Array:
-        return where_there(column, self._one_by_one if self._node is None else self._by_column)
+        return self._one_by_one(column) if self._node is None else self._by_column(column)
+
+    def salvage(self, value: bytes) -> pa.Array:
+        """
+        Nothing, as in Spark.
+        """
+        return pa.nulls(1, self.type)
 
     @cached_property
     def _parsed(self) -> Any:
@@ -256,7 +262,9 @@ class AvroDecoder:
             if not np.array_equal(at, borders[1:]):
                 raise IndexError("it ends elsewhere")
             return make()
-        except (IndexError, TooLong, pa.ArrowInvalid):
+        except (IndexError, TooLong, pa.ArrowInvalid) as error:
+            if len(column) > 1:
+                raise ValueError("one of the values does not match the schema") from error
             return self._one_by_one(column)  # which says what is wrong
 
     def _one_by_one(self, column: pa.Array) -> pa.Array:
@@ -269,9 +277,9 @@ class AvroDecoder:
             try:
                 rows.append(schemaless_reader(source, schema, None))
             except Exception as error:  # fastavro raises many kinds
-                raise ValueError(f"{value[:40]!r} is no Avro of the schema: {error or type(error).__name__}") from None
+                raise ValueError(f"{value[:40]!r} does not match the schema: {error or type(error).__name__}") from None
             if source.read(1):
-                raise ValueError(f"{value[:40]!r} is longer than Avro of the schema is")
+                raise ValueError(f"{value[:40]!r} does not match the schema: bytes follow")
         return pa.array(rows, self.type)
 
 

@@ -6,13 +6,13 @@ A decoder takes a whole column, so that it may work by column. One that knows a 
 it, as with a schema registry, would group the rows by that first.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from functools import partial
 
 import pyarrow as pa
 
 from kgateway.spark.decoders.avro import avro_decoder
 from kgateway.spark.decoders.json import json_decoder
+from kgateway.spark.decoders.parse_mode import ColumnDecoder, ParseMode, ValueDecoder
 from kgateway.spark.errors import WrongOption
 from kgateway.spark.options import Options
 
@@ -35,33 +35,29 @@ def kafka_columns(*, with_headers: bool) -> list[str]:
     return [name for name in TYPES if with_headers or name != HEADERS]
 
 
-class ValueDecoder(Protocol):
-    """
-    Decodes keys or values. It is sent to tasks with the query, so it must be picklable.
-    """
-
-    @property
-    def type(self) -> pa.DataType: ...
-
-    def decode(self, column: pa.Array) -> pa.Array:
-        """
-        Decode the column; null stays null. ValueError if a value does not match the schema.
-        """
+_MODES = {mode.lower(): mode for mode in ParseMode}
+_AVRO, _JSON = "avro", "json"
+_DEFAULTS = {_AVRO: ParseMode.FAILFAST, _JSON: ParseMode.PERMISSIVE}  # as Spark's from_avro and from_json
+_MODE, _CORRUPT = "mode", "columnNameOfCorruptRecord"
 
 
-FORMATS: dict[str, Callable[[str], ValueDecoder]] = {
-    "avro": avro_decoder,
-    "json": json_decoder,
-}  # each takes the text of a schema
-
-
-def decoders_of(options: Options) -> dict[str, ValueDecoder]:
+def decoders_of(options: Options) -> dict[str, ColumnDecoder]:
     found = {}
     for column in _COLUMNS:
         form, schema = f"{column}.format", f"{column}.schema"
         if options.has(form):
-            make = options.choice(form, FORMATS, "")
-            found[column] = options.parsed(schema, make, f"a schema for {options.text(form)}")
+            chosen = options.choice(form, {name: name for name in _DEFAULTS}, "")
+            decoder = options.parsed(schema, partial(_decoder, options, chosen), f"a schema for {options.text(form)}")
+            found[column] = ColumnDecoder(decoder, options.choice(_MODE, _MODES, _DEFAULTS[chosen].lower()))
         elif options.has(schema):
             raise WrongOption(f"{schema} is given without {form}")
+    for name in (_MODE, _CORRUPT):
+        if options.has(name) and not found:
+            raise WrongOption(f"{name} is given without key.format or value.format")
     return found
+
+
+def _decoder(options: Options, form: str, schema: str) -> ValueDecoder:
+    if form == _AVRO:
+        return avro_decoder(schema)
+    return json_decoder(schema, options.text(_CORRUPT, "_corrupt_record"))

@@ -3,78 +3,122 @@ JSON to typed columns: all values of a column at once, by Arrow's own reader.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.json import ParseOptions, ReadOptions, read_json
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import StringType, StructType
 
-from kgateway.spark.decoders.arrays import where_there
+from kgateway.spark.decoders.ddl import parse_ddl
+from kgateway.spark.errors import WrongOption
 
 
 @dataclass(frozen=True)
 class JsonDecoder:
     """
-    Decodes objects. Fields that the schema does not name are ignored; missing fields are null.
+    Decodes objects. Fields that the schema does not name are ignored; missing fields are null. The field `corrupt` has
+    the text of a malformed value, as in Spark, if the schema has it.
     """
 
     type: pa.StructType
+    corrupt: str = ""
 
     def decode(self, column: pa.Array) -> pa.Array:
-        return where_there(column, self._decode)
+        found = self._at_once(column, self._fields)
+        if found is None and len(column) > 1:
+            raise ValueError("one of the values does not match the schema")
+        if found is None:
+            [value] = column.to_pylist()
+            if not value.strip():  # null, as in Spark
+                return pa.nulls(1, self.type)
+            found, problem = self._one(value)
+            if problem:
+                raise ValueError(f"{value[:60]!r} does not match the schema: {problem}")
+        return self._rows(found, [None] * len(column))
 
-    def _decode(self, column: pa.Array) -> pa.Array:
+    def salvage(self, value: bytes) -> pa.Array:
+        """
+        The fields that match the schema, as Spark does.
+        """
+        return self._rows(self._one(value)[0], [value.decode(errors="replace")])
+
+    @property
+    def _fields(self) -> list[pa.Field]:
+        return [field for field in self.type if field.name != self.corrupt]
+
+    def _rows(self, found: dict[str, pa.Array], malformed: list[str | None]) -> pa.Array:
+        columns = found | {self.corrupt: pa.array(malformed, pa.string())}
+        return pa.StructArray.from_arrays([columns[field.name] for field in self.type], fields=list(self.type))
+
+    def _at_once(self, column: pa.Array, fields: Iterable[pa.Field]) -> dict[str, pa.Array] | None:
+        """
+        The fields of all values, or None if a value is malformed, or needs to be looked at alone.
+        """
         count = len(column)
+        schema = pa.schema(list(fields))
         if not count:
-            return pa.array([], self.type)
+            return {field.name: pa.array([], field.type) for field in schema}
         # Arrow's reader crashes if the first value is null (pyarrow 26), so all values must start like objects.
         if not pc.all(pc.starts_with(column, b"{")).as_py():
-            return self._one_by_one(column)
+            return None
         lines = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), column)
         joined = pc.binary_join(lines, b"\n")[0].as_buffer()
-        options = ParseOptions(
-            explicit_schema=pa.schema(list(self.type)), unexpected_field_behavior="ignore", newlines_in_values=True
-        )
+        options = ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore", newlines_in_values=True)
         try:
             table = read_json(
                 pa.BufferReader(joined), ReadOptions(use_threads=False, block_size=joined.size + 1), options
             )
         except pa.ArrowInvalid:
-            return self._one_by_one(column)
+            return None
         if table.num_rows != count:  # a value is no object, or is two
-            return self._one_by_one(column)
-        [found] = table.to_struct_array().chunks
-        return found.cast(self.type)
+            return None
+        return {field.name: table.column(field.name).combine_chunks().cast(field.type) for field in schema}
 
-    def _one_by_one(self, column: pa.Array) -> pa.Array:
+    def _one(self, value: bytes) -> tuple[dict[str, pa.Array], str]:
         """
-        Decode value by value, so that the error names the invalid one.
+        The fields of one value, null where they do not match the schema, and what is wrong.
         """
-        names = [field.name for field in self.type]
-        rows = []
-        for value in column.to_pylist():
-            try:
-                rows.append(_row(json.loads(value), names))
-                pa.array(rows[-1:], self.type)
-            except (ValueError, TypeError, pa.ArrowException) as error:
-                raise ValueError(f"{value[:60]!r} is no JSON of the schema: {error}") from None
-        return pa.array(rows, self.type)
+        problem, parsed = "", {}
+        try:
+            parsed = json.loads(value)
+        except ValueError as error:
+            problem = str(error)
+        if not isinstance(parsed, dict):
+            problem, parsed = problem or "it is not an object", {}
+        found: dict[str, pa.Array] = {}
+        for field in self._fields:
+            column = self._at_once(pa.array([_object(field, parsed.get(field.name))]), [field])
+            if column is None:
+                problem = problem or f"the field {field.name} is not of type {field.type}"
+                column = {field.name: pa.nulls(1, field.type)}
+            found |= column
+        return found, problem
 
 
-def _row(value: Any, names: list[str]) -> dict[str, Any]:
-    if value is None:  # as Arrow's reader does
-        value = {}
-    if not isinstance(value, dict):
-        raise ValueError("it is no object")
-    return {name: value.get(name) for name in names}
-
-
-def json_decoder(schema: str) -> JsonDecoder:
+def _object(field: pa.Field, value: Any) -> bytes:
     """
-    The decoder of a schema in the form of `StructType.json()`.
+    An object with one field. Texts take any JSON, as in Spark.
     """
-    from pyspark.sql.pandas.types import to_arrow_type
-    from pyspark.sql.types import StructType
+    if pa.types.is_string(field.type) and value is not None and not isinstance(value, str):
+        value = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps({field.name: value}).encode()
 
-    return JsonDecoder(to_arrow_type(StructType.fromJson(json.loads(schema)), timezone="UTC"))
+
+def json_decoder(schema: str, corrupt: str = "") -> JsonDecoder:
+    """
+    The decoder of a schema as DDL, or in the form of `StructType.json()`. All fields are nullable, as in Spark.
+    """
+    if schema.lstrip().startswith("{"):
+        struct = StructType.fromJson(json.loads(schema))
+    else:
+        try:
+            struct = parse_ddl(schema)
+        except ValueError as error:
+            raise WrongOption(f"{schema!r} is not a schema: {error}") from error
+    if corrupt in struct.fieldNames() and not isinstance(struct[corrupt].dataType, StringType):
+        raise WrongOption(f"the column {corrupt} has to be a string: malformed values go there")
+    return JsonDecoder(to_arrow_type(struct.toNullable(), timezone="UTC"), corrupt)

@@ -52,8 +52,8 @@ class SameTopics(Cluster):
         super().__init__(servers.bootstrap, servers.patience_s, servers.answer_s)
         self.topic_ids: dict[str, Uuid] = {}
 
-    def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
-        metadata = super().metadata(topics)
+    def metadata(self, topics: Iterable[str] | None, *, may_create: bool = False) -> MetadataResponse:
+        metadata = super().metadata(topics, may_create=may_create)
         for topic in metadata.topics:
             if topic.error_code in NO_TOPIC:
                 continue

@@ -16,7 +16,8 @@ import pyarrow as pa
 from kgateway.records.batch import BatchHeader
 from kgateway.spark.decoders.arrays import repeated
 from kgateway.spark.decoders.batch_bodies import RecordBodies, record_bodies
-from kgateway.spark.decoders.columns import TYPES, ValueDecoder
+from kgateway.spark.decoders.columns import TYPES
+from kgateway.spark.decoders.parse_mode import ColumnDecoder, Columns
 from kgateway.spark.decoders.records import columns_of
 from kgateway.spark.errors import DataLost, TopicGone, Unreadable
 from kgateway.spark.logs.interface import OffsetGone, Window
@@ -36,7 +37,7 @@ class ReadSpec:
 
     names: tuple[str, ...]
     fail_on_data_loss: bool = True
-    decoders: Mapping[str, ValueDecoder] = field(default_factory=dict)  # by the name of the column
+    decoders: Mapping[str, ColumnDecoder] = field(default_factory=dict)  # by the name of the column
 
     @property
     def schema(self) -> pa.Schema:
@@ -96,11 +97,12 @@ def _decoded(window: Window, of: OffsetRange, wanted: ReadSpec) -> Iterator[pa.R
 
 
 def _rows(group: RecordBodies, of: OffsetRange, wanted: ReadSpec) -> pa.RecordBatch:
-    columns = columns_of(group, {*wanted.names, "offset"}, of.start, of.end)
-    count = len(columns["offset"])
+    dropping = [name for name, decoder in wanted.decoders.items() if decoder.drops]
+    columns = columns_of(group, {*wanted.names, *dropping, "offset"}, of.start, of.end)
     for name, decoder in wanted.decoders.items():
         if name in columns:
-            columns[name] = _typed(name, decoder, columns, of)
+            columns = _typed(name, decoder, columns, of)
+    count = len(columns["offset"])
     if "topic" in wanted.names:
         columns["topic"] = repeated(of.partition.topic, count)
     if "partition" in wanted.names:
@@ -108,9 +110,9 @@ def _rows(group: RecordBodies, of: OffsetRange, wanted: ReadSpec) -> pa.RecordBa
     return pa.RecordBatch.from_arrays([columns[name] for name in wanted.names], schema=wanted.schema)
 
 
-def _typed(name: str, decoder: ValueDecoder, columns: dict[str, pa.Array], of: OffsetRange) -> pa.Array:
+def _typed(name: str, decoder: ColumnDecoder, columns: Columns, of: OffsetRange) -> Columns:
     try:
-        return decoder.decode(columns[name])
+        return decoder.decode(columns, name)
     except ValueError as error:
         first, last = columns["offset"][0], columns["offset"][-1]
         where = f"{of.partition}, offsets {first} to {last}"

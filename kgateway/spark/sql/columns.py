@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kgateway.spark.archive.parquet import COLUMNS
-from kgateway.spark.decoders.columns import ValueDecoder
+from kgateway.spark.decoders.parse_mode import ColumnDecoder, Columns
 from kgateway.spark.errors import Unreadable, WrongOption
 from kgateway.spark.readers.range_reader import ReadSpec
 
@@ -27,7 +27,7 @@ _WHERE = ("topic", "partition", "offset")
 _NS = 1_000  # nanoseconds in a microsecond
 KEY, VALUE, HEADERS = "_key", "_value", "_headers"
 NAMES = ("_partition", "_offset", "_ts_ns", KEY, VALUE, HEADERS, "_source")
-Decoders = Mapping[str, ValueDecoder]
+Decoders = Mapping[str, ColumnDecoder]
 _SCAN = re.compile(r"^\(\d+\) Scan parquet.*\n(?P<facts>(?:.+\n)+)", re.MULTILINE)
 _OUTPUT = re.compile(r"^Output(?: \[(?P<count>\d+)\])?: \[(?P<names>.*)\]$", re.MULTILINE)
 _NAME = re.compile(r"(\w+)#\d+")
@@ -81,23 +81,32 @@ def archived(names: Sequence[str], decoders: Decoders) -> Sequence[str]:
     """
     The columns to read from an archive for these: with decoders also those that say which record cannot be decoded.
     """
-    if decoders.keys().isdisjoint(names):
-        return names
-    return [name for name in COLUMNS if name in {*names, *_WHERE}]
+    needed = _decoded_for(names, decoders)
+    return [name for name in COLUMNS if name in {*names, *needed, *_WHERE}] if needed else names
+
+
+def _decoded_for(names: Sequence[str], decoders: Decoders) -> list[str]:
+    """
+    The columns to decode: those that are wanted, and those that decide which rows are dropped.
+    """
+    return [name for name, decoder in decoders.items() if name in names or decoder.drops]
 
 
 def typed(rows: DataFrame, names: Sequence[str], decoders: Decoders) -> DataFrame:
     """
     Columns of an archive with the types that those of the log have.
     """
-    if decoders.keys().isdisjoint(names):
+    needed = _decoded_for(names, decoders)
+    if not needed:
         return rows
     made = ReadSpec(tuple(names), decoders=decoders).schema
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            columns = [_decoded(batch, name, decoders) for name in names]
-            yield pa.RecordBatch.from_arrays(columns, schema=made)
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for name in needed:
+                columns = _decoded(columns, name, decoders[name])
+            yield pa.RecordBatch.from_arrays([columns[name] for name in names], schema=made)
 
     return rows.mapInArrow(decode, schema(decoders, names))
 
@@ -114,15 +123,12 @@ def _missing(field: Any) -> Column:
     return f.raise_error(reason).cast(field.dataType).alias(field.name)
 
 
-def _decoded(batch: pa.RecordBatch, name: str, decoders: Decoders) -> pa.Array:
-    column = batch.column(name)
-    if name not in decoders:
-        return column
+def _decoded(columns: Columns, name: str, decoder: ColumnDecoder) -> Columns:
     try:
-        return decoders[name].decode(column)
+        return decoder.decode(columns, name)
     except ValueError as error:
-        topic, partition = batch.column("topic")[0], batch.column("partition")[0]
-        offsets = pc.min_max(batch.column("offset")).as_py()
+        topic, partition = columns["topic"][0], columns["partition"][0]
+        offsets = pc.min_max(columns["offset"]).as_py()
         raise Unreadable(
             f"the {name} of an archived record cannot be decoded ({topic}-{partition}, offsets {offsets['min']} to "
             f"{offsets['max']}): {error}"

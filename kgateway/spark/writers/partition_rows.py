@@ -139,7 +139,7 @@ def _chosen(keys: pa.Array, turn: int, partitions: int) -> pa.Array:
 
 
 def _partitions(cluster: Cluster, topic: str) -> int:
-    found = cluster.retry(partial(leaders_of, cluster, [topic]), reconnect=True)
+    found = cluster.retry(partial(leaders_of, cluster, [topic], may_create=True), reconnect=True)
     if not found:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic}")
     return len(found)

@@ -60,7 +60,7 @@ class TopicWriter:
         except KafkaError as error:
             reason = error.message or error.code.meaning
             if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                reason = f"{reason}; a topic has to be there before it is written to"
+                reason = f"{reason}, and the server creates none automatically"
             raise Unwritten(f"records could not be written: {reason} ({error.code.name})") from error
         except (Unanswered, Undelivered) as error:
             raise Unwritten(f"records could not be written: {error}") from error
@@ -70,7 +70,9 @@ class TopicWriter:
         for topic, record in self._records(batches):
             producer = producers.get(topic)
             if producer is None:
-                producer = producers[topic] = Producer(cluster, topic, self.acks, self.codec, transaction)
+                producer = producers[topic] = Producer(
+                    cluster, topic, self.acks, self.codec, transaction, may_create=True
+                )
             producer.send(record)
         for producer in producers.values():
             producer.flush()

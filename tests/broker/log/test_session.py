@@ -281,6 +281,17 @@ def test_a_folder_is_given_back_as_it_was_found(tmp_path: Path, was_clean: bool)
     assert (again.was_clean, again.start_number) == (was_clean, found.start_number + 1)
 
 
+def test_a_new_folder_is_given_back_by_removing_it(tmp_path: Path) -> None:
+    """
+    It exists as long as its start does; one that was there before, though empty, is kept.
+    """
+    FolderSession.open(tmp_path / "new", LocalDisk(), 1).give_back()
+    (tmp_path / "empty").mkdir()
+    FolderSession.open(tmp_path / "empty", LocalDisk(), 1).give_back()
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+    assert start(tmp_path / "new").start_number == 1
+
+
 def test_a_folder_is_given_back_though_the_disk_fails(tmp_path: Path) -> None:
     """
     It is told why the start failed, and others can have the folder.

@@ -14,7 +14,7 @@ from kgateway.broker.log.segments.file_names import file_name
 from kgateway.cluster.partition import Origin
 from kgateway.cluster.view import NewTopic
 from tests.broker.behaviour import batch, refusal, result
-from tests.broker.log.log_brokers import Turns
+from tests.broker.log.log_brokers import Turns, log_broker
 from tests.broker.log.log_world import LogWorld
 
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
@@ -230,3 +230,20 @@ def test_a_folder_that_partitions_share_is_synced_once(world: LogWorld) -> None:
     result(stopped)
     assert world.disk.count("sync", file_name(0, ".log")) == 10
     assert world.disk.count("sync_folder", world.path.name) <= 3
+
+
+@pytest.mark.parametrize("has_topic", [False, True])
+def test_an_undone_start_removes_only_a_new_and_empty_folder(tmp_path: Path, has_topic: bool) -> None:
+    """
+    What has been stored is kept, and closed as at any stop.
+    """
+    broker = log_broker(tmp_path / "data")
+    result(broker.start())
+    if has_topic:
+        result(broker.create_topic(NewTopic("orders", 1)))
+    result(broker.undo_start())
+    assert (tmp_path / "data").exists() is has_topic
+    again = log_broker(tmp_path / "data")
+    result(again.start())
+    assert list(again.view().topics) == ["orders"] * has_topic
+    result(again.stop())

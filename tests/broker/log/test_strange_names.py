@@ -84,7 +84,7 @@ def test_a_check_tells_of_strangers(world: LogWorld) -> None:
     appended(partition, batch())
     result(world.broker.stop())
     put(partition.folder, STRANGERS)
-    assert sorted(found(world.path)) == sorted((name, "kgateway knows no such file", False) for name in STRANGERS)
+    assert sorted(found(world.path)) == sorted((name, "kgateway does not know this file", False) for name in STRANGERS)
 
 
 def test_a_check_of_a_state_that_was_being_written(world: LogWorld) -> None:

@@ -44,9 +44,9 @@ def test_a_broker_has_the_port_it_says() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("filer", "no HOST:PORT"),
-        (":9333", "no HOST:PORT"),
-        ("[]:9333", "no HOST:PORT"),
+        ("filer", "not HOST:PORT"),
+        (":9333", "not HOST:PORT"),
+        ("[]:9333", "not HOST:PORT"),
         ("::1:9333", "brackets"),
         ("filer:", "'' is no port"),
         ("filer:0", "'0' is no port"),
@@ -57,7 +57,7 @@ def test_a_broker_has_the_port_it_says() -> None:
         ("filer:1.", "'' is no port"),
         ("filer:1.70000", "'70000' is no port"),
         ("filer:60000", "port 70000, which there cannot be"),
-        ("http://filer:8888", "no HOST:PORT"),
+        ("http://filer:8888", "not HOST:PORT"),
     ],
 )
 def test_what_is_no_address_is_refused(text: str, why: str) -> None:

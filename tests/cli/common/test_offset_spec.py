@@ -23,6 +23,8 @@ LOGS = {FIRST: Extent(5, 25), SECOND: Extent(0, 3)}
     [
         ("beginning", BEGINNING),
         ("end", END),
+        ("earliest", BEGINNING),
+        ("latest", END),
         ("0", OffsetSpec(Kind.OFFSET, 0)),
         ("20261121", OffsetSpec(Kind.OFFSET, 20261121)),
         ("-10", OffsetSpec(Kind.BACK, 10)),
@@ -39,13 +41,29 @@ def test_spellings_of_offsets(text: str, meant: OffsetSpec) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "ago_ms"),
+    [("0s", 0), ("30s", 30_000), ("5m", 300_000), ("5min", 300_000), ("2h", 7_200_000), ("7d", 604_800_000)],
+)
+def test_ages_are_times(monkeypatch: pytest.MonkeyPatch, text: str, ago_ms: int) -> None:
+    """
+    A number with a unit is so long ago.
+    """
+    now_ms = 1_795_284_000_000
+    monkeypatch.setattr("kgateway.cli.common.times.time.time_ns", lambda: now_ms * 1_000_000)
+    assert offset_spec(text) == OffsetSpec(Kind.TIME, now_ms - ago_ms)
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "'' is none of them: beginning, end, an offset, -N"),
-        ("start", "'start' is none of them: beginning"),
-        ("1.5", "'1.5' is none of them"),
-        ("1969-12-31", "'1969-12-31' is before 1970 in UTC, when Kafka's time begins: beginning, end"),
-        ("9223372036854775808", "is no offset: the last one there can be is 9223372036854775807"),
+        ("", "'' must be beginning, end, an offset, -N"),
+        ("start", "'start' must be beginning"),
+        ("1.5", "'1.5' must be beginning"),
+        ("-5m", "'-5m' must be beginning"),
+        ("5y", "or an age such as 5m, 2h or 7d"),
+        ("1969-12-31", "'1969-12-31' is before 1970 in UTC, when Kafka's time begins; it must be beginning, end"),
+        ("50000d", "'50000d' is before 1970 in UTC"),
+        ("9223372036854775808", "is not an offset: must be at most 9223372036854775807"),
     ],
 )
 def test_invalid_offsets_are_refused(text: str, says: str) -> None:

@@ -7,6 +7,27 @@ import pytest
 from kgateway.cli.common.parser import Parser
 
 
+def test_an_option_with_several_names_shows_its_value_once() -> None:
+    """
+    The names are separated by commas; an abbreviation that fits several of them is not ambiguous.
+    """
+    parser = Parser(prog="test")
+    parser.add_argument("-b", "--bootstrap", "--bootstrap-server", metavar="HOST", help="where")
+    assert "  -b, --bootstrap, --bootstrap-server HOST\n" in parser.format_help()
+    assert parser.parse_args(["--boot", "kafka"]).bootstrap == "kafka"
+
+
+def test_unknown_arguments_can_be_collected() -> None:
+    """
+    They keep their order; the options of the command itself may stand between them.
+    """
+    parser = Parser()
+    parser.add_argument("--folder")
+    parser.unknown_dest = "gateway"
+    options = parser.parse_args(["--listen", "tcp:1", "--folder", "here", "--node-id=2"])
+    assert (options.folder, options.gateway) == ("here", ["--listen", "tcp:1", "--node-id=2"])
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -29,13 +50,47 @@ def test_options_may_stand_anywhere(given: list[str]) -> None:
     assert (told.first, told.more, told.flag) == ("a", ["b", "c"], True)
 
 
+@pytest.mark.parametrize("given", [["a", "b"], ["-t", "a", "-t", "b"], ["b", "--topic", "a"]])
+def test_names_are_arguments_or_options(given: list[str]) -> None:
+    """
+    Both are one list.
+    """
+    parser = Parser()
+    parser.add_names("topics", "-t", "--topic", metavar="TOPIC", help="which")
+    assert parser.parse_args(given).topics == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([], "test: error: the following arguments are required: GROUP"),
+        (["a", "-g", "b"], "test: error: 'a' is one too many: test --help tells what there may be"),
+    ],
+)
+def test_one_name_may_be_needed(capsys: pytest.CaptureFixture[str], given: list[str], says: str) -> None:
+    parser = Parser(prog="test")
+    parser.add_names("group", "-g", "--group", metavar="GROUP", is_one=True, help="which")
+    assert parser.parse_args(["-g", "a"]).group == parser.parse_args(["a"]).group == "a"
+    with pytest.raises(SystemExit) as end:
+        parser.parse_args(given)
+    assert (end.value.code, capsys.readouterr().err) == (2, f"{says}\n")
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
         (["do", "a", "--flga"], "test do: error: there is no option --flga; did you mean --flag?"),
-        (["do", "a", "--zzz=1"], "test do: error: there is no option --zzz; test do --help"),
+        (["do", "a", "--zzz=1"], "test do: error: there is no option --zzz; test do --help lists them"),
         (["do"], "test do: error: the following arguments are required: first"),
         (["do", "a", "--flag=1"], "test do: error: argument --flag: ignored explicit argument '1'"),
+        (
+            ["do", "a", "--form", "jsn"],
+            "test do: error: argument -f/--form: 'jsn' must be one of json, text; did you mean json?",
+        ),
+        (["do", "a", "--form", "xml"], "test do: error: argument -f/--form: 'xml' must be one of json, text"),
+        (["dou", "a"], "test: error: there is no command 'dou'; did you mean do?"),
+        (["xyz", "a"], "test: error: there is no command 'xyz'; test --help lists them"),
+        (["--hepl"], "test: error: there is no option --hepl; did you mean --help?"),
         (["bare", "a"], "test bare: error: 'a' is one too many: test bare --help tells what there may be"),
     ],
 )
@@ -48,6 +103,7 @@ def test_a_mistake_is_reported_in_a_line(capsys: pytest.CaptureFixture[str], giv
     command = commands.add_parser("do")
     command.add_argument("first")
     command.add_argument("--flag", action="store_true")
+    command.add_argument("-f", "--form", choices=["json", "text"])
     commands.add_parser("bare")
     with pytest.raises(SystemExit) as end:
         parser.parse_args(given)

@@ -21,7 +21,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         yield session
 
 
-@pytest.mark.parametrize("command", ["topics list", "configs describe topic orders", "consume orders", "apis"])
+@pytest.mark.parametrize(
+    "command", ["topics list", "configs describe topic orders", "consume orders", "apis", "topics --help"]
+)
 @pytest.mark.parametrize(
     ("to", "why"), [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")], ids=["full", "closed"]
 )
@@ -29,7 +31,8 @@ def test_an_unwritable_stdout_is_reported_in_a_line(session: Session, command: s
     """
     A full or closed stdout ends the command with exit code 1.
     """
-    told = f"kgateway {command.split(maxsplit=1)[0]}: stdout cannot be written: {why}\n"
+    named = command.removesuffix(" orders").removesuffix(" topic").removesuffix(" --help")
+    told = f"kgateway {named}: stdout cannot be written: {why}\n"
     assert session.run(f"kgateway {command} {to}") == (1, told)
 
 

@@ -82,13 +82,24 @@ def test_from_and_until(tool: Tool, topic: str, options: list[str], first: int, 
     assert ended.err.startswith(f"{count} records of {3 * count} bytes consumed in ")
 
 
-@pytest.mark.parametrize("place", ["end", "2027-01-01", "10"])
-def test_nothing_to_read(tool: Tool, topic: str, place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "notes"),
+    [
+        ("end", []),
+        ("10", []),
+        ("11", ["{}-0: 11 requested, but the log ends at 10", "{}-1: 11 requested, but the log ends at 10"]),
+        ("2027-01-01", ["no record has the time 2027-01-01T00:00:00.000Z or a later one"]),
+    ],
+)
+def test_nothing_to_read(tool: Tool, topic: str, place: str, notes: list[str]) -> None:
     """
-    Without records the command ends at once.
+    Without records the command ends at once, and says if the start is past the end.
     """
     ended = tool("consume", topic, "--from", place)
     assert (ended.code, ended.out) == (0, b"")
+    *noted, summary = ended.err.splitlines()
+    assert noted == [f"kgateway consume: {note.format(topic)}" for note in notes]
+    assert summary.startswith("0 records of 0 bytes consumed in ")
 
 
 def test_a_start_outside_the_log(tool: Tool, topic: str) -> None:
@@ -97,7 +108,7 @@ def test_a_start_outside_the_log(tool: Tool, topic: str) -> None:
     """
     ended = tool("consume", topic, "--partition", 0, "--from", 11)
     assert (ended.code, ended.out) == (0, b"")
-    assert ended.err.startswith(f"kgateway consume: {topic}-0: 11 was asked for, and the log ends at 10\n")
+    assert ended.err.startswith(f"kgateway consume: {topic}-0: 11 requested, but the log ends at 10\n")
     assert tool("consume", topic, "--partition", 0, "--from", 11, "-q").err == ""
 
 
@@ -385,16 +396,16 @@ class TestGroup:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--from", "start"], "argument --from: 'start' is none of them: beginning, end, an offset"),
-        (["--until", "x"], "argument --until: 'x' is none of them"),
+        (["--from", "start"], "argument -o/--from/--offset: 'start' must be beginning, end, an offset"),
+        (["--until", "x"], "argument --until: 'x' must be beginning"),
         (["-f", "%z"], "argument -f/--format: '%z' at character 1 of the format means nothing: there are %t"),
-        (["-n", "0"], "argument -n/--count: '0' is no whole number from 1 on"),
-        (["--partition", "a"], "argument --partition: 'a' is not N or N,N"),
+        (["-n", "0"], "argument -n/-c/--count/--max-messages: must be a whole number of at least 1, not '0'"),
+        (["--partition", "a"], "argument -p/--partition: 'a' is not N or N,N"),
         (["--group", "g", "--partition", "0"], "--partition and --group: the group says which partitions"),
         (["--group", ""], "argument --group: an empty group id: is a variable of the shell not set?"),
-        (["--json", "-f", "%s"], "argument -f/--format: not allowed with argument --json"),
-        (["--json", "--key-as", "hex"], "--key-as and --value-as are not for --json"),
-        (["--value-as", "octal"], "argument --value-as: invalid choice: 'octal'"),
+        (["--json", "-f", "%s"], "argument -f/--format: not allowed with argument -J/--json"),
+        (["--json", "--key-as", "hex"], "--key-as and --value-as cannot be used with --json"),
+        (["--value-as", "octal"], "argument --value-as: 'octal' must be one of text, hex, escaped"),
     ],
 )
 def test_mistakes_in_the_command(tool: Tool, options: list[str], says: str) -> None:
@@ -404,6 +415,31 @@ def test_mistakes_in_the_command(tool: Tool, options: list[str], says: str) -> N
     ended = tool("consume", "nothing", *options)
     assert ended.code == 2
     assert says in ended.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "-b SERVER -t TOPIC -p 1 -o -2 -c 1 -e -f %o -q",
+        "--bootstrap-server SERVER --topic TOPIC --partition 1 --offset 8 --max-messages 1 -f %o -q",
+        "--bootstrap-server SERVER TOPIC --from-beginning -t TOPIC -p 1 -n 1 -f 8",
+        "-b SERVER -G aliases-GROUP TOPIC -c 1 -f 8",
+    ],
+)
+def test_options_of_other_tools(tool: Tool, topic: str, given: str) -> None:
+    """
+    Those of kcat and of Kafka's console consumer mean the same here.
+    """
+    words = given.replace("SERVER", tool.bootstrap).replace("TOPIC", topic).split()
+    ended = Tool("127.0.0.1:1")("consume", *words)
+    assert (ended.code, ended.out) == (0, b"8")
+
+
+def test_keys_before_values(tool: Tool, topic: str) -> None:
+    """
+    The delimiter is text, in which \\t is a tab; what is printed can be produced again.
+    """
+    assert tool("consume", topic, "-p", 1, "-c", 2, "-K", "\\t%").lines == ["k1\t%0", "k1\t%1"]
 
 
 def test_missing_topics_and_partitions(tool: Tool) -> None:

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.common.offset_spec import BEGINNING
-from kgateway.cli.common.stdio import Interrupts
 from kgateway.cli.consume.output import Output
 from kgateway.cli.consume.reader import Reader
 from kgateway.client.cluster import Cluster

@@ -29,7 +29,7 @@ Groups = Callable[..., tuple[object, str]]  # exit code or reason of the command
 Mistake = Callable[..., str]
 ENDS = dict.fromkeys(range(4), RECORDS)
 NOWHERE = "127.0.0.1:1"
-ADVICE = "name a server with --bootstrap HOST:PORT or in $KGATEWAY_BOOTSTRAP"
+ADVICE = "name a server with --bootstrap HOST[:PORT] or in $KGATEWAY_BOOTSTRAP"
 
 
 @pytest.fixture(scope="module")
@@ -131,10 +131,13 @@ def test_an_unreachable_server_is_reported_with_advice(groups: Groups) -> None:
     )
 
 
-@pytest.mark.parametrize("given", ["kafka", "kafka:", ":9092", "kafka:0", "kafka:9092,", "::1:9092", ""])
+@pytest.mark.parametrize("given", ["kafka:", ":9092", "kafka:9092,", ""])
 def test_an_invalid_address_is_reported_with_advice(mistake: Mistake, given: str) -> None:
     wrong = given.rpartition(",")[2]
-    assert mistake("list", "--bootstrap", given) == f"argument --bootstrap: {wrong!r} is no HOST:PORT; {ADVICE}"
+    assert (
+        mistake("list", "--bootstrap", given)
+        == f"argument -b/--bootstrap/--bootstrap-server: {wrong!r} must be HOST or HOST:PORT; {ADVICE}"
+    )
 
 
 def test_an_invalid_address_in_the_environment(
@@ -143,8 +146,8 @@ def test_an_invalid_address_in_the_environment(
     """
     It is reported unless the command names another address.
     """
-    monkeypatch.setenv("KGATEWAY_BOOTSTRAP", "kafka")
-    assert mistake("list").endswith(f"'kafka' is no HOST:PORT; {ADVICE}")
+    monkeypatch.setenv("KGATEWAY_BOOTSTRAP", "kafka:")
+    assert mistake("list").endswith(f"'kafka:' must be HOST or HOST:PORT; {ADVICE}")
     with pytest.raises(SystemExit) as end:
         main(["groups", "list", "--bootstrap", NOWHERE])
     assert end.value.code == 1
@@ -466,7 +469,7 @@ def test_a_time_before_1970_is_a_mistake(mistake: Mistake, time: str) -> None:
     Its timestamp would mean something else to a server.
     """
     told = mistake("reset-offsets", "busy", "--to-time", time)
-    assert told.startswith(f"argument --to-time: {time!r} is before 1970 in UTC")
+    assert told.startswith(f"argument --to-time/--to-datetime: {time!r} is before 1970 in UTC")
 
 
 @pytest.mark.parametrize("time", ["1970-01-01", "1970-01-01T01:00:00+01:00"])

@@ -34,8 +34,8 @@ def test_no_target_is_outside_the_log() -> None:
     """
     A note has the requested offset.
     """
-    assert move(Target(9)) == Move(ONE, 15, 10, 20, "9 was asked for, and the log begins at 10")
-    assert move(Target(21), committed=None) == Move(ONE, None, 20, 20, "21 was asked for, and the log ends at 20")
+    assert move(Target(9)) == Move(ONE, 15, 10, 20, "9 requested, but the log begins at 10")
+    assert move(Target(21), committed=None) == Move(ONE, None, 20, 20, "21 requested, but the log ends at 20")
 
 
 def test_a_missing_partition_has_no_target() -> None:

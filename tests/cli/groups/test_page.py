@@ -14,7 +14,7 @@ from kgateway.testing.kafka import Kafka
 from tests.cli.groups.gateway import commit, commit_as_nobody, gateway, members
 
 PAGE = (Path(__file__).parents[3] / "docs" / "groups.md").read_text()
-BLOCKS = re.findall(r"^```\n(\$ .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+BLOCKS = re.findall(r"^```console\n(\$ kgateway groups .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 # Values that differ each time: ids of members, and the epochs that an assignment took.
 CHANGING = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<![\w+/-])[\w+/-]{22}(?![\w+/-])|epoch \d+")
 

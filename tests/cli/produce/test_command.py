@@ -3,7 +3,11 @@
 """
 
 import json
+import os
+import pty
 import signal
+import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +59,23 @@ def test_empty_input_has_no_record(tool: Tool) -> None:
     topic = new_topic(tool)
     assert tool("produce", topic).err.startswith("0 records of 0 bytes")
     assert tool("produce", topic, "--quiet").err == ""
+
+
+def test_options_of_other_tools(tool: Tool, tmp_path: Path) -> None:
+    """
+    Those of kcat mean the same here; with -t all arguments are files.
+    """
+    topic, file = new_topic(tool, partitions=2), tmp_path / "file"
+    file.write_text("a\n")
+    server = Tool("127.0.0.1:1")
+    assert server("produce", "-b", tool.bootstrap, "-t", topic, "-p", 1, "-k", "key", "-z", "lz4", "-q", file).code == 0
+    assert (
+        server("produce", "-b", tool.bootstrap, "-t", topic, "-p", 1, "-K", ":", "-H", "h=1", "-q", text="k:b").code
+        == 0
+    )
+    first, second = stored(tool.bootstrap, topic, 2, partitions=2)
+    assert (first.partition(), first.key(), first.value()) == (1, b"key", b"a")
+    assert (second.key(), second.value(), second.headers()) == (b"k", b"b", [("h", b"1")])
 
 
 def test_lines_of_files(tool: Tool, tmp_path: Path) -> None:
@@ -201,9 +222,29 @@ def test_slow_input_is_sent_at_once(tool: Tool) -> None:
         assert process.wait(30) == 0
 
 
-def test_ctrl_c(tool: Tool) -> None:
+def test_typed_records(tool: Tool) -> None:
     """
-    The records read so far are delivered and counted.
+    A terminal shows only what is typed, until the summary.
+    """
+    topic = new_topic(tool)
+    keyboard, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 80))
+    with tool.start("produce", topic, stdin=terminal, stderr=terminal) as process:
+        os.close(terminal)
+        for number, value in enumerate((b"first", b"second"), 1):
+            os.write(keyboard, value + b"\n")
+            assert values(tool, topic, number)[-1] == value
+        time.sleep(0.3)  # a bar would be drawn by now
+        os.write(keyboard, b"third\n\x04")
+        assert process.wait(30) == 0
+        assert os.read(keyboard, 1000).startswith(b"first\r\nsecond\r\nthird\r\n3 records of 16 bytes produced to ")
+    os.close(keyboard)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals(tool: Tool, number: signal.Signals) -> None:
+    """
+    At Ctrl-C or SIGTERM, the records read so far are delivered and counted.
     """
     topic = new_topic(tool)
     with tool.start("produce", topic) as process:
@@ -212,8 +253,8 @@ def test_ctrl_c(tool: Tool) -> None:
         process.stdin.write(b"first\nhalf")
         process.stdin.flush()
         assert values(tool, topic, 1) == [b"first"]
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
         assert process.stderr.read().startswith(b"1 record of 5 bytes produced")
     assert values(tool, topic, 1) == [b"first"]
 
@@ -245,7 +286,7 @@ def test_a_missing_topic(tool: Tool) -> None:
     ("options", "text", "delivered", "says"),
     [
         (["--key-delimiter", ":"], "a:1\nb\n", 1, "stdin, line 2: there is no ':' between a key and a value (1 record"),
-        (["--json"], '{"value": "a"}\n{"value": \n', 1, "stdin, line 2: this is no JSON at character 11"),
+        (["--json"], '{"value": "a"}\n{"value": \n', 1, "stdin, line 2: this is not JSON at character 11"),
         (["--json"], '{"value": "a"}\n{"partition": 9}', 1, "stdin, line 2: {topic} has no partition 9: it has 1 (1"),
         (["--json"], '{"partition": 9}', 0, "stdin, line 1: {topic} has no partition 9: it has 1 (0 records"),
         (["--partition", "1"], "a", 0, "stdin, line 1: {topic} has no partition 1: it has 1"),
@@ -321,16 +362,19 @@ def test_records_without_a_key_for_a_compacted_topic_are_named(tool: Tool) -> No
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--key-delimiter", ""], "argument --key-delimiter: an empty text stands everywhere"),
+        (["--key-delimiter", ""], "argument -K/--key-delimiter: must not be empty"),
         (["--key-delimiter", ":", "--json"], "--key-delimiter is for lines, and neither for --json"),
-        (["--key-delimiter", ":", "--key", "a"], "argument --key: not allowed with argument --key-delimiter"),
-        (["--header", "a"], "argument --header: 'a' is not NAME=VALUE"),
-        (["--partition", "-1"], "argument --partition: '-1' is no partition: they count from 0"),
-        (["--acks", "2"], "argument --acks: invalid choice: '2'"),
-        (["--compression", "zip"], "argument --compression: invalid choice: 'zip'"),
-        (["--rate", "0"], "argument --rate: '0' is no number above 0"),
-        (["--rate", "fast"], "argument --rate: 'fast' is no number above 0"),
-        (["--bootstrap", "kafka"], "argument --bootstrap: 'kafka' is no HOST:PORT"),
+        (["--key-delimiter", ":", "--key", "a"], "argument -k/--key: not allowed with argument -K/--key-delimiter"),
+        (["--header", "a"], "argument -H/--header: 'a' is not NAME=VALUE"),
+        (["--partition", "-1"], "argument -p/--partition: must be a partition number of at least 0, not '-1'"),
+        (["--acks", "2"], "argument --acks: '2' must be one of 0, 1, all"),
+        (
+            ["--compression", "zip"],
+            "argument -z/--compression: 'zip' must be one of none, gzip, snappy, lz4, zstd; did you mean gzip?",
+        ),
+        (["--rate", "0"], "argument --rate: must be a number above 0, not '0'"),
+        (["--rate", "fast"], "argument --rate: must be a number above 0, not 'fast'"),
+        (["--bootstrap", "kafka:"], "argument -b/--bootstrap/--bootstrap-server: 'kafka:' must be HOST or HOST:PORT"),
     ],
 )
 def test_mistakes_in_the_command(tool: Tool, options: list[str], says: str) -> None:

@@ -4,7 +4,7 @@ The limit of records per second.
 
 from typing import cast
 
-from kgateway.cli.common.stdio import Interrupts
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.produce.command import RateLimit
 
 

@@ -219,15 +219,15 @@ def test_unreachable_masters_are_named() -> None:
         (["stats", "--masters", "nowhere"], "'nowhere'"),
         (
             ["mapping", "--masters", "a:1", "t", "0", "soon"],
-            "'soon' is no offset; say a number, `earliest` or `latest`",
+            "'soon' is not an offset: must be a number, `earliest` or `latest`",
         ),
-        (["mapping", "--masters", "a:1", "t", "0", "-3"], "'-3' is no offset"),
+        (["mapping", "--masters", "a:1", "t", "0", "-3"], "'-3' is not an offset"),
         (["verify", "--masters", "a:1", "--security", "/gone.toml"], "/gone.toml"),
         (["verify"], "--masters"),
-        (["mapping", "--masters", "a:1", "", "0", "0"], "'' is no name of a topic"),
-        (["mapping", "--masters", "a:1", "a/b", "0", "0"], "'a/b' is no name of a topic"),
-        (["verify", "--masters", "a:1", "t", ""], "'' is no name of a topic"),
-        (["stats", "--masters", "a:1", ""], "'' is no name of a topic"),
+        (["mapping", "--masters", "a:1", "", "0", "0"], "'' is not the name of a topic"),
+        (["mapping", "--masters", "a:1", "a/b", "0", "0"], "'a/b' is not the name of a topic"),
+        (["verify", "--masters", "a:1", "t", ""], "'' is not the name of a topic"),
+        (["stats", "--masters", "a:1", ""], "'' is not the name of a topic"),
     ],
 )
 def test_arguments_are_checked(arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:

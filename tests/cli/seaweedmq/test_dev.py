@@ -74,7 +74,7 @@ def test_it_serves_and_leaves_nothing(tmp_path: Path) -> None:
     ways = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     folders = {how: tmp_path / str(how.value) for how in ways}
     with ExitStack() as stack:
-        options = ("--", "--listen", "tcp:0:interface=127.0.0.1")
+        options = ("--listen", "tcp:0:interface=127.0.0.1")
         processes = {
             how: stack.enter_context(started("--folder", str(folder), *options)) for how, folder in folders.items()
         }
@@ -115,7 +115,7 @@ def test_repeated_ctrl_c_leaves_nothing(tmp_path_factory: pytest.TempPathFactory
     However many signals arrive, the command ends in order and removes its temporary folder.
     """
     tmp = tmp_path_factory.mktemp("t")  # short, because the path of a socket in it has a limit
-    with started("--", "--listen", "tcp:0:interface=127.0.0.1", tmp=str(tmp)) as process:
+    with started("--listen", "tcp:0:interface=127.0.0.1", tmp=str(tmp)) as process:
         read_until(process, "is ready")
         while process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)

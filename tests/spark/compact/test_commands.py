@@ -114,7 +114,7 @@ def test_an_invalid_age(compact: Run, capsys: pytest.CaptureFixture[str]) -> Non
     """
     with pytest.raises(SystemExit):
         compact("--in", "x", "--in-place", "key", "--older-than", "7 days")
-    assert "'7 days' is no duration such as 12h or 7d" in capsys.readouterr().err
+    assert "'7 days' is not a duration such as 12h or 7d" in capsys.readouterr().err
 
 
 class Terminal(io.StringIO):

@@ -137,5 +137,5 @@ def test_formats_of_values() -> None:
     }
     with pytest.raises(CommandError, match="--value-format is given without --value-schema"):
         formats([], ["avro"])
-    with pytest.raises(CommandError, match="--value-format xml is none of json, avro"):
+    with pytest.raises(CommandError, match="--value-format xml is not one of json, avro"):
         formats(["id long"], ["xml"])

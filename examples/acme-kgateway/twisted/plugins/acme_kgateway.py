@@ -1,5 +1,5 @@
 """
-The plugins that kgateway finds where acme-kgateway is installed.
+The plugins of acme-kgateway, for kgateway to find.
 """
 
 from acme_kgateway.audit import seal_audit

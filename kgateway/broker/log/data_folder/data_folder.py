@@ -185,9 +185,6 @@ class DataFolder:
         if self._journal.close() and synced:
             self.session.mark_clean()
 
-    def close(self) -> None:
-        self.session.close()
-
 
 def _stored(topic: Topic) -> StoredTopic:
     count, config = len(topic.partitions), topic.config.overrides

@@ -65,6 +65,7 @@ class FolderSession:
     was_clean: bool  # everything here was synced, and closed
     same_boot: bool  # everything here is as it was written, synced or not
     start_number: int  # no other start has it
+    is_new: bool  # this session has made the folder
     _boot_id: str | None
     _disk: Disk
     _lock: HeldLock
@@ -83,6 +84,7 @@ class FolderSession:
         Take the folder, which is made if it does not exist. Raises FolderError if it cannot be used.
         """
         with refusing(path, "made"):
+            is_new = not _exists(path, disk)
             disk.make_folder(path)
         with refusing(path), ExitStack() as undo:
             _meta(path, disk, node_id)  # a folder that is not ours does not even get a lock
@@ -90,12 +92,14 @@ class FolderSession:
             undo.callback(folder_lock.release)
             # Until now another process may have been at work here.
             meta = _meta(path, disk, node_id) or _fresh_meta(path, disk, node_id)
-            opened = cls._started(path, meta, disk, boot_id(), folder_lock)
+            opened = cls._started(path, meta, disk, boot_id(), folder_lock, is_new)
             undo.pop_all()
         return opened
 
     @classmethod
-    def _started(cls, path: Path, meta: Meta, disk: Disk, boot_id: str | None, folder_lock: HeldLock) -> Self:
+    def _started(
+        cls, path: Path, meta: Meta, disk: Disk, boot_id: str | None, folder_lock: HeldLock, is_new: bool
+    ) -> Self:
         last, was_clean = _last_start(path, disk)
         same_boot = last.is_of(boot_id)
         may_record_boot = was_clean or same_boot or last == _NO_START
@@ -104,7 +108,7 @@ class FolderSession:
         if was_clean:
             disk.remove(path / CLEAN)
             disk.sync_folder(path)
-        return cls(path, meta, was_clean, same_boot, number, boot_id, disk, folder_lock)
+        return cls(path, meta, was_clean, same_boot, number, is_new, boot_id, disk, folder_lock)
 
     @property
     def cluster_id(self) -> str:
@@ -142,14 +146,32 @@ class FolderSession:
 
     def give_back(self) -> None:
         """
-        Undo a start that failed, so that the next one finds the folder as this one did.
+        Undo a start that failed before there were topics, so that the next one finds the folder as this one did, or
+        finds none.
         """
         try:
-            if self.was_clean:
-                with suppress(OSError):
+            with suppress(OSError):
+                if self.is_new:
+                    self._remove()
+                elif self.was_clean:
                     self.mark_clean()
         finally:
             self.close()
+
+    def _remove(self) -> None:
+        for name in self._disk.names(self.path):
+            self._disk.remove(self.path / name)
+        self._disk.remove(self.path)
+
+
+def _exists(folder: Path, disk: Disk) -> bool:
+    try:
+        disk.names(folder)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        pass  # something is there, though nobody can look into it
+    return True
 
 
 def _meta(path: Path, disk: Disk, node_id: int) -> Meta | None:

@@ -19,6 +19,7 @@ from kgateway.broker.log.data_folder.start_file import START
 from kgateway.broker.log.data_folder.state_snapshots import STATE
 from kgateway.broker.log.data_folder.topic_journal import TOPICS
 from kgateway.broker.log.files.disk import Disk
+from kgateway.broker.log.inspection.log_paths import NoLog
 from kgateway.broker.log.segments.batch_scan import Damage
 from kgateway.broker.log.segments.damage import base_of, header_at, walk
 from kgateway.broker.log.segments.file_names import DELETED_SUFFIX, LOG, file_name, offsets_of
@@ -42,12 +43,6 @@ _NO_TIME = "-"
 Lines = Iterator[str]
 
 
-class NothingToDump(Exception):
-    """
-    The file is of an unknown kind; the message names the known ones.
-    """
-
-
 @dataclass(frozen=True, slots=True)
 class DumpRequest:
     """
@@ -61,12 +56,13 @@ class DumpRequest:
 
 def dump(path: Path, disk: Disk, wanted: DumpRequest) -> Lines:
     """
-    The lines of one file.
+    The lines of one file. Raises NoLog if it is of an unknown kind, OSError if it cannot be read.
     """
     for fits, lines in _KINDS:
         if fits(path.name.removesuffix(DELETED_SUFFIX)):
             return lines(path, disk, wanted)
-    raise NothingToDump(f"{path} is no file of a log; name a .log, an index, a snapshot or a leader epoch file")
+    path.stat()  # OSError if there is none
+    raise NoLog(f"{path} is not a file of a log; name a .log, an index, a snapshot or a leader epoch file")
 
 
 def dump_partition(folder: Path, disk: Disk, wanted: DumpRequest) -> Lines:

@@ -31,7 +31,14 @@ from kgateway.broker.log.data_folder.start_file import START, LastEnd, read_star
 from kgateway.broker.log.data_folder.topic_journal import TOPICS, StoredTopic, TopicJournal
 from kgateway.broker.log.files.disk import TEMPORARY, Disk
 from kgateway.broker.log.inspection.findings import Finding, Reached, Steps, Survey
-from kgateway.broker.log.inspection.partition_check import PartitionCheck, SegmentCheck
+from kgateway.broker.log.inspection.log_paths import (
+    PARTITION_OR_SEGMENT,
+    NoLog,
+    is_data_folder,
+    is_partition_folder,
+    no_log_in,
+)
+from kgateway.broker.log.inspection.partition_check import UNKNOWN_FILE, PartitionCheck, SegmentCheck
 from kgateway.broker.log.segments.damage import base_of
 from kgateway.broker.log.segments.file_names import LOG
 from kgateway.cluster.partition import EARLIEST_OFFSET
@@ -41,7 +48,6 @@ _PARTITION = re.compile(r"(.+)-([0-9]{1,10})")
 _FILES = {META, START, CLEAN, TOPICS, CONFIGS, PRODUCER_IDS, SYNCED, SETTLED, LOG_STARTS, CLEANED_OFFSETS} | EMPTY
 _NONE = b"0\n0\n"  # checkpoints of no partition
 _NOTHING = "nothing has to be done"
-_UNNEEDED = "remove it if nobody needs it"
 
 
 class FolderCheck:
@@ -155,11 +161,12 @@ class FolderCheck:
 
     def _unknown_files(self) -> Steps:
         for name in sorted({*self._names} - _FILES - {*self.partitions}):
-            what, remedy = "kgateway knows no such file", _UNNEEDED
+            what, remedy = UNKNOWN_FILE
             if name.endswith(DELETED):
                 what, remedy = "it is left of a deleted topic", f"{_NOTHING}: the next start removes it"
             elif name.endswith(STRAY):
-                what, remedy = "it belonged to no topic when the gateway started, and was put aside", _UNNEEDED
+                what = "it belonged to no topic when the gateway started, and was put aside"
+                remedy = "remove it if nobody needs it"
             elif name.endswith(TEMPORARY):
                 what, remedy = "a process ended while it wrote it", f"{_NOTHING}: the next start removes it"
             if not (self._survey.in_use and name.endswith((DELETED, TEMPORARY))):
@@ -249,45 +256,36 @@ def _finding_of(path: Path, error: FolderError) -> Finding:
     return Finding(path, what, remedy)
 
 
-_PART = "the folder of a partition or a .log file"
-_NAME_ONE = f"name a data folder, {_PART}"
-
-
-class NothingToCheck(Exception):
-    """
-    The path has nothing to check; the message says why, and what to do.
-    """
-
-
 def check_log(path: Path, disk: Disk, *, holder: str | None = None, only: Collection[str] = ()) -> tuple[Survey, Steps]:
     """
     What is known from the beginning, and the steps that check the rest. `only` names the partitions to check, such as
-    `orders-0`; empty for all of them. Raises OSError if the path cannot be read.
+    `orders-0`; empty for all of them. Raises NoLog, or OSError if the path cannot be read.
     """
     if not path.is_dir():
         return _segment(path, disk)
     names = disk.names(path)
-    if START in names or META in names:
+    if is_data_folder(names) or META in names:
         was_clean = holder is None and CLEAN in names
         survey = Survey(disk, is_ours=True, in_use=holder is not None, was_clean=was_clean)
-        if START not in names:
-            raise NothingToCheck(f"{path} is not the data folder of a kgateway; if it is Kafka's, name {_PART} in it")
+        if not is_data_folder(names):
+            kafkas = f"if it is Kafka's, name {PARTITION_OR_SEGMENT} in it"
+            raise NoLog(f"{path} is not the data folder of a kgateway; {kafkas}")
         folder = FolderCheck(survey, path, names)
         missing = sorted(set(only) - set(folder.partitions))
         if missing:
-            raise NothingToCheck(f"there is no partition {missing[0]} in {path}; those that were used have a folder")
+            raise NoLog(f"there is no partition {missing[0]} in {path}; those that were used have a folder")
         return survey, folder.steps(only or folder.partitions)
-    if METADATA in names or any(name.endswith(LOG) for name in names):
+    if is_partition_folder(names):
         survey = Survey(disk, is_ours=False, in_use=False, was_clean=False)
         survey.tally.bytes_in_all = sum(names.values())
         return survey, PartitionCheck(survey, path).steps()
-    raise NothingToCheck(f"{path} has nothing to check; {_NAME_ONE}")
+    raise no_log_in(path, disk)
 
 
 def _segment(path: Path, disk: Disk) -> tuple[Survey, Steps]:
     size = disk.names(path.parent)[path.name] if path.exists() else 0
     if path.exists() and LOG not in path.suffixes:
-        raise NothingToCheck(f"{path} cannot be checked by itself; {_NAME_ONE}")
+        raise NoLog(f"{path} cannot be checked by itself; name a data folder, {PARTITION_OR_SEGMENT}")
     survey = Survey(disk, is_ours=False, in_use=False, was_clean=False)
     survey.tally.bytes_in_all = size
     reached = Reached(base_of(path))

@@ -31,6 +31,7 @@ from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.records.batch import BatchHeader
 
+UNKNOWN_FILE = ("kgateway does not know this file", "nothing has to be done: it is left alone")
 _STEP = 4 << 20
 _COPY = "with the gateway stopped, bring the file back from a copy to have them again"
 _CUT = "nothing has to be done: it was not acknowledged, and the next start cuts it off"
@@ -255,4 +256,4 @@ class PartitionCheck:
             return Finding(path, what, "bring the segment back from a copy, or remove this file")
         if found or path.name in (EPOCH_FILE, METADATA):
             return None
-        return Finding(path, "kgateway knows no such file", "remove it if nobody needs it", is_fault=False)
+        return Finding(path, *UNKNOWN_FILE, is_fault=False)

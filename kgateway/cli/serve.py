@@ -1,0 +1,25 @@
+"""
+The help of `kgateway serve`, from the table of settings. The options are read by `read_settings`, under twistd.
+"""
+
+from argparse import ArgumentParser
+
+from kgateway.cli.common.parser import Command
+from kgateway.config.settings import OPTIONS
+from kgateway.config.sources import Option
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.usage = "%(prog)s [options]"
+    for row in OPTIONS.values():
+        parser.add_argument(row.flag, metavar=row.kind.metavar, help=_help(row).replace("%", "%%"))
+    parser.add_argument("--version", action="store_true", help="print the versions of kgateway and Twisted, and exit")
+    parser.epilog = "Each option may also stand in a TOML file or in the environment; docs/configuration.md tells how."
+
+
+def _help(row: Option) -> str:
+    default = f"; {row.shown_default} if not given" if row.shown_default else ""
+    return f"{row.meaning} ({row.allowed}{default})"
+
+
+SERVE = Command(_add_arguments, lambda options: [])

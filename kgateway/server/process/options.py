@@ -1,0 +1,83 @@
+"""
+The options of `twistd kgateway` and `kgateway serve`.
+
+Twisted shows them in `--help` and in the completion of the shell. They are read by `kgateway.config`, because Twisted's
+parser knows neither the environment nor a file. What is impossible is refused before the process becomes a daemon, in
+one line, and with exit code 2: Twisted would print it below all options.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from twisted.internet.endpoints import serverFromString
+from twisted.python import usage
+
+from kgateway import __version__
+from kgateway.config.listeners import Listener, suggestion
+from kgateway.config.settings import OPTIONS, Settings, read_settings
+from kgateway.config.sources import Option, SettingsError
+from kgateway.extras import not_installed
+from kgateway.server.brokers import check_broker
+
+MISTAKE = 2  # the exit code for options that cannot be used
+_SERVE = "kgateway serve"
+
+
+def _parameter(row: Option) -> list[str | None]:
+    return [row.flag.removeprefix("--"), None, row.shown_default or None, f"{row.meaning} ({row.allowed})"]
+
+
+class Options(usage.Options):
+    optParameters = [_parameter(row) for row in OPTIONS.values()]
+    longdesc = "Each option may also stand in a TOML file or in the environment; docs/configuration.md tells how."
+
+    settings: Settings
+
+    def parseOptions(self, options: Sequence[str] | None = None) -> None:
+        arguments = sys.argv[1:] if options is None else options
+        if "--help" in arguments:
+            self.opt_help()
+        if "--version" in arguments:
+            self.opt_version()
+        try:
+            self.settings = read_settings(arguments, os.environ, {"broker": check_broker, "listen": check_endpoint})
+        except SettingsError as error:
+            _refuse(error)
+        self.postOptions()
+
+    def getSynopsis(self) -> str:
+        return f"Usage: {_SERVE} [options]" if _program() == _SERVE else str(super().getSynopsis())
+
+    def opt_version(self) -> None:
+        """
+        Display the versions of kgateway and Twisted and exit.
+        """
+        sys.stdout.write(f"kgateway {__version__}\n")
+        super().opt_version()
+
+
+def check_endpoint(listener: Listener) -> None:
+    """
+    Raise ValueError if Twisted has no such endpoint.
+    """
+    try:
+        serverFromString(None, listener.endpoint)  # parsing needs no reactor
+    except ImportError as error:
+        raise ValueError(not_installed(error, "tls")) from None
+    except OSError as error:
+        raise ValueError(f"{error.filename}: {error.strerror}") from None
+    except Exception as error:  # each type of endpoint has its own
+        raise ValueError(f"Twisted cannot open it: {error}; {suggestion(listener.endpoint)}") from None
+
+
+def _refuse(error: SettingsError) -> NoReturn:
+    print(f"{_program()}: {error}", file=sys.stderr)
+    raise SystemExit(MISTAKE)
+
+
+def _program() -> str:
+    program = Path(sys.argv[0]).name
+    return program if program == _SERVE else f"{program} kgateway"

@@ -1,0 +1,93 @@
+"""
+Where the outcome of a start is reported: the terminal, or whatever stdout and stderr are.
+
+A daemon has neither any more when the gateway starts. So it keeps copies of both until it can say that it is ready, or
+why it is not, and only then does the command end from which it was started, with an exit code to match. twistd would
+end it earlier, and print an error as the representation of 100 bytes.
+"""
+
+import os
+import sys
+from collections.abc import MutableMapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+_REPORTED = "reported"
+_ENDED = "the daemon has ended before it was ready; its log has the reason\n"
+
+
+class StartReport:
+    def __init__(self, twistd: MutableMapping[str, Any]) -> None:
+        """
+        `twistd` are the options of the program. The process has not become a daemon yet.
+        """
+        self._twistd = twistd
+        self._pipe: int | None = None
+        self._output: TextIO | None = sys.__stdout__
+        self._errors: TextIO | None = sys.__stderr__
+        self.is_daemon = not twistd.get("nodaemon", True)
+        self.has_log = self.is_daemon or bool(twistd.get("syslog")) or twistd.get("logfile") not in (None, "", "-")
+        if self.is_daemon:
+            self._output, self._errors = _copy(1), _copy(2)
+            sys.__stderr__ = _ParentErrors()  # type: ignore[assignment,misc]
+
+    def begin(self) -> None:
+        """
+        Take the pipe on which twistd's parent process waits, before twistd writes to it that all is well.
+        """
+        self._pipe = self._twistd.pop("statusPipe", None)
+
+    def ready(self, line: str) -> None:
+        _print(line, self._output)
+        self._end(b"0")
+
+    def failed(self, line: str) -> None:
+        _print(line, self._errors)
+        self._remove_pid_file()
+        self._end(f"1 {_REPORTED}".encode())
+
+    def _end(self, status: bytes) -> None:
+        if not self.is_daemon:
+            return
+        for copy in (self._output, self._errors):
+            if copy:
+                copy.close()
+        self._output = self._errors = None
+        if self._pipe is not None:
+            os.write(self._pipe, status)
+            os.close(self._pipe)
+            self._pipe = None
+
+    def _remove_pid_file(self) -> None:
+        """
+        twistd leaves the file of a process that ends while it starts.
+        """
+        path = self._twistd.get("pidfile")
+        if path:
+            with suppress(OSError, ValueError):
+                if int(Path(path).read_text()) == os.getpid():
+                    os.unlink(path)
+
+
+class _ParentErrors:
+    """
+    stderr of twistd's parent process, which prints there that the daemon has failed. Mostly the daemon has said so.
+    """
+
+    def write(self, text: str) -> None:
+        if _REPORTED not in text:
+            os.write(2, _ENDED.encode())
+
+
+def _copy(descriptor: int) -> TextIO | None:
+    try:
+        return os.fdopen(os.dup(descriptor), "w")
+    except OSError:  # it was closed
+        return None
+
+
+def _print(line: str, file: TextIO | None) -> None:
+    if file:
+        with suppress(OSError):  # a start does not fail because nobody reads of it
+            print(line, file=file, flush=True)

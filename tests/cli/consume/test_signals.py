@@ -1,0 +1,118 @@
+"""
+Signals that end `kgateway consume`.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from kgateway.testing.kafka import Kafka
+from tests.cli.tools import Tool, new_topic
+
+PATIENCE_S = 30
+RECORDS = 10
+INT, TERM = signal.SIGINT, signal.SIGTERM
+BURSTS = ([TERM], [INT] * 2, [INT] * 2, [TERM] * 2, [INT] * 5, [INT, TERM, INT])
+GAPS_S = (0, 0.003, 0.03, 0.1)
+
+
+@pytest.fixture
+def kafka() -> Iterator[Kafka]:
+    with Kafka("--broker", "memory:", "--group-initial-rebalance-delay-ms", "0") as kafka:
+        yield kafka
+
+
+def filled(tool: Tool) -> str:
+    topic = new_topic(tool)
+    tool("produce", topic, text="".join(f"{number}\n" for number in range(RECORDS)))
+    return topic
+
+
+def member(tool: Tool, topic: str, group: str) -> "subprocess.Popen[bytes]":
+    return tool.start("consume", topic, "--follow", "--group", group, start_new_session=True)
+
+
+def read(process: "subprocess.Popen[bytes]") -> None:
+    """
+    Wait until the process has printed all records.
+    """
+    assert process.stdout
+    assert [process.stdout.readline() for _ in range(RECORDS)] == [b"%d\n" % number for number in range(RECORDS)]
+
+
+def test_a_member_commits_and_leaves(kafka: Kafka) -> None:
+    """
+    It does so on SIGTERM and on any number of Ctrl-C; `timeout` signals the process and its group.
+    """
+    tool, chance = Tool(kafka.bootstrap), random.Random(3)
+    topic = filled(tool)
+    with ExitStack() as stack:
+        members = [stack.enter_context(member(tool, topic, f"group-{number}")) for number, _ in enumerate(BURSTS)]
+        for process, burst in zip(members, BURSTS, strict=True):
+            read(process)
+            for each in burst:
+                process.send_signal(each)
+                os.killpg(process.pid, each)
+                time.sleep(chance.uniform(0, chance.choice(GAPS_S)))
+        for process in members:
+            assert (process.wait(PATIENCE_S), process.stdout and process.stdout.read()) == (0, b"")
+            assert process.stderr
+            assert process.stderr.read().startswith(b"10 records of 10 bytes consumed in ")
+    for number, _ in enumerate(BURSTS):
+        [group] = tool("groups", "describe", f"group-{number}", "--json").json["groups"]
+        assert (group["state"], group["members"]) == ("Empty", [])
+        assert [part["committed"] for part in group["partitions"]] == [RECORDS]
+
+
+def test_a_join_is_interrupted() -> None:
+    """
+    A member that waits for others leaves at once.
+    """
+    with Kafka("--broker", "memory:", "--group-initial-rebalance-delay-ms", "60000") as kafka:
+        tool = Tool(kafka.bootstrap)
+        with member(tool, filled(tool), "group") as process:
+            while not tool("groups", "list", "--json").json["groups"]:
+                assert process.poll() is None
+            process.send_signal(TERM)
+            assert process.wait(PATIENCE_S) == 0
+        [group] = tool("groups", "describe", "group", "--json").json["groups"]
+        assert group["members"] == []
+
+
+def test_a_late_second_signal_ends_the_process(kafka: Kafka) -> None:
+    """
+    The first one waits for a server that does not answer.
+    """
+    tool = Tool(kafka.bootstrap)
+    with member(tool, filled(tool), "group") as process:
+        read(process)
+        os.kill(kafka.pid, signal.SIGSTOP)
+        try:
+            process.send_signal(INT)
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(3.2)
+            process.send_signal(INT)
+            assert process.wait(PATIENCE_S / 3) == -INT
+        finally:
+            os.kill(kafka.pid, signal.SIGCONT)
+
+
+def test_an_unfinished_command_says_so(kafka: Kafka) -> None:
+    """
+    Without --follow the exit code is that of the signal.
+    """
+    tool = Tool(kafka.bootstrap)
+    topic, line = new_topic(tool), b"x" * 1023 + b"\n"
+    tool("produce", topic, text=4096 * line)
+    with tool.start("consume", topic) as process:
+        assert process.stdout
+        assert process.stdout.read(len(line)) == line
+        process.send_signal(TERM)
+        assert 0 < len(process.stdout.read()) < 4095 * len(line)
+        assert process.wait(PATIENCE_S) == 128 + TERM
