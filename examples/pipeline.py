@@ -1,11 +1,11 @@
 # ruff: noqa: T201  # it is run by people, who want to see what it does
 """
-A pipeline in one command: a shop's orders go into a topic, Spark sums them up as they come, the sums go into another
-topic and into Parquet files, SQL asks the files, and what it says becomes a picture.
+A pipeline in one command: a shop's orders are written to a topic, Spark adds them up as they arrive, the sums are
+written to another topic and to Parquet files, SQL queries the files, and the result becomes a picture.
 
     python examples/pipeline.py
 
-It starts a gateway of its own and keeps all it makes in the folder `pipeline`. Run again, it goes on where it ended.
+It starts its own gateway and stores everything in the folder `pipeline`. Run again, it continues where it ended.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import random
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from kgateway.client.offsets import extents
 from kgateway.client.producer import Producer
 from kgateway.client.send_queue import OutgoingRecord
 from kgateway.client.topics import create_topic
+from kgateway.spark.signals import Interrupted, running
 from kgateway.testing import Kafka
 
 ORDERS, SUMS = "pipeline-orders", "pipeline-sums"
@@ -50,7 +51,14 @@ def main() -> None:
     Run all steps in order; orders still arrive while Spark sums them up.
     """
     options = arguments()
-    folder: Path = options.folder.resolve()
+    try:
+        run(options, options.folder.resolve())
+    except Interrupted as signal:
+        print("interrupted: all orders that were sent are kept; run it again to continue", file=sys.stderr)
+        sys.exit(signal.exit_code)
+
+
+def run(options: argparse.Namespace, folder: Path) -> None:
     with ExitStack() as stack:
         bootstrap = str(options.bootstrap or gateway(stack, folder / "gateway"))
         cluster = stack.enter_context(connected(bootstrap))
@@ -63,17 +71,17 @@ def main() -> None:
         rows = ask(spark, folder)
     picture = folder / "picture.svg"
     picture.write_text(drawn(rows))
-    print(f"{first + options.orders:,} orders in all; the picture is {picture}: a browser shows it")
+    print(f"{first + options.orders:,} orders in all; open {picture} in a browser")
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("--folder", type=Path, default=Path("pipeline"), help="where all is kept: `pipeline`")
+    parser.add_argument("--folder", type=Path, default=Path("pipeline"), help="where everything is stored: `pipeline`")
     parser.add_argument(
-        "--bootstrap", metavar="HOST:PORT", type=Address.parse, help="a gateway that runs already; else it starts one"
+        "--bootstrap", metavar="HOST:PORT", type=Address.parse, help="a running gateway; without it, one is started"
     )
     parser.add_argument("--master", default="local[2]", help="where Spark runs: `local[2]`")
-    parser.add_argument("--orders", type=positive, default=50_000, help="how many orders come in: 50,000, of a day")
+    parser.add_argument("--orders", type=positive, default=50_000, help="how many orders arrive: 50,000, of one day")
     parser.add_argument("--orders-a-day", type=positive, default=50_000, help="how fast the shop's time goes by")
     return parser.parse_args()
 
@@ -81,7 +89,7 @@ def arguments() -> argparse.Namespace:
 def gateway(stack: ExitStack, folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     kafka = stack.enter_context(Kafka(folder=folder))
-    print(f"a gateway runs on {kafka.bootstrap}")
+    print(f"a gateway is running on {kafka.bootstrap}", flush=True)
     return kafka.bootstrap
 
 
@@ -94,15 +102,18 @@ def connected(bootstrap: str) -> Cluster:
     return cluster
 
 
-def session(master: str) -> SparkSession:
+def session(master: str) -> AbstractContextManager[SparkSession]:
+    """
+    Spark, which also stops at Ctrl-C.
+    """
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
-        sys.exit("Spark needs Java 17 or newer, and there is no java here")
-    print("Spark starts; that takes some seconds")
+        sys.exit("Spark needs Java 17 or newer: there is no `java` on the PATH, and JAVA_HOME is not set")
+    print("Spark is starting, which takes some seconds", flush=True)
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     builder = SparkSession.builder.master(master).appName("pipeline").config("spark.sql.session.timeZone", "UTC")
     for quiet in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
         builder = builder.config(quiet, "false")
-    return builder.config("spark.log.level", "ERROR").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    return running(builder.config("spark.log.level", "OFF").config("spark.sql.shuffle.partitions", "2").getOrCreate)
 
 
 def orders_so_far(cluster: Cluster) -> int:
@@ -129,7 +140,7 @@ def generate(cluster: Cluster, first: int, count: int, a_day: int) -> None:
 
 def orders(first: int, count: int, a_day: int) -> Iterator[tuple[datetime, str, str, int]]:
     """
-    The same orders each time: most of them at noon, and each fruit has an hour when it is liked best.
+    The same orders in each run: most of them at noon, and each fruit is most popular at some hour.
     """
     chance = random.Random(first)
     for number in range(first, first + count):
@@ -149,7 +160,7 @@ def sum_up(spark: SparkSession, bootstrap: str, folder: Path) -> StreamingQuery:
     stream = (
         spark.readStream.format("kgateway")
         .options(**at, subscribe=ORDERS, startingOffsets="earliest", maxOffsetsPerTrigger=20_000)
-        .options(**{"value.format": "json", "value.schema": schema_of(spark)})
+        .options(**{"value.format": "json", "value.schema": ORDER})
         .load()
     )
     quarter = F.window("value.at", QUARTER).start.alias("quarter")
@@ -157,8 +168,8 @@ def sum_up(spark: SparkSession, bootstrap: str, folder: Path) -> StreamingQuery:
 
     def take(changed: DataFrame, batch: int) -> None:
         """
-        Step 3: the sums that this batch has changed go to both places. A batch that is tried again does no harm: in
-        the topic the last sum of a key counts, and of the files those of a batch take the place of its former ones.
+        Step 3: write the sums that this batch has changed to both places. A batch that is retried does no harm: in the
+        topic the last sum of a key counts, and the files of a batch replace its earlier ones.
         """
         changed = changed.persist()
         keyed = F.concat_ws(" ", F.date_format("quarter", "yyyy-MM-dd HH:mm"), "fruit").alias("key")
@@ -172,13 +183,9 @@ def sum_up(spark: SparkSession, bootstrap: str, folder: Path) -> StreamingQuery:
     return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
 
 
-def schema_of(spark: SparkSession) -> str:
-    return str(spark.createDataFrame([], ORDER).schema.json())
-
-
 def ask(spark: SparkSession, folder: Path) -> list[Any]:
     """
-    Step 4, SQL: of each sum the one that was written last, then all sums of an hour.
+    Step 4, SQL: the last version of each sum, then the sums of each hour.
     """
     spark.read.parquet(str(folder / "sums")).createOrReplaceTempView("sums")
     answer = spark.sql("""
@@ -193,7 +200,7 @@ def ask(spark: SparkSession, folder: Path) -> list[Any]:
 
 def drawn(rows: Sequence[Any]) -> str:
     """
-    Step 5, the picture: areas on top of each other, a colour for each fruit, hour after hour.
+    Step 5, the picture: stacked areas, one color for each fruit, hour by hour.
     """
     euros = {(row.hour, row.fruit): float(row.euros) for row in rows}
     hours = sorted({row.hour for row in rows})

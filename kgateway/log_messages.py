@@ -26,6 +26,10 @@ _REPORT = "A bug of kgateway: please report it with the traceback."
 
 # Server and dispatch
 CANNOT_START = LogMessage("kgateway cannot start: {error}", "Fix what the line names, then start again.")
+NOT_SEARCHED = LogMessage(
+    "{what} is not searched for plugins: {why}",
+    "If it has plugins, fix what the line names and restart the gateway.",
+)
 CANNOT_REOPEN_LOG = LogMessage(
     "cannot open {path} again, and write on to the old file: {reason}",
     "Let the user of the gateway create the file in its folder, or create it for that user.",

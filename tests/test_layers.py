@@ -192,6 +192,7 @@ MAY_IMPORT = {
     "kgateway.cli.spark.locations": {"kgateway.cli", "kgateway.cli.spark.session", "kgateway.spark"},
     "kgateway.cli.spark.report": {
         "kgateway.cli",
+        "kgateway.cli.spark.locations",
         "kgateway.cli.spark.session",
         "kgateway.client",
         "kgateway.observe.printable",
@@ -214,7 +215,12 @@ MAY_IMPORT = {
         "kgateway.observe.printable",
         "kgateway.spark",
     },
-    "kgateway.cli.spark.sql_output": {"kgateway.cli", "kgateway.observe.printable", "kgateway.spark"},
+    "kgateway.cli.spark.sql_output": {
+        "kgateway.cli",
+        "kgateway.cli.spark.locations",
+        "kgateway.observe.printable",
+        "kgateway.spark",
+    },
     "kgateway.cli.spark.archive": {
         "kgateway.cli",
         "kgateway.cli.spark.locations",

@@ -152,6 +152,9 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "spark": Entry("Spark on topics of any Kafka server: archives, queries, reports", "", _SPARK),
         "seaweedmq": Entry("a SeaweedMQ cluster, and a throw-away one to try things out on", "", _SEAWEEDMQ),
     },
+    "Shell": {
+        "completion": Entry("complete command lines in bash, zsh and fish", "completion"),
+    },
 }
 COMMANDS: Mapping[str, Entry] = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}
 

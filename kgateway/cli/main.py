@@ -2,6 +2,7 @@
 The `kgateway` command.
 """
 
+import os
 import sys
 from argparse import SUPPRESS
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +17,18 @@ from kgateway.extras import not_installed
 _WHAT = "a Kafka-protocol server in Python on Twisted."
 _MORE = "`kgateway COMMAND --help` says more."
 
+# PYTHON_ARGCOMPLETE_OK: argcomplete looks for this word where it completes all programs.
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
     Run a command; without one, list them.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if "_ARGCOMPLETE" in os.environ:
+        from kgateway.cli.completion import complete, words_before_cursor
+
+        complete(parser(words_before_cursor()))
     if given[:1] == ["serve"] and not {"-h", "--help"} & set(given):
         return _serve(given[1:])
     open_missing_files()

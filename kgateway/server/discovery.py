@@ -3,8 +3,9 @@ Finds plugins: the built-in handlers, the modules that other distributions put i
 named by `--handlers`. It also finds out which distribution a plugin is from.
 
 Twisted's own `getPlugins` logs a module that cannot be imported, and continues. A gateway that silently lacks a handler
-its operator installed is worse than one that does not start. So the modules are imported here, and every module that
-mentions kgateway must work. Others are not touched.
+its operator installed is worse than one that does not start. So the modules are imported here, and every one must work,
+whatever its text. Only one of a distribution that nowhere mentions kgateway, such as another program on Twisted, may
+fail: then the log says so.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,13 +19,18 @@ from traceback import StackSummary, TracebackException
 from types import ModuleType
 from typing import Any
 
+from twisted.logger import Logger
 from twisted.plugin import IPlugin
 
 from kgateway.interfaces import IApiFilter, IApiHandler
+from kgateway.log_messages import NOT_SEARCHED
 from kgateway.server.registry import FilterRow, HandlerRow, Plugin, PluginError, Registry
+
+_log = Logger()
 
 BUILT_IN = "kgateway.handlers"
 _DROPPED = "twisted.plugins"
+_OF_TWISTED = b"Twisted Matrix Laboratories"  # in nearly all modules of its own
 _MARK = b"kgateway"
 _KINDS = (IApiHandler, IApiFilter)
 _IMPORTING = (__file__, import_module.__code__.co_filename, "<frozen importlib")  # frames that explain nothing
@@ -35,8 +41,8 @@ def discover(packages: Iterable[str]) -> list[Plugin]:
     All plugins, each once, with the first module that it was found in.
     """
     found = _plugins_in(_package(BUILT_IN))
-    for module in _dropped_in():
-        found += _plugins_dropped(module)
+    for name in _dropped_in():
+        found += _plugins_dropped(name)
     for name in packages:
         found += _plugins_in(_package(name)) or _refuse_empty(name)
     firsts: dict[int, Plugin] = {}
@@ -48,24 +54,63 @@ def discover(packages: Iterable[str]) -> list[Plugin]:
 def _package(name: str) -> Iterator[ModuleType]:
     package = _imported(name)
     yield package
-    for module in walk_packages(getattr(package, "__path__", ()), f"{name}."):
+    path = getattr(package, "__path__", ())
+    for module in walk_packages(path, f"{name}."):
         if not module.name.endswith(".__main__"):
             yield _imported(module.name)
+    for folder in _folders_that_are_no_packages(path):
+        _log.warn(NOT_SEARCHED, what=folder, why="it has no __init__.py")
 
 
-def _dropped_in() -> Iterator[ModuleType]:
+def _folders_that_are_no_packages(path: Iterable[str]) -> Iterator[Path]:
+    """
+    The folders of modules that `walk_packages` leaves out.
+    """
+    for place in path:
+        for file in sorted(Path(place).rglob("*/*.py")):
+            folder = file.parent
+            if folder != Path(place) and not (folder / "__init__.py").exists() and file == min(folder.glob("*.py")):
+                yield folder
+
+
+def _dropped_in() -> Iterator[str]:
+    """
+    The modules in `twisted/plugins` that others than Twisted have put there.
+    """
     for module in iter_modules(import_module(_DROPPED).__path__):
         source = Path(getattr(module.module_finder, "path", ""), f"{module.name}.py")
-        if source.is_file() and _MARK in source.read_bytes():
-            yield _imported(f"{_DROPPED}.{module.name}")
+        if not (source.is_file() and _OF_TWISTED in source.read_bytes()):
+            yield f"{_DROPPED}.{module.name}"
 
 
-def _plugins_dropped(module: ModuleType) -> list[Plugin]:
+def _plugins_dropped(name: str) -> list[Plugin]:
     """
     The plugins of a module in `twisted/plugins`. It may be there for another reason, such as a command of twistd.
     """
-    others = any(IPlugin.providedBy(value) for value in vars(module).values())
-    return _plugins_in([module]) or ([] if others else _refuse_empty(module.__name__))
+    try:
+        module = _imported(name)
+    except PluginError as error:
+        if not _is_of_another_program(name):
+            raise
+        _log.warn(NOT_SEARCHED, what=name, why=str(error).partition("\n")[0])
+        return []
+    found = _plugins_in([module])
+    if found or any(IPlugin.providedBy(value) for value in vars(module).values()) or _is_of_another_program(name):
+        return found
+    return _refuse_empty(name)
+
+
+def _is_of_another_program(module: str) -> bool:
+    """
+    Whether the module was installed by a distribution that does not mention kgateway, in its modules or requirements.
+    """
+    owners = [name for name in _distributions().get(module.partition(".")[0], ()) if _has_file(name, module)]
+    return bool(owners) and not any(_mentions_kgateway(owner) for owner in owners)
+
+
+def _mentions_kgateway(distribution: str) -> bool:
+    texts = [file for file in files(distribution) or () if file.name.endswith((".py", "METADATA"))]
+    return any(_MARK in Path(str(file.locate())).read_bytes() for file in texts)
 
 
 def _plugins_in(modules: Iterable[ModuleType]) -> list[Plugin]:
@@ -129,9 +174,13 @@ def provider(module: str) -> str:
     """
     names = set(_distributions().get(module.partition(".")[0], ()))
     if len(names) > 1:  # a namespace that they share, such as twisted.plugins
-        places = {f"{module.replace('.', '/')}{end}" for end in (".py", "/__init__.py")}
-        names = {name for name in names if any(str(file) in places for file in files(name) or ())}
+        names = {name for name in names if _has_file(name, module)}
     return " ".join([*names, *map(version, names)]) if len(names) == 1 else module
+
+
+def _has_file(distribution: str, module: str) -> bool:
+    places = {f"{module.replace('.', '/')}{end}" for end in (".py", "/__init__.py")}
+    return any(str(file) in places for file in files(distribution) or ())
 
 
 @cache

@@ -39,7 +39,7 @@ from kgateway.server.gateway import Gateway, StartError
 from kgateway.server.process.log_files import log_files, reopen_on_hangup
 from kgateway.server.process.options import Options as Options
 from kgateway.server.process.start_report import StartReport
-from kgateway.server.registry import PluginError
+from kgateway.server.registry import Plugin, PluginError
 
 _FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, BrokerUnusable)
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
@@ -100,6 +100,7 @@ class GatewayService(Service):
         self._reactor = reactor
         self._report = report
         self._levels = LogLevels(globalLogPublisher, settings.log_level)
+        self._plugins: list[Plugin] | None = None
         self._gateway: Gateway | None = None
         self._control: ControlSocket | None = None
         self._port_file: PortFile | None = None
@@ -110,7 +111,7 @@ class GatewayService(Service):
         """
         super().privilegedStartService()
         with suppress(Exception):  # the start of the gateway raises it again
-            discover(self._settings.handlers)
+            self._plugins = discover(self._settings.handlers)
 
     def startService(self) -> None:
         super().startService()
@@ -139,7 +140,7 @@ class GatewayService(Service):
     async def _start(self) -> None:
         allow_many_files()
         keep_freed_memory()
-        gateway = self._gateway = Gateway(self._settings, self._reactor)
+        gateway = self._gateway = Gateway(self._settings, self._reactor, plugins=self._plugins)
         gateway.parts.service(ProcessLog).levels = self._levels
         bound = await gateway.start()
         try:

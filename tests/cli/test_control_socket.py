@@ -290,6 +290,7 @@ def test_the_countdown_is_cleared_before_the_result(
     gateway.results["profile"] = {"seconds": 5.0, "waiting_s": 0, "rows": []}
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("NO_COLOR", "1")
     shown(capsys, "profile")
     assert terminal.getvalue().endswith("to go \x1b[K\r\x1b[K")
     del gateway.results["profile"]

@@ -237,7 +237,7 @@ class Session:
         self._bash = subprocess.Popen(
             ["bash", "--noprofile", "--norc", "-s"],
             cwd=self.folder,
-            env=self._environment(),
+            env=self.environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -321,7 +321,7 @@ class Session:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self._with_free_ports(file.content))
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("KGATEWAY_")}
         port = self._ports["9092"]
         return inherited | {

@@ -197,7 +197,8 @@ def test_a_page_that_differs_is_refused(tmp_path: Path) -> None:
     Each difference is told, also that of a silent failure; the ports are those of the page.
     """
     page = (
-        "```console\n$ kgateway serve\n...\n2026-11-27T12:00:00+0000 kgateway 1.0 is ready: plaintext on 127.0.0.1:9092; ...\n$ false\n"
-        "$ echo one\ntwo\n$ kgateway topics list\nthere are no topics\n```\n"
+        "```console\n$ kgateway serve\n...\n"
+        "2026-11-27T12:00:00+0000 kgateway 1.0 is ready: plaintext on 127.0.0.1:9092; ...\n"
+        "$ false\n$ echo one\ntwo\n$ kgateway topics list\nthere are no topics\n```\n"
     )
     assert [told.command.text for told in differences(page, tmp_path)] == ["false", "echo one"]

@@ -49,6 +49,12 @@ PLUGINS = [
         ("twisted.plugins.acme cannot be imported: RuntimeError: no licence", "mend it", 'acme.py", line 8'),
     ),
     Broken(
+        "import of another module",
+        DROPPED,
+        "from shop_rules.quota import limit\n",
+        ("twisted.plugins.acme cannot be imported: ModuleNotFoundError: No module named 'shop_rules'", "mend it"),
+    ),
+    Broken(
         "needs",
         "acme/handle.py",
         f"""{CALM}

@@ -79,7 +79,7 @@ def test_a_foreign_folder_is_refused(tmp_path: Path, make: Make, reason: str) ->
 @pytest.mark.parametrize(("make", "reason"), WORLDS[:2], ids=["a file", "alien"])
 def test_a_daemon_refuses_a_foreign_folder(tmp_path: Path, make: Make, reason: str) -> None:
     """
-    The terminal shows as much as twistd passes on, and the daemon's log has the whole message.
+    The terminal and the daemon's log have the whole message.
     """
     make(tmp_path / DATA)
     before = contents(tmp_path)
@@ -87,7 +87,7 @@ def test_a_daemon_refuses_a_foreign_folder(tmp_path: Path, make: Make, reason: s
     options = ["--listen", "tcp:0:interface=127.0.0.1", "--control-socket", str(tmp_path / "c.sock")]
     ended = ran([*_TWISTD, *files, "kgateway", *options], tmp_path)
     assert ended.returncode == 1
-    assert reason[:16] in ended.stdout + ended.stderr
+    assert reason in only(ended.stderr)
     wait_for(lambda: reason in (tmp_path / "log").read_text())
     (tmp_path / "log").unlink()
     assert contents(tmp_path) == before

@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 from textwrap import dedent
 
 import pytest
+from twisted.logger import capturedLogs, formatEvent
 
 import twisted.plugins
 from kgateway import __version__, handlers
@@ -170,12 +171,65 @@ def test_a_dropped_in_module_may_only_name_plugins(write: Write) -> None:
     assert found() == [("acme_kgateway.heartbeat", "twisted.plugins.acme")]
 
 
-def test_a_dropped_in_module_without_kgateway_is_not_imported(write: Write) -> None:
+def test_a_dropped_in_module_need_not_mention_kgateway(write: Write) -> None:
     """
-    It belongs to others, whether it works or not.
+    It has the names of its plugins, and they may come from anywhere.
     """
-    write({DROPPED: "raise RuntimeError('imported')"})
-    assert found() == []
+    write({"shop_rules/__init__": "", "shop_rules/quota": HANDLER, DROPPED: "from shop_rules.quota import heartbeat"})
+    assert found() == [("shop_rules.quota.heartbeat", "twisted.plugins.acme")]
+
+
+@pytest.mark.parametrize("text", ["from shop_rules.quota import limit", "limit = None"], ids=["broken", "empty"])
+def test_a_useless_dropped_in_module_stops_the_start(write: Write, text: str) -> None:
+    """
+    Nobody would notice that a plugin is missing.
+    """
+    write({DROPPED: text})
+    assert "twisted.plugins.acme" in refusal()
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"), [("from shop_rules.quota import limit", 1), ("limit = None", 0)], ids=["broken", "empty"]
+)
+def test_a_module_of_another_program_is_logged_at_most(install: Install, write: Write, text: str, lines: int) -> None:
+    """
+    It was installed by a distribution that does not mention kgateway, so it is not the gateway's to judge.
+    """
+    install("shop", "1", f"{DROPPED}.py", "shop/__init__.py", "shop-1.dist-info/METADATA")
+    write({DROPPED: text})
+    with capturedLogs() as logged:
+        assert found() == []
+    assert len(logged) == lines
+    for line in map(str, map(formatEvent, logged)):
+        assert line.startswith("twisted.plugins.acme is not searched for plugins: ")
+        assert "Traceback" not in line
+
+
+@pytest.mark.parametrize("place", ["shop/__init__", "shop-1.dist-info/METADATA"])
+def test_a_module_of_a_program_with_plugins_stops_the_start(
+    install: Install, write: Write, tmp_path: Path, place: str
+) -> None:
+    """
+    The distribution mentions kgateway in another module, or requires it.
+    """
+    install("shop", "1", f"{DROPPED}.py", "shop/__init__.py", "shop-1.dist-info/METADATA")
+    write({DROPPED: "from shop_rules.quota import limit"})
+    file = tmp_path / (place if place.endswith("METADATA") else f"{place}.py")
+    file.write_text(f"{file.read_text()}Requires-Dist: kgateway\n")
+    assert "No module named 'shop_rules'" in refusal()
+
+
+def test_a_folder_that_is_no_package_is_logged(write: Write, tmp_path: Path) -> None:
+    """
+    Python does not find its modules by walking through the package.
+    """
+    write({"acme/__init__": HANDLER, "acme/deep/one": HANDLER, "acme/deep/two": "", "acme/whole/__init__": ""})
+    (tmp_path / "acme/texts").mkdir()
+    with capturedLogs() as logged:
+        assert found("acme") == [("acme.heartbeat", "acme")]
+    assert [formatEvent(event) for event in logged] == [
+        f"{tmp_path / 'acme/deep'} is not searched for plugins: it has no __init__.py"
+    ]
 
 
 def test_a_dropped_in_module_may_have_another_purpose(write: Write) -> None:
@@ -238,7 +292,7 @@ def test_a_named_package_must_have_a_plugin(write: Write, text: str) -> None:
 
 def test_a_dropped_in_module_without_a_plugin_is_refused(write: Write) -> None:
     """
-    It mentions kgateway, but has nothing that Twisted or the gateway would find.
+    It has nothing that Twisted or the gateway would find.
     """
     write({DROPPED: "from kgateway.api import api"})
     assert refusal().startswith("twisted.plugins.acme has no plugin: ")
@@ -273,7 +327,7 @@ def test_a_module_that_cannot_be_imported(
     import system.
     """
     text, error, line = broken
-    write({"acme/__init__": "", "acme/deep/__init__": "", place: f"{text}  # kgateway"})
+    write({"acme/__init__": "", "acme/deep/__init__": "", place: text})
     told = refusal(*[] if place == DROPPED else ["acme"])
     head, *tail = told.splitlines()
     module = place.removesuffix("/__init__").replace("/", ".")

@@ -2,6 +2,7 @@
 The gateway as a Twisted service.
 """
 
+import os
 import re
 import signal
 import subprocess
@@ -66,6 +67,21 @@ def test_a_failed_start_removes_the_pid_file(tmp_path: Path) -> None:
     assert run.returncode == 1
     assert run.stderr.startswith("kgateway cannot start: there is no package acme")
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_daemon_that_ends_in_its_start_is_reported(tmp_path: Path) -> None:
+    """
+    The command from which it was started would wait for ever.
+    """
+    (tmp_path / "acme.py").write_text("raise KeyboardInterrupt")
+    command = [sys.executable, "-c", _RUN["twistd"], *_LISTEN[:3], "--handlers", "acme"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    run = subprocess.run(
+        command, cwd=tmp_path, env=environment, text=True, capture_output=True, check=False, timeout=60
+    )
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == "the daemon has ended before it was ready; its log has the reason\n"
+    assert not (tmp_path / "twistd.pid").exists()
 
 
 def test_a_bug_in_the_start_has_a_line_and_a_traceback(

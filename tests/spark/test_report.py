@@ -225,7 +225,7 @@ def test_records_from_a_time_on(topics: Topics, report: Run) -> None:
     topic = topics.make(*some_rows())
     [said] = report(topic, "--since", "2025-11-21T08:00:00Z")
     assert said == "1 topic, 120 records: report.html"
-    [said] = report(topic, "--since", "2035-11-21T08:00:00Z")
+    [said] = report(topic, "--since", "2035-11-21T08:00:00Z", "--overwrite")
     assert said == "1 topic, 0 records: report.html"
 
 
@@ -239,7 +239,7 @@ def test_records_that_were_deleted(topics: Topics, report: Run) -> None:
     [said] = report(topic)
     assert said == "1 topic, 1 record: report.html"
     topics.delete_records(topic, 1, 300)
-    [said] = report(topic)
+    [said] = report(topic, "--overwrite")
     assert said == "1 topic, 0 records: report.html"
 
 
@@ -247,6 +247,8 @@ MISTAKES = [
     (["reported-tpoic"], "there is no topic reported-tpoic; did you mean reported-topic?"),
     (["nothing-like-*"], "no topic fits nothing-like-*"),
     (["reported-topic", "-o", "nowhere/x.html"], "there is no folder nowhere for x.html"),
+    (["reported-topic", "-o", __file__], f"{__file__} already exists; --overwrite replaces it"),
+    (["reported-topic", "--json", __file__], f"{__file__} already exists; --overwrite replaces it"),
 ]
 
 
@@ -259,7 +261,7 @@ def test_mistakes(topics: Topics, report: Run, capsys: pytest.CaptureFixture[str
         topics.make(name="reported-topic")
     with pytest.raises(SystemExit) as end:
         report(*given)
-    assert end.value.code == 2
+    assert end.value.code == 1
     assert capsys.readouterr().err == f"kgateway spark report: {said}\n"
     assert not list(Path().iterdir())
 

@@ -21,7 +21,8 @@ from kgateway.log_messages import CANNOT_WRITE
 T = TypeVar("T")
 
 READ_BYTES = (1 << 20) + (64 << 10)  # read at once: a batch of the usual largest size fits
-_LOG_AGAIN_S = 10
+_REPEATED_S = 600  # from one log line about a lasting failure to the next
+_AGAIN_S = 60  # the same about a failure that has come back
 _LOADED_MAX = 64  # of a few megabytes each, at most
 
 
@@ -67,8 +68,8 @@ class LoadedIndexes:
 
 class DiskHealth:
     """
-    Logs when the disk begins to refuse writes, and when it takes them again. A disk that is nearly full takes some and
-    refuses others, so the same reason is logged again only after a while.
+    Logs when the disk begins to refuse writes, and when it takes them again; a lasting refusal is repeated now and
+    then. A disk that is nearly full takes some and refuses others, and not every change of that is logged.
     """
 
     _log = Logger()
@@ -77,16 +78,20 @@ class DiskHealth:
         self.failing: dict[str, str] = {}  # what, and the reason
         self._seconds = seconds
         self._logged_at: dict[str, float] = {}  # by reason
+        self._last_said_failing = False
 
     def failed(self, what: str, error: OSError) -> None:
         reason = error.strerror or str(error)
         self.failing[what] = reason
-        if self._seconds() - self._logged_at.get(reason, -_LOG_AGAIN_S) >= _LOG_AGAIN_S:
+        silent_s = _REPEATED_S if self._last_said_failing else _AGAIN_S
+        if self._seconds() - self._logged_at.get(reason, -silent_s) >= silent_s:
             self._logged_at[reason] = self._seconds()
+            self._last_said_failing = True
             self._log.critical(CANNOT_WRITE, what=what, reason=describe_error(error))
 
     def worked(self, what: str) -> None:
-        if self.failing.pop(what, None) and not self.failing:
+        if self.failing.pop(what, None) and not self.failing and self._last_said_failing:
+            self._last_said_failing = False
             self._log.info("{what} can be written again, and nothing else is known to be refused.", what=what)
 
     def forget(self, partition: str) -> None:

@@ -49,7 +49,7 @@ def cluster_command(
 
 
 def add_server(parser: ArgumentParser) -> None:
-    add_bootstrap(parser, type=_addresses, default=os.environ.get(BOOTSTRAP) or DEFAULT_BOOTSTRAP)
+    add_bootstrap(parser, type=addresses, default=os.environ.get(BOOTSTRAP) or DEFAULT_BOOTSTRAP)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -111,7 +111,7 @@ def do_to_each(
         raise CommandError("; ".join(refused))
 
 
-def _addresses(text: str) -> list[Address]:
+def addresses(text: str) -> list[Address]:
     try:
         return [Address.parse(part) for part in text.split(",")]
     except ValueError as error:

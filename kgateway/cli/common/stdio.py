@@ -58,5 +58,11 @@ def confirm(options: Namespace, what: str) -> None:
     if not sys.stdin.isatty():
         raise CommandError(f"this would {what}: say --yes, for there is no terminal to ask at; nothing is done")
     print(printable(f"{what}? [y/N] "), end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+    answer = ""
+    try:
+        answer = sys.stdin.readline()
+    finally:
+        if not answer.endswith("\n"):  # Ctrl-D or Ctrl-C
+            print(file=sys.stderr)
+    if answer.strip().lower() not in {"y", "yes"}:
         raise CommandError("nothing is done")

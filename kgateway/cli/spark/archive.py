@@ -87,7 +87,12 @@ def _run(options: Namespace) -> Iterator[str]:
         yield _what_was_done(was, job.manifest, time.monotonic() - began)
 
 
-ARCHIVE = spark_job(_add_arguments, _run, "kgateway spark archive orders --into archive --once")
+ARCHIVE = spark_job(
+    _add_arguments,
+    _run,
+    "kgateway spark archive orders --into archive --once",
+    if_interrupted=lambda options: "what was archived is kept; run the same command again to continue",
+)
 
 
 def _targets(options: Namespace) -> "tuple[LogLocation, list[Target]]":

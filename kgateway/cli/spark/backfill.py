@@ -31,6 +31,7 @@ _COLUMNS = tuple(
     Column(heading, 20, is_number=True) for heading in ("PARTITION", "ROWS", "FROM", "LIVE FROM", "OTHERS")
 )
 _LOOK_S = 1.0
+_INTERRUPTED_S = 2.0  # how long a server may take to say how far the job came
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -71,15 +72,42 @@ def _run(options: Namespace) -> Iterator[str]:
         began = time.monotonic()
         with session(options) as spark:
             backfill = _wanted(options, known[options.topic])
-            with watching(Progress(unit="rows"), partial(_rows_so_far, backfill, options), _LOOK_S):
+            with watching(Progress(unit="rows"), partial(_rows_so_far, options, options.timeout), _LOOK_S):
                 ended = backfill.run(spark, cluster)
         yield from _outcome(backfill, ended, time.monotonic() - began)
+
+
+def _state_file(options: Namespace) -> Path:
+    return options.state or Path(f"backfill-{options.topic}.json")
+
+
+def _rows_so_far(options: Namespace, patience_s: float) -> tuple[int, int] | None:
+    """
+    How many rows are in the topic, at most, and how many will be; None if that is not known.
+    """
+    from kgateway.spark.backfill.job import so_far
+    from kgateway.spark.errors import Unreadable
+
+    try:
+        with Cluster(options.bootstrap, patience_s) as cluster:
+            reached = so_far(cluster, _state_file(options))
+    except (KafkaError, Unanswered, Unreadable):  # the job reports it, if it lasts
+        return None
+    return reached and (min(reached), reached[1])
+
+
+def _if_interrupted(options: Namespace) -> str:
+    reached = _rows_so_far(options, _INTERRUPTED_S)
+    if reached:
+        return f"{reached[0]:,} of {reached[1]:,} rows are in {options.topic}; run the same command again to continue"
+    return "run the same command again to continue" if _state_file(options).exists() else "no row was sent"
 
 
 BACKFILL = spark_job(
     _add_arguments,
     _run,
     "kgateway spark backfill orders.csv --topic orders --key customer --timestamp at --order-by at",
+    if_interrupted=_if_interrupted,
 )
 
 
@@ -93,7 +121,7 @@ def _wanted(options: Namespace, topic: TopicDescription) -> "Backfill":
         form=RowMapping(options.key, options.value, options.timestamp, options.order_by),
         topic=topic,
         bootstrap=tuple(options.bootstrap),
-        state=options.state or Path(f"backfill-{topic.name}.json"),
+        state=_state_file(options),
         group=options.group or f"backfill-{topic.name}",
         marker=options.marker,
         codec=_CODECS[options.compression],
@@ -101,15 +129,6 @@ def _wanted(options: Namespace, topic: TopicDescription) -> "Backfill":
         patience_s=options.timeout,
         report=lambda words: print(words, file=sys.stderr, flush=True),
     )
-
-
-def _rows_so_far(backfill: "Backfill", options: Namespace) -> tuple[int, int] | None:
-    try:
-        with Cluster(options.bootstrap, options.timeout) as cluster:
-            reached = backfill.so_far(cluster)
-    except (KafkaError, Unanswered):  # the job reports it, if it lasts
-        return None
-    return reached and (min(reached[0], reached[1]), reached[1])
 
 
 def _outcome(backfill: "Backfill", ended: "Sequence[PartitionResult]", seconds: float) -> Iterator[str]:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgateway.cli.common.errors import CommandError
+from kgateway.cli.common.errors import UsageError
 from kgateway.cli.common.output import Column, as_json, counted, size, table
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.common.times import TIMES, ago_ms, option_time_ms
@@ -90,7 +90,12 @@ def _run(options: Namespace) -> Iterator[str]:
         yield as_json(done)
 
 
-COMPACT = spark_job(_add_arguments, _run, "kgateway spark compact orders --in archive --output latest")
+COMPACT = spark_job(
+    _add_arguments,
+    _run,
+    "kgateway spark compact orders --in archive --output latest",
+    if_interrupted=lambda options: "tables and archives are intact; run the same command again to continue",
+)
 
 
 def _check(options: Namespace) -> None:
@@ -114,7 +119,7 @@ def _check(options: Namespace) -> None:
     ]
     for is_wrong, words in wrong:
         if is_wrong:
-            raise CommandError(words)
+            raise UsageError(words)
 
 
 def _tabled(options: Namespace, spark: Any, topic: str) -> tuple[list[str], Any]:

@@ -1,5 +1,5 @@
 """
-Locations of archives: local folders, or folders of a SeaweedFS filer.
+Locations of archives, which are local folders or folders of a SeaweedFS filer, and of results.
 """
 
 from argparse import ArgumentTypeError, Namespace
@@ -23,6 +23,8 @@ _LAST_PORT = 55_535  # of HTTP, if that of gRPC is 10,000 above
 
 def location(text: str) -> PurePath:
     if "://" not in text:
+        if Path(text).exists() and not Path(text).is_dir():
+            raise ArgumentTypeError(f"{text} is not a folder")
         return Path(text)
     try:
         path = url_path(text)
@@ -33,6 +35,16 @@ def location(text: str) -> PurePath:
         above = "whose gRPC is at PORT + 10000"
         raise ArgumentTypeError(f"{text} is neither a folder nor http://HOST:PORT/PATH in a filer, {above}")
     return path
+
+
+def check_new_file(path: Path, *, overwrite: bool | None = None) -> None:
+    """
+    CommandError if a result cannot be written to this path. `overwrite` is that option of the command, if it has one.
+    """
+    if path.exists() and not overwrite:
+        raise CommandError(f"{path} already exists" + ("" if overwrite is None else "; --overwrite replaces it"))
+    if not path.absolute().parent.is_dir():
+        raise CommandError(f"there is no folder {path.parent} for {path.name}")
 
 
 def access(options: Namespace) -> "Access":

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgateway.cli.common.cluster import add_server
-from kgateway.cli.common.errors import CommandError
 from kgateway.cli.common.output import counted
-from kgateway.cli.common.times import option_time_ms
+from kgateway.cli.common.times import TIMES, option_time_ms
 from kgateway.cli.common.topic_names import all_topics, matching_topics
+from kgateway.cli.spark.locations import check_new_file
 from kgateway.cli.spark.session import session, spark_job
 from kgateway.client.cluster import Cluster
 from kgateway.client.offsets import Extent, extents, offsets_at
@@ -36,10 +36,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, default=Path(_OUTPUT), help=f"the page, {_OUTPUT} if not given"
     )
+    parser.add_argument("--overwrite", action="store_true", help="replace files that exist; else they are kept")
     parser.add_argument("--json", metavar="FILE", type=Path, help="the same numbers for programs, in a file of JSON")
-    parser.add_argument(
-        "--since", metavar="TIME", type=_time, help="only records from there on, such as 2026-11-21T18:25:08Z"
-    )
+    parser.add_argument("--since", metavar="TIME", type=_time, help=f"only records since {TIMES}")
     sent = parser.add_mutually_exclusive_group()
     sent.add_argument("--sent-header", metavar="NAME", help="a header that tells when a record was sent")
     sent.add_argument(
@@ -53,8 +52,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(options: Namespace) -> Iterator[str]:
     for path in filter(None, (options.output, options.json)):
-        if not path.parent.is_dir():
-            raise CommandError(f"there is no folder {path.parent} for {path.name}")
+        check_new_file(path, overwrite=options.overwrite)
     with Cluster(options.bootstrap, options.timeout) as cluster:
         wanted = matching_topics(all_topics(cluster), options.names)
         read = _extents(cluster, wanted, options.since)
@@ -70,7 +68,12 @@ def _run(options: Namespace) -> Iterator[str]:
     yield f"{counted(len(facts), 'topic')}, {counted(records, 'record')}: {options.output}"
 
 
-REPORT = spark_job(_add_arguments, _run, "kgateway spark report orders --output orders.html")
+REPORT = spark_job(
+    _add_arguments,
+    _run,
+    "kgateway spark report orders --output orders.html",
+    if_interrupted=lambda options: "no report was written",
+)
 
 
 def _extents(

@@ -4,6 +4,7 @@ Jobs of Spark on topics: the options that say where topics and Spark are, the se
 
 import os
 import re
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -13,16 +14,17 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgateway.cli.common.errors import MISTAKE, CommandError
+from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.progress import Progress, watching
 from kgateway.cli.common.values import DEFAULT_BOOTSTRAP, add_bootstrap, pair
 from kgateway.config.sources import BOOTSTRAP
+from kgateway.observe.printable import printable
+from kgateway.spark.signals import Interrupted, running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_UNDONE = MISTAKE  # exit code where a job cannot be done; 1 is for what a job finds
 _ROOT = Path(__file__).parents[3]
 _PACKAGES = ("kgateway", "pyspark_kgateway")
 _LOCAL = "local[*]"
@@ -45,10 +47,16 @@ _IN_PYTHON = re.compile(r"^(?:pyspark\.errors\.[\w.]+: )?(?:\w+\.)*(\w+): (?P<wo
 
 
 def spark_job(
-    add_arguments: Callable[[ArgumentParser], None], run: Callable[[Namespace], Iterable[str]], example: str
+    add_arguments: Callable[[ArgumentParser], None],
+    run: Callable[[Namespace], Iterable[str]],
+    example: str,
+    *,
+    if_interrupted: Callable[[Namespace], str],
+    failed: int = FAILED,
 ) -> Command:
     """
-    A command that runs a job. PySpark is imported when it runs.
+    A command that runs a job. PySpark is imported when it runs. A failure is worded, and `if_interrupted` says what a
+    job has done so far, and how to continue.
     """
 
     def add_all(parser: ArgumentParser) -> None:
@@ -59,15 +67,25 @@ def spark_job(
     def lines(options: Namespace) -> Iterator[str]:
         try:
             yield from run(options)
+        except KeyboardInterrupt as interrupt:
+            code = interrupt.exit_code if isinstance(interrupt, Interrupted) else INTERRUPTED
+            raise CommandError(f"interrupted: {if_interrupted(options)}", code) from interrupt
         except ModuleNotFoundError:
             raise
         except Exception as error:
             reason = _reason(error)
             if reason is None:
                 raise
-            raise CommandError(reason, _UNDONE) from error
+            raise CommandError(reason, _exit_code(error, failed)) from error
 
     return Command(add_all, lines)
+
+
+def _exit_code(error: Exception, failed: int) -> int:
+    from kgateway.spark.errors import WrongOption
+
+    is_mistake = isinstance(error, WrongOption) or (isinstance(error, CommandError) and error.code == MISTAKE)
+    return MISTAKE if is_mistake else failed
 
 
 def _add_session(parser: ArgumentParser) -> None:
@@ -116,6 +134,8 @@ def session(options: Namespace) -> Iterator["SparkSession"]:
     """
     Spark, which ends with the job. Executors get our packages from here, and the data source is registered.
     """
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        raise CommandError("Spark needs Java 17 or newer: there is no `java` on the PATH, and JAVA_HOME is not set")
     is_local = options.master.startswith("local")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
@@ -130,15 +150,11 @@ def session(options: Namespace) -> Iterator["SparkSession"]:
     with tempfile.TemporaryDirectory(prefix="kgateway-spark-") as folder:
         for name, value in settings(options, folder).items():
             builder = builder.config(name, value)
-        with _hushed(Path(folder) / "said"):
-            spark = builder.getOrCreate()
-        try:
+        with running(_hushed(Path(folder) / "java-start")(builder.getOrCreate)) as spark:
             if not _is_one_process(options):
                 spark.sparkContext.addPyFile(str(_packed(Path(folder))))
             spark.dataSource.register(DefaultSource)
             yield spark
-        finally:
-            spark.stop()
 
 
 def settings(options: Namespace, folder: str) -> dict[str, str]:
@@ -178,7 +194,7 @@ def hush_errors() -> None:
 @contextmanager
 def _hushed(said: Path) -> Iterator[None]:
     """
-    Send the stderr of Java to a file, from its start on; it is shown where Java does not start.
+    Send the stderr of Java to a file, from its start on; it is printed where Java does not start.
     """
     sys.stderr.flush()
     stderr = os.dup(2)
@@ -187,7 +203,10 @@ def _hushed(said: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise CommandError(f"Spark does not start: {error}\n{said.read_text(errors='replace').strip()}") from error
+        os.dup2(stderr, 2)
+        for line in said.read_text(errors="replace").splitlines():
+            print(printable(line), file=sys.stderr)
+        raise CommandError(f"Spark does not start: {error}") from error
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)
@@ -220,6 +239,8 @@ def _reason(error: Exception) -> str | None:
     known = (
         CommandError | DataLost | KafkaError | Malformed | OSError | Unanswered | Unreadable | Unwritten | WrongOption
     )
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
     if isinstance(error, known):
         return str(error)
     if type(error).__module__.startswith(("pyspark", "py4j")):

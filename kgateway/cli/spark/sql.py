@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kgateway.cli.common.errors import CommandError
+from kgateway.cli.common.errors import UsageError
 from kgateway.cli.common.output import counted
 from kgateway.cli.common.values import positive
 from kgateway.cli.spark.locations import IN_A_FILER, access
@@ -84,7 +84,11 @@ def _run(options: Namespace) -> Iterator[str]:
         yield from _output(options, form, spark, wanted, source)
 
 
-SQL = spark_job(_add_arguments, _run, _EXAMPLE)
+def _if_interrupted(options: Namespace) -> str:
+    return f"{options.to_topic} may have some of the rows" if options.to_topic else "the result is not complete"
+
+
+SQL = spark_job(_add_arguments, _run, _EXAMPLE, if_interrupted=_if_interrupted)
 
 
 def _output(options: Namespace, form: str, spark: Any, result: Any, source: dict[str, str]) -> Iterator[str]:
@@ -109,7 +113,7 @@ def _checked(options: Namespace) -> str:
     The form of the result; CommandError where it has nowhere to go.
     """
     if options.to_topic and (options.output or options.format):
-        raise CommandError("--to-topic writes records; leave --output and --format out")
+        raise UsageError("--to-topic writes records; leave --output and --format out")
     ending = options.output.suffix.removeprefix(".") if options.output else ""
     form: str = options.format or (ending if ending in FORMATS else TABLE)
     check_output(options.output, form)
@@ -129,10 +133,6 @@ def _value_options(of_values: dict[str, tuple[str, str]], topic: str) -> dict[st
         return {}
     if schema.startswith("@"):
         schema = Path(schema[1:]).read_text()
-    if form == _VALUES[0] and not schema.lstrip().startswith("{"):
-        from pyspark.sql.types import StructType
-
-        schema = StructType.fromDDL(schema).json()
     return {"value.format": form, "value.schema": schema}
 
 
@@ -143,9 +143,9 @@ def values_of(options: Namespace) -> dict[str, tuple[str, str]]:
     forms, schemas = dict(map(_of_topic, options.value_format)), dict(map(_of_topic, options.value_schema))
     for topic, form in forms.items():
         if form not in _VALUES:
-            raise CommandError(f"--value-format {form} is not one of {', '.join(_VALUES)}")
+            raise UsageError(f"--value-format {form} is not one of {', '.join(_VALUES)}")
         if topic not in schemas and "" not in schemas:
-            raise CommandError("--value-format is given without --value-schema")
+            raise UsageError("--value-format is given without --value-schema")
     found = {topic: (forms.get(topic) or forms.get("") or _VALUES[0], schema) for topic, schema in schemas.items()}
     return found | {topic: (form, schemas.get(topic) or schemas[""]) for topic, form in forms.items()}
 
@@ -164,7 +164,7 @@ def _check_target(source: dict[str, str], topic: str) -> None:
     from kgateway.spark.readers.topic_selection import TopicSelection
 
     if _SERVERS not in source:
-        raise CommandError("--to-topic needs a server to write to: name it by --bootstrap")
+        raise UsageError("--to-topic needs a server to write to: name it by --bootstrap")
     with closing(location_of(Options(source, READ)).open(planning=True)) as logs:
         TopicSelection(names=(topic,)).partitions(logs)
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgateway.cli.common.errors import CommandError
+from kgateway.cli.common.errors import UsageError
 from kgateway.cli.common.output import counted
+from kgateway.cli.spark.locations import check_new_file
 from kgateway.observe.printable import printable
 
 if TYPE_CHECKING:
@@ -29,12 +30,9 @@ def check_output(path: Path | None, form: str) -> None:
     """
     if path is None:
         if form == PARQUET:
-            raise CommandError("Parquet goes to a folder: name it by --output")
+            raise UsageError("Parquet goes to a folder: name it by --output")
         return
-    if path.exists():
-        raise CommandError(f"{path} is there already")
-    if not path.absolute().parent.is_dir():
-        raise CommandError(f"there is no folder {path.parent} for {path.name}")
+    check_new_file(path)
 
 
 def into_file(result: "DataFrame", form: str, path: Path, limit: int | None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kgateway.cli.common.errors import FAILED, CommandError
+from kgateway.cli.common.errors import FAILED, MISTAKE, CommandError
 from kgateway.cli.common.output import as_json, counted, size
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.common.values import add_json
@@ -56,7 +56,13 @@ def _run(options: Namespace) -> Iterator[str]:
         raise SystemExit(FAILED)
 
 
-VERIFY = spark_job(_add_arguments, _run, "kgateway spark verify orders --in archive")
+VERIFY = spark_job(
+    _add_arguments,
+    _run,
+    "kgateway spark verify orders --in archive",
+    if_interrupted=lambda options: "not everything was verified",
+    failed=MISTAKE,
+)
 
 
 def _outcome(options: Namespace, spark: Any, topic: str) -> "Outcome":

@@ -6,6 +6,7 @@ why it is not, and only then does the command end from which it was started, wit
 end it earlier, and print an error as the representation of 100 bytes.
 """
 
+import atexit
 import os
 import sys
 from collections.abc import MutableMapping
@@ -13,8 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-_REPORTED = "reported"
-_ENDED = "the daemon has ended before it was ready; its log has the reason\n"
+_ENDED = "the daemon has ended before it was ready; its log has the reason"
 
 
 class StartReport:
@@ -24,19 +24,22 @@ class StartReport:
         """
         self._twistd = twistd
         self._pipe: int | None = None
+        self._is_over = False
         self._output: TextIO | None = sys.__stdout__
         self._errors: TextIO | None = sys.__stderr__
         self.is_daemon = not twistd.get("nodaemon", True)
         self.has_log = self.is_daemon or bool(twistd.get("syslog")) or twistd.get("logfile") not in (None, "", "-")
         if self.is_daemon:
             self._output, self._errors = _copy(1), _copy(2)
-            sys.__stderr__ = _ParentErrors()  # type: ignore[assignment,misc]
+            # twistd's parent process would print its error there.
+            sys.__stderr__ = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # type: ignore[misc]
+            atexit.register(self._ended)
 
     def begin(self) -> None:
         """
         Take the pipe on which twistd's parent process waits, before twistd writes to it that all is well.
         """
-        self._pipe = self._twistd.pop("statusPipe", None)
+        self._pipe = self._twistd.pop("statusPipe", self._pipe)
 
     def ready(self, line: str) -> None:
         _print(line, self._output)
@@ -45,17 +48,28 @@ class StartReport:
     def failed(self, line: str) -> None:
         _print(line, self._errors)
         self._remove_pid_file()
-        self._end(f"1 {_REPORTED}".encode())
+        self._end(b"1")
+
+    def _ended(self) -> None:
+        """
+        Report what nobody has foreseen: the parent of twistd would wait for ever.
+        """
+        if not self._is_over:
+            self.begin()
+            self.failed(_ENDED)
 
     def _end(self, status: bytes) -> None:
+        self._is_over = True
         if not self.is_daemon:
             return
         for copy in (self._output, self._errors):
-            if copy:
-                copy.close()
+            with suppress(OSError):
+                if copy:
+                    copy.close()
         self._output = self._errors = None
         if self._pipe is not None:
-            os.write(self._pipe, status)
+            with suppress(OSError):  # nobody waits any more
+                os.write(self._pipe, status)
             os.close(self._pipe)
             self._pipe = None
 
@@ -68,16 +82,6 @@ class StartReport:
             with suppress(OSError, ValueError):
                 if int(Path(path).read_text()) == os.getpid():
                     os.unlink(path)
-
-
-class _ParentErrors:
-    """
-    stderr of twistd's parent process, which prints there that the daemon has failed. Mostly the daemon has said so.
-    """
-
-    def write(self, text: str) -> None:
-        if _REPORTED not in text:
-            os.write(2, _ENDED.encode())
 
 
 def _copy(descriptor: int) -> TextIO | None:

@@ -116,6 +116,19 @@ def save_state(path: Path, state: State) -> None:
     new.replace(path)
 
 
+def so_far(cluster: Cluster, path: Path) -> tuple[int, int] | None:
+    """
+    How many records have been appended since the start, and how many rows there are; None if nothing was started.
+    Records of others count, too.
+    """
+    state = load_state(path)
+    if state is None:
+        return None
+    ends = extents(cluster, [TopicPartition(state.topic, index) for index in state.starts])
+    come = sum(extent.end - state.starts[partition.index] for partition, extent in ends.items())
+    return come, sum(state.rows.values())
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
     """
@@ -156,17 +169,6 @@ class Backfill:
             self._send(spark, state, placed)
             state = self._handed_over(cluster, state)
         return self._ends(state)
-
-    def so_far(self, cluster: Cluster) -> tuple[int, int] | None:
-        """
-        How many records have been appended since the start, and how many there will be. Records of others count too.
-        """
-        state = load_state(self.state)
-        if state is None:
-            return None
-        ends = extents(cluster, [part.partition for part in self.topic.parts])
-        come = sum(extent.end - state.starts[partition.index] for partition, extent in ends.items())
-        return come, sum(state.rows.values())
 
     def _repeated_options(self) -> dict[str, Any]:
         """

@@ -236,6 +236,9 @@ class AvroDecoder:
     def decode(self, column: pa.Array) -> pa.Array:
         return self._one_by_one(column) if self._node is None else self._by_column(column)
 
+    def doubtful(self, column: pa.Array) -> np.ndarray:
+        return np.zeros(len(column), bool)
+
     def salvage(self, value: bytes) -> pa.Array:
         """
         Nothing, as in Spark.

@@ -34,6 +34,11 @@ class ValueDecoder(Protocol):
         explains.
         """
 
+    def doubtful(self, column: pa.Array) -> np.ndarray:
+        """
+        For each value of a column that cannot be decoded, whether it should be looked at alone. It is a guess.
+        """
+
     def salvage(self, value: bytes) -> pa.Array:
         """
         One row: what is left of a malformed value in the mode PERMISSIVE.
@@ -43,7 +48,8 @@ class ValueDecoder(Protocol):
 @dataclass(frozen=True)
 class ColumnDecoder:
     """
-    Decodes a column whose values may be malformed. A part with a malformed value is halved until that is alone.
+    Decodes a column whose values may be malformed. A part that cannot be decoded is divided until malformed values are
+    alone.
     """
 
     values: ValueDecoder
@@ -64,22 +70,38 @@ class ColumnDecoder:
         """
         column = columns[name]
         malformed: list[int] = []
-        decoded = columns | {name: where_there(column, lambda values: self._decode(values, 0, malformed))}
+
+        def decode(values: pa.Array) -> pa.Array:
+            return self._decode(values, np.arange(len(values)), malformed)
+
+        decoded = columns | {name: where_there(column, decode)}
         if not malformed or not self.drops:
             return decoded
         keep: np.ndarray = np.ones(len(column), bool)
         keep[np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))[malformed]] = False
         return {other: values.filter(pa.array(keep)) for other, values in decoded.items()}
 
-    def _decode(self, column: pa.Array, first: int, malformed: list[int]) -> pa.Array:
+    def _decode(self, column: pa.Array, rows: np.ndarray, malformed: list[int]) -> pa.Array:
         try:
             return self.values.decode(column)
         except ValueError:
-            if len(column) > 1:
-                half = len(column) // 2
-                parts = (column[:half], first), (column[half:], first + half)
-                return pa.concat_arrays([self._decode(part, number, malformed) for part, number in parts])
-            if self.mode is ParseMode.FAILFAST:
-                raise
-        malformed.append(first)
-        return self.values.salvage(column[0].as_py())
+            if len(column) == 1:
+                if self.mode is ParseMode.FAILFAST:
+                    raise
+                malformed.append(int(rows[0]))
+                return self.values.salvage(column[0].as_py())
+        groups = _groups(self.values.doubtful(column))
+        parts = [self._decode(column.take(pa.array(group)), rows[group], malformed) for group in groups]
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(groups))))
+
+
+def _groups(doubtful: np.ndarray) -> list[np.ndarray]:
+    """
+    Doubtful values one by one and all others together; if none is doubtful, two halves.
+    """
+    count = len(doubtful)
+    if not doubtful.any():
+        return [*np.split(np.arange(count), [count // 2])]
+    alone = np.flatnonzero(doubtful)
+    others = np.flatnonzero(~doubtful)
+    return [*([others] if len(others) else []), *np.split(alone, len(alone))]

@@ -76,6 +76,42 @@ def test_trouble_ends_when_all_of_it_has_ended(world: LogWorld) -> None:
         assert [event["log_level"] for event in logged] == [LogLevel.critical, LogLevel.info]
 
 
+def test_lasting_trouble_is_repeated_seldom(world: LogWorld) -> None:
+    """
+    Clients retry all the time; one line in ten minutes is enough.
+    """
+    partition = world.log_partition()
+    world.disk.failing["append .log"] = ENOSPC
+    with capturedLogs() as logged:
+        for _ in range(120):
+            refused(partition)
+            world.clock.advance(10)
+        assert [event["log_level"] for event in logged] == [LogLevel.critical] * 2
+        world.disk.failing.clear()
+        appended(partition, batch())
+    assert [event["log_level"] for event in logged] == [LogLevel.critical] * 2 + [LogLevel.info]
+
+
+def test_trouble_that_comes_and_goes_is_not_logged_each_time(world: LogWorld) -> None:
+    """
+    A disk that is nearly full takes small batches. The last line is true a minute later at the latest.
+    """
+    partition = world.log_partition()
+    with capturedLogs() as logged:
+        for _ in range(5):
+            world.disk.failing["append .log"] = ENOSPC
+            refused(partition)
+            world.disk.failing.clear()
+            appended(partition, sequenced(partition.log_end))
+            world.clock.advance(1)
+        assert [event["log_level"] for event in logged] == [LogLevel.critical, LogLevel.info]
+        world.disk.failing["append .log"] = ENOSPC
+        for _ in range(7):
+            refused(partition)
+            world.clock.advance(10)
+    assert [event["log_level"] for event in logged] == [LogLevel.critical, LogLevel.info, LogLevel.critical]
+
+
 @pytest.mark.parametrize("operation", ["append .log", "write .snapshot", "open_folder t-0"])
 def test_trouble_ends_with_its_topic(operation: str, world: LogWorld) -> None:
     """

@@ -2,10 +2,14 @@
 Stdin, stdout and stderr, some of which may be missing or full.
 """
 
+from argparse import Namespace
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 
+from kgateway.cli.common.errors import CommandError
+from kgateway.cli.common.stdio import confirm
 from tests.docs.console import Session
 
 
@@ -34,6 +38,40 @@ def test_an_unwritable_stdout_is_reported_in_a_line(session: Session, command: s
     named = command.removesuffix(" orders").removesuffix(" topic").removesuffix(" --help")
     told = f"kgateway {named}: stdout cannot be written: {why}\n"
     assert session.run(f"kgateway {command} {to}") == (1, told)
+
+
+class Keys:
+    """
+    A terminal at which somebody has pressed these keys.
+    """
+
+    def __init__(self, keys: str) -> None:
+        self._keys = keys
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self) -> str:
+        if self._keys == "^C":
+            raise KeyboardInterrupt
+        return self._keys
+
+
+@pytest.mark.parametrize(
+    ("keys", "ends"),
+    [("", CommandError), ("n\n", CommandError), ("^C", KeyboardInterrupt), ("y\n", None)],
+    ids=["Ctrl-D", "no", "Ctrl-C", "yes"],
+)
+def test_the_line_of_a_question_is_ended(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], keys: str, ends: type[BaseException] | None
+) -> None:
+    """
+    A terminal ends it when somebody presses Enter, and nobody else does.
+    """
+    monkeypatch.setattr("sys.stdin", Keys(keys))
+    with pytest.raises(ends) if ends else nullcontext():
+        confirm(Namespace(yes=False), "delete it")
+    assert capsys.readouterr().err == "delete it? [y/N] " + ("" if keys.endswith("\n") else "\n")
 
 
 def test_stdout_may_be_closed_if_nothing_is_printed(session: Session) -> None:

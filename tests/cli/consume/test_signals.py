@@ -54,10 +54,12 @@ def test_a_member_commits_and_leaves(kafka: Kafka) -> None:
     topic = filled(tool)
     with ExitStack() as stack:
         members = [stack.enter_context(member(tool, topic, f"group-{number}")) for number, _ in enumerate(BURSTS)]
+        for process in members:
+            stack.callback(process.kill)
         for process, burst in zip(members, BURSTS, strict=True):
             read(process)
             for each in burst:
-                process.send_signal(each)
+                os.kill(process.pid, each)  # nobody has waited for it, so there is nothing else with this number
                 os.killpg(process.pid, each)
                 time.sleep(chance.uniform(0, chance.choice(GAPS_S)))
         for process in members:

@@ -1,0 +1,120 @@
+"""
+`kgateway completion`: what a shell needs to complete command lines, which it does by running `kgateway` with the line
+in its environment. argcomplete speaks with the shells; names of topics and groups are asked of the cluster.
+"""
+
+import os
+import re
+from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from argcomplete import autocomplete
+from argcomplete.completers import FilesCompleter, SuppressCompleter
+from argcomplete.shell_integration import shellcode
+
+from kgateway.cli.common.parser import Command, Parser
+from kgateway.cli.common.values import DEFAULT_BOOTSTRAP
+from kgateway.config.sources import BOOTSTRAP
+
+if TYPE_CHECKING:
+    from kgateway.client.cluster import Cluster
+
+_SHELLS = ("bash", "zsh", "fish")
+_SETUP = """\
+lines for the files that the shells read when they start:
+  ~/.bashrc                   eval "$(kgateway completion bash)"
+  ~/.zshrc, after compinit    eval "$(kgateway completion zsh)"
+  ~/.config/fish/config.fish  kgateway completion fish | source"""
+_PATIENCE_S = 1.0  # for the cluster: a shell waits meanwhile
+_FILES = {"FILE", "FOLDER", "PATH"}  # or what is a Path when it is parsed
+_WORDS = re.compile(r"[a-z0-9-]+(\|[a-z0-9-]+)+")
+
+Completer = Callable[..., Iterable[str]]
+
+
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("shell", metavar="SHELL", choices=_SHELLS, help=f"one of {', '.join(_SHELLS)}")
+    parser.epilog = _SETUP
+
+
+def _run(options: Namespace) -> list[str]:
+    shell = "fish" if options.shell == "fish" else "bash"  # argcomplete's script for bash is one for zsh too
+    return [shellcode(["kgateway"], use_defaults=False, shell=shell).strip()]
+
+
+COMPLETION = Command(_add_arguments, _run)
+
+
+def words_before_cursor() -> list[str]:
+    """
+    The words of the command line that a shell completes, without the name of the program.
+    """
+    return os.environ["COMP_LINE"].split()[1:]
+
+
+def complete(parser: ArgumentParser) -> None:
+    """
+    Tell the shell how the word at the cursor may end, and exit.
+    """
+    for action in _actions(parser):
+        completer = _completer(action)
+        if completer:
+            action.completer = completer  # type: ignore[attr-defined]  # where argcomplete looks for it
+    autocomplete(parser, always_complete_options=False, default_completer=SuppressCompleter())
+
+
+def _actions(parser: ArgumentParser) -> Iterator[Action]:
+    for action in parser._actions:
+        if isinstance(action, _SubParsersAction):
+            for below in action.choices.values():
+                yield from _actions(below)
+        elif not action.choices:
+            yield action
+
+
+def _completer(action: Action) -> Completer | None:
+    metavar = action.metavar if isinstance(action.metavar, str) else ""
+    if _WORDS.fullmatch(metavar):
+        return lambda **context: metavar.split("|")
+    if metavar in _FILES or action.type is Path:
+        return FilesCompleter()
+    return {"TOPIC": _topics, "TOPIC[:N,N]": _topics, "GROUP": _groups, "NAME": _resources}.get(metavar)
+
+
+def _topics(parsed_args: Namespace, **context: object) -> list[str]:
+    from kgateway.cli.common.topic_names import all_topics
+
+    def ask(cluster: "Cluster") -> list[str]:
+        return [topic.name for topic in all_topics(cluster).values() if not topic.is_internal]
+
+    return _names(parsed_args, ask)
+
+
+def _groups(parsed_args: Namespace, **context: object) -> list[str]:
+    from kgateway.client.groups import list_groups
+
+    return _names(parsed_args, lambda cluster: [one.group_id for one in list_groups(cluster)])
+
+
+def _resources(parsed_args: Namespace, **context: object) -> list[str]:
+    """
+    What `kgateway configs` can name.
+    """
+    named = {"topic": _topics, "group": _groups}.get(vars(parsed_args).get("of", ""))
+    return named(parsed_args) if named else []
+
+
+def _names(options: Namespace, ask: "Callable[[Cluster], list[str]]") -> list[str]:
+    """
+    The names that the cluster has; none if it does not answer, because nobody reads an error while completing.
+    """
+    from kgateway.cli.common.cluster import addresses
+    from kgateway.client.cluster import Cluster
+
+    given = vars(options).get("bootstrap") or os.environ.get(BOOTSTRAP) or DEFAULT_BOOTSTRAP
+    with suppress(Exception), Cluster(addresses(given) if isinstance(given, str) else given, _PATIENCE_S) as cluster:
+        return ask(cluster)
+    return []
