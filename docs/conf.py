@@ -2,6 +2,7 @@
 Sphinx's configuration for these pages: `tox -e docs` builds them.
 """
 
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -32,6 +33,36 @@ html_title = "kgateway"
 html_copy_source = False
 
 
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)(#[^)]*)?\)")
+_PAGES_OF_ROOT = {"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}  # pages here include them
+
+
+def read_page(_app: Any, docname: str, source: list[str]) -> None:
+    source[0] = within_site(source[0], DOCS / docname)
+
+
+def read_include(_app: Any, path: Path, _docname: str, content: list[str]) -> None:
+    content[0] = within_site(content[0], DOCS / path)
+
+
+def within_site(text: str, file: Path) -> str:
+    """
+    Links to files of the repository that are no pages here become plain text.
+    """
+
+    def replaced(link: re.Match[str]) -> str:
+        target = (file.parent / link[2]).resolve()
+        if target.is_relative_to(DOCS):
+            return link[0]
+        if target.parent == ROOT and target.name in _PAGES_OF_ROOT:
+            return f"[{link[1]}](/{target.name.lower()}{link[3] or ''})"
+        return link[1]
+
+    return _LINK.sub(replaced, text)
+
+
 def improve_docstring(_app: Any, _what: str, _name: str, _object: object, _options: Any, lines: list[str]) -> None:
     """
     Mark indented lines as code, which reStructuredText takes for quotations. Drop what Python says of named tuples.
@@ -50,4 +81,6 @@ def _is_indented(line: str) -> bool:
 
 
 def setup(app: Any) -> None:
+    app.connect("source-read", read_page)
+    app.connect("include-read", read_include)
     app.connect("autodoc-process-docstring", improve_docstring)

@@ -250,10 +250,11 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._bash.kill()
-        self._bash.communicate()
+        self._bash.wait()
         self._signal(signal.SIGTERM)
         _wait(lambda: not self._processes())
         self._signal(signal.SIGKILL)
+        self._bash.communicate()  # jobs of several commands have its output open
 
     def _processes(self) -> list[int]:
         """

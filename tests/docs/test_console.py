@@ -185,11 +185,11 @@ def test_nothing_outlives_a_session(tmp_path: Path) -> None:
     Jobs that ignore the end of their shell are killed with it, and so is a command that hangs.
     """
     with Session(tmp_path) as session:
-        _, pid = session.start("(trap '' HUP; echo $BASHPID; sleep 1000) &", "...\n")
+        _, pid = session.start("(trap '' HUP; echo process $BASHPID; sleep 1000) &", "process 1\n")
         session.write(File("later/name.txt", "127.0.0.1:9092"))
         assert session.run("cat later/name.txt") == (0, "127.0.0.1:9092")
     with pytest.raises(ProcessLookupError):
-        os.kill(int(pid), 0)
+        os.kill(int(pid.split()[1]), 0)
 
 
 def test_a_page_that_differs_is_refused(tmp_path: Path) -> None:
@@ -197,7 +197,8 @@ def test_a_page_that_differs_is_refused(tmp_path: Path) -> None:
     Each difference is told, also that of a silent failure; the ports are those of the page.
     """
     page = (
-        "```console\n$ kgateway serve\n...\nkgateway 1.0 is ready: plaintext on 127.0.0.1:9092; ...\n$ false\n"
-        "$ echo one\ntwo\n$ kgateway topics list\nthere are no topics\n```\n"
+        "```console\n$ kgateway serve\n...\n"
+        "2026-11-27T12:00:00+0000 kgateway 1.0 is ready: plaintext on 127.0.0.1:9092; ...\n"
+        "$ false\n$ echo one\ntwo\n$ kgateway topics list\nthere are no topics\n```\n"
     )
     assert [told.command.text for told in differences(page, tmp_path)] == ["false", "echo one"]
