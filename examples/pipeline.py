@@ -53,9 +53,9 @@ def main() -> None:
     options = arguments()
     try:
         run(options, options.folder.resolve())
-    except Interrupted as signal:
+    except KeyboardInterrupt as signal:
         print("interrupted: all orders that were sent are kept; run it again to continue", file=sys.stderr)
-        sys.exit(signal.exit_code)
+        sys.exit(signal.exit_code if isinstance(signal, Interrupted) else 130)
 
 
 def run(options: argparse.Namespace, folder: Path) -> None:
@@ -108,12 +108,17 @@ def session(master: str) -> AbstractContextManager[SparkSession]:
     """
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         sys.exit("Spark needs Java 17 or newer: there is no `java` on the PATH, and JAVA_HOME is not set")
-    print("Spark is starting, which takes some seconds", flush=True)
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     builder = SparkSession.builder.master(master).appName("pipeline").config("spark.sql.session.timeZone", "UTC")
     for quiet in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
         builder = builder.config(quiet, "false")
-    return running(builder.config("spark.log.level", "OFF").config("spark.sql.shuffle.partitions", "2").getOrCreate)
+    builder = builder.config("spark.log.level", "OFF").config("spark.sql.shuffle.partitions", "2")
+
+    def start() -> SparkSession:
+        print("Spark is starting, which takes some seconds", flush=True)
+        return builder.getOrCreate()
+
+    return running(start)
 
 
 def orders_so_far(cluster: Cluster) -> int:
@@ -193,7 +198,8 @@ def ask(spark: SparkSession, folder: Path) -> list[Any]:
         SELECT date_trunc('hour', quarter) AS hour, fruit, sum(cents) / 100 AS euros
         FROM latest GROUP BY ALL ORDER BY hour, fruit
     """)
-    answer.groupBy("fruit").agg(F.round(F.sum("euros"), 2).alias("euros"), F.count("*").alias("hours")).show()
+    of_fruit = answer.groupBy("fruit").agg(F.round(F.sum("euros"), 2).alias("euros"), F.count("*").alias("hours"))
+    of_fruit.orderBy("fruit").show()
     rows: list[Any] = answer.collect()
     return rows
 

@@ -148,7 +148,7 @@ def test_typed_columns(topics: Topics) -> None:
     assert [tuple(row) for row in rows] == [(number, "me") for number in range(5)]
     bad = topics.make({"value": b'{"id": "x"}'})
     with refused("the value of a record cannot be decoded"):
-        topics.read(bad, **given).collect()
+        topics.read(bad, **given, mode="FAILFAST").collect()
 
 
 def test_avro_columns(topics: Topics) -> None:
