@@ -28,8 +28,6 @@ TOOLS = {
 
 # The first commands of blocks that no test runs, and why.
 NOT_RUN = {
-    ("operations.md", "kgateway log check kgateway-data"): "the records are not on the page",
-    ("operations.md", "kgateway log dump kgateway-data/orders-0 --limit 3"): "the records are not on the page",
     ("plugins.md", "kgateway plugins"): "acme-kgateway is not installed; tox -e plugin has a test of this output",
 }
 
