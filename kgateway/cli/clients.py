@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from kgateway.cli.common.control_socket import add_socket, answer
-from kgateway.cli.common.output import Column, as_json, size, table
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import Column, size, table
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.times import clock
-from kgateway.cli.common.values import add_json, positive
+from kgateway.cli.common.values import positive
 
 _COLUMNS = (
     Column("CLIENT", 40),
@@ -41,17 +42,16 @@ def _add_arguments(parser: ArgumentParser) -> None:
         default=_LIMIT_MAX,
         help=f"how many, {_LIMIT_MAX} if not given, and at most",
     )
-    add_json(parser)
     add_socket(parser)
     add_example(parser, "kgateway clients --client 'billing-*' --sort requests")
 
 
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
     asked = {name: getattr(options, name) for name in ("client", "software", "listener", "sort", "limit")}
     result = answer(options, "clients", asked)
     clients = result["clients"] = [_with_nulls(client) for client in result["clients"]]
     if options.json:
-        yield as_json(result)
+        yield result
     elif clients:
         yield from table(_COLUMNS, [_row(client) for client in clients])
         left = result["fitting"] - len(clients)

@@ -160,8 +160,7 @@ def add_commands(group: "_SubParsersAction[Parser]", entries: Mapping[str, Entry
         elif entry.module:
             module = import_module(f"kgateway.cli.{entry.module}")
             command: Command = getattr(module, name.upper().replace("-", "_"))
-            command.add_arguments(parser)
-            parser.set_defaults(run=command.run)
+            command.add_to(parser)
 
 
 def name_of(given: Sequence[str]) -> str:

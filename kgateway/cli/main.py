@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kgateway import __version__
 from kgateway.cli.commands import COMMANDS, add_commands, name_of
 from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable
+from kgateway.cli.common.json_document import Json, is_wanted, lines
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import give_up_stdout, open_missing_files, writing
 from kgateway.observe.printable import printable
@@ -45,22 +46,24 @@ def lines_of(given: Sequence[str]) -> Iterator[str]:
     """
     Run a command, and give its output line by line. Where it fails the reason is printed, and the program ends.
     """
+    command = name_of(given)
+    try:
+        yield from lines(_output(given), command.removeprefix("kgateway "), is_wanted(given))
+    except CommandError as error:
+        print(printable(f"{command}: {error}"), file=sys.stderr)
+        raise SystemExit(error.exit_code) from error
+
+
+def _output(given: Sequence[str]) -> Iterator[str | Json]:
     try:
         options = parser(given).parse_args(given)
-        if options.command is None:
-            yield from _overview()
-            return
-        yield from options.run(options)
-    except CommandError as error:
-        print(printable(f"{name_of(given)}: {error}"), file=sys.stderr)
-        raise SystemExit(error.code) from error
+        yield from _overview() if options.command is None else options.run(options)
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
         brings = f"`pip install kgateway[{extra}]` brings it"
-        print(f"{name_of(given)}: {error.name} is not installed; {brings}", file=sys.stderr)
-        raise SystemExit(MISTAKE) from error
+        raise CommandError(f"{error.name} is not installed; {brings}", MISTAKE) from error
 
 
 def parser(given: Sequence[str] | None) -> Parser:

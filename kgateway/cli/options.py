@@ -2,6 +2,7 @@
 `kgateway options`: the settings of the server, written from their table.
 """
 
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import page
 from kgateway.config.settings import OPTIONS as SETTINGS
 from kgateway.config.sources import Option
@@ -86,7 +87,21 @@ def as_markdown() -> str:
     return _PAGE + "\n".join([*lines, *map(_line, SETTINGS.values())])
 
 
-OPTIONS = page(as_text, as_markdown)
+def as_json() -> Json:
+    return {"options": [_fields(row) for row in SETTINGS.values()]}
+
+
+OPTIONS = page(as_text, as_markdown, as_json)
+
+
+def _fields(row: Option) -> Json:
+    return {
+        "option": row.name,
+        "default": row.shown_default or None,
+        "meaning": row.meaning,
+        "allowed": row.allowed,
+        "kafka": row.kafka or None,
+    }
 
 
 def _line(row: Option) -> str:

@@ -2,14 +2,14 @@
 `kgateway plugins`: which handler serves each API in a running gateway, and whose it is.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
 from kgateway.cli.common.control_socket import add_socket, answer
-from kgateway.cli.common.output import WIDTH, Column, as_json, table
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import WIDTH, Column, table
 from kgateway.cli.common.parser import Command
-from kgateway.cli.common.values import add_json
 from kgateway.observe.printable import printable
 
 _COLUMNS = (
@@ -22,15 +22,10 @@ _COLUMNS = (
 )
 
 
-def _add_arguments(parser: ArgumentParser) -> None:
-    add_json(parser)
-    add_socket(parser)
-
-
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
     result = answer(options, "plugins", {})
     if options.json:
-        yield as_json(result)
+        yield result
         return
     plugins = result["plugins"]
     heading, *lines = table(_COLUMNS, [[plugin[column.heading.lower()] for column in _COLUMNS] for plugin in plugins])
@@ -40,7 +35,7 @@ def _run(options: Namespace) -> Iterator[str]:
         yield from (printable(f"       inside {_filter(row)}")[:WIDTH] for row in plugin["filters"])
 
 
-PLUGINS = Command(_add_arguments, _run)
+PLUGINS = Command(add_socket, _run)
 
 
 def _filter(row: dict[str, Any]) -> str:

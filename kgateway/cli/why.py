@@ -8,10 +8,10 @@ from textwrap import wrap
 from typing import Any
 
 from kgateway.cli.common.control_socket import add_socket, answer
-from kgateway.cli.common.output import WIDTH, Column, as_json, table
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import WIDTH, Column, table
 from kgateway.cli.common.parser import Command
 from kgateway.cli.common.times import clock
-from kgateway.cli.common.values import add_json
 from kgateway.observe.printable import printable
 
 _COLUMNS = (Column("TIME", 8), Column("TIMES", 7), Column("CLIENT", 28), Column("REQUEST", 30), Column("OUTCOME", 39))
@@ -23,15 +23,14 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--api", metavar="NAME", help="only this API, such as Fetch")
     parser.add_argument("--code", metavar="NAME", help="only this error code, or failed, malformed, closed")
     parser.add_argument("--limit", metavar="N", type=int, default=20, help="how many, 20 if not given")
-    add_json(parser)
     add_socket(parser)
 
 
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
     asked = {name: getattr(options, name) for name in ("client", "api", "code", "limit")}
     result = answer(options, "why", asked)
     if options.json:
-        yield as_json(result)
+        yield result
     elif not result["remembered"]:
         yield "no client was refused since the gateway started"
     elif not result["reasons"]:

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kgateway.cli.common.errors import MISTAKE, CommandError
-from kgateway.cli.common.output import as_json
+from kgateway.cli.common.errors import MISTAKE, UNREACHABLE, CommandError, Problem
+from kgateway.cli.common.json_document import Json, error_of
 from kgateway.cli.common.parser import Command, add_example
-from kgateway.cli.common.values import add_json
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Address, Unanswered
 from kgateway.config.sources import BOOTSTRAP
@@ -26,7 +25,7 @@ _PATIENCE_MAX_S = 86_400
 
 def cluster_command(
     add_arguments: Callable[[ArgumentParser], None],
-    run: Callable[[Namespace, Cluster], Iterator[str]],
+    run: Callable[[Namespace, Cluster], Iterator[str | Json]],
     example: str,
     *,
     check: Callable[[Namespace], None] = lambda options: None,
@@ -39,15 +38,13 @@ def cluster_command(
     def add_all(parser: ArgumentParser) -> None:
         add_arguments(parser)
         add_server(parser)
-        if has_json:
-            add_json(parser)
         add_example(parser, example)
 
-    def run_connected(options: Namespace) -> Iterator[str]:
+    def run_connected(options: Namespace) -> Iterator[str | Json]:
         check(options)
-        return _lines(options, run)
+        return _output(options, run)
 
-    return Command(add_all, run_connected)
+    return Command(add_all, run_connected, has_json)
 
 
 def add_server(parser: ArgumentParser) -> None:
@@ -67,12 +64,16 @@ def add_server(parser: ArgumentParser) -> None:
     )
 
 
-def _lines(options: Namespace, run: Callable[[Namespace, Cluster], Iterator[str]]) -> Iterator[str]:
+def _output(options: Namespace, run: Callable[[Namespace, Cluster], Iterator[str | Json]]) -> Iterator[str | Json]:
     try:
         with _connected(options) as cluster:
-            for text in run(options, cluster):
-                yield from map(printable, text.split("\n"))  # clients choose the names of groups and topics
-    except (KafkaError, Malformed, Unanswered) as error:
+            for part in run(options, cluster):  # clients choose the names of groups and topics
+                yield from map(printable, part.split("\n")) if isinstance(part, str) else [part]
+    except KafkaError as error:
+        raise CommandError(str(error), code=error.code.name) from error
+    except Unanswered as error:
+        raise CommandError(str(error), code=UNREACHABLE) from error
+    except Malformed as error:
         raise CommandError(str(error)) from error
     except Unencodable as error:
         raise CommandError(f"no request has room for that: {error}", MISTAKE) from error
@@ -83,7 +84,7 @@ def _connected(options: Namespace) -> Cluster:
     try:
         cluster.any_server()
     except Unanswered as error:
-        raise CommandError(f"{error}; {_ADVICE}") from error
+        raise CommandError(f"{error}; {_ADVICE}", code=UNREACHABLE) from error
     return cluster
 
 
@@ -95,28 +96,35 @@ def do_to_each(
     done: str,
     work: Callable[[str], Any],
     reasons: Mapping[ErrorCode, str] | None = None,
-) -> Iterator[str]:
+) -> Iterator[str | Json]:
     """
     Apply an action to each topic or group, and print a line for each; the final CommandError has the reasons of all
     that were refused.
     """
 
-    def problem(name: str) -> str | None:
+    def problem(name: str) -> Problem | None:
         try:
             cluster.retry(partial(work, name))
         except KafkaError as error:
-            return (reasons or {}).get(error.code, str(error))
+            return Problem.of(error, (reasons or {}).get(error.code))
         return None
 
     problems = {name: problem(name) for name in dict.fromkeys(names)}
     if options.json:
         key = done.partition(" ")[0]
-        yield as_json({f"{kind}s": [{kind: name, key: not why, "problem": why} for name, why in problems.items()]})
+        yield {f"{kind}s": [{kind: name, key: not why} | error_of(why) for name, why in problems.items()]}
     else:
         yield from (f"{name}: {done}" for name, why in problems.items() if not why)
-    refused = [f"{name} is not {done}: {why}" for name, why in problems.items() if why]
-    if refused:
-        raise CommandError("; ".join(refused))
+    refuse_parts({f"{name} is not {done}": why for name, why in problems.items() if why})
+
+
+def refuse_parts(problems: Mapping[str, Problem]) -> None:
+    """
+    The CommandError of parts that failed, with the code of the first.
+    """
+    if problems:
+        message = "; ".join(f"{what}: {problem.message}" for what, problem in problems.items())
+        raise CommandError(message, code=next(iter(problems.values())).code)
 
 
 def _addresses(text: str) -> list[Address]:

@@ -6,8 +6,8 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from kgateway.cli.common.errors import CommandError
-from kgateway.control.client import ControlError, ask
+from kgateway.cli.common.errors import UNREACHABLE, CommandError
+from kgateway.control.client import ControlError, NoGateway, ask
 
 
 def add_socket(parser: ArgumentParser) -> None:
@@ -26,5 +26,7 @@ def answer(options: Namespace, command: str, arguments: dict[str, Any], **waitin
     given = {name: value for name, value in arguments.items() if value is not None}
     try:
         return ask(options.control_socket, command, given, **waiting)
+    except NoGateway as error:
+        raise CommandError(str(error), code=UNREACHABLE) from error
     except ControlError as error:
         raise CommandError(str(error)) from error

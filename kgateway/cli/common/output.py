@@ -1,8 +1,7 @@
 """
-Output of commands: tables and numbers for people, JSON for programs.
+Output of commands for people: tables and numbers.
 """
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,19 +54,15 @@ def cut(text: str, limit: int) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-def as_json(result: Any) -> str:
-    return json.dumps(result, indent=2)
-
-
 def node_json(node: "Node") -> dict[str, Any]:
     return {"id": node.id, "host": node.address.host, "port": node.address.port}
 
 
-def counted(number: int, noun: str, form: str = "") -> str:
+def counted(number: int, noun: str, plural: str = "", *, form: str = "") -> str:
     """
     A number with its noun, in the plural unless the number is 1.
     """
-    return f"{number:{form}} {noun}{'' if number == 1 else 's'}"
+    return f"{number:{form}} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def size(count: float) -> str:
@@ -81,5 +76,5 @@ def size(count: float) -> str:
 
 
 def throughput(records: int, byte_count: int, done: str, seconds: float) -> str:
-    what = f"{counted(records, 'record', ',')} of {size(byte_count)} {done} in {seconds:.1f} s"
+    what = f"{counted(records, 'record', form=',')} of {size(byte_count)} {done} in {seconds:.1f} s"
     return f"{what}: {records / seconds:,.0f} a second, {size(byte_count / seconds)}/s"

@@ -10,10 +10,6 @@ from kgateway.cli.common.errors import UsageError
 _INT_MAX = (1 << 31) - 1
 
 
-def add_json(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON, with all that is known")
-
-
 def add_yes(parser: ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
 

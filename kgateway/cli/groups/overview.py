@@ -8,9 +8,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from kgateway.cli.common.cluster import cluster_command
-from kgateway.cli.common.errors import CommandError, UsageError
-from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, node_json, table
+from kgateway.cli.common.cluster import cluster_command, refuse_parts
+from kgateway.cli.common.errors import Problem, UsageError
+from kgateway.cli.common.json_document import Json, error_of
+from kgateway.cli.common.output import NAME_MAX, Column, counted, node_json, table
 from kgateway.cli.common.values import add_states
 from kgateway.client.cluster import Cluster
 from kgateway.client.group_offsets import PartitionLag, lags
@@ -59,12 +60,12 @@ def _add_list(parser: ArgumentParser) -> None:
     add_states(parser, _STATES, "groups")
 
 
-def _list(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     known = cluster.retry(partial(list_groups, cluster))
     types, states = options.type, options.state
     matching = [one for one in known if (not types or one.type in types) and (not states or one.state in states)]
     if options.json:
-        yield as_json({"groups": [_listed_json(group) for group in matching]})
+        yield {"groups": [_listed_json(group) for group in matching]}
     elif matching:
         yield from table(_GROUPS, [_listed(group) for group in matching])
     else:
@@ -98,14 +99,16 @@ def _check_describe(options: Namespace) -> None:
         raise UsageError("name groups, or say --all")
 
 
-def _describe(options: Namespace, cluster: Cluster) -> Iterator[str]:
-    rows, problems = [], []
+def _describe(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
+    rows: list[Json] = []
+    problems: dict[str, Problem] = {}
     for number, group_id in enumerate(_wanted(options, cluster)):
         try:
             group = cluster.retry(partial(describe_group, cluster, group_id))
             readings = cluster.retry(partial(lags, cluster, group))
         except KafkaError as error:
-            problems.append(f"group {group_id!r}: {error}")
+            problem = problems[f"group {group_id!r}"] = Problem.of(error)
+            rows.append({"group": group_id} | error_of(problem))
             continue
         if options.json:
             rows.append(_json(group, readings))
@@ -113,9 +116,8 @@ def _describe(options: Namespace, cluster: Cluster) -> Iterator[str]:
             yield from [""] if number else []
             yield from group_text(group, readings)
     if options.json:
-        yield as_json({"groups": rows})
-    if problems:
-        raise CommandError("; ".join(problems))
+        yield {"groups": rows}
+    refuse_parts(problems)
 
 
 DESCRIBE = cluster_command(_add_describe, _describe, "kgateway groups describe billing", check=_check_describe)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from kgateway.cli.common.cluster import cluster_command
-from kgateway.cli.common.errors import INTERRUPTED, CommandError, UsageError
+from kgateway.cli.common.errors import INTERRUPTED, CommandError, UnknownTopicOrPartition, UsageError
 from kgateway.cli.common.output import counted, throughput
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.common.stdio import Interrupts
@@ -89,7 +89,7 @@ def _find_topic(options: Namespace, cluster: Cluster) -> None:
     if options.topic in known:
         return
     if not options.create:
-        raise CommandError(f"{no_such_topic(options.topic, known)}; --create makes it")
+        raise UnknownTopicOrPartition(f"{no_such_topic(options.topic, known)}; --create makes it")
     cluster.retry(partial(create_topic, cluster, options.topic, SERVERS_CHOICE, SERVERS_CHOICE, {}))
 
 

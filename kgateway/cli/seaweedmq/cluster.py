@@ -2,10 +2,8 @@
 The options of `kgateway seaweedmq` that choose the cluster, and the reactor that runs during an inspection.
 """
 
-import os
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +17,12 @@ from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
 from kgateway.broker.seaweed.security.security_toml import BadSecurity, SecurityFile
 from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster, TopicNotFound
 from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS
-from kgateway.cli.common.errors import MISTAKE
+from kgateway.cli.common.errors import MISTAKE, UNREACHABLE, CommandError, UnknownTopicOrPartition
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import Command
 from kgateway.observe.printable import printable
 
-Say = Callable[[str], None]
+Say = Callable[[str | Json], None]
 
 
 def seaweedmq_command(
@@ -41,9 +40,16 @@ def seaweedmq_command(
         _add_cluster(parser)
         add_arguments(parser)
 
-    def run(options: Namespace) -> Iterable[str]:
-        react(lambda reactor: Deferred.fromCoroutine(_run(reactor, options, work)))
-        return ()
+    def run(options: Namespace) -> Iterator[str | Json]:
+        inspection = _Inspection(options, work)
+        try:
+            react(lambda reactor: Deferred.fromCoroutine(inspection.run(reactor)))
+        except SystemExit as end:
+            yield from inspection.objects
+            if inspection.failure:
+                raise inspection.failure from None
+            if end.code:
+                raise
 
     return Command(add_all, run)
 
@@ -74,33 +80,43 @@ def topic_name(text: str) -> str:
     return text
 
 
-async def _run(
-    reactor: Any, options: Namespace, work: Callable[[Namespace, ReadOnlyCluster, Say], Awaitable[int]]
-) -> None:
-    seaweed = SeaweedCluster(options.masters, reactor, filer_group=options.filer_group, security=options.security)
-    code = MISTAKE
-    try:
-        code = await work(options, ReadOnlyCluster(seaweed, reactor), _say)
-        sys.stdout.flush()
-    except TopicNotFound as error:
-        _fail(options, str(error))
-    except CLUSTER_ERRORS as error:
-        masters = ",".join(map(str, options.masters))
-        reason = error.message if isinstance(error, RpcError) else error
-        _fail(options, f"the cluster of {masters} cannot be read: {reason}")
-    except BrokenPipeError:  # the reader, `head` say, has seen enough; nothing may be flushed at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    await seaweed.close()
-    raise SystemExit(code)
+class _Inspection:
+    """
+    One run of a command, which prints its lines as they come.
+    """
 
+    def __init__(self, options: Namespace, work: Callable[[Namespace, ReadOnlyCluster, Say], Awaitable[int]]) -> None:
+        self.objects: list[Json] = []  # for programs
+        self.failure: CommandError | BrokenPipeError | None = None
+        self._options = options
+        self._work = work
 
-def _say(line: str) -> None:
-    print("\n".join(map(printable, line.split("\n"))), flush=True)
+    async def run(self, reactor: Any) -> None:
+        """
+        Do the work, and end the reactor with its exit code.
+        """
+        given = self._options
+        seaweed = SeaweedCluster(given.masters, reactor, filer_group=given.filer_group, security=given.security)
+        code = MISTAKE
+        try:
+            code = await self._work(given, ReadOnlyCluster(seaweed, reactor), self._say)
+        except TopicNotFound as error:
+            self.failure = UnknownTopicOrPartition(str(error))
+            self.failure.exit_code = MISTAKE
+        except CLUSTER_ERRORS as error:
+            masters = ",".join(map(str, given.masters))
+            reason = error.message if isinstance(error, RpcError) else error
+            self.failure = CommandError(f"the cluster of {masters} cannot be read: {reason}", MISTAKE, UNREACHABLE)
+        except BrokenPipeError as error:
+            self.failure = error
+        await seaweed.close()
+        raise SystemExit(code)
 
-
-def _fail(options: Namespace, reason: str) -> None:
-    print(f"kgateway seaweedmq {options.kind}: {printable(reason)}", file=sys.stderr)
+    def _say(self, part: str | Json) -> None:
+        if isinstance(part, str):
+            print("\n".join(map(printable, part.split("\n"))), flush=True)
+        else:
+            self.objects.append(part)
 
 
 def _as_argument(read: Callable[[str], Any]) -> Callable[[str], Any]:

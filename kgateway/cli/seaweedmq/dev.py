@@ -44,7 +44,7 @@ def _run(options: Namespace) -> Iterator[str]:
         raise CommandError(str(error)) from None
 
 
-DEV = Command(_add_arguments, _run)
+DEV = Command(_add_arguments, _run, has_json=False)
 
 
 def _lines(options: Namespace) -> Iterator[str]:

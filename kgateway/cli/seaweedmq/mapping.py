@@ -7,9 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster, TopicNotFound
 from kgateway.broker.seaweedmq.layout.topic_paths import generation_name, slots
 from kgateway.broker.seaweedmq.ledger.ledger import EARLIEST, LATEST
-from kgateway.cli.common.output import as_json
 from kgateway.cli.common.times import utc
-from kgateway.cli.common.values import add_json
 from kgateway.cli.seaweedmq.cluster import Say, seaweedmq_command, topic_name
 
 _NAMED = {"earliest": EARLIEST, "latest": LATEST}
@@ -25,7 +23,6 @@ Examples:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    add_json(parser)
     parser.add_argument("topic", metavar="TOPIC", type=topic_name)
     parser.add_argument("partition", metavar="PARTITION", type=int)
     parser.add_argument(
@@ -48,7 +45,7 @@ def _offset(text: str) -> int:
 async def _show(options: Namespace, outside: ReadOnlyCluster, say: Say) -> int:
     mapping = await _mapping(outside, options.topic, options.partition, options.offset)
     if options.json:
-        say(as_json(mapping))
+        say(mapping)
         return 0
     width = max(map(len, mapping))
     for name, value in mapping.items():

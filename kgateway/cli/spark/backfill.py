@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgateway.cli.common.cluster import add_server
-from kgateway.cli.common.errors import CommandError
+from kgateway.cli.common.errors import UnknownTopicOrPartition
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.output import Column, counted, table
 from kgateway.cli.common.progress import Progress, watching
 from kgateway.cli.common.topic_names import all_topics, no_such_topic
@@ -63,17 +64,20 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_server(parser)
 
 
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
     with Cluster(options.bootstrap, options.timeout) as cluster:
         known = all_topics(cluster)
         if options.topic not in known:
-            raise CommandError(f"{no_such_topic(options.topic, known)}; `kgateway topics create` makes it")
+            raise UnknownTopicOrPartition(f"{no_such_topic(options.topic, known)}; `kgateway topics create` makes it")
         began = time.monotonic()
         with session(options) as spark:
             backfill = _wanted(options, known[options.topic])
             with watching(Progress(unit="rows"), partial(_rows_so_far, backfill, options), _LOOK_S):
                 ended = backfill.run(spark, cluster)
-        yield from _outcome(backfill, ended, time.monotonic() - began)
+        if options.json:
+            yield _json(backfill, ended)
+        else:
+            yield from _outcome(backfill, ended, time.monotonic() - began)
 
 
 BACKFILL = spark_job(
@@ -110,6 +114,12 @@ def _rows_so_far(backfill: "Backfill", options: Namespace) -> tuple[int, int] | 
     except (KafkaError, Unanswered):  # the job reports it, if it lasts
         return None
     return reached and (min(reached[0], reached[1]), reached[1])
+
+
+def _json(backfill: "Backfill", ended: "Sequence[PartitionResult]") -> Json:
+    names = {"partition": "index", "rows": "rows", "from": "start", "live_from": "end", "others": "others"}
+    rows = [{name: getattr(one, field) for name, field in names.items()} for one in ended]
+    return {"topic": backfill.topic.name, "group": backfill.group, "partitions": rows}
 
 
 def _outcome(backfill: "Backfill", ended: "Sequence[PartitionResult]", seconds: float) -> Iterator[str]:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.common.errors import CommandError
-from kgateway.cli.common.output import Column, as_json, counted, size, table
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import Column, counted, size, table
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.common.times import option_time_ms
-from kgateway.cli.common.values import add_json, positive
+from kgateway.cli.common.values import positive
 from kgateway.cli.spark.archive import add_codec, archive_json, location_of, summary
 from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, archived_topics, location
 from kgateway.cli.spark.session import add_topics, session, spark_job, stages
@@ -74,11 +75,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help=f"how many offsets of a topic a task of Spark takes, {_TASK_RECORDS} if not given",
     )
     add_codec(parser)
-    add_json(parser)
     add_topics(parser)
 
 
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
     _check(options)
     topics = dict.fromkeys(options.topics or archived_topics(options, options.folder))
     job, done = _compacted if options.in_place else _tabled, []
@@ -89,7 +89,7 @@ def _run(options: Namespace) -> Iterator[str]:
             if not options.json:
                 yield from lines
     if options.json:
-        yield as_json(done)
+        yield {"archives" if options.in_place else "tables": done}
 
 
 COMPACT = spark_job(_add_arguments, _run, "kgateway spark compact orders --in archive --output latest")

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.common.cluster import add_server
 from kgateway.cli.common.errors import CommandError
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.output import counted
 from kgateway.cli.common.times import option_time_ms
 from kgateway.cli.common.topic_names import all_topics, matching_topics
@@ -36,7 +37,6 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, default=Path(_OUTPUT), help=f"the page, {_OUTPUT} if not given"
     )
-    parser.add_argument("--json", metavar="FILE", type=Path, help="the same numbers for programs, in a file of JSON")
     parser.add_argument(
         "--since", metavar="TIME", type=_time, help="only records from there on, such as 2026-11-21T18:25:08Z"
     )
@@ -51,10 +51,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_server(parser)
 
 
-def _run(options: Namespace) -> Iterator[str]:
-    for path in filter(None, (options.output, options.json)):
-        if not path.parent.is_dir():
-            raise CommandError(f"there is no folder {path.parent} for {path.name}")
+def _run(options: Namespace) -> Iterator[str | Json]:
+    if not options.output.parent.is_dir():
+        raise CommandError(f"there is no folder {options.output.parent} for {options.output.name}")
     with Cluster(options.bootstrap, options.timeout) as cluster:
         wanted = matching_topics(all_topics(cluster), options.names)
         read = _extents(cluster, wanted, options.since)
@@ -64,13 +63,20 @@ def _run(options: Namespace) -> Iterator[str]:
 
     options.output.write_text(page(of, time.time_ns() // 1_000_000, facts))
     if options.json:
-        listed = [asdict(topic) for topic in facts]
-        options.json.write_text(json.dumps(listed, indent=2, default=lambda key: key.decode(errors="backslashreplace")))
+        yield {"page": str(options.output), "topics": [_json(topic) for topic in facts]}
+        return
     records = sum(topic.records for topic in facts)
     yield f"{counted(len(facts), 'topic')}, {counted(records, 'record')}: {options.output}"
 
 
 REPORT = spark_job(_add_arguments, _run, "kgateway spark report orders --output orders.html")
+
+
+def _json(topic: "TopicFacts") -> Any:
+    """
+    The numbers, with keys of records as texts.
+    """
+    return json.loads(json.dumps(asdict(topic), default=lambda key: key.decode(errors="backslashreplace")))
 
 
 def _extents(

@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgateway.cli.common.errors import MISTAKE, CommandError
+from kgateway.cli.common.errors import FAILURE, MISTAKE, UNREACHABLE, CommandError
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.progress import Progress, watching
 from kgateway.cli.common.values import pair
@@ -46,7 +47,11 @@ _IN_PYTHON = re.compile(r"^(?:pyspark\.errors\.[\w.]+: )?(?:\w+\.)*(\w+): (?P<wo
 
 
 def spark_job(
-    add_arguments: Callable[[ArgumentParser], None], run: Callable[[Namespace], Iterable[str]], example: str
+    add_arguments: Callable[[ArgumentParser], None],
+    run: Callable[[Namespace], Iterable[str | Json]],
+    example: str,
+    *,
+    has_json: bool = True,
 ) -> Command:
     """
     A command that runs a job. PySpark is imported when it runs.
@@ -57,18 +62,21 @@ def spark_job(
         _add_session(parser)
         add_example(parser, example)
 
-    def lines(options: Namespace) -> Iterator[str]:
+    def output(options: Namespace) -> Iterator[str | Json]:
         try:
             yield from run(options)
         except ModuleNotFoundError:
+            raise
+        except CommandError as error:
+            error.exit_code = _UNDONE
             raise
         except Exception as error:
             reason = _reason(error)
             if reason is None:
                 raise
-            raise CommandError(reason, _UNDONE) from error
+            raise CommandError(reason, _UNDONE, _code(error)) from error
 
-    return Command(add_all, lines)
+    return Command(add_all, output, has_json)
 
 
 def _add_session(parser: ArgumentParser) -> None:
@@ -230,6 +238,15 @@ def _reason(error: Exception) -> str | None:
     if type(error).__module__.startswith(("pyspark", "py4j")):
         return in_words(str(error))
     return None
+
+
+def _code(error: Exception) -> str:
+    from kgateway.client.connection import Unanswered
+    from kgateway.wire.errors import KafkaError
+
+    if isinstance(error, KafkaError):
+        return error.code.name
+    return UNREACHABLE if isinstance(error, Unanswered) else FAILURE
 
 
 def in_words(trace: str) -> str:

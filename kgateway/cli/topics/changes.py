@@ -5,12 +5,12 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
 
-from kgateway.cli.common.cluster import cluster_command, do_to_each
-from kgateway.cli.common.errors import CommandError, UsageError
+from kgateway.cli.common.cluster import cluster_command, do_to_each, refuse_parts
+from kgateway.cli.common.errors import CommandError, Problem, UnknownTopicOrPartition, UsageError
+from kgateway.cli.common.json_document import Json, error_of
 from kgateway.cli.common.offset_spec import offset_spec, resolve
-from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, table
+from kgateway.cli.common.output import NAME_MAX, Column, counted, table
 from kgateway.cli.common.stdio import confirm
 from kgateway.cli.common.topic_names import all_topics, is_pattern, matching_topics
 from kgateway.cli.common.values import add_yes, pair, positive, refuse_repeated, topic_partitions
@@ -37,7 +37,7 @@ _COLUMNS = (
 )
 _REPLICAS_MAX = (1 << 15) - 1
 
-_Start = tuple[int, str | None]  # where a log begins now, and why that is not where it was to begin
+_Start = tuple[int, Problem | None]  # where a log begins now, and why that is not where it was to begin
 
 
 def _add_create(parser: ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def _add_create(parser: ArgumentParser) -> None:
     )
 
 
-def _create(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _create(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     def work(name: str) -> None:
         create_topic(cluster, name, options.partitions, options.replicas, dict(options.config))
 
@@ -77,7 +77,7 @@ def _add_alter(parser: ArgumentParser) -> None:
     )
 
 
-def _alter(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _alter(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     names = [topic.name for topic in matching_topics(all_topics(cluster), options.names)]
     done = f"altered to {counted(options.partitions, 'partition')}"
     return do_to_each(
@@ -100,7 +100,7 @@ def _check_delete(options: Namespace) -> None:
         raise UsageError(f"{patterns[0]} is a pattern: say --yes to delete all that fits; {seen}")
 
 
-def _delete(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _delete(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     wanted = matching_topics(all_topics(cluster), options.names)
     if not options.yes:
         held = contents(cluster, wanted)
@@ -127,7 +127,7 @@ def _add_delete_records(parser: ArgumentParser) -> None:
     add_yes(parser)
 
 
-def _delete_records(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _delete_records(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     known = matching_topics(all_topics(cluster), [name for name, _ in options.topics])
     wanted = _partitions(options, {one.name: one for one in known})
     logs = cluster.retry(partial(extents, cluster, wanted))
@@ -153,7 +153,7 @@ def _partitions(options: Namespace, known: dict[str, TopicDescription]) -> list[
         named = [TopicPartition(name, index) for index in indexes] or existing
         missing = [str(one) for one in named if one not in existing]
         if missing:
-            raise CommandError(
+            raise UnknownTopicOrPartition(
                 f"there is no partition {', '.join(missing)}: {name} has {len(existing)}; nothing is done"
             )
         wanted |= dict.fromkeys(named)
@@ -165,7 +165,7 @@ def _add_purge(parser: ArgumentParser) -> None:
     add_yes(parser)
 
 
-def _purge(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _purge(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     wanted = matching_topics(all_topics(cluster), options.names)
     partitions = [part.partition for topic in wanted for part in topic.parts]
     logs = cluster.retry(partial(extents, cluster, partitions))
@@ -177,7 +177,7 @@ PURGE = cluster_command(_add_purge, _purge, "kgateway topics purge orders --yes"
 
 def _delete_before(
     options: Namespace, cluster: Cluster, before: Mapping[TopicPartition, int], logs: Mapping[TopicPartition, Extent]
-) -> Iterator[str]:
+) -> Iterator[str | Json]:
     """
     Delete the records before these offsets, and print the number of each partition.
     """
@@ -189,12 +189,10 @@ def _delete_before(
     starts |= cluster.retry(partial(_deleted, cluster, doomed, logs)) if doomed else {}
     rows = [_outcome(one, starts[one], logs[one]) for one in sorted(starts)]
     if options.json:
-        yield as_json({"partitions": rows})
+        yield {"partitions": rows}
     else:
         yield from table(_COLUMNS, [[row[column.heading.lower()] for column in _COLUMNS] for row in rows])
-    problems = [f"{one}: {why}" for one, (_, why) in sorted(starts.items()) if why]
-    if problems:
-        raise CommandError("; ".join(problems))
+    refuse_parts({str(one): why for one, (_, why) in sorted(starts.items()) if why})
 
 
 def _deleted(
@@ -208,17 +206,17 @@ def _deleted(
         except KafkaError as error:
             if error.code.retriable:  # deleting again what is deleted changes nothing
                 raise
-            starts[one] = logs[one].start, _why(error)
+            starts[one] = logs[one].start, _problem(error)
     return starts
 
 
-def _why(error: KafkaError) -> str:
+def _problem(error: KafkaError) -> Problem:
     if error.code is ErrorCode.POLICY_VIOLATION:
-        return f"{error}; its cleanup.policy has no delete in it"
-    return str(error)
+        return Problem.of(error, f"{error}; its cleanup.policy has no delete in it")
+    return Problem.of(error)
 
 
-def _outcome(one: TopicPartition, start: _Start, log: Extent) -> dict[str, Any]:
+def _outcome(one: TopicPartition, start: _Start, log: Extent) -> Json:
     now, why = start
     return {
         "topic": one.topic,
@@ -226,5 +224,4 @@ def _outcome(one: TopicPartition, start: _Start, log: Extent) -> dict[str, Any]:
         "deleted": now - log.start,
         "start": now,
         "end": log.end,
-        "problem": why,
-    }
+    } | error_of(why)

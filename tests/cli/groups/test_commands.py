@@ -504,8 +504,12 @@ def test_delete_for_programs(groups: Groups, idle: str) -> None:
     code, printed = groups("delete", idle, "nobody", "--json")
     assert str(code).startswith("kgateway groups delete: nobody is not")
     assert json.loads(printed)["groups"] == [
-        {"group": idle, "deleted": True, "problem": None},
-        {"group": "nobody", "deleted": False, "problem": "there is no such group"},
+        {"group": idle, "deleted": True},
+        {
+            "group": "nobody",
+            "deleted": False,
+            "error": {"code": "GROUP_ID_NOT_FOUND", "message": "there is no such group"},
+        },
     ]
 
 
