@@ -5,8 +5,6 @@ Both subcommands only read. They work on the folder of a gateway that runs, on o
 folders of partitions and the files that Kafka wrote.
 """
 
-import shutil
-import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +25,7 @@ from kgateway.broker.log.inspection.findings import Finding, Tally
 from kgateway.broker.log.inspection.log_check import NothingToCheck, check_log
 from kgateway.cli.common.errors import FAILED, MISTAKE, CommandError
 from kgateway.cli.common.json_document import Json, json_line
-from kgateway.cli.common.output import WIDTH, counted, cut, size
+from kgateway.cli.common.output import counted, cut, size, width
 from kgateway.cli.common.parser import Command
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.produce.record_json import record_fields
@@ -116,11 +114,11 @@ def _summary(tally: Tally, seconds: float, faults: int) -> str:
 def _dump(options: Namespace) -> Iterator[str | Json]:
     limit = {} if options.limit is None else {"limit": options.limit}
     wanted, disk = DumpRequest(options.records, options.start, **limit), ReadOnlyDisk()
-    width = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
+    columns = width()
     for path in options.paths:
         for line in _dumped(path, disk, options.partition, wanted):
             if not options.json:
-                yield cut(line.text, width)
+                yield cut(line.text, columns)
             elif line.fields or line.record:
                 yield json_line(line.fields | (record_fields(line.record) if line.record else {}))
 

@@ -11,7 +11,7 @@ from kgateway.cli.commands import COMMANDS, add_commands, name_of
 from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable
 from kgateway.cli.common.json_document import Json, is_wanted, lines
 from kgateway.cli.common.parser import Parser
-from kgateway.cli.common.stdio import give_up_stdout, open_missing_files, writing
+from kgateway.cli.common.stdio import escape_unencodable, give_up_stdout, open_missing_files, writing
 from kgateway.observe.printable import printable
 
 _WHAT = "a Kafka-protocol server in Python on Twisted."
@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["serve"]:
         return _serve(given[1:])
     open_missing_files()
+    escape_unencodable()
     try:
         _print(lines_of(given))
     except BrokenPipeError:  # the reader, `head` say, has seen enough

@@ -8,16 +8,15 @@ from typing import Any
 
 from kgateway.cli.common.control_socket import add_socket, answer
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import WIDTH, Column, table
+from kgateway.cli.common.output import NAME_MAX, Column, cut, table, width
 from kgateway.cli.common.parser import Command
-from kgateway.observe.printable import printable
 
 _COLUMNS = (
     Column("KEY", 5),
-    Column("API", 28),
+    Column("API", NAME_MAX),
     Column("VERSIONS", 8),
-    Column("HANDLER", 38),
-    Column("FROM", 22),
+    Column("HANDLER", NAME_MAX),
+    Column("FROM", NAME_MAX),
     Column("PRIORITY", 8),
 )
 
@@ -27,12 +26,13 @@ def _run(options: Namespace) -> Iterator[str | Json]:
     if options.json:
         yield result
         return
-    plugins = result["plugins"]
-    heading, *lines = table(_COLUMNS, [[plugin[column.heading.lower()] for column in _COLUMNS] for plugin in plugins])
+    plugins, columns = result["plugins"], width()
+    rows = [[plugin[column.heading.lower()] for column in _COLUMNS] for plugin in plugins]
+    heading, *lines = table(_COLUMNS, rows, columns)
     yield heading
     for line, plugin in zip(lines, plugins, strict=True):
         yield line
-        yield from (printable(f"       inside {_filter(row)}")[:WIDTH] for row in plugin["filters"])
+        yield from (cut(f"       inside {_filter(row)}", columns) for row in plugin["filters"])
 
 
 PLUGINS = Command(add_socket, _run)

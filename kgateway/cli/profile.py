@@ -9,10 +9,10 @@ from typing import TextIO
 
 from kgateway.cli.common.control_socket import add_socket, answer
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import Column, table
+from kgateway.cli.common.output import Column, table, width
 from kgateway.cli.common.parser import Command
 
-_COLUMNS = (Column("   OWN s", 8), Column(" TOTAL s", 8), Column("    CALLS", 9), Column("FUNCTION", 89))
+_COLUMNS = (Column("   OWN s", 8), Column(" TOTAL s", 8), Column("    CALLS", 9), Column("FUNCTION", 255))
 _PATIENCE_S = 30  # beyond the time of the profile: the gateway may be busy
 
 
@@ -34,7 +34,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
     share = result["waiting_s"] / result["seconds"] if result["seconds"] else 0
     yield f"{result['seconds']:.1f} s, of which the reactor waited {share:.0%} for something to do"
     yield ""
-    yield from table(_COLUMNS, [_row(**row) for row in result["rows"]])
+    yield from table(_COLUMNS, [_row(**row) for row in result["rows"]], width())
 
 
 PROFILE = Command(_add_arguments, _run)

@@ -5,6 +5,7 @@ The commands that query a running gateway over its control socket.
 import io
 import json
 import socketserver
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -204,14 +205,39 @@ def test_plugins_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]
     ]
 
 
-def test_plugins_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Long names are cut.
+    Have stdout look like a terminal of 100 columns.
     """
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+
+def test_plugins_fits_the_terminal(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Long names are cut, the longest first.
+    """
+    on_a_terminal(monkeypatch)
     scope = dict.fromkeys(("filter", "from"), "x" * 200) | {key: ["y"] for key in ("topics", "listeners", "principals")}
     names = dict.fromkeys(("api", "handler", "from"), "x" * 200) | {"filters": [scope | {"priority": 0}]}
     gateway.results["plugins"] = {"plugins": [PLUGIN | names]}
-    assert max(map(len, shown(capsys, "plugins"))) <= 120
+    lines = shown(capsys, "plugins")
+    assert max(map(len, lines)) == 100
+    assert lines[1].startswith("3    xxxxxx")
+    assert lines[1].endswith("  0")
+    gateway.results["plugins"] = {"plugins": [PLUGIN | {"handler": "x" * 200}]}
+    assert shown(capsys, "plugins")[1].startswith("3    Metadata  0-13      xxxxxxx")
+
+
+def test_plugins_are_shown_whole_in_a_pipe(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"handler": "h" * 200, "from": "f" * 200}
+    watch = {"filter": "w" * 200, "from": "audit", "priority": 5, "topics": [], "listeners": [], "principals": []}
+    gateway.results["plugins"] = {"plugins": [PLUGIN | names | {"filters": [watch]}]}
+    _, line, around = shown(capsys, "plugins")
+    assert line.split()[3:5] == ["h" * 200, "f" * 200]
+    assert "w" * 200 in around
 
 
 def test_the_level_is_shown(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,12 +272,15 @@ def test_profile_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]
     assert gateway.asked == {"command": "profile", "seconds": 5}
 
 
-def test_profile_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+def test_profile_fits_the_terminal(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """
     Long names are cut.
     """
+    on_a_terminal(monkeypatch)
     gateway.results["profile"] = {"seconds": 5.0, "waiting_s": 0, "rows": [ROW | {"function": "x" * 200}]}
-    assert max(map(len, shown(capsys, "profile"))) <= 120
+    assert max(map(len, shown(capsys, "profile"))) == 100
 
 
 class Terminal(io.StringIO):

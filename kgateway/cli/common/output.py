@@ -2,6 +2,8 @@
 Output of commands for people: tables and numbers.
 """
 
+import shutil
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,9 +12,10 @@ from kgateway.observe.printable import printable
 if TYPE_CHECKING:
     from kgateway.client.cluster import Node  # with message tables, which not every command needs
 
-WIDTH = 120
+WIDTH = 120  # of texts, which are wrapped
 NAME_MAX = 255  # topics, groups and members are shown whole, to be copied
 _GAP = "  "
+_CELL_MIN = 12  # characters that a cell keeps on a narrow terminal
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -27,23 +30,42 @@ class Column(NamedTuple):
     is_optional: bool = False
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[str]:
+def width() -> int:
     """
-    Headings and rows as lines; a column is as wide as its widest cell, up to its limit. A dash stands for None.
+    The columns of the terminal. A pipe or file has no limit: nothing is cut there.
+    """
+    return shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else sys.maxsize
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[object]], most: int = sys.maxsize) -> list[str]:
+    """
+    Headings and rows as lines; a column is as wide as its widest cell, up to its limit. A dash stands for None. To fit
+    into so many characters the widest columns are cut.
     """
     kept = [
         (number, column)
         for number, column in enumerate(columns)
         if not column.is_optional or any(row[number] not in (None, "") for row in rows)
     ]
-    shown = [_shown([column.heading, *(row[number] for row in rows)], column) for number, column in kept]
+    cells = [_cells([column.heading, *(row[number] for row in rows)], column) for number, column in kept]
+    shown = [_padded(own, column) for own, (_, column) in zip(_fitted(cells, most), kept, strict=True)]
     return [_GAP.join(cells).rstrip() for cells in zip(*shown, strict=True)]
 
 
-def _shown(values: Sequence[object], column: Column) -> list[str]:
-    cells = [cut("-" if value is None else str(value), column.limit) for value in values]
-    width = max(map(len, cells))
-    return [cell.rjust(width) if column.is_number else cell.ljust(width) for cell in cells]
+def _cells(values: Sequence[object], column: Column) -> list[str]:
+    return [cut("-" if value is None else str(value), column.limit) for value in values]
+
+
+def _fitted(columns: Sequence[list[str]], most: int) -> list[list[str]]:
+    widths = [max(map(len, cells)) for cells in columns]
+    while sum(widths) + len(_GAP) * (len(widths) - 1) > most and max(widths) > _CELL_MIN:
+        widths[widths.index(max(widths))] -= 1
+    return [[cut(cell, limit) for cell in cells] for cells, limit in zip(columns, widths, strict=True)]
+
+
+def _padded(cells: Sequence[str], column: Column) -> list[str]:
+    longest = max(map(len, cells))
+    return [cell.rjust(longest) if column.is_number else cell.ljust(longest) for cell in cells]
 
 
 def cut(text: str, limit: int) -> str:
@@ -51,7 +73,18 @@ def cut(text: str, limit: int) -> str:
     Printable text, with an ellipsis where it has more characters.
     """
     shown = printable(text)
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    if len(shown) <= limit:
+        return shown
+    mark = _ellipsis()
+    return shown[: limit - len(mark)] + mark
+
+
+def _ellipsis() -> str:
+    try:
+        "…".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return "..."
+    return "…"
 
 
 def node_json(node: "Node") -> dict[str, Any]:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.common.errors import CommandError
-from kgateway.cli.common.output import counted
-from kgateway.observe.printable import printable
+from kgateway.cli.common.output import counted, cut
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -105,8 +104,7 @@ def _padded(cell: str, width: int, is_right: bool) -> str:
 
 
 def _cell(text: str | None) -> str:
-    shown = _NULL if text is None else printable(text)
-    return shown if len(shown) <= _CELL_MAX else f"{shown[: _CELL_MAX - 1]}…"
+    return _NULL if text is None else cut(text, _CELL_MAX)
 
 
 def _csv(text: Any) -> str:

@@ -3,10 +3,12 @@ Stdin, stdout and stderr, some of which may be missing or full.
 """
 
 from collections.abc import Iterator
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 
+from kgateway.cli.common.output import cut
 from kgateway.testing.kafka import Kafka
 from tests.cli.shell import Shell
 
@@ -60,3 +62,16 @@ def test_a_closed_stderr_loses_messages(shell: Shell) -> None:
     assert shell.run("echo three | kgateway produce orders 2>&-") == (0, "")
     assert shell.run("kgateway consume orders --from -1 2>&-") == (0, "three\n")
     assert shell.run("kgateway consume nothing 2>&-") == (1, "")
+
+
+@pytest.mark.parametrize("command", ["list", "describe über"])
+def test_what_the_encoding_of_stdout_lacks_is_escaped(shell: Shell, command: str) -> None:
+    assert shell.run("kgateway consume orders -n 1 -q --group über")[0] == 0
+    code, text = shell.run(f"PYTHONIOENCODING=ascii kgateway groups {command}")
+    assert (code, "\\xfcber" in text) == (0, True), text
+
+
+def test_a_cut_text_ends_as_the_encoding_of_stdout_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for encoding, shown in (("utf-8", "0123456…"), ("ascii", "01234...")):
+        monkeypatch.setattr("sys.stdout", TextIOWrapper(BytesIO(), encoding=encoding))
+        assert cut("0123456789", 8) == shown
