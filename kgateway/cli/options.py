@@ -2,6 +2,10 @@
 `kgateway options`: the settings of the server, written from their table.
 """
 
+import json
+from textwrap import wrap
+from typing import Any
+
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import page
 from kgateway.config.settings import OPTIONS as SETTINGS
@@ -20,6 +24,8 @@ Each setting has one name and may stand in three places. `num_partitions` is
 The first that gives a value decides; without any, the default below holds. A setting that may be repeated is written
 once for each value on the command line, as an array in TOML, and with whitespace between the values in the environment.
 It is replaced as a whole: values of two places are not mixed.
+
+`kgateway options --toml > gateway.toml` writes such a file with all settings and their defaults, to start from.
 
 A name or a value that means nothing stops the start with a message that says where it stands, what is allowed and which
 name may have been meant.
@@ -75,6 +81,17 @@ Kafka's name is that of the broker config that means the same.
 
 """
 
+_FILE = """\
+# Settings of a gateway: kgateway serve --config FILE
+#
+# Each setting has its default here. To change one, remove the # in front of its name.
+# Sizes are bytes, or have a unit: KiB, MiB, GiB, TiB.
+# Durations are milliseconds, or have a unit: ms, s, min, h, d.
+
+"""
+_FILE_COLUMNS = 100
+_NO_DEFAULT = "FILE"
+
 
 def as_text() -> str:
     return "\n".join(
@@ -91,7 +108,15 @@ def as_json() -> Json:
     return {"options": [_fields(row) for row in SETTINGS.values()]}
 
 
-OPTIONS = page(as_text, as_markdown, as_json)
+def as_toml() -> str:
+    """
+    A file of settings in which each setting is there, commented out, with its default.
+    """
+    rows = [row for row in SETTINGS.values() if row.name != "config"]  # a file cannot name another one
+    return _FILE + "\n\n".join(map(_toml, rows))
+
+
+OPTIONS = page(as_text, as_markdown, as_json, as_toml)
 
 
 def _fields(row: Option) -> Json:
@@ -102,6 +127,28 @@ def _fields(row: Option) -> Json:
         "allowed": row.allowed,
         "kafka": row.kafka or None,
     }
+
+
+def _toml(row: Option) -> str:
+    facts = [f"Allowed: {row.allowed}."]
+    facts += [] if row.repeats or row.default is not None else ["Default: none."]
+    facts += [f"Kafka: {row.kafka}."] if row.kafka else []
+    values = row.default if row.repeats else [_NO_DEFAULT if row.default is None else row.default]
+    texts = [_toml_value(row, value) for value in values]
+    comment = [*_commented(f"{row.meaning[0].upper()}{row.meaning[1:]}."), *_commented(" ".join(facts))]
+    value = f"[{', '.join(texts)}]" if row.repeats else texts[0]
+    return "\n".join([*comment, f"#{row.name} = {value}"])
+
+
+def _toml_value(row: Option, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = row.kind.show(value)
+    return text if int in row.kind.toml and text.isdecimal() else json.dumps(text, ensure_ascii=False)
+
+
+def _commented(text: str) -> list[str]:
+    return wrap(text, _FILE_COLUMNS, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 
 
 def _line(row: Option) -> str:
