@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from kgateway.cli.common.cluster import cluster_command
+from kgateway.cli.common.config_values import config_value
 from kgateway.cli.common.errors import CommandError
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.output import NAME_MAX, WIDTH, Column, table
@@ -93,6 +94,7 @@ class _Way(NamedTuple):
     change: AlterOperation
     done: str
     example: str
+    help: str = "a config and what to add or take"
 
 
 def _command(way: _Way) -> Command:
@@ -105,17 +107,19 @@ def _command(way: _Way) -> Command:
         if way.change is AlterOperation.UNSET:
             parser.add_argument("names", metavar="CONFIG", nargs="+", help="its name")
         else:
-            parser.add_argument("values", metavar="CONFIG=VALUE", type=pair, nargs="+", help="a config and its value")
+            kind = config_value if way.change is AlterOperation.SET else pair
+            parser.add_argument("values", metavar="CONFIG=VALUE", type=kind, nargs="+", help=way.help)
         parser.add_argument("--dry-run", action="store_true", help="only have the server say whether it can be done")
 
     def run(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
         if way.change is AlterOperation.UNSET:
             return _change(way, options, cluster, dict.fromkeys(options.names))
-        return _change(way, options, cluster, dict(options.values))
+        return _change(way, options, cluster, {name: value for name, value, *_ in options.values})
 
-    return cluster_command(
-        add, run, way.example, check=lambda options: refuse_repeated(vars(options).get("values", []))
-    )
+    def check(options: Namespace) -> None:
+        refuse_repeated([name for name, *_ in vars(options).get("values", [])])
+
+    return cluster_command(add, run, way.example, check=check)
 
 
 def _change(way: _Way, options: Namespace, cluster: Cluster, values: Mapping[str, str | None]) -> Iterator[str | Json]:
@@ -136,7 +140,14 @@ def _change(way: _Way, options: Namespace, cluster: Cluster, values: Mapping[str
         yield f"{resource}: {name if value is None else f'{name}={value}'} {done}"
 
 
-SET = _command(_Way(AlterOperation.SET, "set", "kgateway configs set topic orders retention.ms=3600000 --dry-run"))
+SET = _command(
+    _Way(
+        AlterOperation.SET,
+        "set",
+        "kgateway configs set topic orders retention.ms=1h --dry-run",
+        "a config and its value; .ms and .bytes take units, such as retention.ms=7d or segment.bytes=64MiB",
+    )
+)
 APPEND = _command(
     _Way(AlterOperation.APPEND, "appended", "kgateway configs append topic orders cleanup.policy=compact")
 )

@@ -160,6 +160,19 @@ def test_create(tool: Tool) -> None:
     assert (len(told["partitions"]), told["configs"]) == (4, {})
 
 
+def test_create_reports_what_is_not_as_it_was_given(tool: Tool) -> None:
+    """
+    A gateway of one node makes one replica, and values with units are sent as numbers.
+    """
+    config = ("--config", "retention.ms=1h", "--config", "cleanup.policy=delete")
+    ended = tool("topics", "create", "made-g", "--replicas", 5, *config)
+    assert ended.lines == ["made-g: created, with 1 replica instead of 5, retention.ms=3600000"]
+    [described] = tool("topics", "describe", "made-g", "--json").json["topics"]
+    assert described["configs"]["retention.ms"] == "3600000"
+    ended = tool("topics", "create", "made-h", "--replicas", 5, "--json")
+    assert ended.json == {"topics": [{"topic": "made-h", "created": True, "partitions": 4, "replicas": 1}]}
+
+
 def test_create_invalid_topics(tool: Tool, topic: str) -> None:
     """
     They are refused with the server's reason; the others are created.

@@ -6,7 +6,7 @@ import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 from kgateway.cli.common.errors import MISTAKE, UNREACHABLE, CommandError, Problem
 from kgateway.cli.common.json_document import Json, error_of
@@ -88,13 +88,22 @@ def _connected(options: Namespace) -> Cluster:
     return cluster
 
 
+class Done(NamedTuple):
+    """
+    What a server has done to a topic or group, where that is worth a note, and for programs.
+    """
+
+    note: str = ""
+    fields: Json = {}
+
+
 def do_to_each(
     options: Namespace,
     cluster: Cluster,
     kind: str,
     names: Sequence[str],
     done: str,
-    work: Callable[[str], Any],
+    work: Callable[[str], Done | None],
     reasons: Mapping[ErrorCode, str] | None = None,
 ) -> Iterator[str | Json]:
     """
@@ -102,20 +111,22 @@ def do_to_each(
     that were refused.
     """
 
-    def problem(name: str) -> Problem | None:
+    outcomes: dict[str, Done | Problem] = {}
+    for name in dict.fromkeys(names):
         try:
-            cluster.retry(partial(work, name))
+            outcomes[name] = cluster.retry(partial(work, name)) or Done()
         except KafkaError as error:
-            return Problem.of(error, (reasons or {}).get(error.code))
-        return None
-
-    problems = {name: problem(name) for name in dict.fromkeys(names)}
+            outcomes[name] = Problem.of(error, (reasons or {}).get(error.code))
+    problems = {name: one for name, one in outcomes.items() if isinstance(one, Problem)}
+    successes = {name: one for name, one in outcomes.items() if isinstance(one, Done)}
     if options.json:
         key = done.partition(" ")[0]
-        yield {f"{kind}s": [{kind: name, key: not why} | error_of(why) for name, why in problems.items()]}
+        rows = {name: {kind: name, key: True} | one.fields for name, one in successes.items()}
+        rows |= {name: {kind: name, key: False} | error_of(one) for name, one in problems.items()}
+        yield {f"{kind}s": [rows[name] for name in outcomes]}
     else:
-        yield from (f"{name}: {done}" for name, why in problems.items() if not why)
-    refuse_parts({f"{name} is not {done}": why for name, why in problems.items() if why})
+        yield from (f"{name}: {done}{one.note and f', {one.note}'}" for name, one in successes.items())
+    refuse_parts({f"{name} is not {done}": one for name, one in problems.items()})
 
 
 def refuse_parts(problems: Mapping[str, Problem]) -> None:

@@ -39,11 +39,10 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def refuse_repeated(pairs: Sequence[tuple[str, str]]) -> None:
+def refuse_repeated(names: Sequence[str]) -> None:
     """
     UsageError if a name has two values, because one would be lost.
     """
-    names = [name for name, _ in pairs]
     for number, name in enumerate(names):
         if name in names[:number]:
             raise UsageError(f"{name} is given twice: which value is meant?")

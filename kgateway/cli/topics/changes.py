@@ -6,19 +6,21 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from kgateway.cli.common.cluster import cluster_command, do_to_each, refuse_parts
+from kgateway.cli.common.cluster import Done, cluster_command, do_to_each, refuse_parts
+from kgateway.cli.common.config_values import config_value
 from kgateway.cli.common.errors import CommandError, Problem, UnknownTopicOrPartition, UsageError
 from kgateway.cli.common.json_document import Json, error_of
 from kgateway.cli.common.offset_spec import offset_spec, resolve
 from kgateway.cli.common.output import NAME_MAX, Column, counted, table
 from kgateway.cli.common.stdio import confirm
 from kgateway.cli.common.topic_names import all_topics, is_pattern, matching_topics
-from kgateway.cli.common.values import add_yes, pair, positive, refuse_repeated, topic_partitions
+from kgateway.cli.common.values import add_yes, positive, refuse_repeated, topic_partitions
 from kgateway.cli.topics.overview import contents
 from kgateway.client.cluster import Cluster, refuse
 from kgateway.client.offsets import Extent, extents
 from kgateway.client.topics import (
     SERVERS_CHOICE,
+    CreatedTopic,
     TopicDescription,
     create_partitions,
     create_topic,
@@ -51,22 +53,40 @@ def _add_create(parser: ArgumentParser) -> None:
         help="how many servers keep each partition",
     )
     parser.add_argument(
-        "--config", metavar="NAME=VALUE", type=pair, action="append", default=[], help="set this; may be repeated"
+        "--config",
+        metavar="NAME=VALUE",
+        type=config_value,
+        action="append",
+        default=[],
+        help="set this, such as retention.ms=7d or segment.bytes=64MiB; may be repeated",
     )
 
 
 def _create(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
-    def work(name: str) -> None:
-        create_topic(cluster, name, options.partitions, options.replicas, dict(options.config))
+    def work(name: str) -> Done:
+        configs = {config.name: config.value for config in options.config}
+        made = create_topic(cluster, name, options.partitions, options.replicas, configs)
+        return Done(_difference(options, made), {"partitions": made.partitions, "replicas": made.replicas})
 
     return do_to_each(options, cluster, "topic", options.names, "created", work)
+
+
+def _difference(options: Namespace, made: CreatedTopic) -> str:
+    """
+    What is not as it was given: values with units, and the number of replicas, which a gateway lowers to that of its
+    nodes.
+    """
+    notes = [f"{config.name}={config.value}" for config in options.config if config.is_converted]
+    if made.replicas is not None and options.replicas not in (SERVERS_CHOICE, made.replicas):
+        notes.insert(0, f"{counted(made.replicas, 'replica')} instead of {options.replicas}")
+    return f"with {', '.join(notes)}" if notes else ""
 
 
 CREATE = cluster_command(
     _add_create,
     _create,
-    "kgateway topics create orders --partitions 4 --config retention.ms=86400000",
-    check=lambda options: refuse_repeated(options.config),
+    "kgateway topics create orders --partitions 4 --config retention.ms=1d",
+    check=lambda options: refuse_repeated([config.name for config in options.config]),
 )
 
 
