@@ -129,6 +129,7 @@ COMMANDS: Mapping[str, Entry] = {
     "plugins": Entry("which handler serves each API in a running gateway", "plugins"),
     "loglevel": Entry("show or set how much a running gateway logs", "loglevel"),
     "profile": Entry("where a running gateway spends its time", "profile"),
+    "clusters": Entry("the clusters that kgateway.toml gives names, and the one that is used", "clusters"),
     "topics": Entry("topics of any Kafka server: list, describe, create, widen, delete", "", _TOPICS),
     "configs": Entry("configs of topics, brokers and groups of any Kafka server", "", _CONFIGS),
     "produce": Entry("send records to a topic of any Kafka server, from lines, files or JSON", "produce.command"),

@@ -27,6 +27,9 @@ It is replaced as a whole: values of two places are not mixed.
 
 `kgateway options --toml > gateway.toml` writes such a file with all settings and their defaults, to start from.
 
+The file may also name clusters for the command line, in `cluster` and `[clusters.NAME]`, which a gateway skips:
+[tools.md](tools.md) tells of them.
+
 A name or a value that means nothing stops the start with a message that says where it stands, what is allowed and which
 name may have been meant.
 

@@ -31,6 +31,7 @@ def test_without_a_command_it_lists_the_commands(capsys: pytest.CaptureFixture[s
         "plugins",
         "loglevel",
         "profile",
+        "clusters",
         "topics",
         "configs",
         "produce",

@@ -2,22 +2,21 @@
 Commands that connect to a Kafka cluster, with their options, timeouts and errors.
 """
 
-import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kgateway.cli.common.errors import MISTAKE, UNREACHABLE, CommandError, Problem
+from kgateway.cli.common.cluster_profiles import DEFAULT, target
+from kgateway.cli.common.errors import MISTAKE, UNREACHABLE, CommandError, Problem, UsageError
 from kgateway.cli.common.json_document import Json, error_of
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Address, Unanswered
-from kgateway.config.sources import BOOTSTRAP
+from kgateway.config.sources import BOOTSTRAP, CLUSTER
 from kgateway.observe.printable import printable
 from kgateway.wire.errors import ErrorCode, KafkaError, Malformed, Unencodable
 
-_DEFAULT = "127.0.0.1:9092"
 _ADVICE = f"name a server with --bootstrap HOST:PORT or in ${BOOTSTRAP}"
 _PATIENCE_S = 30.0
 _PATIENCE_MAX_S = 86_400
@@ -42,19 +41,14 @@ def cluster_command(
 
     def run_connected(options: Namespace) -> Iterator[str | Json]:
         check(options)
+        choose_cluster(options)
         return _output(options, run)
 
     return Command(add_all, run_connected, has_json)
 
 
 def add_server(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--bootstrap",
-        metavar="HOST:PORT",
-        type=_addresses,
-        default=os.environ.get(BOOTSTRAP) or _DEFAULT,
-        help=f"a server of the cluster, or several with commas between; else ${BOOTSTRAP}, else {_DEFAULT}",
-    )
+    add_bootstrap(parser, _addresses)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -62,6 +56,34 @@ def add_server(parser: ArgumentParser) -> None:
         default=_PATIENCE_S,
         help=f"how long one answer is waited for, {_PATIENCE_S:g} if not given",
     )
+
+
+def add_bootstrap(parser: ArgumentParser, kind: Callable[[str], Any]) -> None:
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        type=kind,
+        help=f"a server of the cluster, or several with commas between; else ${BOOTSTRAP}, else {DEFAULT}",
+    )
+    where.add_argument(
+        "--cluster", metavar="NAME", help=f"a cluster of kgateway.toml; else ${CLUSTER}, else its default"
+    )
+
+
+def choose_cluster(options: Namespace) -> None:
+    """
+    Set `bootstrap` where the command line does not.
+    """
+    options.advice = _ADVICE
+    if options.bootstrap is None:
+        found = target(options.cluster)
+        if found.cluster:
+            options.advice = f"that is {found.source}"
+        try:
+            options.bootstrap = _addresses(found.bootstrap)
+        except ArgumentTypeError as error:
+            raise UsageError(f"{found.source}: {error}") from error
 
 
 def _output(options: Namespace, run: Callable[[Namespace, Cluster], Iterator[str | Json]]) -> Iterator[str | Json]:
@@ -84,7 +106,7 @@ def _connected(options: Namespace) -> Cluster:
     try:
         cluster.any_server()
     except Unanswered as error:
-        raise CommandError(f"{error}; {_ADVICE}", code=UNREACHABLE) from error
+        raise CommandError(f"{error}; {options.advice}", code=UNREACHABLE) from error
     return cluster
 
 

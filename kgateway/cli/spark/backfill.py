@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgateway.cli.common.cluster import add_server
+from kgateway.cli.common.cluster import add_server, choose_cluster
 from kgateway.cli.common.errors import UnknownTopicOrPartition
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.output import Column, counted, table
@@ -65,6 +65,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> Iterator[str | Json]:
+    choose_cluster(options)
     with Cluster(options.bootstrap, options.timeout) as cluster:
         known = all_topics(cluster)
         if options.topic not in known:

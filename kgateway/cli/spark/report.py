@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgateway.cli.common.cluster import add_server
+from kgateway.cli.common.cluster import add_server, choose_cluster
 from kgateway.cli.common.errors import CommandError
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.output import counted
@@ -52,6 +52,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> Iterator[str | Json]:
+    choose_cluster(options)
     if not options.output.parent.is_dir():
         raise CommandError(f"there is no folder {options.output.parent} for {options.output.name}")
     with Cluster(options.bootstrap, options.timeout) as cluster:

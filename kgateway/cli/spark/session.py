@@ -13,12 +13,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgateway.cli.common.cluster import add_bootstrap
+from kgateway.cli.common.cluster_profiles import target
 from kgateway.cli.common.errors import FAILURE, MISTAKE, UNREACHABLE, CommandError
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.progress import Progress, watching
 from kgateway.cli.common.values import pair
-from kgateway.config.sources import BOOTSTRAP
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +28,6 @@ _UNDONE = MISTAKE  # exit code where a job cannot be done; 1 is for what a job f
 _ROOT = Path(__file__).parents[3]
 _PACKAGES = ("kgateway", "pyspark_kgateway")
 _LOCAL = "local[*]"
-_BOOTSTRAP = "127.0.0.1:9092"
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -97,11 +97,7 @@ def _add_session(parser: ArgumentParser) -> None:
 
 
 def add_topics(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--bootstrap",
-        metavar="HOST:PORT",
-        help=f"a server of the cluster, or several with commas between; else ${BOOTSTRAP}, else {_BOOTSTRAP}",
-    )
+    add_bootstrap(parser, str)
     parser.add_argument(
         "--option",
         metavar="NAME=VALUE",
@@ -119,8 +115,8 @@ def source_options(options: Namespace) -> dict[str, str]:
     given = dict(options.option)
     if options.bootstrap:
         given["kafka.bootstrap.servers"] = options.bootstrap
-    elif not given.keys() & {"kafka.bootstrap.servers", "kgateway.log.folder", "kgateway.filer"}:
-        given["kafka.bootstrap.servers"] = os.environ.get(BOOTSTRAP) or _BOOTSTRAP
+    elif options.cluster or not given.keys() & {"kafka.bootstrap.servers", "kgateway.log.folder", "kgateway.filer"}:
+        given["kafka.bootstrap.servers"] = target(options.cluster).bootstrap
     return given
 
 
