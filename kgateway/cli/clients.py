@@ -10,7 +10,7 @@ from kgateway.cli.common.control_socket import add_socket, answer
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.output import Column, size, table
 from kgateway.cli.common.parser import Command, add_example
-from kgateway.cli.common.times import clock
+from kgateway.cli.common.times import local
 from kgateway.cli.common.values import positive
 
 _COLUMNS = (
@@ -18,7 +18,7 @@ _COLUMNS = (
     Column("SOFTWARE", 40),
     Column("ADDRESS", 50),
     Column("LISTENER", 20),
-    Column("SINCE", 8),
+    Column("SINCE", 24),
     Column("REQUESTS", 12, is_number=True),
     Column("IN", 12, is_number=True),
     Column("OUT", 12, is_number=True),
@@ -84,7 +84,7 @@ def _row(client: dict[str, Any]) -> tuple[object, ...]:
         " ".join(filter(None, [client["software"], client["software_version"]])) or None,
         client["address"],
         client["listener"],
-        clock(client["since_ms"]),
+        local(client["since_ms"]),
         client["requests"],
         size(client["bytes_in"]),
         size(client["bytes_out"]),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from kgateway.control.arguments import no_more, number, text
+from kgateway.control.arguments import flag, no_more, number, text
 from kgateway.control.connections import Connections
 from kgateway.control.protocol import Command, CommandError, nearest
 from kgateway.observe.levels import LEVELS, LogLevels
@@ -39,7 +39,8 @@ def commands(
 
 class Why:
     """
-    The latest reasons, newest last: `limit`, and filters `client`, `api` and `code`.
+    The latest reasons, newest last: `limit`, and filters `client`, `api` and `code`. Steps of the protocol are counted
+    and left out, unless a code or `all` is asked for.
     """
 
     def __init__(self, reasons: Reasons) -> None:
@@ -48,11 +49,17 @@ class Why:
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
         limit = int(number(given, "limit", 20, 1, self._reasons.capacity))
         client, api, code = text(given, "client"), text(given, "api"), text(given, "code")
+        wants_steps = flag(given, "all") or code is not None
         no_more(given)
         if code is not None and nearest(code, _OUTCOMES).lower() != code.lower():
             raise CommandError(f"there is no error code {code}; the nearest is {nearest(code, _OUTCOMES)}")
-        found = self._reasons.latest(limit, client, api, code)
-        return {"remembered": len(self._reasons), "reasons": [_shown(reason) for reason in found]}
+        found = self._reasons.latest(self._reasons.capacity, client, api, code)
+        shown = [reason for reason in found if wants_steps or not reason.is_step]
+        return {
+            "remembered": len(self._reasons),
+            "steps": len(found) - len(shown),
+            "reasons": [_shown(reason) for reason in shown[-limit:]],
+        }
 
 
 class Plugins:

@@ -104,18 +104,26 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Have stdout look like a terminal of 100 columns.
+    """
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+
 def test_why_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
     """
     Each reason takes two lines: time, client, request and code, then subject and reason.
     """
     other = REASON | {"client_id": "c", "outcome": "NOT_COORDINATOR", "subject": "", "message": "broker 2 is"}
-    gateway.results["why"] = {"remembered": 2, "reasons": [REASON, other]}
+    gateway.results["why"] = {"remembered": 2, "steps": 0, "reasons": [REASON, other]}
     assert shown(capsys, "why") == [
-        "TIME      TIMES  CLIENT             REQUEST    OUTCOME",
-        "12:03:44         checkout@10.0.0.7  Fetch v13  OFFSET_OUT_OF_RANGE",
-        "          orders-3: 105 is past the end at 100",
-        "12:03:44         c@10.0.0.7         Fetch v13  NOT_COORDINATOR",
-        "          broker 2 is",
+        "TIME                      TIMES  CLIENT             REQUEST    OUTCOME",
+        "1970-01-01T12:03:44+0000         checkout@10.0.0.7  Fetch v13  OFFSET_OUT_OF_RANGE",
+        "    orders-3: 105 is past the end at 100",
+        "1970-01-01T12:03:44+0000         c@10.0.0.7         Fetch v13  NOT_COORDINATOR",
+        "    broker 2 is",
     ]
 
 
@@ -124,23 +132,40 @@ def test_why_counts_repeated_reasons(gateway: Gateway, capsys: pytest.CaptureFix
     The count follows the first time.
     """
     repeated = REASON | {"times": 12, "since_ms": 43_364_000}
-    gateway.results["why"] = {"remembered": 1, "reasons": [repeated]}
+    gateway.results["why"] = {"remembered": 1, "steps": 0, "reasons": [repeated]}
     _, line, story = shown(capsys, "why")
-    assert line.startswith("12:03:44  x12    checkout@10.0.0.7")
-    assert story.endswith("at 100 (first at 12:02:44)")
+    assert line.startswith("1970-01-01T12:03:44+0000  x12    checkout@10.0.0.7")
+    assert story.endswith("at 100 (first at 1970-01-01T12:02:44+0000)")
 
 
-def test_why_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+def test_why_counts_the_steps_of_the_protocol(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
     """
-    Lines have at most 120 columns whatever names clients choose, and the message is shown completely.
+    They are shown only if they are asked for.
     """
+    gateway.results["why"] = {"remembered": 3, "steps": 3, "reasons": []}
+    assert shown(capsys, "why") == ["not shown: 3 steps of the protocol (--all)"]
+    assert "all" not in gateway.asked
+    gateway.results["why"] = {"remembered": 2, "steps": 1, "reasons": [REASON]}
+    assert shown(capsys, "why")[-1] == "not shown: 1 step of the protocol (--all)"
+    gateway.results["why"] = {"remembered": 2, "steps": 0, "reasons": [REASON, REASON]}
+    assert len(shown(capsys, "why", "--all")) == 5
+    assert gateway.asked["all"] is True
+
+
+def test_why_fits_the_terminal(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Lines have the width of the terminal whatever names clients choose, and the message is shown completely.
+    """
+    on_a_terminal(monkeypatch)
     words = " ".join(f"word{number}" for number in range(100))
     long = {"client_id": "c" * 400, "api": "DescribeShareGroupOffsets", "message": words, "times": 1_000_000}
     outcome = {"outcome": "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"}
-    gateway.results["why"] = {"remembered": 1, "reasons": [REASON | long | outcome]}
+    gateway.results["why"] = {"remembered": 1, "steps": 0, "reasons": [REASON | long | outcome]}
     lines = shown(capsys, "why")
-    assert max(map(len, lines)) <= 120
-    assert "c…  DescribeShareGroupOffsets v13  TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in lines[1]
+    assert max(map(len, lines[:2])) == 100
+    assert "c…  " in lines[1]
     assert words in " ".join(line.strip() for line in lines[2:])
 
 
@@ -149,8 +174,8 @@ def test_why_of_a_closed_connection(gateway: Gateway, capsys: pytest.CaptureFixt
     The host replaces a missing client id, and the request is empty.
     """
     closed = REASON | {"client_id": "", "api": "", "version": None, "outcome": "malformed"}
-    gateway.results["why"] = {"remembered": 1, "reasons": [closed]}
-    assert shown(capsys, "why")[1].split() == ["12:03:44", "10.0.0.7", "malformed"]
+    gateway.results["why"] = {"remembered": 1, "steps": 0, "reasons": [closed]}
+    assert shown(capsys, "why")[1].split()[1:] == ["10.0.0.7", "malformed"]
 
 
 def test_control_characters_are_escaped(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +183,7 @@ def test_control_characters_are_escaped(gateway: Gateway, capsys: pytest.Capture
     Clients choose names that would otherwise control the terminal.
     """
     evil = {"client_id": "\x1b[2J\n", "subject": "\x1b]0;x\x07", "message": "über \r"}
-    gateway.results["why"] = {"remembered": 1, "reasons": [REASON | evil]}
+    gateway.results["why"] = {"remembered": 1, "steps": 0, "reasons": [REASON | evil]}
     lines = shown(capsys, "why")
     assert len(lines) == 3
     assert all(line.isprintable() for line in lines)
@@ -169,14 +194,14 @@ def test_why_without_any_reason(gateway: Gateway, capsys: pytest.CaptureFixture[
     """
     The output distinguishes no reasons at all from none that match.
     """
-    gateway.results["why"] = {"remembered": 0, "reasons": []}
+    gateway.results["why"] = {"remembered": 0, "steps": 0, "reasons": []}
     assert shown(capsys, "why") == ["no client was refused since the gateway started"]
-    gateway.results["why"] = {"remembered": 7, "reasons": []}
+    gateway.results["why"] = {"remembered": 7, "steps": 0, "reasons": []}
     assert shown(capsys, "why", "--api", "Fetch") == ["none of the 7 reasons that are remembered fits"]
 
 
 def test_why_sends_only_given_options(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
-    gateway.results["why"] = {"remembered": 0, "reasons": []}
+    gateway.results["why"] = {"remembered": 0, "steps": 0, "reasons": []}
     shown(capsys, "why", "--client", "check*", "--api", "Fetch", "--code", "closed", "--limit", "3")
     assert gateway.asked == {"command": "why", "client": "check*", "api": "Fetch", "code": "closed", "limit": 3}
     shown(capsys, "why")
@@ -203,14 +228,6 @@ def test_plugins_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]
         "18   ApiVersions  0-13      kgateway.handlers.metadata.metadata  kgateway  10",
         "       inside audit.watch, from audit 1.0, priority 5, topics a b*, listeners outside",
     ]
-
-
-def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Have stdout look like a terminal of 100 columns.
-    """
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
 
 def test_plugins_fits_the_terminal(

@@ -513,6 +513,20 @@ def test_delete_for_programs(groups: Groups, idle: str) -> None:
     ]
 
 
+def test_why_does_not_tell_of_the_tools_own_questions(
+    groups: Groups, kafka: Kafka, idle: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Whether a group exists, and of which type it is, has to be asked.
+    """
+    groups("describe", idle, "nobody")
+    groups("reset-offsets", "to-come", "--to-earliest", "--topic", TOPIC)
+    main(["why", "--control-socket", kafka.control_socket, "--limit", "1000", "--json"])
+    reasons = json.loads(capsys.readouterr().out)["reasons"]
+    told = {reason["subject"] for reason in reasons if "Describe" in reason["api"]}
+    assert not told & {idle, "nobody", "to-come"}
+
+
 def test_output_has_no_control_characters(groups: Groups, kafka: Kafka) -> None:
     """
     Clients choose ids and metadata, which appear in output and reasons.
