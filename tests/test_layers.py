@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 _LOGIC = {"kgateway.cluster", "kgateway.interfaces", "kgateway.messages", "kgateway.records", "kgateway.wire"}
 
-_EVERYWHERE = {"kgateway.log_messages", "kgateway.topic_partition"}
+_EVERYWHERE = {"kgateway.log_messages", "kgateway.plurals", "kgateway.topic_partition"}
 
 # package or module -> the packages of ours it may import, besides itself and what may be imported everywhere
 MAY_IMPORT = {
@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "kgateway.__main__": {"kgateway.cli"},
     "kgateway.wire": set(),
     "kgateway.log_messages": set(),
+    "kgateway.plurals": set(),
     "kgateway.topic_partition": {"kgateway.wire"},
     "kgateway.messages": {"kgateway.wire"},
     "kgateway.records": {"kgateway.messages", "kgateway.wire"},

@@ -12,6 +12,7 @@ from kgateway.cli.common.output import Column, size, table
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.times import local
 from kgateway.cli.common.values import positive
+from kgateway.plurals import counted
 
 _COLUMNS = (
     Column("CLIENT", 40),
@@ -57,7 +58,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
         left = result["fitting"] - len(clients)
         yield from [f"and {left} more: see --limit"] if left else []
     else:
-        yield f"none of the {result['connected']} clients fits" if result["connected"] else "nobody is connected"
+        yield f"none of {counted(result['connected'], 'client')} fits" if result["connected"] else "nobody is connected"
 
 
 CLIENTS = Command(_add_arguments, _run)

@@ -19,6 +19,7 @@ from kgateway.cli.common.topic_names import all_topics, matching_topics
 from kgateway.cli.common.values import pair, refuse_repeated
 from kgateway.client.cluster import Cluster
 from kgateway.client.configs import KINDS, AlterOperation, ConfigEntry, ConfigResource, alter_configs, describe_configs
+from kgateway.plurals import counted
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _COLUMNS = (Column("CONFIG", 80), Column("VALUE", 200), Column("SOURCE", 20), Column("DEFAULT", 200))
@@ -58,7 +59,7 @@ def _describe(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     elif configs:
         yield from _text(configs, options.verbose)
     else:
-        yield f"nothing is set for {resource}: --all shows the {len(known)} configs that there are"
+        yield f"nothing is set for {resource}: --all shows {counted(len(known), 'config')}"
 
 
 DESCRIBE = cluster_command(_add_describe, _describe, "kgateway configs describe topic orders --all")

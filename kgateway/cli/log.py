@@ -25,11 +25,12 @@ from kgateway.broker.log.inspection.findings import Finding, Tally
 from kgateway.broker.log.inspection.log_check import NothingToCheck, check_log
 from kgateway.cli.common.errors import FAILED, MISTAKE, CommandError
 from kgateway.cli.common.json_document import Json, json_line
-from kgateway.cli.common.output import counted, cut, size, width
+from kgateway.cli.common.output import cut, size, width
 from kgateway.cli.common.parser import Command
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.produce.record_json import record_fields
 from kgateway.observe.printable import printable
+from kgateway.plurals import counted
 
 _WHERE = "a data folder, the folder of a partition, or a .log file"
 

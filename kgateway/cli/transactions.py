@@ -27,6 +27,7 @@ from kgateway.client.transactions import (
     list_transactions,
 )
 from kgateway.observe.printable import printable
+from kgateway.plurals import counted
 from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import KafkaError
 
@@ -53,7 +54,7 @@ def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
         rows = [(one.transactional_id, one.state, one.producer_id, one.coordinator) for one in matching]
         yield from table(_COLUMNS, rows)
     else:
-        yield f"none of the {len(known)} transactional ids fits" if known else "there are no transactional ids"
+        yield f"none of {counted(len(known), 'transactional id')} fits" if known else "there are no transactional ids"
 
 
 LIST = cluster_command(_add_list, _list, "kgateway transactions list --state Ongoing")

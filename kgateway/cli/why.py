@@ -9,10 +9,11 @@ from typing import Any
 
 from kgateway.cli.common.control_socket import add_socket, answer
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import WIDTH, Column, counted, table, width
+from kgateway.cli.common.output import WIDTH, Column, table, width
 from kgateway.cli.common.parser import Command
 from kgateway.cli.common.times import local
 from kgateway.observe.printable import printable
+from kgateway.plurals import counted
 
 _COLUMNS = (
     Column("TIME", 24),
@@ -43,7 +44,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
     elif not result["remembered"]:
         yield "no client was refused since the gateway started"
     elif not result["reasons"] and not result["steps"]:
-        yield f"none of the {result['remembered']} reasons that are remembered fits"
+        yield f"none of {counted(result['remembered'], 'reason')} fits"
     else:
         yield from _text(result)
 

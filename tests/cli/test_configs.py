@@ -59,7 +59,7 @@ def test_describe_nothing(tool: Tool) -> None:
     """
     topic = new_topic(tool)
     [line] = tool("configs", "describe", "topic", topic).lines
-    assert line.startswith(f"nothing is set for topic {topic}: --all shows the ")
+    assert line.startswith(f"nothing is set for topic {topic}: --all shows ")
 
 
 def test_describe_for_programs(tool: Tool, topic: str) -> None:

@@ -197,7 +197,7 @@ def test_why_without_any_reason(gateway: Gateway, capsys: pytest.CaptureFixture[
     gateway.results["why"] = {"remembered": 0, "steps": 0, "reasons": []}
     assert shown(capsys, "why") == ["no client was refused since the gateway started"]
     gateway.results["why"] = {"remembered": 7, "steps": 0, "reasons": []}
-    assert shown(capsys, "why", "--api", "Fetch") == ["none of the 7 reasons that are remembered fits"]
+    assert shown(capsys, "why", "--api", "Fetch") == ["none of 7 reasons fits"]
 
 
 def test_why_sends_only_given_options(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgateway.observe.printable import printable
+from kgateway.plurals import counted
 
 if TYPE_CHECKING:
     from kgateway.client.cluster import Node  # with message tables, which not every command needs
@@ -89,13 +90,6 @@ def _ellipsis() -> str:
 
 def node_json(node: "Node") -> dict[str, Any]:
     return {"id": node.id, "host": node.address.host, "port": node.address.port}
-
-
-def counted(number: int, noun: str, plural: str = "", *, form: str = "") -> str:
-    """
-    A number with its noun, in the plural unless the number is 1.
-    """
-    return f"{number:{form}} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def size(count: float) -> str:

@@ -10,13 +10,14 @@ from typing import Any
 from kgateway.cli.common.cluster import cluster_command, do_to_each
 from kgateway.cli.common.errors import CommandError, UnknownTopicOrPartition, UsageError
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import NAME_MAX, Column, counted, table
+from kgateway.cli.common.output import NAME_MAX, Column, table
 from kgateway.cli.common.values import topic_partitions
 from kgateway.cli.groups.offset_targets import Move, Target, add_targets, offsets_in, plan, targets_of
 from kgateway.client.cluster import Cluster, partitions_of
 from kgateway.client.group_offsets import commit_offsets, committed_offsets
 from kgateway.client.groups import delete_group, describe_group
 from kgateway.client.offsets import extents
+from kgateway.plurals import counted
 from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 

@@ -11,7 +11,7 @@ from typing import Any
 from kgateway.cli.common.cluster import cluster_command, refuse_parts
 from kgateway.cli.common.errors import Problem, UsageError
 from kgateway.cli.common.json_document import Json, error_of
-from kgateway.cli.common.output import NAME_MAX, Column, counted, node_json, table
+from kgateway.cli.common.output import NAME_MAX, Column, node_json, table
 from kgateway.cli.common.values import add_states
 from kgateway.client.cluster import Cluster
 from kgateway.client.group_offsets import PartitionLag, lags
@@ -26,6 +26,7 @@ from kgateway.client.groups import (
     describe_group,
     list_groups,
 )
+from kgateway.plurals import counted
 from kgateway.wire.errors import KafkaError
 
 _GROUPS = (
@@ -69,7 +70,7 @@ def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     elif matching:
         yield from table(_GROUPS, [_listed(group) for group in matching])
     else:
-        yield f"none of the {len(known)} groups fits" if known else "there are no groups"
+        yield f"none of {counted(len(known), 'group')} fits" if known else "there are no groups"
 
 
 LIST = cluster_command(_add_list, _list, "kgateway groups list --state Empty")

@@ -10,7 +10,7 @@ from functools import partial
 
 from kgateway.cli.common.cluster import cluster_command
 from kgateway.cli.common.errors import INTERRUPTED, CommandError, UnknownTopicOrPartition, UsageError
-from kgateway.cli.common.output import counted, throughput
+from kgateway.cli.common.output import throughput
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.common.stdio import Interrupts
 from kgateway.cli.common.topic_names import all_topics, no_such_topic
@@ -20,6 +20,7 @@ from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Unanswered
 from kgateway.client.producer import ACKS, Producer, Undelivered
 from kgateway.client.topics import SERVERS_CHOICE, create_topic
+from kgateway.plurals import counted
 from kgateway.records.compression import Codec
 from kgateway.wire.errors import KafkaError
 

@@ -10,9 +10,10 @@ from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyClust
 from kgateway.broker.seaweedmq.inspection.verification import Finding, Tally, Verification
 from kgateway.cli.common.errors import FAILED
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import counted, size
+from kgateway.cli.common.output import size
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.seaweedmq.cluster import Say, seaweedmq_command, topic_name
+from kgateway.plurals import counted
 
 _SHOWN_MAX = 20  # of one kind, in one partition
 

@@ -15,6 +15,7 @@ from kgateway.cli.common.stdio import Interrupts
 from kgateway.cli.common.values import positive
 from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, location
 from kgateway.cli.spark.session import add_topics, session, source_options, spark_job
+from kgateway.plurals import counted
 
 if TYPE_CHECKING:
     from kgateway.spark.archive.job import ArchiveJob
@@ -168,4 +169,4 @@ def _what_was_done(before: "Manifest", after: "Manifest", seconds: float) -> str
         sum(getattr(file, name) for file in after.files) - sum(getattr(file, name) for file in before.files)
         for name in ("count", "raw_bytes")
     )
-    return f"{records:,} records of {size(raw)} archived in {seconds:.1f} s: {size(raw / seconds)}/s"
+    return f"{counted(records, 'record', form=',')} of {size(raw)} archived in {seconds:.1f} s: {size(raw / seconds)}/s"

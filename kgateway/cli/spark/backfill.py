@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kgateway.cli.common.cluster import add_server, choose_cluster
 from kgateway.cli.common.errors import UnknownTopicOrPartition
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import Column, counted, table
+from kgateway.cli.common.output import Column, table
 from kgateway.cli.common.progress import Progress, watching
 from kgateway.cli.common.topic_names import all_topics, no_such_topic
 from kgateway.cli.common.values import rate
@@ -21,6 +21,7 @@ from kgateway.cli.spark.session import session, spark_job
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Unanswered
 from kgateway.client.topics import TopicDescription
+from kgateway.plurals import counted
 from kgateway.records.compression import Codec
 from kgateway.wire.errors import KafkaError
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.common.errors import CommandError
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import Column, counted, size, table
+from kgateway.cli.common.output import Column, size, table
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.common.times import option_time_ms
 from kgateway.cli.common.values import positive
@@ -19,6 +19,7 @@ from kgateway.cli.spark.archive import add_codec, archive_json, location_of, sum
 from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, archived_topics, location
 from kgateway.cli.spark.session import add_topics, session, spark_job, stages
 from kgateway.config.kinds import duration
+from kgateway.plurals import counted
 
 if TYPE_CHECKING:
     from kgateway.spark.archive.manifest import Manifest
@@ -192,7 +193,8 @@ def _what_was_removed(before: "Manifest", after: "Manifest", seconds: float) -> 
         sum(getattr(file, name) for file in before.files) - sum(getattr(file, name) for file in after.files)
         for name in ("count", "bytes")
     )
-    return f"{records:,} records removed, files are smaller by {size(max(of, 0))}, in {seconds:.1f} s"
+    removed = counted(records, "record", form=",")
+    return f"{removed} removed, files are smaller by {size(max(of, 0))}, in {seconds:.1f} s"
 
 
 def _before(text: str) -> int:

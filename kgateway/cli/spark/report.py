@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from kgateway.cli.common.cluster import add_server, choose_cluster
 from kgateway.cli.common.errors import CommandError
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import counted
 from kgateway.cli.common.times import option_time_ms
 from kgateway.cli.common.topic_names import all_topics, matching_topics
 from kgateway.cli.spark.session import session, spark_job
 from kgateway.client.cluster import Cluster
 from kgateway.client.offsets import Extent, extents, offsets_at
 from kgateway.client.topics import TopicDescription
+from kgateway.plurals import counted
 from kgateway.topic_partition import TopicPartition
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from kgateway.cli.common.errors import CommandError
-from kgateway.cli.common.output import counted
 from kgateway.cli.common.values import positive
 from kgateway.cli.spark.locations import IN_A_FILER, access
 from kgateway.cli.spark.session import add_topics, session, source_options, spark_job, stages
 from kgateway.cli.spark.sql_output import FORMATS, JSON, TABLE, check_output, into_file, lines, table
 from kgateway.observe.printable import printable
+from kgateway.plurals import counted
 
 _EXAMPLE = (
     'kgateway spark sql "SELECT _partition, count(*) AS records FROM orders GROUP BY _partition" --archive archive'

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.common.errors import CommandError
-from kgateway.cli.common.output import counted, cut
+from kgateway.cli.common.output import cut
+from kgateway.plurals import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

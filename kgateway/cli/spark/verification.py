@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.common.errors import FAILED, CommandError
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import counted, size
+from kgateway.cli.common.output import size
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.spark.archive import archive_json, location_of, summary
 from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, archived_topics, location
 from kgateway.cli.spark.session import add_topics, session, spark_job
 from kgateway.observe.printable import printable
+from kgateway.plurals import counted
 
 if TYPE_CHECKING:
     from kgateway.spark.archive.verification import Outcome
@@ -87,8 +88,9 @@ def _lines(topic: str, outcome: "Outcome", seconds: float) -> Iterator[str]:
     removed = sum(file.removed for file in files)
     if removed:
         yield f"{removed:,} records removed by compaction, {outcome.proven:,} of them rightly, as the log shows"
+    held = f"{counted(records, 'record', form=',')} of {size(raw)} in {counted(len(files), 'file', form=',')}"
     yield (
-        f"{records:,} records of {size(raw)} in {len(files):,} files, {outcome.compared:,} of them compared with the "
+        f"{held}, {outcome.compared:,} of them compared with the "
         f"log, {outcome.alone:,} known by their checksum alone, in {seconds:.1f} s: {_found(outcome.faults)}"
     )
 

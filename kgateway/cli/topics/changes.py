@@ -11,7 +11,7 @@ from kgateway.cli.common.config_values import config_value
 from kgateway.cli.common.errors import CommandError, Problem, UnknownTopicOrPartition, UsageError
 from kgateway.cli.common.json_document import Json, error_of
 from kgateway.cli.common.offset_spec import offset_spec, resolve
-from kgateway.cli.common.output import NAME_MAX, Column, counted, table
+from kgateway.cli.common.output import NAME_MAX, Column, table
 from kgateway.cli.common.stdio import confirm
 from kgateway.cli.common.topic_names import all_topics, is_pattern, matching_topics
 from kgateway.cli.common.values import add_yes, positive, refuse_repeated, topic_partitions
@@ -27,6 +27,7 @@ from kgateway.client.topics import (
     delete_records,
     delete_topic,
 )
+from kgateway.plurals import counted
 from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 

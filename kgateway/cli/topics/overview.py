@@ -10,12 +10,13 @@ from typing import Any
 
 from kgateway.cli.common.cluster import cluster_command
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import NAME_MAX, Column, counted, size, table
+from kgateway.cli.common.output import NAME_MAX, Column, size, table
 from kgateway.cli.common.topic_names import all_topics, matching_topics
 from kgateway.client.cluster import Cluster
 from kgateway.client.configs import ConfigEntry, ConfigResource, describe_configs
 from kgateway.client.offsets import EARLIEST, LATEST, Extent, known_offsets
 from kgateway.client.topics import PartitionDescription, TopicDescription, sizes
+from kgateway.plurals import counted
 from kgateway.topic_partition import TopicPartition
 
 _TOPICS = (

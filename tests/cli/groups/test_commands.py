@@ -193,10 +193,7 @@ def test_list_some(groups: Groups, idle: str, kafka: Kafka) -> None:
         assert ids("--state", "Stable", "--state", "Empty") == {"busy", idle, "new"}
         assert ids("--type", "consumer") == {"new"}
         assert ids("--type", "classic", "--state", "Stable") == {"busy"}
-        assert (
-            groups("list", "--state", "Dead")[1]
-            == f"none of the {len(json_of(groups, 'list')['groups'])} groups fits\n"
-        )
+        assert groups("list", "--state", "Dead")[1] == f"none of {len(json_of(groups, 'list')['groups'])} groups fits\n"
     groups("delete", "new")
 
 
