@@ -41,7 +41,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -82,7 +82,8 @@ _CHANGING = [
         (r"\b[\d.,]+ (bytes|[KMGT]iB)\b", "SIZE"),
         (r"\b[\d.]+ ?m?s\b", "DURATION"),
         (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
-        (r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Z])(?=[\w-]*[a-z])[\w-]{22}(?![\w-])", "UUID"),  # as Kafka writes them
+        (r"(?<![\w+/-])(?=\S*[A-Z])(?=\S*[a-z])[\w+/-]{22}(?![\w+/-])", "UUID"),  # as Kafka writes them
+        (r"\bepoch \d+", "epoch NUMBER"),
         (r"\bprocess \d+", "process PID"),
         (r"\bkgateway \d+\.\d+\S*", "kgateway VERSION"),
         (r"-{3,}", "---"),
@@ -393,13 +394,19 @@ def starts_a_gateway(page: str) -> bool:
     return any(SERVES.search(command.text) for block in blocks(page) for command in block.commands)
 
 
-def differences(page: str, folder: Path, is_run: Callable[[Command], bool] = lambda command: True) -> list[Difference]:
+def differences(
+    page: str,
+    folder: Path,
+    is_run: Callable[[Command], bool] = lambda command: True,
+    prepare: Callable[[Session], AbstractContextManager[object]] | None = None,
+) -> list[Difference]:
     """
-    Run a page in an empty folder. A block whose command is not to be run is left out as a whole.
+    Run a page in an empty folder. A block whose command is not to be run is left out as a whole. What the page presumes
+    may be prepared, its gateway included.
     """
     found = []
-    with Session(folder) as session:
-        if not starts_a_gateway(page):
+    with Session(folder) as session, prepare(session) if prepare else nullcontext():
+        if not prepare and not starts_a_gateway(page):
             session.serve()
         for part in parts(page):
             if isinstance(part, File):

@@ -20,7 +20,7 @@ from kgateway.spark.writers import transactional as sink_module
 from kgateway.spark.writers.partition_rows import partitioned
 from kgateway.spark.writers.writer import topic_writer_of
 from pyspark_kgateway import exactly_once
-from tests.spark.gateway import PARTITIONS, Topics, numbered
+from tests.spark.gateway import PARTITIONS, Topics, numbered, numbers
 
 Batch = Callable[[Any, int], None]
 
@@ -277,6 +277,13 @@ def test_mistakes_fail_the_query(stream: Stream, given: dict[str, str], columns:
     query = stream.run(exactly_once(**stream.options(**given)), columns=columns)
     assert said in str(query.exception())
     assert told(stream.topics, stream.sink) == []
+
+
+def test_a_missing_topic_is_created_where_the_server_does_so(topics: Topics, stream: Stream) -> None:
+    query = stream.run(exactly_once(**stream.options(topic="made-once")))
+    assert query.exception() is None
+    rows = topics.read("made-once", **{"kafka.isolation.level": "read_committed"}).collect()
+    assert numbers(rows) == [*range(30)]
 
 
 def test_outside_of_a_stream(topics: Topics) -> None:

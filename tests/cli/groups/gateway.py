@@ -9,6 +9,7 @@ from time import monotonic
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kgateway.testing.kafka import Kafka
+from tests.docs.console import Session
 
 TOPIC, PARTITIONS, RECORDS = "orders", 4, 25
 BEGAN_MS = 1_795_284_000_000  # 2026-11-21T18:00:00Z
@@ -22,15 +23,24 @@ def gateway() -> Iterator[Kafka]:
     """
     fast = ("--group-initial-rebalance-delay-ms", "0", "--group-consumer-heartbeat-interval-ms", "100")
     with Kafka("--broker", "memory:", *fast) as kafka:
-        producer = Producer({"bootstrap.servers": kafka.bootstrap})
-        for number in range(PARTITIONS * RECORDS):
-            producer.produce(TOPIC, b"an order", partition=number % PARTITIONS, timestamp=BEGAN_MS + number * 1000)
-        producer.flush()
+        fill(kafka.bootstrap)
         yield kafka
 
 
+def fill(bootstrap: str) -> None:
+    """
+    Produce the records.
+    """
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(PARTITIONS * RECORDS):
+        producer.produce(TOPIC, b"an order", partition=number % PARTITIONS, timestamp=BEGAN_MS + number * 1000)
+    producer.flush()
+
+
 @contextmanager
-def members(kafka: Kafka, group_id: str, *clients: str, protocol: str = "classic", **config: str) -> Iterator[Consumer]:
+def members(
+    kafka: Kafka | Session, group_id: str, *clients: str, protocol: str = "classic", **config: str
+) -> Iterator[Consumer]:
     """
     Run a group with a member for each client, which share the partitions evenly; yields the first member.
     """
@@ -77,7 +87,7 @@ def commit(consumer: Consumer, offsets: Mapping[int, int]) -> None:
         assert answered.error is None
 
 
-def commit_as_nobody(kafka: Kafka, group_id: str, offsets: Mapping[int, int]) -> None:
+def commit_as_nobody(kafka: Kafka | Session, group_id: str, offsets: Mapping[int, int]) -> None:
     """
     Commit offsets as a group without members.
     """
