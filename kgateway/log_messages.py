@@ -40,7 +40,7 @@ CANNOT_LISTEN_AGAIN = LogMessage(
 )
 PORT_CLOSED_BADLY = LogMessage("a listening port closed with an error", _REPORT)
 CLOSED_BY_FORCE = LogMessage(
-    "{count} connections closed by force",
+    "{connections} closed by force",
     "Nothing; these clients had not read their responses in time when the gateway stopped.",
 )
 CONNECTION_FAILED = LogMessage("a connection from {host} failed", _REPORT)
@@ -107,7 +107,7 @@ RECOVERED = LogMessage(
 )
 PRELOADING_FAILED = LogMessage("not all partitions could be opened", _REPORT)
 NOT_SYNCED_AT_STOP = LogMessage(
-    "{left} partitions are not synced after {seconds} s; the next start recovers what was written last. Nothing "
+    "{partitions} not synced after {seconds} s; the next start recovers what was written last. Nothing "
     "is lost unless the machine loses power before.",
     "Nothing. If it happens often, use fewer partitions or a faster disk.",
 )
@@ -139,7 +139,7 @@ NOT_COMPACTED_DAMAGED = LogMessage(
 )
 NOT_COMPACTED = LogMessage("{folder} is not compacted: {why}", "Fix what the line names; the next round tries again.")
 BATCHES_NOT_COMPACTED = LogMessage(
-    "{folder}: the records of {count} batches cannot be read; those batches stay as they are",
+    "{folder}: the records of {batches} cannot be read and stay as they are",
     "Nothing; these batches are kept whole. Look for the producer that wrote them.",
 )
 
@@ -201,7 +201,7 @@ CANNOT_END_TRANSACTION = LogMessage(
 )
 TRANSACTION_NOT_ENDED = LogMessage("{id}: its transaction is not ended", _REPORT)
 NO_MARKER_YET = LogMessage(
-    "{count} partitions have no marker of {producer} yet, such as {topic}-{index}: {error}",
+    "no marker of {producer} yet in {partitions}, such as {topic}-{index}: {error}",
     "Fix what the error names; the markers are tried again until all are written. Until then consumers that read "
     "committed records wait at the transaction.",
 )
@@ -253,7 +253,7 @@ TOPIC_LEFT_ALONE = LogMessage(
 )
 TOPIC_DELETED_ELSEWHERE = LogMessage("topic {name} was deleted by another program", "Nothing, if that was meant.")
 TOPIC_CHANGED_ELSEWHERE = LogMessage(
-    "topic {name} had {before} partitions, and has {count} now: another program has changed it",
+    "another program has changed the number of partitions of topic {name} from {before} to {count}",
     "Nothing, if that was meant.",
 )
 TOPIC_NOT_SERVED_YET = LogMessage(
@@ -273,7 +273,7 @@ NOT_COMPACTED_HERE = LogMessage(
     "Nothing, or set `cleanup.policy=delete`: SeaweedMQ has no compaction.",
 )
 RECORDS_NOT_IN_FILES = LogMessage(
-    "{partition}: {count} records at its end are not known to be in files: {why}",
+    "{partition}: {records} at its end may not be in files: {why}",
     "Start the gateway again soon: it publishes what the files lack, as long as SeaweedMQ's broker has it.",
 )
 PARTITION_NOT_OPEN_YET = LogMessage(
@@ -318,7 +318,7 @@ LEDGERS_NOT_SAVED = LogMessage(
     "Nothing; the next start rebuilds what is missing from the log files.",
 )
 OFFSETS_NOT_EXPORTED = LogMessage(
-    "{count} offsets are not in files for the Go gateway before the next start",
+    "{offsets} not in files for the Go gateway before the next start",
     "Nothing, unless the Go gateway takes over now: start this gateway again first.",
 )
 OFFSETS_NOT_EXPORTED_YET = LogMessage(

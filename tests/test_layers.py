@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 _LOGIC = {"kgateway.cluster", "kgateway.interfaces", "kgateway.messages", "kgateway.records", "kgateway.wire"}
 
-_EVERYWHERE = {"kgateway.log_messages", "kgateway.topic_partition"}
+_EVERYWHERE = {"kgateway.log_messages", "kgateway.plurals", "kgateway.topic_partition"}
 
 # package or module -> the packages of ours it may import, besides itself and what may be imported everywhere
 MAY_IMPORT = {
@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "kgateway.wire": set(),
     "kgateway.extras": set(),
     "kgateway.log_messages": set(),
+    "kgateway.plurals": set(),
     "kgateway.topic_partition": {"kgateway.wire"},
     "kgateway.messages": {"kgateway.wire"},
     "kgateway.records": {"kgateway.messages", "kgateway.wire"},
@@ -244,11 +245,12 @@ MAY_IMPORT = {
         "kgateway.spark",
     },
     "kgateway.cli.seaweedmq.dev": {"kgateway.broker.seaweed", "kgateway.cli", "kgateway.config"},
+    "kgateway.cli.seaweedmq.inspection": {"kgateway.broker.seaweed", "kgateway.broker.seaweedmq", "kgateway.cli"},
     "kgateway.cli.seaweedmq.cluster": {
         "kgateway.broker.seaweed",
         "kgateway.broker.seaweedmq",
         "kgateway.cli",
-        "kgateway.observe.printable",
+        "kgateway.cli.seaweedmq.inspection",
     },
     "kgateway.cli.seaweedmq.verification": {
         "kgateway.broker.seaweedmq",
@@ -268,7 +270,7 @@ FOLDERS = {
         *("formats", "layout", "ledger", "leadership", "files", "publishing", "topics", "partitions"),
         *("leader", "standby", "inspection"),
     ),
-    "kgateway.cli": ("common", "produce", "consume", "groups", "topics", "spark", "seaweedmq"),
+    "kgateway.cli": ("common", "gateway", "produce", "consume", "groups", "topics", "spark", "seaweedmq"),
     "kgateway.groups": ("assignors", "classic", "consumer"),
     "kgateway.messages": ("stored", "unserved"),
     "kgateway.server": ("process",),
@@ -311,7 +313,7 @@ MAY_IMPORT_TWISTED = {
         "twisted.internet.threads",
     },
     "kgateway.cli": {"twisted.scripts"},
-    "kgateway.cli.seaweedmq.cluster": {"twisted.internet.defer", "twisted.internet.task"},
+    "kgateway.cli.seaweedmq.inspection": {"twisted.internet.defer", "twisted.internet.task"},
 }
 
 

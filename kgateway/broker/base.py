@@ -20,6 +20,7 @@ from kgateway.cluster.view import Address, ClusterView, NewTopic, Node, Partitio
 from kgateway.coordination.placement import STATE_TOPICS, partition_for
 from kgateway.interfaces import Cancel, IPeers
 from kgateway.log_messages import KEEPS_CONFIG
+from kgateway.plurals import counted
 from kgateway.security.permissions import Resource
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.schema import Message
@@ -111,7 +112,9 @@ class BrokerBase:
 
     def _grown(self, topic: Topic, partition_count: int, leader_epoch: int) -> Topic:
         if partition_count <= len(topic.partitions):
-            reason = f"topic {topic.name} has {len(topic.partitions)} partitions; {partition_count} are not more"
+            reason = (
+                f"topic {topic.name} has {counted(len(topic.partitions), 'partition')}; {partition_count} are not more"
+            )
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, reason)
         added = self._led(partition_count - len(topic.partitions), leader_epoch)
         return replace(topic, partitions=topic.partitions + added)

@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable
 
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import page
 from kgateway.messages.catalogue import Api, apis
 from kgateway.wire.schema import show_versions
@@ -38,7 +39,16 @@ def _as_markdown() -> str:
     return _PAGE + "\n".join([headings, "|---:|---|---|---|---|", *lines])
 
 
-APIS = page(_as_text, _as_markdown)
+def _as_json() -> Json:
+    return {"apis": [_fields(api) for api in apis().values()]}
+
+
+def _fields(api: Api) -> Json:
+    names = ("key", "api", "versions", "flexible", "purpose")
+    return dict(zip(names, (api.key, *_row(api)[1:]), strict=True))
+
+
+APIS = page(_as_text, _as_markdown, _as_json)
 
 
 def _cells(row: Iterable[str]) -> str:

@@ -131,11 +131,11 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "apis": Entry("the Kafka APIs and versions that the wire codec knows", "apis"),
     },
     "Running gateway": {
-        "clients": Entry("who is connected to a running gateway, doing what", "clients"),
-        "why": Entry("what clients of a running gateway were refused, and why", "why"),
-        "plugins": Entry("which handler serves each API in a running gateway", "plugins"),
-        "loglevel": Entry("show or set how much a running gateway logs", "loglevel"),
-        "profile": Entry("where a running gateway spends its time", "profile"),
+        "clients": Entry("who is connected to a running gateway, doing what", "gateway.clients"),
+        "why": Entry("what clients of a running gateway were refused, and why", "gateway.why"),
+        "plugins": Entry("which handler serves each API in a running gateway", "gateway.plugins"),
+        "loglevel": Entry("show or set how much a running gateway logs", "gateway.loglevel"),
+        "profile": Entry("where a running gateway spends its time", "gateway.profile"),
     },
     "Topics and records": {
         "topics": Entry("list, create, alter and delete topics of any Kafka server", "", _TOPICS),
@@ -152,7 +152,8 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "spark": Entry("Spark on topics of any Kafka server: archives, queries, reports", "", _SPARK),
         "seaweedmq": Entry("a SeaweedMQ cluster, and a throw-away one to try things out on", "", _SEAWEEDMQ),
     },
-    "Shell": {
+    "Command line": {
+        "clusters": Entry("the named clusters of kgateway.toml, and which one is used", "clusters"),
         "completion": Entry("complete command lines in bash, zsh and fish", "completion"),
     },
 }
@@ -188,8 +189,7 @@ def add_commands(group: "_SubParsersAction[Parser]", entries: Mapping[str, Entry
         elif entry.module:
             module = import_module(f"kgateway.cli.{entry.module}")
             command: Command = getattr(module, name.upper().replace("-", "_"))
-            command.add_arguments(parser)
-            parser.set_defaults(run=command.run)
+            command.add_to(parser)
 
 
 def _refuse_without(subcommands: Iterable[str], options: Namespace) -> NoReturn:

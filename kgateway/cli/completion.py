@@ -6,7 +6,7 @@ in its environment. argcomplete speaks with the shells; names of topics and grou
 import os
 import re
 from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +15,8 @@ from argcomplete import autocomplete
 from argcomplete.completers import FilesCompleter, SuppressCompleter
 from argcomplete.shell_integration import shellcode
 
+from kgateway.cli.common.errors import UsageError
 from kgateway.cli.common.parser import Command, Parser
-from kgateway.cli.common.values import DEFAULT_BOOTSTRAP
-from kgateway.config.sources import BOOTSTRAP
 
 if TYPE_CHECKING:
     from kgateway.client.cluster import Cluster
@@ -45,7 +44,7 @@ def _run(options: Namespace) -> list[str]:
     return [shellcode(["kgateway"], use_defaults=False, shell=shell).strip()]
 
 
-COMPLETION = Command(_add_arguments, _run)
+COMPLETION = Command(_add_arguments, _run, has_json=False)
 
 
 def words_before_cursor() -> list[str]:
@@ -81,7 +80,7 @@ def _completer(action: Action) -> Completer | None:
         return lambda **context: metavar.split("|")
     if metavar in _FILES or action.type is Path:
         return FilesCompleter()
-    return {"TOPIC": _topics, "TOPIC[:N,N]": _topics, "GROUP": _groups, "NAME": _resources}.get(metavar)
+    return _COMPLETERS.get(metavar)
 
 
 def _topics(parsed_args: Namespace, **context: object) -> list[str]:
@@ -99,6 +98,14 @@ def _groups(parsed_args: Namespace, **context: object) -> list[str]:
     return _names(parsed_args, lambda cluster: [one.group_id for one in list_groups(cluster)])
 
 
+def _clusters(**context: object) -> list[str]:
+    from kgateway.cli.common.cluster_profiles import read_profiles
+
+    with suppress(UsageError):
+        return [*read_profiles().clusters]
+    return []
+
+
 def _resources(parsed_args: Namespace, **context: object) -> list[str]:
     """
     What `kgateway configs` can name.
@@ -112,9 +119,20 @@ def _names(options: Namespace, ask: "Callable[[Cluster], list[str]]") -> list[st
     The names that the cluster has; none if it does not answer, because nobody reads an error while completing.
     """
     from kgateway.cli.common.cluster import addresses
+    from kgateway.cli.common.cluster_profiles import target
     from kgateway.client.cluster import Cluster
 
-    given = vars(options).get("bootstrap") or os.environ.get(BOOTSTRAP) or DEFAULT_BOOTSTRAP
-    with suppress(Exception), Cluster(addresses(given) if isinstance(given, str) else given, _PATIENCE_S) as cluster:
-        return ask(cluster)
+    with suppress(Exception):
+        given = vars(options).get("bootstrap") or target(vars(options).get("cluster")).bootstrap
+        with Cluster(addresses(given) if isinstance(given, str) else given, _PATIENCE_S) as cluster:
+            return ask(cluster)
     return []
+
+
+_COMPLETERS: Mapping[str, Completer] = {
+    "TOPIC": _topics,
+    "TOPIC[:N,N]": _topics,
+    "GROUP": _groups,
+    "NAME": _resources,
+    "CLUSTER": _clusters,
+}

@@ -10,13 +10,16 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from kgateway.cli.common.cluster import cluster_command
+from kgateway.cli.common.config_values import config_value
 from kgateway.cli.common.errors import CommandError
-from kgateway.cli.common.output import NAME_MAX, WIDTH, Column, as_json, table
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import NAME_MAX, WIDTH, Column, table
 from kgateway.cli.common.parser import Command
 from kgateway.cli.common.topic_names import all_topics, matching_topics
 from kgateway.cli.common.values import pair, refuse_repeated
 from kgateway.client.cluster import Cluster
 from kgateway.client.configs import KINDS, AlterOperation, ConfigEntry, ConfigResource, alter_configs, describe_configs
+from kgateway.plurals import counted
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _COLUMNS = (Column("CONFIG", 80), Column("VALUE", 200), Column("SOURCE", 20), Column("DEFAULT", 200))
@@ -47,16 +50,16 @@ def _add_describe(parser: ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="below each what it is for, as the server says it")
 
 
-def _describe(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _describe(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     resource = _resource(options, cluster)
     known = cluster.retry(partial(describe_configs, cluster, [resource], None, options.verbose)).get(resource, [])
     configs = [config for config in known if options.all or config.is_set]
     if options.json:
-        yield as_json({"kind": resource.kind, "name": resource.name, "configs": [_json(config) for config in configs]})
+        yield {"kind": resource.kind, "name": resource.name, "configs": [_json(config) for config in configs]}
     elif configs:
         yield from _text(configs, options.verbose)
     else:
-        yield f"nothing is set for {resource}: --all shows the {len(known)} configs that there are"
+        yield f"nothing is set for {resource}: --all shows {counted(len(known), 'config')}"
 
 
 DESCRIBE = cluster_command(_add_describe, _describe, "kgateway configs describe topic orders --all")
@@ -92,6 +95,7 @@ class _Way(NamedTuple):
     change: AlterOperation
     done: str
     example: str
+    help: str = "a config and what to add or take"
 
 
 def _command(way: _Way) -> Command:
@@ -104,37 +108,47 @@ def _command(way: _Way) -> Command:
         if way.change is AlterOperation.UNSET:
             parser.add_argument("names", metavar="CONFIG", nargs="+", help="its name")
         else:
-            parser.add_argument("values", metavar="CONFIG=VALUE", type=pair, nargs="+", help="a config and its value")
+            kind = config_value if way.change is AlterOperation.SET else pair
+            parser.add_argument("values", metavar="CONFIG=VALUE", type=kind, nargs="+", help=way.help)
         parser.add_argument("--dry-run", action="store_true", help="only have the server say whether it can be done")
 
-    def run(options: Namespace, cluster: Cluster) -> Iterator[str]:
+    def run(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
         if way.change is AlterOperation.UNSET:
             return _change(way, options, cluster, dict.fromkeys(options.names))
-        return _change(way, options, cluster, dict(options.values))
+        return _change(way, options, cluster, {name: value for name, value, *_ in options.values})
 
-    return cluster_command(
-        add, run, way.example, check=lambda options: refuse_repeated(vars(options).get("values", []))
-    )
+    def check(options: Namespace) -> None:
+        refuse_repeated([name for name, *_ in vars(options).get("values", [])])
+
+    return cluster_command(add, run, way.example, check=check)
 
 
-def _change(way: _Way, options: Namespace, cluster: Cluster, values: Mapping[str, str | None]) -> Iterator[str]:
+def _change(way: _Way, options: Namespace, cluster: Cluster, values: Mapping[str, str | None]) -> Iterator[str | Json]:
     resource = _resource(options, cluster)
     if way.change is AlterOperation.UNSET:
         _refuse_unknown(cluster, resource, values)
     try:
         cluster.retry(partial(alter_configs, cluster, resource, way.change, values, options.dry_run))
     except KafkaError as error:
-        raise CommandError(f"{error}{_suggestion(cluster, resource, values, error)}; nothing is changed") from error
+        reason = f"{error}{_suggestion(cluster, resource, values, error)}; nothing is changed"
+        raise CommandError(reason, code=error.code.name) from error
     if options.json:
         changed = {"changed": not options.dry_run, "configs": [*values]}
-        yield as_json({"kind": resource.kind, "name": resource.name} | changed)
+        yield {"kind": resource.kind, "name": resource.name} | changed
         return
     done = f"would be {way.done}" if options.dry_run else way.done
     for name, value in values.items():
         yield f"{resource}: {name if value is None else f'{name}={value}'} {done}"
 
 
-SET = _command(_Way(AlterOperation.SET, "set", "kgateway configs set topic orders retention.ms=3600000 --dry-run"))
+SET = _command(
+    _Way(
+        AlterOperation.SET,
+        "set",
+        "kgateway configs set topic orders retention.ms=1h --dry-run",
+        "a config and its value; .ms and .bytes take units, such as retention.ms=7d or segment.bytes=64MiB",
+    )
+)
 APPEND = _command(
     _Way(AlterOperation.APPEND, "appended", "kgateway configs append topic orders cleanup.policy=compact")
 )
@@ -164,7 +178,8 @@ def _refuse_unknown(cluster: Cluster, resource: ConfigResource, names: Iterable[
         return
     unknown = [name for name in names if known and name not in known]
     if unknown:
-        raise CommandError(f"{resource} has no config {unknown[0]}{_near(unknown, known)}; nothing is changed")
+        reason = f"{resource} has no config {unknown[0]}{_near(unknown, known)}; nothing is changed"
+        raise CommandError(reason, code=ErrorCode.INVALID_CONFIG.name)
 
 
 def _names(cluster: Cluster, resource: ConfigResource) -> list[str]:
@@ -181,7 +196,7 @@ def _add_diff(parser: ArgumentParser) -> None:
     parser.add_argument("second", metavar="TOPIC", help="another one")
 
 
-def _diff(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _diff(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     topics = options.first, options.second
     resources = [_topic(name, cluster) for name in topics]
     known = cluster.retry(partial(describe_configs, cluster, resources))
@@ -190,7 +205,7 @@ def _diff(options: Namespace, cluster: Cluster) -> Iterator[str]:
     differing = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
     if options.json:
         listed = [{"config": name, "values": pair} for name, pair in differing.items()]
-        yield as_json({"topics": topics, "configs": listed})
+        yield {"topics": topics, "configs": listed}
     elif differing:
         columns = (Column("CONFIG", 80), *(Column(topic, NAME_MAX) for topic in topics))
         yield from table(columns, [(name, *pair) for name, pair in differing.items()])

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from kgateway import __version__
 from kgateway.cli.commands import COMMANDS, add_commands, name_of, overview
 from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable, print_error
+from kgateway.cli.common.json_document import Json, is_wanted, lines
 from kgateway.cli.common.parser import Parser
-from kgateway.cli.common.stdio import give_up_stdout, open_missing_files, writing
+from kgateway.cli.common.stdio import escape_unencodable, give_up_stdout, open_missing_files, writing
 from kgateway.extras import not_installed
 
 _WHAT = "a Kafka-protocol server in Python on Twisted."
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["serve"] and not {"-h", "--help"} & set(given):
         return _serve(given[1:])
     open_missing_files()
+    escape_unencodable()
     try:
         _print(lines_of(given))
     except BrokenPipeError:  # the reader, `head` say, has seen enough
@@ -49,21 +51,26 @@ def lines_of(given: Sequence[str]) -> Iterator[str]:
     """
     Run a command, and give its output line by line. Where it fails the reason is printed, and the program ends.
     """
+    command = name_of(given)
+    try:
+        yield from lines(_output(given), command.removeprefix("kgateway "), is_wanted(given))
+    except CommandError as error:
+        print_error(command, str(error))
+        raise SystemExit(error.exit_code) from error
+
+
+def _output(given: Sequence[str]) -> Iterator[str | Json]:
     try:
         options = parser(given).parse_args(given)
         if options.command is None:
             yield f"kgateway {__version__}: {_WHAT}\n\n{overview()}\n\n{_MORE}"
             return
         yield from options.run(options)
-    except CommandError as error:
-        print_error(name_of(given), str(error))
-        raise SystemExit(error.code) from error
     except ModuleNotFoundError as error:
         advice = not_installed(error)
         if advice is None:
             raise
-        print_error(name_of(given), advice)
-        raise SystemExit(MISTAKE) from error
+        raise CommandError(advice, MISTAKE) from error
 
 
 def parser(given: Sequence[str] | None) -> Parser:

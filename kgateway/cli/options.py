@@ -2,6 +2,11 @@
 `kgateway options`: the settings of the server, written from their table.
 """
 
+import json
+from textwrap import wrap
+from typing import Any
+
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import page
 from kgateway.config.settings import OPTIONS as SETTINGS
 from kgateway.config.sources import Option
@@ -19,6 +24,11 @@ Each setting can be set in three places, under the same name. `num_partitions` i
 The first of these that has a value wins; otherwise the default below applies. Write a setting with several values as a
 repeated option on the command line, as an array in TOML, and separated by whitespace in the environment. Lists from
 different sources are not merged; the highest-priority one wins.
+
+`kgateway options --toml > gateway.toml` writes such a file with all settings and their defaults, to start from.
+
+The file may also name clusters for the command line, in `cluster` and `[clusters.NAME]`, which a gateway skips:
+[tools.md](tools.md) describes them.
 
 The gateway does not start with an unknown name or an invalid value. The message says where it is, what is allowed, and
 which name may have been meant.
@@ -74,6 +84,17 @@ has brackets: `[2001:db8::5]:9092`.
 
 """
 
+_FILE = """\
+# Settings of a gateway: kgateway serve --config FILE
+#
+# Each setting has its default here. To change one, remove the # in front of its name.
+# Sizes are bytes, or have a unit: KiB, MiB, GiB, TiB.
+# Durations are milliseconds, or have a unit: ms, s, min, h, d.
+
+"""
+_FILE_COLUMNS = 100
+_NO_DEFAULT = "FILE"
+
 
 def as_text() -> str:
     return "\n".join(
@@ -86,7 +107,51 @@ def as_markdown() -> str:
     return _PAGE + "\n".join([*lines, *map(_line, SETTINGS.values())])
 
 
-OPTIONS = page(as_text, as_markdown)
+def as_json() -> Json:
+    return {"options": [_fields(row) for row in SETTINGS.values()]}
+
+
+def as_toml() -> str:
+    """
+    A file of settings in which each setting is there, commented out, with its default.
+    """
+    rows = [row for row in SETTINGS.values() if row.name != "config"]  # a file cannot name another one
+    return _FILE + "\n\n".join(map(_toml, rows))
+
+
+OPTIONS = page(as_text, as_markdown, as_json, as_toml)
+
+
+def _fields(row: Option) -> Json:
+    return {
+        "option": row.name,
+        "default": row.shown_default or None,
+        "meaning": row.meaning,
+        "allowed": row.allowed,
+        "kafka": row.kafka or None,
+    }
+
+
+def _toml(row: Option) -> str:
+    facts = [f"Allowed: {row.allowed}."]
+    facts += [] if row.repeats or row.default is not None else ["Default: none."]
+    facts += [f"Kafka: {row.kafka}."] if row.kafka else []
+    values = row.default if row.repeats else [_NO_DEFAULT if row.default is None else row.default]
+    texts = [_toml_value(row, value) for value in values]
+    comment = [*_commented(f"{row.meaning[0].upper()}{row.meaning[1:]}."), *_commented(" ".join(facts))]
+    value = f"[{', '.join(texts)}]" if row.repeats else texts[0]
+    return "\n".join([*comment, f"#{row.name} = {value}"])
+
+
+def _toml_value(row: Option, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = row.kind.show(value)
+    return text if int in row.kind.toml and text.isdecimal() else json.dumps(text, ensure_ascii=False)
+
+
+def _commented(text: str) -> list[str]:
+    return wrap(text, _FILE_COLUMNS, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 
 
 def _line(row: Option) -> str:

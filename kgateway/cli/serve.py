@@ -22,4 +22,4 @@ def _help(row: Option) -> str:
     return f"{row.meaning} ({row.allowed}{default})"
 
 
-SERVE = Command(_add_arguments, lambda options: [])
+SERVE = Command(_add_arguments, lambda options: [], has_json=False)

@@ -2,6 +2,7 @@
 `kgateway topic-configs`: the configs of topics, written from their table.
 """
 
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import page
 from kgateway.cluster.config_rows import ConfigRow
 from kgateway.cluster.config_table import TOPIC_CONFIGS as TABLE
@@ -39,7 +40,21 @@ def as_markdown() -> str:
     return _PAGE + "\n".join([*lines, *map(_line, TABLE.values())])
 
 
-TOPIC_CONFIGS = page(as_text, as_markdown)
+def as_json() -> Json:
+    return {"configs": [_fields(row) for row in TABLE.values()]}
+
+
+def _fields(row: ConfigRow) -> Json:
+    return {
+        "config": row.name,
+        "default": row.default,
+        "meaning": row.meaning,
+        "broker_config": row.synonym or None,
+        "effect": _effect(row),
+    }
+
+
+TOPIC_CONFIGS = page(as_text, as_markdown, as_json)
 
 
 def _line(row: ConfigRow) -> str:

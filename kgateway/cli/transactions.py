@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from kgateway.cli.common.cluster import cluster_command
+from kgateway.cli.common.cluster import cluster_command, refuse_parts
 from kgateway.cli.common.colours import Colour
-from kgateway.cli.common.errors import CommandError, UsageError
-from kgateway.cli.common.output import NAME_MAX, Column, as_json, node_json, table
+from kgateway.cli.common.errors import CommandError, Problem, UnknownTopicOrPartition, UsageError
+from kgateway.cli.common.json_document import Json, error_of
+from kgateway.cli.common.output import NAME_MAX, Column, node_json, table
 from kgateway.cli.common.stdio import confirm
 from kgateway.cli.common.topic_names import all_topics, no_such_topic
 from kgateway.cli.common.values import add_states, add_yes
@@ -27,6 +28,7 @@ from kgateway.client.transactions import (
     list_transactions,
 )
 from kgateway.observe.printable import printable
+from kgateway.plurals import counted
 from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import KafkaError
 
@@ -44,16 +46,16 @@ def _add_list(parser: ArgumentParser) -> None:
     add_states(parser, _STATES, "those")
 
 
-def _list(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     known = cluster.retry(partial(list_transactions, cluster))
     matching = [one for one in known if not options.state or one.state in options.state]
     if options.json:
-        yield as_json({"transactions": [_listed_json(one) for one in matching]})
+        yield {"transactions": [_listed_json(one) for one in matching]}
     elif matching:
         rows = [(one.transactional_id, one.state, one.producer_id, one.coordinator) for one in matching]
         yield from table(_COLUMNS, rows)
     else:
-        yield f"none of the {len(known)} transactional ids fits" if known else "there are no transactional ids"
+        yield f"none of {counted(len(known), 'transactional id')} fits" if known else "there are no transactional ids"
 
 
 LIST = cluster_command(_add_list, _list, "kgateway transactions list --state Ongoing")
@@ -72,20 +74,22 @@ def _add_describe(parser: ArgumentParser) -> None:
     parser.add_argument("ids", metavar="ID", nargs="+", help="a transactional id")
 
 
-def _describe(options: Namespace, cluster: Cluster) -> Iterator[str]:
-    found, problems = [], []
+def _describe(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
+    found: list[Json] = []
+    problems: dict[str, Problem] = {}
     for transactional_id in dict.fromkeys(options.ids):
         try:
-            found.append(cluster.retry(partial(describe_transaction, cluster, transactional_id)))
+            one = cluster.retry(partial(describe_transaction, cluster, transactional_id))
         except KafkaError as error:
-            problems.append(f"transactional id {transactional_id!r}: {error}")
+            problem = problems[f"transactional id {transactional_id!r}"] = Problem.of(error)
+            found.append({"transactional_id": transactional_id} | error_of(problem))
             continue
+        found.append(_json(one))
         if not options.json:
-            yield from _text(found[-1])
+            yield from _text(one)
     if options.json:
-        yield as_json({"transactions": [_json(one) for one in found]})
-    if problems:
-        raise CommandError("; ".join(problems))
+        yield {"transactions": found}
+    refuse_parts(problems)
 
 
 DESCRIBE = cluster_command(_add_describe, _describe, "kgateway transactions describe billing-1")
@@ -132,9 +136,9 @@ def _check_abort(options: Namespace) -> None:
         raise UsageError(f"partition and offset are numbers: {' '.join(options.hanging[1:])}")
 
 
-def _abort(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _abort(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     aborted = _abort_hanging(options, cluster) if options.hanging else _abort_open(options, cluster)
-    yield as_json({"aborted": aborted}) if options.json else f"{aborted}: aborted"
+    yield {"aborted": aborted} if options.json else f"{aborted}: aborted"
 
 
 ABORT = cluster_command(_add_abort, _abort, "kgateway transactions abort billing-1 --yes", check=_check_abort)
@@ -172,11 +176,11 @@ def _abort_hanging(options: Namespace, cluster: Cluster) -> str:
 def _partition(name: str, index: int, cluster: Cluster) -> TopicPartition:
     known = all_topics(cluster)
     if name not in known:
-        raise CommandError(no_such_topic(name, known))
+        raise UnknownTopicOrPartition(no_such_topic(name, known))
     partitions = [part.partition for part in known[name].parts]
     partition = TopicPartition(name, index)
     if partition not in partitions:
-        raise CommandError(f"there is no partition {partition}: {name} has {len(partitions)}")
+        raise UnknownTopicOrPartition(f"there is no partition {partition}: {name} has {len(partitions)}")
     return partition
 
 

@@ -22,7 +22,9 @@ CLASSIC, CONSUMER = "classic", "consumer"
 TYPES = (CLASSIC, CONSUMER, "share", "streams")
 Assigned = dict[str, list[int]]  # the partitions of each topic
 
-_DEAD = "Dead"  # what older servers say of a group they do not know
+# Whether a group exists is a question, and no mistake that `kgateway why` need show: v6 of DescribeGroups makes it one.
+_WITHOUT_ERROR = 5
+_DEAD = "Dead"  # the state of a group that does not exist
 _VERSION_BYTES = 2
 _NEWEST_ASSIGNMENT = ConsumerProtocolAssignment.__spec__.versions[-1]
 _MEMBER_TYPES = {0: CLASSIC, 1: CONSUMER}
@@ -97,8 +99,9 @@ def describe_group(cluster: Cluster, group_id: str) -> GroupDescription:
         if group.error_code not in _NO_CONSUMER_GROUP:
             refuse(group.error_code, group.error_message)
             return _consumer_group(group, coordinator)
-    [classic] = connection.ask(DescribeGroupsRequest(groups=[group_id]), DescribeGroupsResponse).groups
-    if classic.error_code == ErrorCode.GROUP_ID_NOT_FOUND or classic.group_state == _DEAD:
+    asked = DescribeGroupsRequest(groups=[group_id])
+    [classic] = connection.ask(asked, DescribeGroupsResponse, newest=_WITHOUT_ERROR).groups
+    if classic.group_state == _DEAD:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no classic and no consumer group {group_id}")
     refuse(classic.error_code, classic.error_message)
     return _classic_group(classic, coordinator)

@@ -4,6 +4,7 @@ Lists, creates, changes and deletes topics, and deletes records.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kgateway.client.cluster import Cluster, Node, by_node, by_topic, leaders_of, nodes_in, refuse
 from kgateway.client.connection import Unanswered
@@ -17,6 +18,7 @@ from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode
 
 SERVERS_CHOICE = -1  # a number of partitions or replicas
+_UNKNOWN = -1
 _WORK_MS = 30_000
 _BY_NAME = 5  # the last version of DeleteTopics that has no ids
 _GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -48,6 +50,15 @@ class TopicDescription:
         return max((len(part.replicas) for part in self.parts), default=0)
 
 
+class CreatedTopic(NamedTuple):
+    """
+    What was made; None for what an old server does not say.
+    """
+
+    partitions: int | None
+    replicas: int | None
+
+
 def list_topics(cluster: Cluster) -> dict[str, TopicDescription]:
     answer = cluster.metadata(None)
     nodes = nodes_in(answer)
@@ -70,7 +81,9 @@ def _topic(result: MetadataResponse.Topic, nodes: Mapping[int, Node]) -> TopicDe
     return TopicDescription(name, str(result.topic_id), result.is_internal, parts)
 
 
-def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
+def create_topic(
+    cluster: Cluster, name: str, partitions: int, replicas: int, configs: Mapping[str, str]
+) -> CreatedTopic:
     topic = CreateTopicsRequest.Topic(
         name=name,
         num_partitions=partitions,
@@ -81,6 +94,8 @@ def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, co
     request = CreateTopicsRequest(topics=[topic], timeout_ms=_WORK_MS)
     [result] = cluster.controller().ask(request, CreateTopicsResponse).topics
     refuse(result.error_code, result.error_message)
+    made = result.num_partitions, result.replication_factor
+    return CreatedTopic(*(None if number == _UNKNOWN else number for number in made))
 
 
 def create_partitions(cluster: Cluster, name: str, partitions: int) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _BOOLEANS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
-_BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_MILLISECONDS = {"": 1, "ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+MILLISECONDS = {"": 1, "ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _UNLIMITED = "-1"
 _I32_MAX = (1 << 31) - 1
 
@@ -32,7 +32,7 @@ def size(low: int, high: int = _I32_MAX) -> SettingKind:
     """
     Bytes: `100000`, `64MiB`, `1GiB`.
     """
-    return _amount("SIZE", "a size from {} to {}, such as 100000 or 64MiB", _BYTES, low, high)
+    return _amount("SIZE", "a size from {} to {}, such as 100000 or 64MiB", BYTES, low, high)
 
 
 def duration(low: int, high: int = _I32_MAX) -> SettingKind:
@@ -40,7 +40,7 @@ def duration(low: int, high: int = _I32_MAX) -> SettingKind:
     Milliseconds: `5000`, `30s`, `10min`.
     """
     return _amount(
-        "DURATION", "milliseconds from {} to {}, or a duration such as 30s or 10min", _MILLISECONDS, low, high
+        "DURATION", "milliseconds from {} to {}, or a duration such as 30s or 10min", MILLISECONDS, low, high
     )
 
 

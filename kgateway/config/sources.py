@@ -21,7 +21,9 @@ Check = Callable[[Any], None]  # of a parsed value; raises ValueError, saying wh
 SettingValue = str | int | PathLike[str] | Sequence[str]
 
 PREFIX = "KGATEWAY_"
-BOOTSTRAP = "KGATEWAY_BOOTSTRAP"  # no setting: where commands such as `kgateway groups` find a cluster
+# No settings, but where commands such as `kgateway groups` find a cluster: in the environment and in a file.
+BOOTSTRAP, CLUSTER = "KGATEWAY_BOOTSTRAP", "KGATEWAY_CLUSTER"
+CLUSTERS_KEY, DEFAULT_CLUSTER_KEY = "clusters", "cluster"
 _ADVICE = "`kgateway options` lists what there is"
 # Kubernetes sets such variables in its containers if a service is called kgateway.
 _OF_KUBERNETES = re.compile(r"KGATEWAY_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)=.*|PORT=\w+://.*|PORT_[0-9]+_\w+=.*)")
@@ -98,7 +100,7 @@ def from_environment(rows: Iterable[Option], environ: Mapping[str, str]) -> dict
     called = {row.variable: row for row in rows}
     given = {}
     for variable, text in environ.items():
-        foreign = variable == BOOTSTRAP or _OF_KUBERNETES.fullmatch(f"{variable}={text}")
+        foreign = variable in {BOOTSTRAP, CLUSTER} or _OF_KUBERNETES.fullmatch(f"{variable}={text}")
         if variable.startswith(PREFIX) and not foreign:
             row = _row(variable, called, f"the environment has {variable}, which is no setting")
             given[row.name] = GivenValue(variable, tuple(text.split()) if row.repeats else (text,))
@@ -109,6 +111,8 @@ def from_file(rows: Iterable[Option], named: GivenValue, file_name: str) -> dict
     called = {row.name: row for row in rows}
     given = {}
     for key, value in _toml(named, file_name).items():
+        if key in {CLUSTERS_KEY, DEFAULT_CLUSTER_KEY}:
+            continue
         row = _row(key, called, f"{file_name} has {key}, which is no setting")
         place = f"{key} in {file_name}"
         if key == "config":

@@ -21,6 +21,13 @@ def number(given: dict[str, Any], name: str, default: float, low: float, high: f
     return value
 
 
+def flag(given: dict[str, Any], name: str) -> bool:
+    value = given.pop(name, False)
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} is true or false, and not {value!r}")
+    return value
+
+
 def no_more(given: dict[str, Any]) -> None:
     if given:
         raise UsageError(f"the command takes no {', '.join(sorted(given))}")

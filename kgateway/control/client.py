@@ -24,6 +24,12 @@ class ControlUsageError(ControlError):
     """
 
 
+class NoGateway(ControlError):
+    """
+    Nobody answers.
+    """
+
+
 def ask(
     path: str,
     command: str,
@@ -43,7 +49,7 @@ def ask(
             line = _line(connection, path, patience_s, waiting)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
         problem = f"no gateway answers at {path}: is it running in another folder? give --control-socket"
-        raise ControlError(problem) from error
+        raise NoGateway(problem) from error
     except PermissionError as error:
         raise ControlError(f"the gateway at {path} is another user's: ask as that user") from error
     except OSError as error:
@@ -57,14 +63,14 @@ def _line(connection: socket.socket, path: str, patience_s: float, waiting: Call
     while not line.endswith(b"\n"):
         elapsed = time.monotonic() - began
         if elapsed > patience_s:
-            raise ControlError(f"the gateway at {path} gave no answer within {patience_s:g} s")
+            raise NoGateway(f"the gateway at {path} gave no answer within {patience_s:g} s")
         waiting(elapsed)
         try:
             data = connection.recv(_CHUNK_BYTES)
         except TimeoutError:
             continue
         if not data:
-            raise ControlError(f"the gateway at {path} hung up without an answer")
+            raise NoGateway(f"the gateway at {path} hung up without an answer")
         line += data
     return bytes(line)
 

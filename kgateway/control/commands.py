@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
-from kgateway.control.arguments import no_more, number, text
+from kgateway.control.arguments import flag, no_more, number, text
 from kgateway.control.connections import Connections
 from kgateway.control.protocol import Command, CommandError, unknown
 from kgateway.observe.levels import LEVELS, LogLevels
@@ -40,7 +40,8 @@ def commands(
 
 class Why:
     """
-    The latest reasons, newest last: `limit`, and filters `client`, `api`, `code` and `since_ms`.
+    The latest reasons, newest last: `limit`, and filters `client`, `api`, `code` and `since_ms`. Steps of the protocol
+    are counted and left out, unless a code or `all` is asked for.
     """
 
     def __init__(self, reasons: Reasons, plugins: Callable[[], list[dict[str, Any]]]) -> None:
@@ -51,11 +52,17 @@ class Why:
         limit = int(number(given, "limit", 20, 1, self._reasons.capacity))
         since_ms = number(given, "since_ms", 0, 0, _MS_MAX)
         client, api, code = text(given, "client"), text(given, "api"), text(given, "code")
+        wants_steps = flag(given, "all") or code is not None
         no_more(given)
         _check_name("error code", code, _OUTCOMES)
         _check_name("API", api, [row["api"] for row in self._plugins()] if api else [])
-        found = self._reasons.latest(limit, client, api, code, since_ms)
-        return {"remembered": len(self._reasons), "reasons": [_shown(reason) for reason in found]}
+        found = self._reasons.latest(self._reasons.capacity, client, api, code, since_ms)
+        shown = [reason for reason in found if wants_steps or not reason.is_step]
+        return {
+            "remembered": len(self._reasons),
+            "steps": len(found) - len(shown),
+            "reasons": [_shown(reason) for reason in shown[-limit:]],
+        }
 
 
 class Plugins:

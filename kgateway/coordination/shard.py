@@ -17,6 +17,7 @@ from kgateway.cluster.partition import Appended
 from kgateway.coordination.slicing import batched, by_turns
 from kgateway.interfaces import Cancel, IStateLog, KeyValue, ProducerEpoch
 from kgateway.log_messages import CANNOT_LOAD, DAMAGED_RECORD, NO_SNAPSHOT, RECORD_SKIPPED
+from kgateway.plurals import counted
 from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
 
 SNAPSHOT_RECORDS = 10_000  # at least this many between two snapshots
@@ -188,8 +189,11 @@ class CoordinatorShard:
             self._try_replay(key, partial(self._replay_open, producer_id, key, value))
         await self._replayed()
         if count:
-            values = {"count": self._count(), "things": self.noun, "records": count}
-            self._log.info("loaded {count} {things} from {records} records", **values)
+            values = {
+                "things": counted(self._count(), self.noun.removesuffix("s")),
+                "records": counted(count, "record"),
+            }
+            self._log.info("loaded {things} from {records}", **values)
         self._unavailable = None
         self._loaded()
         self._set_unavailable(None)

@@ -21,6 +21,7 @@ from kgateway.groups.records import NEVER
 from kgateway.groups.shard import GroupEntry, GroupShard
 from kgateway.log_messages import OFFSET_EXPIRY_FAILED, OFFSET_ROUND_FAILED, OFFSETS_NOT_EXPIRED
 from kgateway.messages.stored.offset_commit import OffsetCommitValue
+from kgateway.plurals import counted
 from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import KafkaError
 
@@ -126,7 +127,10 @@ class OffsetExpiry:
         group_id = entry.offsets.group_id
         if partitions and self._try(group_id, lambda: entry.offsets.forget(partitions)):
             self._log.info(
-                "group {group}: deleted {count} offsets: {why}", group=group_id, count=len(partitions), why=why
+                "group {group}: deleted {offsets}: {why}",
+                group=group_id,
+                offsets=counted(len(partitions), "offset"),
+                why=why,
             )
 
     def _try(self, group_id: str, write: Callable[[], Deferred[None] | None]) -> bool:

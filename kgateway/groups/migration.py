@@ -30,6 +30,7 @@ from kgateway.groups.records import Row, Write
 from kgateway.groups.shard import FirstWrite
 from kgateway.log_messages import KEEPS_CLASSIC, KEEPS_CONSUMER
 from kgateway.messages.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from kgateway.plurals import counted
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 ReplaceGroup = Callable[[Group], None]  # makes it the group of its id
@@ -94,7 +95,7 @@ class Migration:
         if classic.protocol_type != _CONSUMER:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"its members are {classic.protocol_type!r}")
         if len(classic.members) > max_size:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"it has {len(classic.members)} members")
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"it has {counted(len(classic.members), 'member')}")
 
     def _became_consumer(self, classic: ClassicGroup, group: ConsumerGroup) -> None:
         classic.stop(ErrorCode.REBALANCE_IN_PROGRESS)

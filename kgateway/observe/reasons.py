@@ -14,6 +14,9 @@ from typing import NamedTuple, Protocol
 
 from kgateway.wire.errors import ErrorCode
 
+# Answers after which clients go on: a new member joins again with the id that it was given, and a client that describes
+# a group of unknown type asks for a consumer group first.
+_STEPS = {("JoinGroup", ErrorCode.MEMBER_ID_REQUIRED), ("ConsumerGroupDescribe", ErrorCode.GROUP_ID_NOT_FOUND)}
 _TEXT_CHARS = 400  # a client may choose names of 32 KiB, and a thousand of them
 
 
@@ -56,6 +59,13 @@ class Reason(NamedTuple):
     @property
     def outcome(self) -> str:
         return self.kind.value if self.code is None else self.code.name
+
+    @property
+    def is_step(self) -> bool:
+        """
+        Whether the answer is a step of the protocol rather than a failure.
+        """
+        return (self.api, self.code) in _STEPS
 
 
 class Reasons:

@@ -12,6 +12,7 @@ from twisted.logger import Logger
 
 from kgateway.context import Session
 from kgateway.log_messages import CLOSED_BY_FORCE
+from kgateway.plurals import counted
 from kgateway.server.addresses import address_of
 from kgateway.server.budget import RequestMemory
 from kgateway.server.request_queue import PendingAnswers
@@ -197,7 +198,7 @@ class Clients:
             self._sweep = self._clock.callLater(_SWEEP_SECONDS, self._close_silent)
 
     def _abort_all(self) -> None:
-        self._log.warn(CLOSED_BY_FORCE, count=len(self._open))
+        self._log.warn(CLOSED_BY_FORCE, connections=counted(len(self._open), "connection"))
         for connection in list(self._open):
             connection.abort()
 

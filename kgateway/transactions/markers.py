@@ -20,6 +20,7 @@ from kgateway.coordination.slicing import batched, by_turns, pause, shield
 from kgateway.interfaces import Cancel, IPartition
 from kgateway.log_messages import MARKER_LISTENER_FAILED, NO_MARKER_YET
 from kgateway.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from kgateway.plurals import counted
 from kgateway.records.control import Marker, marker_batch
 from kgateway.topic_partition import TopicPartition
 from kgateway.transactions.records import by_topic
@@ -136,7 +137,7 @@ class MarkerSender:
         partition = next((partition for partition in failed if partition not in retriable), next(iter(failed)))
         log = self._log.info if partition in retriable else self._log.error
         first = {"producer": marker.producer, "topic": partition.topic, "index": partition.index}
-        log(NO_MARKER_YET, count=len(failed), error=failed[partition].name, **first)
+        log(NO_MARKER_YET, partitions=counted(len(failed), "partition"), error=failed[partition].name, **first)
 
     async def _attempt(self, partitions: Iterable[TopicPartition], marker: MarkerEntry) -> _Outcomes:
         by_leader = defaultdict[int | None, list[TopicPartition]](list)

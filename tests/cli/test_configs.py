@@ -59,7 +59,7 @@ def test_describe_nothing(tool: Tool) -> None:
     """
     topic = new_topic(tool)
     [line] = tool("configs", "describe", "topic", topic).lines
-    assert line.startswith(f"nothing is set for topic {topic}: --all shows the ")
+    assert line.startswith(f"nothing is set for topic {topic}: --all shows ")
 
 
 def test_describe_for_programs(tool: Tool, topic: str) -> None:
@@ -214,3 +214,16 @@ def test_mistakes_in_the_command(tool: Tool, given: list[str], says: str) -> Non
     ended = tool("configs", *given)
     assert ended.code == 2
     assert says in ended.err.splitlines()[-1]
+
+
+def test_values_may_have_units(tool: Tool, topic: str) -> None:
+    """
+    The output shows the numbers that are set.
+    """
+    ended = tool("configs", "set", "topic", topic, "retention.ms=1h", "segment.bytes=1MiB")
+    assert ended.lines == [
+        f"topic {topic}: retention.ms=3600000 set",
+        f"topic {topic}: segment.bytes=1048576 set",
+    ]
+    ended = tool("configs", "set", "topic", topic, "segment.bytes=1MB")
+    assert (ended.code, "there is no unit MB" in ended.err) == (2, True)

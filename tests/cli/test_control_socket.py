@@ -5,6 +5,7 @@ The commands that query a running gateway over its control socket.
 import io
 import json
 import socketserver
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from kgateway.cli.gateway.profile import countdown
 from kgateway.cli.main import main
-from kgateway.cli.profile import countdown
 
 REASON = {
     "when_ms": 43_424_000,
@@ -105,18 +106,27 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Have stdout look like a terminal of 100 columns.
+    """
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+
 def test_why_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
     """
     Each reason takes two lines: time, client, request and code, then subject and reason.
     """
     other = REASON | {"client_id": "c", "outcome": "NOT_COORDINATOR", "subject": "", "message": "broker 2 is"}
-    gateway.results["why"] = {"remembered": 2, "reasons": [REASON, other]}
+    gateway.results["why"] = {"remembered": 2, "steps": 0, "reasons": [REASON, other]}
     assert shown(capsys, "why") == [
-        "TIME      TIMES  CLIENT             REQUEST    OUTCOME",
-        "12:03:44         checkout@10.0.0.7  Fetch v13  OFFSET_OUT_OF_RANGE",
-        "          orders-3: 105 is past the end at 100",
-        "12:03:44         c@10.0.0.7         Fetch v13  NOT_COORDINATOR",
-        "          broker 2 is",
+        "TIME                      TIMES  CLIENT             REQUEST    OUTCOME",
+        "1970-01-01T12:03:44+0000         checkout@10.0.0.7  Fetch v13  OFFSET_OUT_OF_RANGE",
+        "    orders-3: 105 is past the end at 100",
+        "1970-01-01T12:03:44+0000         c@10.0.0.7         Fetch v13  NOT_COORDINATOR",
+        "    broker 2 is",
     ]
 
 
@@ -125,23 +135,40 @@ def test_why_counts_repeated_reasons(gateway: Gateway, capsys: pytest.CaptureFix
     The count follows the first time.
     """
     repeated = REASON | {"times": 12, "since_ms": 43_364_000}
-    gateway.results["why"] = {"remembered": 1, "reasons": [repeated]}
+    gateway.results["why"] = {"remembered": 1, "steps": 0, "reasons": [repeated]}
     _, line, story = shown(capsys, "why")
-    assert line.startswith("12:03:44  x12    checkout@10.0.0.7")
-    assert story.endswith("at 100 (first at 12:02:44)")
+    assert line.startswith("1970-01-01T12:03:44+0000  x12    checkout@10.0.0.7")
+    assert story.endswith("at 100 (first at 1970-01-01T12:02:44+0000)")
 
 
-def test_why_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+def test_why_counts_the_steps_of_the_protocol(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
     """
-    Lines have at most 120 columns whatever names clients choose, and the message is shown completely.
+    They are shown only if they are asked for.
     """
+    gateway.results["why"] = {"remembered": 3, "steps": 3, "reasons": []}
+    assert shown(capsys, "why") == ["not shown: 3 steps of the protocol (--all)"]
+    assert "all" not in gateway.asked
+    gateway.results["why"] = {"remembered": 2, "steps": 1, "reasons": [REASON]}
+    assert shown(capsys, "why")[-1] == "not shown: 1 step of the protocol (--all)"
+    gateway.results["why"] = {"remembered": 2, "steps": 0, "reasons": [REASON, REASON]}
+    assert len(shown(capsys, "why", "--all")) == 5
+    assert gateway.asked["all"] is True
+
+
+def test_why_fits_the_terminal(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Lines have the width of the terminal whatever names clients choose, and the message is shown completely.
+    """
+    on_a_terminal(monkeypatch)
     words = " ".join(f"word{number}" for number in range(100))
     long = {"client_id": "c" * 400, "api": "DescribeShareGroupOffsets", "message": words, "times": 1_000_000}
     outcome = {"outcome": "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"}
-    gateway.results["why"] = {"remembered": 1, "reasons": [REASON | long | outcome]}
+    gateway.results["why"] = {"remembered": 1, "steps": 0, "reasons": [REASON | long | outcome]}
     lines = shown(capsys, "why")
-    assert max(map(len, lines)) <= 120
-    assert "c…  DescribeShareGroupOffsets v13  TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in lines[1]
+    assert max(map(len, lines[:2])) == 100
+    assert "c…  " in lines[1]
     assert words in " ".join(line.strip() for line in lines[2:])
 
 
@@ -150,8 +177,8 @@ def test_why_of_a_closed_connection(gateway: Gateway, capsys: pytest.CaptureFixt
     The host replaces a missing client id, and the request is empty.
     """
     closed = REASON | {"client_id": "", "api": "", "version": None, "outcome": "malformed"}
-    gateway.results["why"] = {"remembered": 1, "reasons": [closed]}
-    assert shown(capsys, "why")[1].split() == ["12:03:44", "10.0.0.7", "malformed"]
+    gateway.results["why"] = {"remembered": 1, "steps": 0, "reasons": [closed]}
+    assert shown(capsys, "why")[1].split()[1:] == ["10.0.0.7", "malformed"]
 
 
 def test_control_characters_are_escaped(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,7 +186,7 @@ def test_control_characters_are_escaped(gateway: Gateway, capsys: pytest.Capture
     Clients choose names that would otherwise control the terminal.
     """
     evil = {"client_id": "\x1b[2J\n", "subject": "\x1b]0;x\x07", "message": "über \r"}
-    gateway.results["why"] = {"remembered": 1, "reasons": [REASON | evil]}
+    gateway.results["why"] = {"remembered": 1, "steps": 0, "reasons": [REASON | evil]}
     lines = shown(capsys, "why")
     assert len(lines) == 3
     assert all(line.isprintable() for line in lines)
@@ -170,14 +197,14 @@ def test_why_without_any_reason(gateway: Gateway, capsys: pytest.CaptureFixture[
     """
     The output distinguishes no reasons at all from none that match.
     """
-    gateway.results["why"] = {"remembered": 0, "reasons": []}
+    gateway.results["why"] = {"remembered": 0, "steps": 0, "reasons": []}
     assert shown(capsys, "why") == ["no client was refused since the gateway started"]
-    gateway.results["why"] = {"remembered": 7, "reasons": []}
-    assert shown(capsys, "why", "--api", "Fetch") == ["none of the 7 reasons that are remembered fits"]
+    gateway.results["why"] = {"remembered": 7, "steps": 0, "reasons": []}
+    assert shown(capsys, "why", "--api", "Fetch") == ["none of 7 reasons fits"]
 
 
 def test_why_sends_only_given_options(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
-    gateway.results["why"] = {"remembered": 0, "reasons": []}
+    gateway.results["why"] = {"remembered": 0, "steps": 0, "reasons": []}
     shown(capsys, "why", "--client", "check*", "--api", "Fetch", "--code", "closed", "--limit", "3")
     assert gateway.asked == {"command": "why", "client": "check*", "api": "Fetch", "code": "closed", "limit": 3}
     shown(capsys, "why")
@@ -206,14 +233,31 @@ def test_plugins_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]
     ]
 
 
-def test_plugins_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plugins_fits_the_terminal(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """
-    Long names are cut.
+    Long names are cut, the longest first.
     """
+    on_a_terminal(monkeypatch)
     scope = dict.fromkeys(("filter", "from"), "x" * 200) | {key: ["y"] for key in ("topics", "listeners", "principals")}
     names = dict.fromkeys(("api", "handler", "from"), "x" * 200) | {"filters": [scope | {"priority": 0}]}
     gateway.results["plugins"] = {"plugins": [PLUGIN | names]}
-    assert max(map(len, shown(capsys, "plugins"))) <= 120
+    lines = shown(capsys, "plugins")
+    assert max(map(len, lines)) == 100
+    assert lines[1].startswith("3    xxxxxx")
+    assert lines[1].endswith("  0")
+    gateway.results["plugins"] = {"plugins": [PLUGIN | {"handler": "x" * 200}]}
+    assert shown(capsys, "plugins")[1].startswith("3    Metadata  0-13      xxxxxxx")
+
+
+def test_plugins_are_shown_whole_in_a_pipe(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"handler": "h" * 200, "from": "f" * 200}
+    watch = {"filter": "w" * 200, "from": "audit", "priority": 5, "topics": [], "listeners": [], "principals": []}
+    gateway.results["plugins"] = {"plugins": [PLUGIN | names | {"filters": [watch]}]}
+    _, line, around = shown(capsys, "plugins")
+    assert line.split()[3:5] == ["h" * 200, "f" * 200]
+    assert "w" * 200 in around
 
 
 def test_the_level_is_shown(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,12 +292,15 @@ def test_profile_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]
     assert gateway.asked == {"command": "profile", "seconds": 5}
 
 
-def test_profile_fits_the_terminal(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+def test_profile_fits_the_terminal(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """
     Long names are cut.
     """
+    on_a_terminal(monkeypatch)
     gateway.results["profile"] = {"seconds": 5.0, "waiting_s": 0, "rows": [ROW | {"function": "x" * 200}]}
-    assert max(map(len, shown(capsys, "profile"))) <= 120
+    assert max(map(len, shown(capsys, "profile"))) == 100
 
 
 class Terminal(io.StringIO):

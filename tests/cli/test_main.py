@@ -70,7 +70,7 @@ def test_the_settings_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     """
     The output is for a terminal, or the page of the documentation.
     """
-    module = SimpleNamespace(OPTIONS=page(lambda: "a table", lambda: "a page"))
+    module = SimpleNamespace(OPTIONS=page(lambda: "a table", lambda: "a page", dict))
     monkeypatch.setitem(sys.modules, "kgateway.cli.options", module)
     main(["options"])
     main(["options", "--markdown"])
@@ -147,7 +147,7 @@ def test_ctrl_c_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(options: object) -> list[str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kgateway.cli.profile.PROFILE", Command(lambda parser: None, interrupted))
+    monkeypatch.setattr("kgateway.cli.gateway.profile.PROFILE", Command(lambda parser: None, interrupted))
     assert main(["profile"]) == 130
 
 

@@ -4,14 +4,18 @@ The settings, as a table and as a page.
 
 import re
 import shlex
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kgateway.cli.options import as_markdown, as_text
+from kgateway.cli.options import as_markdown, as_text, as_toml
 from kgateway.config.listeners import Advertised
 from kgateway.config.settings import OPTIONS, Settings, read_settings
 from kgateway.config.sources import Option
+from kgateway.testing.kafka import Kafka
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 ROWS = pytest.mark.parametrize("row", OPTIONS.values(), ids=OPTIONS)
@@ -85,3 +89,48 @@ def test_the_example_of_several_listeners_works() -> None:
     settings = read_settings(arguments(LISTENERS), {})
     assert [listener.name for listener in settings.listen] == ["internal", "external"]
     assert settings.advertise == (Advertised("external", "kafka.example.org", 443),)
+
+
+def uncommented(text: str) -> str:
+    """
+    The file of settings with each setting in force.
+    """
+    return re.sub("^#(?=[a-z])", "", text, flags=re.MULTILINE)
+
+
+def test_the_file_of_settings_has_all_defaults(tmp_path: Path) -> None:
+    """
+    As it is printed it sets nothing; with each line uncommented it sets what holds without it, apart from two files
+    that have no default.
+    """
+    file = tmp_path / "gateway.toml"
+    file.write_text(as_toml())
+    assert tomllib.loads(as_toml()) == {}
+    assert read_settings(["--config", str(file)], {}) == replace(Settings(), config=str(file))
+    file.write_text(uncommented(as_toml()))
+    assert tomllib.loads(uncommented(as_toml())).keys() == OPTIONS.keys() - {"config"}
+    defaults = replace(Settings(), config=str(file), port_file="FILE", seaweed_security="FILE")
+    assert repr(read_settings(["--config", str(file)], {})) == repr(defaults)
+
+
+@pytest.mark.parametrize("change", [str, uncommented], ids=["unchanged", "uncommented"])
+def test_a_gateway_starts_from_the_file_of_settings(tmp_path: Path, change: Callable[[str], str]) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text(change(as_toml()))
+    with Kafka("--config", str(file)) as kafka:
+        assert (kafka.folder / "kgateway-data").is_dir()
+
+
+@ROWS
+def test_each_setting_is_explained_in_the_file_of_settings(row: Option) -> None:
+    """
+    What it is, what is allowed and Kafka's name stand above it, in lines of at most 100 columns.
+    """
+    if row.name == "config":
+        return
+    [above] = [block for block in as_toml().split("\n\n") if f"\n#{row.name} = " in block]
+    assert max(map(len, as_toml().splitlines())) <= 100
+    words = " ".join(line.removeprefix("# ") for line in above.splitlines()[:-1])
+    assert row.meaning[1:] in words
+    assert f"Allowed: {row.allowed}." in words
+    assert not row.kafka or f"Kafka: {row.kafka}." in words

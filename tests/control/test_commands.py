@@ -74,7 +74,7 @@ class CommandTests(SynchronousTestCase):
         reason |= {"principal": "User:me", "software": "sarama", "software_version": "1.43", "api": "Fetch"}
         reason |= {"version": 4, "kind": "refused", "code": "OFFSET_OUT_OF_RANGE", "subject": "orders-3"}
         reason |= {"message": "105 is past the end", "times": 1, "outcome": "OFFSET_OUT_OF_RANGE"}
-        assert self.do("why") == {"remembered": 1, "reasons": [reason]}
+        assert self.do("why") == {"remembered": 1, "steps": 0, "reasons": [reason]}
 
     def test_why_of_a_closed_connection_has_no_code(self) -> None:
         """
@@ -106,6 +106,21 @@ class CommandTests(SynchronousTestCase):
         assert self.subjects(api="produce") == ["2"]
         assert self.subjects(code="not_leader_or_follower") == ["3"]
         assert self.subjects(code="closed") == ["4"]
+
+    def test_why_leaves_out_the_steps_of_the_protocol(self) -> None:
+        """
+        They do not count against the limit, and are shown if all reasons or their code are asked for.
+        """
+        self.refuse("refused")
+        self.refuse("join", api="JoinGroup", code=ErrorCode.MEMBER_ID_REQUIRED)
+        self.refuse("probe", api="ConsumerGroupDescribe", code=ErrorCode.GROUP_ID_NOT_FOUND)
+        self.refuse("gone", api="DescribeGroups", code=ErrorCode.GROUP_ID_NOT_FOUND)
+        assert self.subjects(limit=2) == ["refused", "gone"]
+        assert self.do("why")["steps"] == 2
+        assert self.do("why", client="nobody")["steps"] == 0
+        assert self.subjects(all=True) == ["refused", "join", "probe", "gone"]
+        assert self.subjects(code="MEMBER_ID_REQUIRED") == ["join"]
+        assert self.refusal("why", all=1) == "all is true or false, and not 1"
 
     def test_why_of_an_unknown_code(self) -> None:
         """

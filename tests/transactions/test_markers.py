@@ -138,7 +138,7 @@ def test_unavailable_partitions_are_retried(code: ErrorCode, late: bool) -> None
         fail()
     assert world.done == {T1}
     (event,) = logged
-    assert (event["count"], event["topic"], event["index"], event["error"]) == (1, "t", 0, code.name)
+    assert (event["partitions"], event["topic"], event["index"], event["error"]) == ("1 partition", "t", 0, code.name)
     assert event["log_level"].name == "info"
     for pause_s in (FIRST_PAUSE_S, 2 * FIRST_PAUSE_S, 4 * FIRST_PAUSE_S):
         world.clock.advance(pause_s)
@@ -170,7 +170,11 @@ def test_unexpected_errors_are_logged_and_retried() -> None:
     with capturedLogs() as logged:
         world.send(T0, T1, T2)
     (event,) = logged
-    assert (event["log_level"].name, event["count"], event["error"]) == ("error", 2, "POLICY_VIOLATION")
+    assert (event["log_level"].name, event["partitions"], event["error"]) == (
+        "error",
+        "2 partitions",
+        "POLICY_VIOLATION",
+    )
     assert len(world.clock.getDelayedCalls()) == 1
 
 

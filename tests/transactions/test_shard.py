@@ -266,7 +266,7 @@ def test_unknown_records_are_kept() -> None:
     with capturedLogs() as logged:
         world.started()
     assert [event["log_level"].name for event in logged] == ["debug", "warn", "info"]
-    assert (logged[-1]["count"], logged[-1]["records"], logged[-1]["things"]) == (1, 3, "transactional ids")
+    assert (logged[-1]["things"], logged[-1]["records"]) == ("1 transactional id", "3 records")
     world.shard._take_snapshot()
     assert world.log.snapshots == [[encoded(transaction()), *strange]]
 

@@ -15,6 +15,7 @@ from kgateway.broker.log.partition.partition import LogPartition
 from kgateway.broker.log.partition.registry import PartitionRegistry
 from kgateway.broker.log.runtime import LogRuntime
 from kgateway.log_messages import CHECKPOINT_FAILED, NOT_SYNCED_AT_STOP
+from kgateway.plurals import counted
 
 INTERVAL_S = 5.0
 _SOON_S = 0.2
@@ -84,7 +85,7 @@ class Checkpointer:
         else:
             self._runtime.syncs.stop()
             left = sum(not partition.is_synced for partition in partitions)
-            self._log.warn(NOT_SYNCED_AT_STOP, left=left, seconds=_SYNCS_S)
+            self._log.warn(NOT_SYNCED_AT_STOP, partitions=counted(left, "partition"), seconds=_SYNCS_S)
 
     def save_soon(self) -> None:
         """

@@ -2,16 +2,17 @@
 Commands that connect to a Kafka cluster, with their options, timeouts and errors.
 """
 
-import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
-from kgateway.cli.common.errors import MISTAKE, CommandError
-from kgateway.cli.common.output import as_json, safe_lines
+from kgateway.cli.common.cluster_profiles import target
+from kgateway.cli.common.errors import MISTAKE, UNREACHABLE, CommandError, Problem, UsageError
+from kgateway.cli.common.json_document import Json, error_of
+from kgateway.cli.common.output import safe_lines
 from kgateway.cli.common.parser import Command, Parser, add_example
-from kgateway.cli.common.values import DEFAULT_BOOTSTRAP, add_bootstrap, add_json
+from kgateway.cli.common.values import add_bootstrap
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Address, Unanswered
 from kgateway.config.sources import BOOTSTRAP
@@ -24,7 +25,7 @@ _PATIENCE_MAX_S = 86_400
 
 def cluster_command(
     add_arguments: Callable[[Parser], None],
-    run: Callable[[Namespace, Cluster], Iterator[str]],
+    run: Callable[[Namespace, Cluster], Iterator[str | Json]],
     example: str,
     *,
     check: Callable[[Namespace], None] = lambda options: None,
@@ -37,19 +38,18 @@ def cluster_command(
     def add_all(parser: Parser) -> None:
         add_arguments(parser)
         add_server(parser)
-        if has_json:
-            add_json(parser)
         add_example(parser, example)
 
-    def run_connected(options: Namespace) -> Iterator[str]:
+    def run_connected(options: Namespace) -> Iterator[str | Json]:
         check(options)
-        return _lines(options, run)
+        choose_cluster(options)
+        return _output(options, run)
 
-    return Command(add_all, run_connected)
+    return Command(add_all, run_connected, has_json)
 
 
 def add_server(parser: ArgumentParser) -> None:
-    add_bootstrap(parser, type=addresses, default=os.environ.get(BOOTSTRAP) or DEFAULT_BOOTSTRAP)
+    add_bootstrap(parser, type=addresses)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -59,12 +59,31 @@ def add_server(parser: ArgumentParser) -> None:
     )
 
 
-def _lines(options: Namespace, run: Callable[[Namespace, Cluster], Iterator[str]]) -> Iterator[str]:
+def choose_cluster(options: Namespace) -> None:
+    """
+    Set `bootstrap` where the command line does not.
+    """
+    options.advice = _ADVICE
+    if options.bootstrap is None:
+        found = target(options.cluster)
+        if found.cluster:
+            options.advice = f"that is {found.source}"
+        try:
+            options.bootstrap = addresses(found.bootstrap)
+        except ArgumentTypeError as error:
+            raise UsageError(f"{found.source}: {error}") from error
+
+
+def _output(options: Namespace, run: Callable[[Namespace, Cluster], Iterator[str | Json]]) -> Iterator[str | Json]:
     try:
         with _connected(options) as cluster:
-            for text in run(options, cluster):
-                yield from safe_lines(text)
-    except (KafkaError, Malformed, Unanswered) as error:
+            for part in run(options, cluster):  # clients choose the names of groups and topics
+                yield from safe_lines(part) if isinstance(part, str) else [part]
+    except KafkaError as error:
+        raise CommandError(str(error), code=error.code.name) from error
+    except Unanswered as error:
+        raise CommandError(str(error), code=UNREACHABLE) from error
+    except Malformed as error:
         raise CommandError(str(error)) from error
     except Unencodable as error:
         raise CommandError(f"no request has room for that: {error}", MISTAKE) from error
@@ -75,8 +94,17 @@ def _connected(options: Namespace) -> Cluster:
     try:
         cluster.any_server()
     except Unanswered as error:
-        raise CommandError(f"{error}; {_ADVICE}") from error
+        raise CommandError(f"{error}; {options.advice}", code=UNREACHABLE) from error
     return cluster
+
+
+class Done(NamedTuple):
+    """
+    What a server has done to a topic or group, where that is worth a note, and for programs.
+    """
+
+    note: str = ""
+    fields: Json = {}
 
 
 def do_to_each(
@@ -85,30 +113,39 @@ def do_to_each(
     kind: str,
     names: Sequence[str],
     done: str,
-    work: Callable[[str], Any],
+    work: Callable[[str], Done | None],
     reasons: Mapping[ErrorCode, str] | None = None,
-) -> Iterator[str]:
+) -> Iterator[str | Json]:
     """
     Apply an action to each topic or group, and print a line for each; the final CommandError has the reasons of all
     that were refused.
     """
 
-    def problem(name: str) -> str | None:
+    outcomes: dict[str, Done | Problem] = {}
+    for name in dict.fromkeys(names):
         try:
-            cluster.retry(partial(work, name))
+            outcomes[name] = cluster.retry(partial(work, name)) or Done()
         except KafkaError as error:
-            return (reasons or {}).get(error.code, str(error))
-        return None
-
-    problems = {name: problem(name) for name in dict.fromkeys(names)}
+            outcomes[name] = Problem.of(error, (reasons or {}).get(error.code))
+    problems = {name: one for name, one in outcomes.items() if isinstance(one, Problem)}
+    successes = {name: one for name, one in outcomes.items() if isinstance(one, Done)}
     if options.json:
         key = done.partition(" ")[0]
-        yield as_json({f"{kind}s": [{kind: name, key: not why, "problem": why} for name, why in problems.items()]})
+        rows = {name: {kind: name, key: True} | one.fields for name, one in successes.items()}
+        rows |= {name: {kind: name, key: False} | error_of(one) for name, one in problems.items()}
+        yield {f"{kind}s": [rows[name] for name in outcomes]}
     else:
-        yield from (f"{name}: {done}" for name, why in problems.items() if not why)
-    refused = [f"{name} is not {done}: {why}" for name, why in problems.items() if why]
-    if refused:
-        raise CommandError("; ".join(refused))
+        yield from (f"{name}: {done}{one.note and f', {one.note}'}" for name, one in successes.items())
+    refuse_parts({f"{name} is not {done}": one for name, one in problems.items()})
+
+
+def refuse_parts(problems: Mapping[str, Problem]) -> None:
+    """
+    The CommandError of parts that failed, with the code of the first.
+    """
+    if problems:
+        message = "; ".join(f"{what}: {problem.message}" for what, problem in problems.items())
+        raise CommandError(message, code=next(iter(problems.values())).code)
 
 
 def addresses(text: str) -> list[Address]:

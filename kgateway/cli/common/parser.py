@@ -9,17 +9,28 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
-from kgateway.cli.common.errors import MISTAKE, print_error
+from kgateway.cli.common.errors import UsageError
+from kgateway.cli.common.json_document import OPTION, Json
 from kgateway.cli.common.stdio import writing
+
+JSON_HELP = "print JSON, with all that is known"
 
 
 class Command(NamedTuple):
     """
-    A command or subcommand, which adds its arguments to a parser and yields the lines to print.
+    A command or subcommand, which adds its arguments to a parser and yields the lines to print or, with --json, an
+    object. Where `has_json` is False there is no such option, or it is one of the command's own.
     """
 
     add_arguments: Callable[["Parser"], None]
-    run: Callable[[Namespace], Iterable[str]]
+    run: Callable[[Namespace], Iterable[str | Json]]
+    has_json: bool = True
+
+    def add_to(self, parser: "Parser") -> None:
+        self.add_arguments(parser)
+        if self.has_json:
+            parser.add_argument(OPTION, action="store_true", help=JSON_HELP)
+        parser.set_defaults(run=self.run)
 
 
 class _Names(NamedTuple):
@@ -99,8 +110,7 @@ class Parser(ArgumentParser):
             setattr(options, names.dest, given[0] if names.is_one else given)
 
     def error(self, message: str) -> NoReturn:
-        print_error(self.prog, f"error: {message}")
-        self.exit(MISTAKE)
+        raise UsageError(message)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is not sys.stdout:
@@ -149,12 +159,29 @@ def example_text(example: str) -> str:
     return "example:\n" + "\n".join(f"  $ {line}" for line in example.splitlines())
 
 
-def page(as_text: Callable[[], str], as_markdown: Callable[[], str]) -> Command:
+def page(
+    as_text: Callable[[], str],
+    as_markdown: Callable[[], str],
+    as_json: Callable[[], Json],
+    as_toml: Callable[[], str] | None = None,
+) -> Command:
     """
-    A command that prints a table, or the page of the documentation that is written from it.
+    A command that prints a table for people or programs, the page of the documentation that is written from it or, of
+    settings, a file to start from.
     """
 
     def add_arguments(parser: ArgumentParser) -> None:
-        parser.add_argument("--markdown", action="store_true", help="print the page of the documentation")
+        form = parser.add_mutually_exclusive_group()
+        form.add_argument("--markdown", action="store_true", help="print the page of the documentation")
+        form.add_argument(OPTION, action="store_true", help=JSON_HELP)
+        if as_toml:
+            form.add_argument("--toml", action="store_true", help="print a file of settings, with all defaults")
 
-    return Command(add_arguments, lambda options: [as_markdown() if options.markdown else as_text()])
+    def run(options: Namespace) -> list[str | Json]:
+        if options.json:
+            return [as_json()]
+        if as_toml and options.toml:
+            return [as_toml()]
+        return [as_markdown() if options.markdown else as_text()]
+
+    return Command(add_arguments, run, has_json=False)

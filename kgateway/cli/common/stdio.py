@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 
 from kgateway.cli.common.errors import CommandError, Unwritable
 from kgateway.observe.printable import printable
@@ -23,6 +24,14 @@ def open_missing_files() -> None:
         sys.stdout = os.fdopen(_nothing(os.O_RDONLY), "w", closefd=False)
     if sys.stderr is None:
         sys.stderr = os.fdopen(_nothing(os.O_WRONLY), "w", closefd=False)
+
+
+def escape_unencodable() -> None:
+    r"""
+    Have stdout write characters that its encoding lacks as \u2026, as stderr does.
+    """
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @contextmanager

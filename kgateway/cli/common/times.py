@@ -68,5 +68,8 @@ def utc(ts_ns: int | None) -> str:
     return "-" if ts_ns is None else time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ts_ns // _SECOND_NS))
 
 
-def clock(when_ms: int) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(when_ms / 1000))
+def local(when_ms: int) -> str:
+    """
+    The second in the zone of this machine, as in the log of a gateway.
+    """
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(when_ms / 1000))

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
 
-from kgateway.cli.common.errors import CommandError
+from kgateway.cli.common.errors import UnknownTopicOrPartition
 from kgateway.client.cluster import Cluster
 from kgateway.client.topics import TopicDescription, list_topics
 
@@ -25,8 +25,7 @@ def all_topics(cluster: Cluster) -> Mapping[str, TopicDescription]:
 
 def matching_topics(known: Mapping[str, TopicDescription], names: Sequence[str]) -> list[TopicDescription]:
     """
-    Each topic that a name or pattern matches, once; patterns do not match internal topics. CommandError if none
-    matches.
+    Each topic that a name or pattern matches, once; patterns do not match internal topics.
     """
     found: dict[str, TopicDescription] = {}
     problems = []
@@ -36,7 +35,7 @@ def matching_topics(known: Mapping[str, TopicDescription], names: Sequence[str])
             problems.append(f"no topic fits {name}" if is_pattern(name) else no_such_topic(name, known))
         found |= {topic.name: topic for topic in matching}
     if problems:
-        raise CommandError("; ".join(problems))
+        raise UnknownTopicOrPartition("; ".join(problems))
     return [*found.values()]
 
 

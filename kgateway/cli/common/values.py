@@ -8,24 +8,24 @@ from typing import Any
 
 from kgateway.cli.common.errors import UsageError
 from kgateway.cli.common.parser import Parser
-from kgateway.config.sources import BOOTSTRAP
+from kgateway.config.sources import BOOTSTRAP, CLUSTER
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 _INT_MAX = (1 << 31) - 1
 
 
-def add_json(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON, with all that is known")
-
-
 def add_bootstrap(parser: ArgumentParser, **given: Any) -> None:
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
         "-b",
         "--bootstrap",
         "--bootstrap-server",
         metavar="HOST[:PORT],...",
         help=f"servers of the cluster; else ${BOOTSTRAP}, else {DEFAULT_BOOTSTRAP}. Without a port it is 9092",
         **given,
+    )
+    where.add_argument(
+        "--cluster", metavar="CLUSTER", help=f"a cluster of kgateway.toml; else ${CLUSTER}, else its default"
     )
 
 
@@ -66,11 +66,10 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def refuse_repeated(pairs: Sequence[tuple[str, str]]) -> None:
+def refuse_repeated(names: Sequence[str]) -> None:
     """
     UsageError if a name has two values, because one would be lost.
     """
-    names = [name for name, _ in pairs]
     for number, name in enumerate(names):
         if name in names[:number]:
             raise UsageError(f"{name} is given twice: which value is meant?")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from kgateway.cli.common.cluster import cluster_command
-from kgateway.cli.common.errors import CommandError, Unwritable, UsageError
+from kgateway.cli.common.errors import UnknownTopicOrPartition, Unwritable, UsageError
 from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.common.offset_spec import BEGINNING, offset_spec
 from kgateway.cli.common.output import throughput
@@ -134,7 +134,7 @@ def _partitions(options: Namespace, cluster: Cluster) -> list[TopicPartition]:
     missing = set(options.partition) - {one.index for one in kept}
     if missing:
         where = ", ".join(f"{topic.name} has {len(topic.parts)}" for topic in wanted)
-        raise CommandError(f"there is no partition {min(missing)}: {where}")
+        raise UnknownTopicOrPartition(f"there is no partition {min(missing)}: {where}")
     return kept
 
 

@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any
 
 from kgateway.cli.common.cluster import cluster_command, do_to_each
-from kgateway.cli.common.errors import CommandError, UsageError
-from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, table
+from kgateway.cli.common.errors import CommandError, UnknownTopicOrPartition, UsageError
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import NAME_MAX, Column, table
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.values import add_groups, topic_partitions
 from kgateway.cli.groups.offset_targets import Move, Target, add_targets, offsets_in, plan, targets_of
@@ -17,6 +18,7 @@ from kgateway.client.cluster import Cluster, partitions_of
 from kgateway.client.group_offsets import commit_offsets, committed_offsets
 from kgateway.client.groups import delete_group, describe_group
 from kgateway.client.offsets import extents
+from kgateway.plurals import counted
 from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -39,7 +41,7 @@ def _add_delete(parser: Parser) -> None:
     add_groups(parser, help="its id")
 
 
-def _delete(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _delete(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     return do_to_each(options, cluster, "group", options.groups, "deleted", partial(delete_group, cluster), _UNDELETED)
 
 
@@ -70,7 +72,7 @@ def _check_reset_offsets(options: Namespace) -> None:
         raise UsageError("--from-file and --topic: the file says which partitions")
 
 
-def _reset_offsets(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _reset_offsets(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     _refuse_members(cluster, options.group)
     known = cluster.retry(partial(committed_offsets, cluster, options.group))
     moves = _moves(options, cluster, {partition: one.offset for partition, one in known.items()})
@@ -81,7 +83,7 @@ def _reset_offsets(options: Namespace, cluster: Cluster) -> Iterator[str]:
     if executed:
         _execute(cluster, options.group, targets)
     if options.json:
-        yield as_json({"group": options.group, "executed": executed, "partitions": [_json(move) for move in moves]})
+        yield {"group": options.group, "executed": executed, "partitions": [_json(move) for move in moves]}
     else:
         yield from table(_COLUMNS, [[*_json(move).values()] for move in moves])
         yield from [] if stuck else ["", _summary(options, moves)]
@@ -127,7 +129,7 @@ def _named(topics: Sequence[tuple[str, list[int]]], cluster: Cluster) -> list[To
     known = cluster.retry(partial(partitions_of, cluster, [name for name, _ in topics]))
     unknown = dict.fromkeys(name for name, _ in topics if name not in known)
     if unknown:
-        raise CommandError(f"there is no topic {', '.join(unknown)}; nothing is changed")
+        raise UnknownTopicOrPartition(f"there is no topic {', '.join(unknown)}; nothing is changed")
     partitions: list[TopicPartition] = []
     for name, indexes in topics:
         partitions += [TopicPartition(name, index) for index in indexes] or known[name]

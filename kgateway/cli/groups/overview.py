@@ -8,10 +8,11 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from kgateway.cli.common.cluster import cluster_command
+from kgateway.cli.common.cluster import cluster_command, refuse_parts
 from kgateway.cli.common.colours import Colour
-from kgateway.cli.common.errors import CommandError, UsageError
-from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, node_json, table
+from kgateway.cli.common.errors import Problem, UsageError
+from kgateway.cli.common.json_document import Json, error_of
+from kgateway.cli.common.output import NAME_MAX, Column, node_json, table
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.values import add_groups, add_states
 from kgateway.client.cluster import Cluster
@@ -27,6 +28,7 @@ from kgateway.client.groups import (
     describe_group,
     list_groups,
 )
+from kgateway.plurals import counted
 from kgateway.wire.errors import KafkaError
 
 _STATES = ("Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead")
@@ -62,16 +64,16 @@ def _add_list(parser: ArgumentParser) -> None:
     add_states(parser, _STATES, "groups")
 
 
-def _list(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     known = cluster.retry(partial(list_groups, cluster))
     types, states = options.type, options.state
     matching = [one for one in known if (not types or one.type in types) and (not states or one.state in states)]
     if options.json:
-        yield as_json({"groups": [_listed_json(group) for group in matching]})
+        yield {"groups": [_listed_json(group) for group in matching]}
     elif matching:
         yield from table(_GROUPS, [_listed(group) for group in matching])
     else:
-        yield f"none of the {len(known)} groups fits" if known else "there are no groups"
+        yield f"none of {counted(len(known), 'group')} fits" if known else "there are no groups"
 
 
 LIST = cluster_command(_add_list, _list, "kgateway groups list --state Empty")
@@ -101,14 +103,16 @@ def _check_describe(options: Namespace) -> None:
         raise UsageError("name groups, or say --all")
 
 
-def _describe(options: Namespace, cluster: Cluster) -> Iterator[str]:
-    rows, problems = [], []
+def _describe(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
+    rows: list[Json] = []
+    problems: dict[str, Problem] = {}
     for number, group_id in enumerate(_wanted(options, cluster)):
         try:
             group = cluster.retry(partial(describe_group, cluster, group_id))
             readings = cluster.retry(partial(lags, cluster, group))
         except KafkaError as error:
-            problems.append(f"group {group_id!r}: {error}")
+            problem = problems[f"group {group_id!r}"] = Problem.of(error)
+            rows.append({"group": group_id} | error_of(problem))
             continue
         if options.json:
             rows.append(_json(group, readings))
@@ -116,9 +120,8 @@ def _describe(options: Namespace, cluster: Cluster) -> Iterator[str]:
             yield from [""] if number else []
             yield from group_text(group, readings)
     if options.json:
-        yield as_json({"groups": rows})
-    if problems:
-        raise CommandError("; ".join(problems))
+        yield {"groups": rows}
+    refuse_parts(problems)
 
 
 DESCRIBE = cluster_command(_add_describe, _describe, "kgateway groups describe billing", check=_check_describe)

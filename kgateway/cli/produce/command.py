@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from kgateway.cli.common.cluster import cluster_command
-from kgateway.cli.common.errors import CommandError, UsageError
+from kgateway.cli.common.errors import CommandError, UnknownTopicOrPartition, UsageError
 from kgateway.cli.common.interrupts import Interrupts
-from kgateway.cli.common.output import counted, throughput
+from kgateway.cli.common.output import throughput
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.common.topic_names import all_topics, no_such_topic
 from kgateway.cli.common.values import pair, rate
@@ -20,6 +20,7 @@ from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Unanswered
 from kgateway.client.producer import ACKS, Producer, Undelivered
 from kgateway.client.topics import SERVERS_CHOICE, create_topic
+from kgateway.plurals import counted
 from kgateway.records.compression import Codec
 from kgateway.wire.errors import KafkaError
 
@@ -98,7 +99,7 @@ def _find_topic(options: Namespace, cluster: Cluster) -> None:
     if options.topic in known:
         return
     if not options.create:
-        raise CommandError(f"{no_such_topic(options.topic, known)}; --create makes it")
+        raise UnknownTopicOrPartition(f"{no_such_topic(options.topic, known)}; --create makes it")
     cluster.retry(partial(create_topic, cluster, options.topic, SERVERS_CHOICE, SERVERS_CHOICE, {}))
 
 

@@ -111,15 +111,17 @@ def _shown(value: Any) -> str:
 
 
 def json_line(topic: str, partition: int, record: Record) -> bytes:
+    return json.dumps({"topic": topic, "partition": partition} | record_fields(record)).encode() + b"\n"
+
+
+def record_fields(record: Record) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        "topic": topic,
-        "partition": partition,
         "offset": record.offset,
         "timestamp": record.timestamp if record.timestamp >= 0 else None,
     }
     _add_text(fields, key=record.key, value=record.value)
     fields["headers"] = [_header(header) for header in record.headers]
-    return json.dumps(fields).encode() + b"\n"
+    return fields
 
 
 def _header(header: Header) -> dict[str, Any]:

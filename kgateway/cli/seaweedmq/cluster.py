@@ -1,26 +1,23 @@
 """
-The options of `kgateway seaweedmq` that choose the cluster, and the reactor that runs during an inspection. What the
-extra `seaweedmq` brings is imported when a command runs, so that its help is there without it.
+The options of `kgateway seaweedmq` that choose the cluster. What the extra `seaweedmq` brings is imported when a
+command runs, so that its help is there without it.
 """
 
-import os
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgateway.broker.seaweed.calls.addresses import master_addresses
 from kgateway.broker.seaweed.security.security_toml import BadSecurity, SecurityFile
-from kgateway.cli.common.errors import MISTAKE, print_error
-from kgateway.cli.common.output import safe_lines
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import Command
 
 if TYPE_CHECKING:
     from kgateway.broker.seaweed.security.cluster_security import TomlSecurity
     from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
 
-Say = Callable[[str], None]
+Say = Callable[[str | Json], None]
 
 
 def seaweedmq_command(
@@ -37,12 +34,10 @@ def seaweedmq_command(
         _add_cluster(parser)
         add_arguments(parser)
 
-    def run(options: Namespace) -> Iterable[str]:
-        from twisted.internet.defer import Deferred
-        from twisted.internet.task import react
+    def run(options: Namespace) -> Iterator[str | Json]:
+        from kgateway.cli.seaweedmq.inspection import inspect
 
-        react(lambda reactor: Deferred.fromCoroutine(_run(reactor, options, work)))
-        return ()
+        return inspect(options, work)
 
     return Command(add_all, run)
 
@@ -77,40 +72,6 @@ def topic_name(text: str) -> str:
     if not text or "/" in text:
         raise ArgumentTypeError(f"{text!r} is not the name of a topic")
     return text
-
-
-async def _run(
-    reactor: Any, options: Namespace, work: Callable[[Namespace, "ReadOnlyCluster", Say], Awaitable[int]]
-) -> None:
-    from kgateway.broker.seaweed.cluster import SeaweedCluster
-    from kgateway.broker.seaweed.grpc.status import RpcError
-    from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster, TopicNotFound
-    from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS
-
-    seaweed = SeaweedCluster(options.masters, reactor, filer_group=options.filer_group, security=options.security)
-    code = MISTAKE
-    try:
-        code = await work(options, ReadOnlyCluster(seaweed, reactor), _say)
-        sys.stdout.flush()
-    except TopicNotFound as error:
-        _fail(options, str(error))
-    except CLUSTER_ERRORS as error:
-        masters = ",".join(map(str, options.masters))
-        reason = error.message if isinstance(error, RpcError) else error
-        _fail(options, f"the cluster of {masters} cannot be read: {reason}")
-    except BrokenPipeError:  # the reader, `head` say, has seen enough; nothing may be flushed at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    await seaweed.close()
-    raise SystemExit(code)
-
-
-def _say(line: str) -> None:
-    print("\n".join(safe_lines(line)), flush=True)
-
-
-def _fail(options: Namespace, reason: str) -> None:
-    print_error(f"kgateway seaweedmq {options.kind}", reason)
 
 
 def _as_argument(read: Callable[[str], Any]) -> Callable[[str], Any]:

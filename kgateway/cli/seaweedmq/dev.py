@@ -3,6 +3,7 @@
 """
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def _run(options: Namespace) -> Iterator[str]:
         raise CommandError(str(error)) from None
 
 
-DEV = Command(_add_arguments, _run)
+DEV = Command(_add_arguments, _run, has_json=False)
 
 
 def _lines(options: Namespace) -> Iterator[str]:
@@ -58,12 +59,13 @@ def _lines(options: Namespace) -> Iterator[str]:
     with _signals_once(), ExitStack() as stack:
         folder = options.folder or _temporary(stack)
         cluster = DevCluster(folder)
-        command = _command(options, cluster, folder)
+        command, control_socket = _command(options, cluster, folder)
         print("starting a cluster; it takes some seconds", file=sys.stderr, flush=True)
         stack.callback(cluster.kill)  # a signal may interrupt an orderly end
         stack.enter_context(cluster)
         yield f"master  {','.join(cluster.masters)}    filer {cluster.filer}    broker {cluster.broker_address}"
         yield f"logs    {folder}"
+        yield f"why     kgateway why --control-socket {shlex.quote(control_socket)}"
         sys.stdout.flush()
         failed = _has_failed(command)
     if failed:
@@ -129,15 +131,15 @@ def _temporary(stack: ExitStack) -> Path:
         raise NotStarted(f"there is no place for a temporary folder: {error.strerror}") from None
 
 
-def _command(options: Namespace, cluster: "DevCluster", folder: Path) -> list[str]:
+def _command(options: Namespace, cluster: "DevCluster", folder: Path) -> tuple[list[str], str]:
     """
-    The command that starts the gateway; CommandError where its options are wrong.
+    The command that starts the gateway, and its control socket; CommandError where its options are wrong.
     """
     given = [option for option in options.gateway if option != "--"]
     broker = f"seaweedmq:{','.join(cluster.masters)}"
     settings = ["--broker", broker, "--control-socket", str(folder / "kgateway.sock"), *given]
     try:
-        read_settings(settings, os.environ)
+        control_socket = read_settings(settings, os.environ).control_socket
     except SettingsError as mistake:
         raise CommandError(str(mistake), MISTAKE) from None
-    return [sys.executable, "-m", "kgateway", "serve", *settings]
+    return [sys.executable, "-m", "kgateway", "serve", *settings], control_socket

@@ -5,9 +5,7 @@
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
-from kgateway.cli.common.output import as_json
 from kgateway.cli.common.times import utc
-from kgateway.cli.common.values import add_json
 from kgateway.cli.seaweedmq.cluster import Say, seaweedmq_command, topic_name
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ Examples:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    add_json(parser)
     parser.add_argument("topic", metavar="TOPIC", type=topic_name)
     parser.add_argument("partition", metavar="PARTITION", type=int)
     parser.add_argument(
@@ -50,7 +47,7 @@ def _offset(text: str) -> int:
 async def _show(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> int:
     mapping = await _mapping(outside, options.topic, options.partition, options.offset)
     if options.json:
-        say(as_json(mapping))
+        say(mapping)
         return 0
     width = max(map(len, mapping))
     for name, value in mapping.items():

@@ -6,9 +6,8 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from kgateway.cli.common.output import Column, as_json, table
+from kgateway.cli.common.output import Column, table
 from kgateway.cli.common.times import utc
-from kgateway.cli.common.values import add_json
 from kgateway.cli.seaweedmq.cluster import Say, seaweedmq_command, topic_name
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ Examples:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    add_json(parser)
     parser.add_argument(
         "topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these; without any, all there are"
     )
@@ -56,7 +54,7 @@ async def _show(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> int
     await outside.load()
     found = await partition_statuses(outside, topics)
     if options.json:
-        say(as_json([_json(one) for one in found]))
+        say({"partitions": [_json(one) for one in found]})
         return 0
     for line in table(_COLUMNS, [_row(one) for one in found]) if found else ["there are no topics"]:
         say(line)

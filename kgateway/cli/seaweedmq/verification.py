@@ -8,9 +8,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kgateway.cli.common.errors import FAILED
-from kgateway.cli.common.output import counted, size
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import size
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.seaweedmq.cluster import Say, seaweedmq_command, topic_name
+from kgateway.plurals import counted
 
 if TYPE_CHECKING:
     from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
@@ -41,7 +43,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 async def _verify(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> int:
     from kgateway.broker.seaweedmq.inspection.verification import Verification
 
-    began, findings = time.monotonic(), Findings(say)
+    began, findings = time.monotonic(), Findings(say, options.json)
     topics = await outside.topics(options.topics)
     await outside.load()
     verification = Verification(outside, topics)
@@ -54,7 +56,11 @@ async def _verify(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> i
                 progress.clear()
                 findings.add(finding)
     findings.end()
-    say(_summary(len(topics), tally, time.monotonic() - began, findings.faults))
+    if options.json:
+        counts = {name: getattr(tally, name) for name in ("partitions", "rows", "files", "bytes")}
+        say({"topics": len(topics)} | counts | {"findings": findings.found})
+    else:
+        say(_summary(len(topics), tally, time.monotonic() - began, findings.faults))
     return FAILED if findings.faults else 0
 
 
@@ -63,17 +69,22 @@ VERIFY = seaweedmq_command(_add_arguments, _verify, _EPILOG)
 
 class Findings:
     """
-    Prints findings, with a limit on each kind in a partition.
+    Prints findings, with a limit on each kind in a partition; or keeps them all for programs.
     """
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: Say, wants_json: bool) -> None:
         self.faults = 0
+        self.found: list[Json] = []
+        self._wants_json = wants_json
         self._say = say
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, finding: "Finding") -> None:
         place, kind, reason, is_fault = finding
         self.faults += is_fault
+        if self._wants_json:
+            self.found.append({"place": place, "kind": kind, "reason": reason, "is_fault": is_fault})
+            return
         self._counts[place, kind] += 1
         if self._counts[place, kind] <= _SHOWN_MAX:
             self._say(f"{'' if is_fault else '(no fault) '}{place}: {kind}: {reason}")
@@ -86,5 +97,5 @@ class Findings:
 
 def _summary(topics: int, tally: "Tally", seconds: float, faults: int) -> str:
     counts = (topics, "topic"), (tally.partitions, "partition"), (tally.rows, "row"), (tally.files, "file")
-    found = counted(faults, "finding", ",") if faults else "nothing is wrong"
-    return f"{', '.join(counted(*each, ',') for each in counts)}, {size(tally.bytes)} in {seconds:.1f} s: {found}"
+    found = counted(faults, "finding", form=",") if faults else "nothing is wrong"
+    return f"{', '.join(counted(*each, form=',') for each in counts)}, {size(tally.bytes)} in {seconds:.1f} s: {found}"

@@ -9,11 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.common.interrupts import Interrupts
-from kgateway.cli.common.output import Column, as_json, size, table
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import Column, size, table
 from kgateway.cli.common.progress import Progress
-from kgateway.cli.common.values import add_json, positive
+from kgateway.cli.common.values import positive
 from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, location
 from kgateway.cli.spark.session import add_topics, session, source_options, spark_job
+from kgateway.plurals import counted
 
 if TYPE_CHECKING:
     from kgateway.spark.archive.job import ArchiveJob
@@ -56,7 +58,6 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help=f"how many offsets a task of Spark takes, {_TASK_RECORDS} if not given",
     )
     add_codec(parser)
-    add_json(parser)
     add_topics(parser)
 
 
@@ -66,7 +67,7 @@ def add_codec(parser: ArgumentParser) -> None:
     )
 
 
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
     logs, targets = _targets(options)
     from kgateway.spark.archive.job import ArchiveJob
 
@@ -80,7 +81,7 @@ def _run(options: Namespace) -> Iterator[str]:
                 break
             interrupts.rest(options.every)
     if options.json:
-        yield as_json([archive_json(job.manifest) for job in jobs])
+        yield {"archives": [archive_json(job.manifest) for job in jobs]}
         return
     for job, was in zip(jobs, before, strict=True):
         yield from summary(job.manifest)
@@ -173,4 +174,4 @@ def _what_was_done(before: "Manifest", after: "Manifest", seconds: float) -> str
         sum(getattr(file, name) for file in after.files) - sum(getattr(file, name) for file in before.files)
         for name in ("count", "raw_bytes")
     )
-    return f"{records:,} records of {size(raw)} archived in {seconds:.1f} s: {size(raw / seconds)}/s"
+    return f"{counted(records, 'record', form=',')} of {size(raw)} archived in {seconds:.1f} s: {size(raw / seconds)}/s"

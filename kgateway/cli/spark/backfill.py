@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgateway.cli.common.cluster import add_server
-from kgateway.cli.common.errors import CommandError
-from kgateway.cli.common.output import Column, counted, table
+from kgateway.cli.common.cluster import add_server, choose_cluster
+from kgateway.cli.common.errors import UnknownTopicOrPartition
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import Column, table
 from kgateway.cli.common.progress import Progress, watching
 from kgateway.cli.common.topic_names import all_topics, no_such_topic
 from kgateway.cli.common.values import rate
@@ -20,6 +21,7 @@ from kgateway.cli.spark.session import session, spark_job
 from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Unanswered
 from kgateway.client.topics import TopicDescription
+from kgateway.plurals import counted
 from kgateway.records.compression import Codec
 from kgateway.wire.errors import KafkaError
 
@@ -64,17 +66,21 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_server(parser)
 
 
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
+    choose_cluster(options)
     with Cluster(options.bootstrap, options.timeout) as cluster:
         known = all_topics(cluster)
         if options.topic not in known:
-            raise CommandError(f"{no_such_topic(options.topic, known)}; `kgateway topics create` makes it")
+            raise UnknownTopicOrPartition(f"{no_such_topic(options.topic, known)}; `kgateway topics create` makes it")
         began = time.monotonic()
         with session(options) as spark:
             backfill = _wanted(options, known[options.topic])
             with watching(Progress(unit="rows"), partial(_rows_so_far, options, options.timeout), _LOOK_S):
                 ended = backfill.run(spark, cluster)
-        yield from _outcome(backfill, ended, time.monotonic() - began)
+        if options.json:
+            yield _json(backfill, ended)
+        else:
+            yield from _outcome(backfill, ended, time.monotonic() - began)
 
 
 def _state_file(options: Namespace) -> Path:
@@ -129,6 +135,12 @@ def _wanted(options: Namespace, topic: TopicDescription) -> "Backfill":
         patience_s=options.timeout,
         report=lambda words: print(words, file=sys.stderr, flush=True),
     )
+
+
+def _json(backfill: "Backfill", ended: "Sequence[PartitionResult]") -> Json:
+    names = {"partition": "index", "rows": "rows", "from": "start", "live_from": "end", "others": "others"}
+    rows = [{name: getattr(one, field) for name, field in names.items()} for one in ended]
+    return {"topic": backfill.topic.name, "group": backfill.group, "partitions": rows}
 
 
 def _outcome(backfill: "Backfill", ended: "Sequence[PartitionResult]", seconds: float) -> Iterator[str]:

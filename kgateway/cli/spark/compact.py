@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.common.errors import UsageError
-from kgateway.cli.common.output import Column, as_json, counted, size, table
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import Column, size, table
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.common.times import TIMES, ago_ms, option_time_ms
-from kgateway.cli.common.values import add_json, positive
+from kgateway.cli.common.values import positive
 from kgateway.cli.spark.archive import add_codec, archive_json, location_of, summary
 from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, archived_topics, location
 from kgateway.cli.spark.session import add_topics, session, spark_job, stages
+from kgateway.plurals import counted
 
 if TYPE_CHECKING:
     from kgateway.spark.archive.manifest import Manifest
@@ -72,11 +74,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help=f"how many offsets of a topic a task of Spark takes, {_TASK_RECORDS} if not given",
     )
     add_codec(parser)
-    add_json(parser)
     add_topics(parser)
 
 
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
     _check(options)
     topics = dict.fromkeys(options.topics or archived_topics(options, options.folder))
     job, done = _compacted if options.in_place else _tabled, []
@@ -87,7 +88,7 @@ def _run(options: Namespace) -> Iterator[str]:
             if not options.json:
                 yield from lines
     if options.json:
-        yield as_json(done)
+        yield {"archives" if options.in_place else "tables": done}
 
 
 COMPACT = spark_job(
@@ -195,7 +196,8 @@ def _what_was_removed(before: "Manifest", after: "Manifest", seconds: float) -> 
         sum(getattr(file, name) for file in before.files) - sum(getattr(file, name) for file in after.files)
         for name in ("count", "bytes")
     )
-    return f"{records:,} records removed, files are smaller by {size(max(of, 0))}, in {seconds:.1f} s"
+    removed = counted(records, "record", form=",")
+    return f"{removed} removed, files are smaller by {size(max(of, 0))}, in {seconds:.1f} s"
 
 
 def _before(text: str) -> int:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kgateway.cli.common.cluster import add_server
-from kgateway.cli.common.output import counted
+from kgateway.cli.common.cluster import add_server, choose_cluster
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.times import TIMES, option_time_ms
 from kgateway.cli.common.topic_names import all_topics, matching_topics
 from kgateway.cli.spark.locations import check_new_file
@@ -21,6 +21,7 @@ from kgateway.cli.spark.session import session, spark_job
 from kgateway.client.cluster import Cluster
 from kgateway.client.offsets import Extent, extents, offsets_at
 from kgateway.client.topics import TopicDescription
+from kgateway.plurals import counted
 from kgateway.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, default=Path(_OUTPUT), help=f"the page, {_OUTPUT} if not given"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace files that exist; else they are kept")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="the same numbers for programs, in a file of JSON")
+    parser.add_argument("--overwrite", action="store_true", help="replace the page if it exists; else it is kept")
     parser.add_argument("--since", metavar="TIME", type=_time, help=f"only records since {TIMES}")
     sent = parser.add_mutually_exclusive_group()
     sent.add_argument("--sent-header", metavar="NAME", help="a header that tells when a record was sent")
@@ -50,9 +50,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_server(parser)
 
 
-def _run(options: Namespace) -> Iterator[str]:
-    for path in filter(None, (options.output, options.json)):
-        check_new_file(path, overwrite=options.overwrite)
+def _run(options: Namespace) -> Iterator[str | Json]:
+    choose_cluster(options)
+    check_new_file(options.output, overwrite=options.overwrite)
     with Cluster(options.bootstrap, options.timeout) as cluster:
         wanted = matching_topics(all_topics(cluster), options.names)
         read = _extents(cluster, wanted, options.since)
@@ -62,8 +62,8 @@ def _run(options: Namespace) -> Iterator[str]:
 
     options.output.write_text(page(of, time.time_ns() // 1_000_000, facts))
     if options.json:
-        listed = [asdict(topic) for topic in facts]
-        options.json.write_text(json.dumps(listed, indent=2, default=lambda key: key.decode(errors="backslashreplace")))
+        yield {"page": str(options.output), "topics": [_json(topic) for topic in facts]}
+        return
     records = sum(topic.records for topic in facts)
     yield f"{counted(len(facts), 'topic')}, {counted(records, 'record')}: {options.output}"
 
@@ -74,6 +74,13 @@ REPORT = spark_job(
     "kgateway spark report orders --output orders.html",
     if_interrupted=lambda options: "no report was written",
 )
+
+
+def _json(topic: "TopicFacts") -> Any:
+    """
+    The numbers, with keys of records as texts.
+    """
+    return json.loads(json.dumps(asdict(topic), default=lambda key: key.decode(errors="backslashreplace")))
 
 
 def _extents(

@@ -14,11 +14,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError
+from kgateway.cli.common.cluster_profiles import target
+from kgateway.cli.common.errors import FAILED, FAILURE, INTERRUPTED, MISTAKE, UNREACHABLE, USAGE, CommandError
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.progress import Progress, watching
-from kgateway.cli.common.values import DEFAULT_BOOTSTRAP, add_bootstrap, pair
-from kgateway.config.sources import BOOTSTRAP
+from kgateway.cli.common.values import add_bootstrap, pair
 from kgateway.observe.printable import printable
 from kgateway.spark.signals import Interrupted, running
 
@@ -48,11 +49,12 @@ _IN_PYTHON = re.compile(r"^(?:pyspark\.errors\.[\w.]+: )?(?:\w+\.)*(\w+): (?P<wo
 
 def spark_job(
     add_arguments: Callable[[ArgumentParser], None],
-    run: Callable[[Namespace], Iterable[str]],
+    run: Callable[[Namespace], Iterable[str | Json]],
     example: str,
     *,
     if_interrupted: Callable[[Namespace], str],
     failed: int = FAILED,
+    has_json: bool = True,
 ) -> Command:
     """
     A command that runs a job. PySpark is imported when it runs. A failure is worded, and `if_interrupted` says what a
@@ -64,7 +66,7 @@ def spark_job(
         _add_session(parser)
         add_example(parser, example)
 
-    def lines(options: Namespace) -> Iterator[str]:
+    def output(options: Namespace) -> Iterator[str | Json]:
         try:
             yield from run(options)
         except KeyboardInterrupt as interrupt:
@@ -72,20 +74,17 @@ def spark_job(
             raise CommandError(f"interrupted: {if_interrupted(options)}", code) from interrupt
         except ModuleNotFoundError:
             raise
+        except CommandError as error:
+            if error.exit_code != MISTAKE:
+                error.exit_code = failed
+            raise
         except Exception as error:
             reason = _reason(error)
             if reason is None:
                 raise
-            raise CommandError(reason, _exit_code(error, failed)) from error
+            raise CommandError(reason, *_codes(error, failed)) from error
 
-    return Command(add_all, lines)
-
-
-def _exit_code(error: Exception, failed: int) -> int:
-    from kgateway.spark.errors import WrongOption
-
-    is_mistake = isinstance(error, WrongOption) or (isinstance(error, CommandError) and error.code == MISTAKE)
-    return MISTAKE if is_mistake else failed
+    return Command(add_all, output, has_json)
 
 
 def _add_session(parser: ArgumentParser) -> None:
@@ -124,8 +123,8 @@ def source_options(options: Namespace) -> dict[str, str]:
     given = dict(options.option)
     if options.bootstrap:
         given["kafka.bootstrap.servers"] = options.bootstrap
-    elif not given.keys() & {"kafka.bootstrap.servers", "kgateway.log.folder", "kgateway.filer"}:
-        given["kafka.bootstrap.servers"] = os.environ.get(BOOTSTRAP) or DEFAULT_BOOTSTRAP
+    elif options.cluster or not given.keys() & {"kafka.bootstrap.servers", "kgateway.log.folder", "kgateway.filer"}:
+        given["kafka.bootstrap.servers"] = target(options.cluster).bootstrap
     return given
 
 
@@ -236,9 +235,7 @@ def _reason(error: Exception) -> str | None:
     from kgateway.spark.errors import DataLost, Unreadable, Unwritten, WrongOption
     from kgateway.wire.errors import KafkaError, Malformed
 
-    known = (
-        CommandError | DataLost | KafkaError | Malformed | OSError | Unanswered | Unreadable | Unwritten | WrongOption
-    )
+    known = DataLost | KafkaError | Malformed | OSError | Unanswered | Unreadable | Unwritten | WrongOption
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, known):
@@ -246,6 +243,21 @@ def _reason(error: Exception) -> str | None:
     if type(error).__module__.startswith(("pyspark", "py4j")):
         return in_words(str(error))
     return None
+
+
+def _codes(error: Exception, failed: int) -> tuple[int, str]:
+    """
+    The exit code, and the code for programs.
+    """
+    from kgateway.client.connection import Unanswered
+    from kgateway.spark.errors import WrongOption
+    from kgateway.wire.errors import KafkaError
+
+    if isinstance(error, WrongOption):
+        return MISTAKE, USAGE
+    if isinstance(error, KafkaError):
+        return failed, error.code.name
+    return failed, UNREACHABLE if isinstance(error, Unanswered) else FAILURE
 
 
 def in_words(trace: str) -> str:

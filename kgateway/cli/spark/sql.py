@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from kgateway.cli.common.errors import UsageError
-from kgateway.cli.common.output import counted
 from kgateway.cli.common.values import positive
 from kgateway.cli.spark.locations import IN_A_FILER, access
 from kgateway.cli.spark.session import add_topics, session, source_options, spark_job, stages
-from kgateway.cli.spark.sql_output import FORMATS, TABLE, check_output, into_file, lines, table
+from kgateway.cli.spark.sql_output import FORMATS, JSON, TABLE, check_output, into_file, lines, table
 from kgateway.observe.printable import printable
+from kgateway.plurals import counted
 
 _EXAMPLE = (
     'kgateway spark sql "SELECT _partition, count(*) AS records FROM orders GROUP BY _partition" --archive archive'
@@ -52,7 +52,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         default=[],
         help=f"how values are written: {' or '.join(_VALUES)}; {_VALUES[0]} if not given",
     )
-    parser.add_argument("--format", choices=FORMATS, help="of the result; else as --output ends, else a table")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--format", choices=FORMATS, help="of the result; else as --output ends, else a table")
+    form.add_argument("--json", action="store_const", const=JSON, dest="format", help="the same as --format json")
     parser.add_argument("-o", "--output", metavar="PATH", type=Path, help="where it goes; nothing may be there yet")
     parser.add_argument(
         "--to-topic", metavar="TOPIC", help="write each row as a record of this topic, which has to be there"
@@ -88,7 +90,7 @@ def _if_interrupted(options: Namespace) -> str:
     return f"{options.to_topic} may have some of the rows" if options.to_topic else "the result is not complete"
 
 
-SQL = spark_job(_add_arguments, _run, _EXAMPLE, if_interrupted=_if_interrupted)
+SQL = spark_job(_add_arguments, _run, _EXAMPLE, if_interrupted=_if_interrupted, has_json=False)
 
 
 def _output(options: Namespace, form: str, spark: Any, result: Any, source: dict[str, str]) -> Iterator[str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.common.errors import UsageError
-from kgateway.cli.common.output import counted
+from kgateway.cli.common.output import cut
 from kgateway.cli.spark.locations import check_new_file
-from kgateway.observe.printable import printable
+from kgateway.plurals import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -103,8 +103,7 @@ def _padded(cell: str, width: int, is_right: bool) -> str:
 
 
 def _cell(text: str | None) -> str:
-    shown = _NULL if text is None else printable(text)
-    return shown if len(shown) <= _CELL_MAX else f"{shown[: _CELL_MAX - 1]}…"
+    return _NULL if text is None else cut(text, _CELL_MAX)
 
 
 def _csv(text: Any) -> str:

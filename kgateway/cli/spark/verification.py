@@ -10,13 +10,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.common.errors import FAILED, MISTAKE, CommandError
-from kgateway.cli.common.output import as_json, counted, size
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import size
 from kgateway.cli.common.progress import Progress
-from kgateway.cli.common.values import add_json
 from kgateway.cli.spark.archive import archive_json, location_of, summary
 from kgateway.cli.spark.locations import IN_A_FILER, LOCATION, archive_of, archived_topics, location
 from kgateway.cli.spark.session import add_topics, session, spark_job
 from kgateway.observe.printable import printable
+from kgateway.plurals import counted
 
 if TYPE_CHECKING:
     from kgateway.spark.archive.verification import Outcome
@@ -35,11 +36,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help=f"where the archives are, {IN_A_FILER}",
     )
     parser.add_argument("--no-log", action="store_true", help="look at the archives alone, not at the log")
-    add_json(parser)
     add_topics(parser)
 
 
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
     topics = options.topics or archived_topics(options, options.folder)
     faults, outcomes = 0, []
     with session(options) as spark:
@@ -50,7 +50,7 @@ def _run(options: Namespace) -> Iterator[str]:
             if not options.json:
                 yield from map(printable, _lines(topic, outcome, time.monotonic() - began))
     if options.json:
-        yield as_json(outcomes)
+        yield {"archives": outcomes}
     if faults:
         sys.stdout.flush()
         raise SystemExit(FAILED)
@@ -94,14 +94,15 @@ def _lines(topic: str, outcome: "Outcome", seconds: float) -> Iterator[str]:
     removed = sum(file.removed for file in files)
     if removed:
         yield f"{removed:,} records removed by compaction, {outcome.proven:,} of them rightly, as the log shows"
+    held = f"{counted(records, 'record', form=',')} of {size(raw)} in {counted(len(files), 'file', form=',')}"
     yield (
-        f"{records:,} records of {size(raw)} in {len(files):,} files, {outcome.compared:,} of them compared with the "
+        f"{held}, {outcome.compared:,} of them compared with the "
         f"log, {outcome.alone:,} known by their checksum alone, in {seconds:.1f} s: {_found(outcome.faults)}"
     )
 
 
 def _found(faults: int) -> str:
-    return counted(faults, "fault", ",") if faults else "nothing is wrong"
+    return counted(faults, "fault", form=",") if faults else "nothing is wrong"
 
 
 def _json(topic: str, outcome: "Outcome") -> dict[str, Any]:

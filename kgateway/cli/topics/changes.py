@@ -5,28 +5,31 @@
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
-from kgateway.cli.common.cluster import cluster_command, do_to_each
-from kgateway.cli.common.errors import CommandError, UsageError
+from kgateway.cli.common.cluster import Done, cluster_command, do_to_each, refuse_parts
+from kgateway.cli.common.config_values import config_value
+from kgateway.cli.common.errors import CommandError, Problem, UnknownTopicOrPartition, UsageError
+from kgateway.cli.common.json_document import Json, error_of
 from kgateway.cli.common.offset_spec import offset_spec, resolve
-from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, table
+from kgateway.cli.common.output import NAME_MAX, Column, table
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import confirm
 from kgateway.cli.common.times import TIMES
 from kgateway.cli.common.topic_names import all_topics, is_pattern, matching_topics
-from kgateway.cli.common.values import add_topics, add_yes, pair, positive, refuse_repeated, topic_partitions
+from kgateway.cli.common.values import add_topics, add_yes, positive, refuse_repeated, topic_partitions
 from kgateway.cli.topics.overview import contents
 from kgateway.client.cluster import Cluster, refuse
 from kgateway.client.offsets import Extent, extents
 from kgateway.client.topics import (
     SERVERS_CHOICE,
+    CreatedTopic,
     TopicDescription,
     create_partitions,
     create_topic,
     delete_records,
     delete_topic,
 )
+from kgateway.plurals import counted
 from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -39,7 +42,7 @@ _COLUMNS = (
 )
 _REPLICAS_MAX = (1 << 15) - 1
 
-_Start = tuple[int, str | None]  # where a log begins now, and why that is not where it was to begin
+_Start = tuple[int, Problem | None]  # where a log begins now, and why that is not where it was to begin
 
 
 def _add_create(parser: Parser) -> None:
@@ -54,22 +57,40 @@ def _add_create(parser: Parser) -> None:
         help="how many servers keep each partition",
     )
     parser.add_argument(
-        "--config", metavar="NAME=VALUE", type=pair, action="append", default=[], help="set this; may be repeated"
+        "--config",
+        metavar="NAME=VALUE",
+        type=config_value,
+        action="append",
+        default=[],
+        help="set this, such as retention.ms=7d or segment.bytes=64MiB; may be repeated",
     )
 
 
-def _create(options: Namespace, cluster: Cluster) -> Iterator[str]:
-    def work(name: str) -> None:
-        create_topic(cluster, name, options.partitions, options.replicas, dict(options.config))
+def _create(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
+    def work(name: str) -> Done:
+        configs = {config.name: config.value for config in options.config}
+        made = create_topic(cluster, name, options.partitions, options.replicas, configs)
+        return Done(_difference(options, made), {"partitions": made.partitions, "replicas": made.replicas})
 
     return do_to_each(options, cluster, "topic", options.names, "created", work)
+
+
+def _difference(options: Namespace, made: CreatedTopic) -> str:
+    """
+    What is not as it was given: values with units, and the number of replicas, which a gateway lowers to that of its
+    nodes.
+    """
+    notes = [f"{config.name}={config.value}" for config in options.config if config.is_converted]
+    if made.replicas is not None and options.replicas not in (SERVERS_CHOICE, made.replicas):
+        notes.insert(0, f"{counted(made.replicas, 'replica')} instead of {options.replicas}")
+    return f"with {', '.join(notes)}" if notes else ""
 
 
 CREATE = cluster_command(
     _add_create,
     _create,
-    "kgateway topics create orders --partitions 4 --config retention.ms=86400000",
-    check=lambda options: refuse_repeated(options.config),
+    "kgateway topics create orders --partitions 4 --config retention.ms=1d",
+    check=lambda options: refuse_repeated([config.name for config in options.config]),
 )
 
 
@@ -80,7 +101,7 @@ def _add_alter(parser: Parser) -> None:
     )
 
 
-def _alter(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _alter(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     names = [topic.name for topic in matching_topics(all_topics(cluster), options.names)]
     done = f"altered to {counted(options.partitions, 'partition')}"
     return do_to_each(
@@ -103,7 +124,7 @@ def _check_delete(options: Namespace) -> None:
         raise UsageError(f"{patterns[0]} is a pattern: say --yes to delete all that fits; {seen}")
 
 
-def _delete(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _delete(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     wanted = matching_topics(all_topics(cluster), options.names)
     if not options.yes:
         held = contents(cluster, wanted)
@@ -128,7 +149,7 @@ def _add_delete_records(parser: Parser) -> None:
     add_yes(parser)
 
 
-def _delete_records(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _delete_records(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     known = all_topics(cluster)
     matching_topics(known, [name for name, _ in options.topics])  # names all that do not exist
     wanted = _partitions(options, known)
@@ -161,7 +182,7 @@ def _partitions_of(topic: TopicDescription, indexes: Sequence[int]) -> list[Topi
     named = [TopicPartition(topic.name, index) for index in indexes] or existing
     missing = [str(one) for one in named if one not in existing]
     if missing:
-        raise CommandError(
+        raise UnknownTopicOrPartition(
             f"there is no partition {', '.join(missing)}: {topic.name} has {len(existing)}; nothing is done"
         )
     return named
@@ -172,7 +193,7 @@ def _add_purge(parser: Parser) -> None:
     add_yes(parser)
 
 
-def _purge(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _purge(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     wanted = matching_topics(all_topics(cluster), options.names)
     partitions = [part.partition for topic in wanted for part in topic.parts]
     logs = cluster.retry(partial(extents, cluster, partitions))
@@ -184,7 +205,7 @@ PURGE = cluster_command(_add_purge, _purge, "kgateway topics purge orders --yes"
 
 def _delete_before(
     options: Namespace, cluster: Cluster, before: Mapping[TopicPartition, int], logs: Mapping[TopicPartition, Extent]
-) -> Iterator[str]:
+) -> Iterator[str | Json]:
     """
     Delete the records before these offsets, and print the number of each partition.
     """
@@ -196,12 +217,10 @@ def _delete_before(
     starts |= cluster.retry(partial(_deleted, cluster, doomed, logs)) if doomed else {}
     rows = [_outcome(one, starts[one], logs[one]) for one in sorted(starts)]
     if options.json:
-        yield as_json({"partitions": rows})
+        yield {"partitions": rows}
     else:
         yield from table(_COLUMNS, [[row[column.heading.lower()] for column in _COLUMNS] for row in rows])
-    problems = [f"{one}: {why}" for one, (_, why) in sorted(starts.items()) if why]
-    if problems:
-        raise CommandError("; ".join(problems))
+    refuse_parts({str(one): why for one, (_, why) in sorted(starts.items()) if why})
 
 
 def _deleted(
@@ -215,17 +234,17 @@ def _deleted(
         except KafkaError as error:
             if error.code.retriable:  # deleting again what is deleted changes nothing
                 raise
-            starts[one] = logs[one].start, _why(error)
+            starts[one] = logs[one].start, _problem(error)
     return starts
 
 
-def _why(error: KafkaError) -> str:
+def _problem(error: KafkaError) -> Problem:
     if error.code is ErrorCode.POLICY_VIOLATION:
-        return f"{error}; its cleanup.policy has no delete in it"
-    return str(error)
+        return Problem.of(error, f"{error}; its cleanup.policy has no delete in it")
+    return Problem.of(error)
 
 
-def _outcome(one: TopicPartition, start: _Start, log: Extent) -> dict[str, Any]:
+def _outcome(one: TopicPartition, start: _Start, log: Extent) -> Json:
     now, why = start
     return {
         "topic": one.topic,
@@ -233,5 +252,4 @@ def _outcome(one: TopicPartition, start: _Start, log: Extent) -> dict[str, Any]:
         "deleted": now - log.start,
         "start": now,
         "end": log.end,
-        "problem": why,
-    }
+    } | error_of(why)

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from kgateway.cli.common.cluster import cluster_command
-from kgateway.cli.common.output import NAME_MAX, Column, as_json, counted, size, table
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import NAME_MAX, Column, size, table
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.topic_names import all_topics, matching_topics
 from kgateway.cli.common.values import add_topics
@@ -17,6 +18,7 @@ from kgateway.client.cluster import Cluster
 from kgateway.client.configs import ConfigEntry, ConfigResource, describe_configs
 from kgateway.client.offsets import EARLIEST, LATEST, Extent, known_offsets
 from kgateway.client.topics import PartitionDescription, TopicDescription, sizes
+from kgateway.plurals import counted
 from kgateway.topic_partition import TopicPartition
 
 _TOPICS = (
@@ -85,14 +87,14 @@ def _add_list(parser: Parser) -> None:
     parser.add_argument("--internal", action="store_true", help="those too that servers keep for themselves")
 
 
-def _list(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     known = all_topics(cluster)
     named = matching_topics(known, options.names) if options.names else [*known.values()]
     wanted = [one for one in named if options.internal or not one.is_internal or one.name in options.names]
     held, policies = contents(cluster, wanted), _policies(cluster, wanted)
     if options.json:
         rows = [_listed_json(topic, held[topic.name], policies.get(topic.name)) for topic in wanted]
-        yield as_json({"topics": rows})
+        yield {"topics": rows}
     elif wanted:
         yield from table(_TOPICS, [_listed(topic, held[topic.name], policies.get(topic.name)) for topic in wanted])
     else:
@@ -129,14 +131,14 @@ def _add_describe(parser: Parser) -> None:
     add_topics(parser, help="its name, or a pattern such as 'order*'")
 
 
-def _describe(options: Namespace, cluster: Cluster) -> Iterator[str]:
+def _describe(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     wanted = matching_topics(all_topics(cluster), options.names)
     held = contents(cluster, wanted)
     resources = {topic.name: ConfigResource("topic", topic.name) for topic in wanted}
     configs = cluster.retry(partial(describe_configs, cluster, [*resources.values()]))
     known = [(topic, held[topic.name], _set_here(configs[resources[topic.name]])) for topic in wanted]
     if options.json:
-        yield as_json({"topics": [_json(*one) for one in known]})
+        yield {"topics": [_json(*one) for one in known]}
         return
     for number, one in enumerate(known):
         yield from [""] if number else []

@@ -22,6 +22,7 @@ from kgateway.groups.deadline import Deadline
 from kgateway.groups.group import GroupType
 from kgateway.groups.records import Row, Write
 from kgateway.messages.stored.group_metadata import GroupMetadataValue
+from kgateway.plurals import counted
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 
@@ -109,7 +110,7 @@ class ClassicGroup:
         before = len(self.members)
         outcomes = [self._leave(leaver) for leaver in leavers]
         if len(self.members) < before:
-            self._rebalance.prepare_or_complete_join(f"{before - len(self.members)} members left")
+            self._rebalance.prepare_or_complete_join(f"{counted(before - len(self.members), 'member')} left")
         else:
             self._rebalance.try_complete_join()
         return outcomes
@@ -151,15 +152,15 @@ class ClassicGroup:
         for member in self.members:
             member.renew_session()
         self._log.info(
-            "group {group}: loaded in generation {generation} with {count} members",
+            "group {group}: loaded in generation {generation} with {members}",
             group=self.group_id,
             generation=self.generation,
-            count=len(self.members),
+            members=counted(len(self.members), "member"),
         )
         if last.value.leader is None:
             self.rebalance("the last member of the consumer protocol is gone")
         if len(self.members) > self._settings.group_max_size:
-            self._rebalance.prepare(f"there are {len(self.members)} members, more than may be")
+            self._rebalance.prepare(f"{counted(len(self.members), 'member')} in the group, more than group.max.size")
 
     def rows(self) -> Iterator[Row]:
         if self._journal.last is not None:

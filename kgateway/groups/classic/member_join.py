@@ -18,6 +18,7 @@ from kgateway.groups.classic.rebalance import Rebalance
 from kgateway.groups.classic.requests import JoinRequest, JoinResult, MemberIdRequired
 from kgateway.groups.classic.state import CONSUMER, ClassicGroupJournal, ClassicGroupState, Phase
 from kgateway.groups.deadline import Deadline
+from kgateway.plurals import counted
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 # A new member cannot send heartbeats before its first generation begins. It may have left, and joined under another id.
@@ -248,7 +249,7 @@ class MemberJoin:
             if member is not None:
                 members.remove(member, ErrorCode.GROUP_MAX_SIZE_REACHED)
             self._rebalance.try_complete_join()
-            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group may have {limit} members")
+            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group may have {counted(limit, 'member')}")
 
     def _check_protocols(self, request: JoinRequest) -> None:
         named = bool(request.protocol_type and request.protocols)

@@ -21,6 +21,7 @@ from kgateway.config.settings import Settings
 from kgateway.groups.classic.members import Member
 from kgateway.groups.classic.requests import JoinResult, SyncResult
 from kgateway.groups.classic.state import ClassicGroupJournal, ClassicGroupState, Phase
+from kgateway.plurals import counted
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 _SOON = 0.001  # seconds; not worth a timer
@@ -150,10 +151,10 @@ class Rebalance:
         self._elect()
         state.begin_generation()
         self._log.info(
-            "group {group}: generation {generation} has {count} members and speaks {protocol}",
+            "group {group}: generation {generation} has {members} and speaks {protocol}",
             group=state.group_id,
             generation=state.generation,
-            count=len(members),
+            members=counted(len(members), "member"),
             protocol=state.protocol,
         )
         self._storing = False
@@ -228,7 +229,7 @@ class Rebalance:
         members = self._state.members
         lost = [member for member in members if member.id in members.unsynced]
         self._drop(lost, "asked for its assignment")
-        self.prepare(f"{len(lost)} members have not asked for their assignment")
+        self.prepare(f"{counted(len(lost), 'member')} did not ask for an assignment")
 
     def _drop(self, lost: list[Member], missing: str) -> None:
         for member in lost:

@@ -15,6 +15,7 @@ from kgateway.groups.consumer.member import AWAY, JOINING, LEAVING, Progress
 from kgateway.groups.consumer.state import ConsumerGroupState
 from kgateway.groups.group import NO_GENERATION, NO_MEMBER, PartitionCheck
 from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgateway.plurals import counted
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
@@ -25,7 +26,8 @@ _NO_TIMEOUT = -1
 def check_room(state: ConsumerGroupState, member_id: str, max_size: int) -> None:
     if member_id not in state.profiles and len(state.profiles) >= max_size:
         raise KafkaError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED, f"{state.group_id} has {max_size} members, and may have no more"
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"{state.group_id} has {counted(max_size, 'member')}, and may have no more",
         )
 
 

@@ -20,6 +20,7 @@ from kgateway.groups.consumer.journal import ChangeSet
 from kgateway.groups.consumer.member import Profile
 from kgateway.groups.consumer.records import Epoch, Matches, TargetMetadata
 from kgateway.groups.consumer.state import ConsumerGroupState
+from kgateway.plurals import counted
 from kgateway.wire.uuids import Uuid
 
 # By the names that members and settings use.
@@ -127,10 +128,10 @@ class TargetPlanner:
         epoch = state.epoch_now.number
         changes.set_target_metadata(TargetMetadata(epoch, self._now_ms()))
         self._log.info(
-            "group {group}: target of epoch {epoch} for {members} members, by {assignor}",
+            "group {group}: target of epoch {epoch} for {members}, by {assignor}",
             group=state.group_id,
             epoch=epoch,
-            members=len(members),
+            members=counted(len(members), "member"),
             assignor=assignor,
         )
 

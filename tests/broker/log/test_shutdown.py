@@ -166,7 +166,7 @@ def test_stop_has_a_time_limit(world: LogWorld) -> None:
         world.clock.advance(0.2)
     result(stopped)
     (told,) = [event for event in logged if event["log_level"] is LogLevel.warn]
-    assert (told["left"], told["seconds"]) == (3, 10)
+    assert (told["partitions"], told["seconds"]) == ("3 partitions", 10)
     while world.threads:
         world.threads.work()
     assert world.disk.count("sync", file_name(0, ".log")) == 0

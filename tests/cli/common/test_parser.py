@@ -4,6 +4,7 @@ Command lines.
 
 import pytest
 
+from kgateway.cli.common.errors import MISTAKE, UsageError
 from kgateway.cli.common.parser import Parser
 
 
@@ -63,38 +64,38 @@ def test_names_are_arguments_or_options(given: list[str]) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ([], "test: error: the following arguments are required: GROUP"),
-        (["a", "-g", "b"], "test: error: 'a' is one too many: test --help tells what there may be"),
+        ([], "error: the following arguments are required: GROUP"),
+        (["a", "-g", "b"], "error: 'a' is one too many: test --help tells what there may be"),
     ],
 )
-def test_one_name_may_be_needed(capsys: pytest.CaptureFixture[str], given: list[str], says: str) -> None:
+def test_one_name_may_be_needed(given: list[str], says: str) -> None:
     parser = Parser(prog="test")
     parser.add_names("group", "-g", "--group", metavar="GROUP", is_one=True, help="which")
     assert parser.parse_args(["-g", "a"]).group == parser.parse_args(["a"]).group == "a"
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(UsageError) as mistake:
         parser.parse_args(given)
-    assert (end.value.code, capsys.readouterr().err) == (2, f"{says}\n")
+    assert (mistake.value.exit_code, str(mistake.value)) == (MISTAKE, says)
 
 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["do", "a", "--flga"], "test do: error: there is no option --flga; did you mean --flag?"),
-        (["do", "a", "--zzz=1"], "test do: error: there is no option --zzz; test do --help lists them"),
-        (["do"], "test do: error: the following arguments are required: first"),
-        (["do", "a", "--flag=1"], "test do: error: argument --flag: ignored explicit argument '1'"),
+        (["do", "a", "--flga"], "error: there is no option --flga; did you mean --flag?"),
+        (["do", "a", "--zzz=1"], "error: there is no option --zzz; test do --help lists them"),
+        (["do"], "error: the following arguments are required: first"),
+        (["do", "a", "--flag=1"], "error: argument --flag: ignored explicit argument '1'"),
         (
             ["do", "a", "--form", "jsn"],
-            "test do: error: argument -f/--form: 'jsn' must be one of json, text; did you mean json?",
+            "error: argument -f/--form: 'jsn' must be one of json, text; did you mean json?",
         ),
-        (["do", "a", "--form", "xml"], "test do: error: argument -f/--form: 'xml' must be one of json, text"),
-        (["dou", "a"], "test: error: there is no command 'dou'; did you mean do?"),
-        (["xyz", "a"], "test: error: there is no command 'xyz'; test --help lists them"),
-        (["--hepl"], "test: error: there is no option --hepl; did you mean --help?"),
-        (["bare", "a"], "test bare: error: 'a' is one too many: test bare --help tells what there may be"),
+        (["do", "a", "--form", "xml"], "error: argument -f/--form: 'xml' must be one of json, text"),
+        (["dou", "a"], "error: there is no command 'dou'; did you mean do?"),
+        (["xyz", "a"], "error: there is no command 'xyz'; test --help lists them"),
+        (["--hepl"], "error: there is no option --hepl; did you mean --help?"),
+        (["bare", "a"], "error: 'a' is one too many: test bare --help tells what there may be"),
     ],
 )
-def test_a_mistake_is_reported_in_a_line(capsys: pytest.CaptureFixture[str], given: list[str], says: str) -> None:
+def test_a_mistake_is_reported_in_a_line(given: list[str], says: str) -> None:
     """
     The line suggests what the user may mean.
     """
@@ -105,6 +106,6 @@ def test_a_mistake_is_reported_in_a_line(capsys: pytest.CaptureFixture[str], giv
     command.add_argument("--flag", action="store_true")
     command.add_argument("-f", "--form", choices=["json", "text"])
     commands.add_parser("bare")
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(UsageError) as mistake:
         parser.parse_args(given)
-    assert (end.value.code, capsys.readouterr().err) == (2, f"{says}\n")
+    assert (mistake.value.exit_code, str(mistake.value)) == (MISTAKE, says)

@@ -5,10 +5,12 @@ Stdin, stdout and stderr, some of which may be missing or full.
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import nullcontext
+from io import BytesIO, TextIOWrapper
 
 import pytest
 
 from kgateway.cli.common.errors import CommandError
+from kgateway.cli.common.output import cut
 from kgateway.cli.common.stdio import confirm
 from tests.docs.console import Session
 
@@ -98,3 +100,16 @@ def test_a_closed_stderr_loses_messages(session: Session) -> None:
     assert session.run("echo three | kgateway produce orders 2>&-") == (0, "")
     assert session.run("kgateway consume orders --from -1 2>&-") == (0, "three\n")
     assert session.run("kgateway consume nothing 2>&-") == (1, "")
+
+
+@pytest.mark.parametrize("command", ["list", "describe über"])
+def test_what_the_encoding_of_stdout_lacks_is_escaped(session: Session, command: str) -> None:
+    assert session.run("kgateway consume orders -n 1 -q --group über")[0] == 0
+    code, text = session.run(f"PYTHONIOENCODING=ascii kgateway groups {command}")
+    assert (code, "\\xfcber" in text) == (0, True), text
+
+
+def test_a_cut_text_ends_as_the_encoding_of_stdout_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for encoding, shown in (("utf-8", "0123456…"), ("ascii", "01234...")):
+        monkeypatch.setattr("sys.stdout", TextIOWrapper(BytesIO(), encoding=encoding))
+        assert cut("0123456789", 8) == shown

@@ -196,10 +196,7 @@ def test_list_some(groups: Groups, idle: str, kafka: Kafka) -> None:
         assert ids("--state", "Stable", "--state", "Empty") == {"busy", idle, "new"}
         assert ids("--type", "consumer") == {"new"}
         assert ids("--type", "classic", "--state", "Stable") == {"busy"}
-        assert (
-            groups("list", "--state", "Dead")[1]
-            == f"none of the {len(json_of(groups, 'list')['groups'])} groups fits\n"
-        )
+        assert groups("list", "--state", "Dead")[1] == f"none of {len(json_of(groups, 'list')['groups'])} groups fits\n"
     groups("delete", "new")
 
 
@@ -507,9 +504,27 @@ def test_delete_for_programs(groups: Groups, idle: str) -> None:
     code, printed = groups("delete", idle, "nobody", "--json")
     assert str(code).startswith("kgateway groups delete: nobody is not")
     assert json.loads(printed)["groups"] == [
-        {"group": idle, "deleted": True, "problem": None},
-        {"group": "nobody", "deleted": False, "problem": "there is no such group"},
+        {"group": idle, "deleted": True},
+        {
+            "group": "nobody",
+            "deleted": False,
+            "error": {"code": "GROUP_ID_NOT_FOUND", "message": "there is no such group"},
+        },
     ]
+
+
+def test_why_does_not_tell_of_the_tools_own_questions(
+    groups: Groups, kafka: Kafka, idle: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Whether a group exists, and of which type it is, has to be asked.
+    """
+    groups("describe", idle, "nobody")
+    groups("reset-offsets", "to-come", "--to-earliest", "--topic", TOPIC)
+    main(["why", "--control-socket", kafka.control_socket, "--limit", "1000", "--json"])
+    reasons = json.loads(capsys.readouterr().out)["reasons"]
+    told = {reason["subject"] for reason in reasons if "Describe" in reason["api"]}
+    assert not told & {idle, "nobody", "to-come"}
 
 
 def test_output_has_no_control_characters(groups: Groups, kafka: Kafka) -> None:

@@ -132,7 +132,7 @@ def test_a_gateway_is_seen(name: str, world: World, run: Command) -> None:
     with world.running() as broker:
         made = topic(broker, "batch", name=name)
         filled(broker, made, 2)
-        (told,) = json.loads("\n".join(run("stats", "--json", name).lines))
+        (told,) = json.loads("\n".join(run("stats", "--json", name).lines))["partitions"]
         (publisher,) = told["publishers"]
         assert publisher.startswith("127.0.0.1:")
         assert (told["held"], told["high_watermark"]) == (4, 4)

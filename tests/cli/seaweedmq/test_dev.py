@@ -4,6 +4,7 @@ A throw-away cluster with a gateway.
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -108,6 +109,21 @@ def greeted(process: subprocess.Popen[str]) -> Consumer:
     consumer = Consumer({**settings, "group.id": "g", "auto.offset.reset": "earliest"})
     consumer.subscribe(["greetings"])
     return consumer
+
+
+def test_it_prints_how_to_ask_the_gateway(
+    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    The line has the control socket, which is in the temporary folder.
+    """
+    tmp = tmp_path_factory.mktemp("t")
+    with started("--", "--listen", "tcp:0:interface=127.0.0.1", tmp=str(tmp)) as process:
+        heading, program, *arguments = shlex.split(read_until(process, "kgateway why"))
+        assert (heading, program) == ("why", "kgateway")
+        read_until(process, "is ready")
+        assert main(arguments) == 0
+        assert capsys.readouterr().out.startswith("no client was refused")
 
 
 def test_repeated_ctrl_c_leaves_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:

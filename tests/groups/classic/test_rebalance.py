@@ -2,6 +2,8 @@
 How a classic group moves from one generation to the next.
 """
 
+from twisted.logger import capturedLogs, formatEvent
+
 from kgateway.wire.errors import ErrorCode
 from tests.groups.classic.clients import REBALANCE_MS, SESSION_MS, GroupTestCase, later
 
@@ -70,6 +72,19 @@ class BarrierTests(GroupTestCase):
         again = self.join(one.member_id)
         self.leave(two.member_id)
         self.assertEqual(1, len(self.successResultOf(again).members))
+
+    def test_the_log_counts_one_member_in_the_singular(self) -> None:
+        one, two = self.stable(2)
+        with capturedLogs() as logged:
+            self.leave(two.member_id)
+            self.successResultOf(self.join(one.member_id))
+        self.assertEqual(
+            [
+                "group g: preparing to rebalance generation 1: 1 member left",
+                "group g: generation 2 has 1 member and speaks range",
+            ],
+            [formatEvent(event) for event in logged][1:],
+        )
 
     def test_a_waiting_join_keeps_the_session_alive(self) -> None:
         """

@@ -31,7 +31,7 @@ def test_archive_and_verify(topics: Topics, tmp_path: Path) -> None:
     assert lines[4].startswith("1,000 records of ")
     done = Ended(topics, "verify", "--in", into, "--master", "local[2]", "--json")
     assert (done.code, done.err) == (0, "")
-    [told] = json.loads(done.out)
+    [told] = json.loads(done.out)["archives"]
     assert (told["topic"], told["compared"], told["findings"]) == (topic, 1_000, [])
     next((tmp_path / "archives" / topic).glob("*.parquet")).unlink()
     done = Ended(topics, "verify", topic, "--in", into, "--master", "local[2]")

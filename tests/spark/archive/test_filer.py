@@ -336,7 +336,7 @@ def test_jobs(topics: Topics, url: str, tmp_path: Path, monkeypatch: pytest.Monk
     )
     assert archive(topic, "--into", url, "--once")[-1].startswith("1,000 records of ")
     topics.fill(topic, numbered(10, first=1_000))
-    [told] = json.loads("".join(verify("--in", url, "--json")))
+    [told] = json.loads("".join(verify("--in", url, "--json")))["archives"]
     assert (told["topic"], told["compared"]) == (topic, 1_000)
     asked = f"SELECT _source, count(*), sum(CAST(CAST(_value AS STRING) AS INT)) FROM `{topic}` GROUP BY 1 ORDER BY 2"
     found = sql(asked, "--archive", url, "--format", "csv")[1:]

@@ -52,7 +52,7 @@ def test_tables(topics: Topics, tmp_path: Path) -> None:
     assert Ended(topics, "archive", topic, "--into", into, "--once", *LOCAL).code == 0
     done = Ended(topics, "compact", "--in", into, "--output", output, "--json", *LOCAL)
     assert (done.code, done.err) == (0, "")
-    [told] = json.loads(done.out)
+    [told] = json.loads(done.out)["tables"]
     assert (told["topic"], told["snapshot"], told["read"]) == (topic, 2, 200)
 
 

@@ -113,7 +113,7 @@ def verified(kafka: Kafka, archive: Path) -> tuple[int, int]:
     where = ("--in", str(archive), "--bootstrap", kafka.bootstrap, "--master", "local[2]")
     done = run("verify", *where, "--json")
     assert done.returncode in (0, 1), done.stderr
-    [told] = json.loads(done.stdout)
+    [told] = json.loads(done.stdout)["archives"]
     faults = sum(finding["is_fault"] for finding in told["findings"])
     assert bool(faults) == bool(done.returncode)
     return faults, told["compared"]

@@ -47,6 +47,7 @@ from kgateway.broker.partition.producer_state import Producer
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.log_messages import BATCHES_NOT_COMPACTED
+from kgateway.plurals import counted
 from kgateway.records.batch import HEADER_SIZE, NO_TIMESTAMP, read_header
 from kgateway.wire.errors import Malformed
 
@@ -284,7 +285,11 @@ class PartitionCompaction:
             seconds=round(seconds, 1),
         )
         if outcome.unreadable:
-            self._log.warn(BATCHES_NOT_COMPACTED, folder=partition.folder.name, count=outcome.unreadable)
+            self._log.warn(
+                BATCHES_NOT_COMPACTED,
+                folder=partition.folder.name,
+                batches=counted(outcome.unreadable, "batch", "batches"),
+            )
 
 
 def _last_batch(producer: Producer) -> LastBatch:

@@ -1,14 +1,15 @@
 """
-Prints the files of a log, a line for each batch, record or entry, whoever wrote them.
+Shows the files of a log, a line for each batch, record or entry, whoever wrote them.
 """
 
 import sys
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from struct import Struct
+from typing import Any
 
 from kgateway.broker.log.data_folder.checkpoints import CLEANED_OFFSETS, LOG_STARTS, SETTLED, SYNCED
 from kgateway.broker.log.data_folder.config_file import CONFIGS
@@ -40,7 +41,19 @@ _TEXTS = {EPOCH_FILE, METADATA, META, START, TOPICS, CONFIGS, PRODUCER_IDS} | _O
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIME = "-"
 
-Lines = Iterator[str]
+
+@dataclass(frozen=True, slots=True)
+class DumpLine:
+    """
+    A line for people, and what it says for programs, a record apart; headings say nothing.
+    """
+
+    text: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    record: Record | None = None
+
+
+Lines = Iterator[DumpLine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +87,7 @@ def dump_partition(folder: Path, disk: Disk, wanted: DumpRequest) -> Lines:
     for base, following in zip(bases, [*bases[1:], wanted.start + 1], strict=False):
         if following > wanted.start and left > 0:
             path = folder / file_name(base, LOG)
-            yield f"{path}:"
+            yield DumpLine(f"{path}:")
             left = yield from _log(path, disk, replace(wanted, limit=left))
 
 
@@ -86,9 +99,9 @@ def segments(folder: Path, disk: Disk) -> list[int]:
     return offsets_of(names, LOG)
 
 
-def _log(path: Path, disk: Disk, wanted: DumpRequest) -> Generator[str, None, int]:
+def _log(path: Path, disk: Disk, wanted: DumpRequest) -> Generator[DumpLine, None, int]:
     base_offset = base_of(path)
-    yield _BATCH.format(*_HEADINGS)
+    yield DumpLine(_BATCH.format(*_HEADINGS))
     left, position = wanted.limit, 0
     file = disk.open(path)
     try:
@@ -102,7 +115,7 @@ def _log(path: Path, disk: Disk, wanted: DumpRequest) -> Generator[str, None, in
                 continue
             header = found.header
             if header.last_offset >= wanted.start:
-                yield _row(header, position, "ok")
+                yield _row(header, position, is_whole=True)
                 shown = list(_records(found, wanted, left)) if wanted.records else []
                 yield from shown
                 left -= max(len(shown), 1)
@@ -114,8 +127,9 @@ def _log(path: Path, disk: Disk, wanted: DumpRequest) -> Generator[str, None, in
 
 def _damage(damage: Damage, header: BatchHeader | None) -> Lines:
     if header and not damage.torn:
-        yield _row(header, damage.position, "BAD")
-    yield f"  byte {damage.position}, {damage.size} bytes: {damage.reason}"
+        yield _row(header, damage.position, is_whole=False)
+    text = f"  byte {damage.position}, {damage.size} bytes: {damage.reason}"
+    yield DumpLine(text, {"byte": damage.position, "size": damage.size, "problem": damage.reason})
 
 
 def _records(batch: Batch, wanted: DumpRequest, left: int) -> Lines:
@@ -123,29 +137,49 @@ def _records(batch: Batch, wanted: DumpRequest, left: int) -> Lines:
         told = (_record(record) for record in records(batch) if record.offset >= wanted.start)
         yield from islice(told, left)
     except Malformed as error:
-        yield f"  the records of this batch cannot be read: {error}"
+        yield DumpLine(f"  the records of this batch cannot be read: {error}", {"problem": str(error)})
 
 
-def _row(header: BatchHeader, position: int, crc: str) -> str:
-    codec, has_producer = header.attributes & 7, header.producer_id >= 0
-    return _BATCH.format(
+def _row(header: BatchHeader, position: int, *, is_whole: bool) -> DumpLine:
+    number, has_producer = header.attributes & 7, header.producer_id >= 0
+    codec = Codec(number).name.lower() if number <= Codec.ZSTD else f"({number})"
+    text = _BATCH.format(
         f"{header.base_offset}-{header.last_offset}",
         position,
         header.size,
-        Codec(codec).name.lower() if codec <= Codec.ZSTD else f"({codec})",
+        codec,
         _time(header.base_timestamp),
         _span(header.max_timestamp - header.base_timestamp) if header.max_timestamp >= 0 else _NO_TIME,
         f"{header.producer_id}/{header.producer_epoch}/{header.base_sequence}" if has_producer else "-",
         ("T" if header.is_transactional else "") + ("C" if header.is_control else "") or "-",
         header.partition_leader_epoch,
-        crc,
+        "ok" if is_whole else "BAD",
+    )
+    return DumpLine(
+        text,
+        {
+            "base_offset": header.base_offset,
+            "last_offset": header.last_offset,
+            "byte": position,
+            "size": header.size,
+            "codec": codec,
+            "base_timestamp": header.base_timestamp,
+            "max_timestamp": header.max_timestamp,
+            "producer_id": header.producer_id,
+            "producer_epoch": header.producer_epoch,
+            "base_sequence": header.base_sequence,
+            "transactional": header.is_transactional,
+            "control": header.is_control,
+            "leader_epoch": header.partition_leader_epoch,
+            "whole": is_whole,
+        },
     )
 
 
-def _record(record: Record) -> str:
+def _record(record: Record) -> DumpLine:
     headers = " ".join(f"{header.key}={_text(header.value)}" for header in record.headers)
     line = f"  {record.offset:>15} {_time(record.timestamp):<24} {_text(record.key)} {_text(record.value)}"
-    return f"{line} [{headers}]" if headers else line
+    return DumpLine(f"{line} [{headers}]" if headers else line, record=record)
 
 
 def _text(data: bytes | None) -> str:
@@ -166,16 +200,17 @@ def _span(duration_ms: int) -> str:
 
 def _offsets(path: Path, disk: Disk, wanted: DumpRequest) -> Lines:
     base = base_of(path)
-    yield f"{'OFFSET':>19} {'BYTE':>10}"
+    yield DumpLine(f"{'OFFSET':>19} {'BYTE':>10}")
     for offset, position in _unpacked(OFFSETS, path, disk, wanted):
-        yield f"{base + offset:>19} {position:>10}"
+        yield DumpLine(f"{base + offset:>19} {position:>10}", {"offset": base + offset, "byte": position})
 
 
 def _times(path: Path, disk: Disk, wanted: DumpRequest) -> Lines:
     base = base_of(path)
-    yield f"{'OFFSET':>19} LARGEST TIME SO FAR"
+    yield DumpLine(f"{'OFFSET':>19} LARGEST TIME SO FAR")
     for timestamp, offset in _unpacked(TIMES, path, disk, wanted):
-        yield f"{base + offset:>19} {_time(timestamp)}"
+        text = f"{base + offset:>19} {_time(timestamp)}"
+        yield DumpLine(text, {"offset": base + offset, "timestamp": timestamp})
 
 
 def _unpacked(entry: Struct, path: Path, disk: Disk, wanted: DumpRequest) -> Iterator[tuple[int, int]]:
@@ -191,21 +226,32 @@ def _snapshot(path: Path, disk: Disk, wanted: DumpRequest) -> Lines:
     try:
         snapshot = decode_snapshot(data)
     except Malformed as error:
-        yield f"it cannot be read: {error}"
+        yield DumpLine(f"it cannot be read: {error}", {"problem": str(error)})
         return
-    yield _SNAPSHOT.format(*_SNAPSHOT_HEADINGS).rstrip()
+    yield DumpLine(_SNAPSHOT.format(*_SNAPSHOT_HEADINGS).rstrip())
     for entry in snapshot.producer_entries:
-        yield _SNAPSHOT.format(
+        sequences = entry.last_sequence - entry.offset_delta, entry.last_sequence
+        offsets = entry.last_offset - entry.offset_delta, entry.last_offset
+        text = _SNAPSHOT.format(
             entry.producer_id,
             entry.producer_epoch,
-            f"{entry.last_sequence - entry.offset_delta}-{entry.last_sequence}",
-            f"{entry.last_offset - entry.offset_delta}-{entry.last_offset}",
+            "{}-{}".format(*sequences),
+            "{}-{}".format(*offsets),
             _time(entry.timestamp),
         )
+        fields = {
+            "producer_id": entry.producer_id,
+            "producer_epoch": entry.producer_epoch,
+            "sequences": sequences,
+            "offsets": offsets,
+            "timestamp": entry.timestamp,
+        }
+        yield DumpLine(text, fields)
 
 
 def _lines(path: Path, disk: Disk, wanted: DumpRequest) -> Lines:
-    yield from disk.read(path).decode(errors="backslashreplace").splitlines()
+    for line in disk.read(path).decode(errors="backslashreplace").splitlines():
+        yield DumpLine(line, {"line": line})
 
 
 _Dump = Callable[[Path, Disk, DumpRequest], Lines]

@@ -22,6 +22,7 @@ from kgateway.broker.state_log import Snapshots, StateLog
 from kgateway.cluster.partition import Appended
 from kgateway.interfaces import IPartition, IReplay, KeyValue, ProducerEpoch
 from kgateway.log_messages import OFFSETS_NOT_EXPORTED, OFFSETS_NOT_EXPORTED_YET
+from kgateway.plurals import counted
 
 _BEHIND_S = 0.5
 _AGAIN_S = 5.0
@@ -78,7 +79,7 @@ class OffsetExport:
         if self._changed and not self._is_over:
             await when_over(self._write())
         if self._changed:
-            self._log.warn(OFFSETS_NOT_EXPORTED, count=len(self._changed))
+            self._log.warn(OFFSETS_NOT_EXPORTED, offsets=counted(len(self._changed), "offset"))
 
     def _write_in(self, seconds: float) -> None:
         if (self._changed or self._unsure) and not (self._soon or self._writing or self._is_over):

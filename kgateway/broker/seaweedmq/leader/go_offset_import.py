@@ -20,6 +20,7 @@ from kgateway.broker.state_log import StateLog
 from kgateway.cluster.view import Topic
 from kgateway.coordination.placement import partition_for
 from kgateway.interfaces import KeyValue
+from kgateway.plurals import counted
 
 UNDER_WAY = "taking-over-offsets"
 _AT_ONCE = 100  # rows in a batch
@@ -49,7 +50,7 @@ class OffsetImport:
             topics.add_state_topic(topic)
         await self._write(rows, topic, topics)
         await self._end()
-        self._log.info("imported {count} offsets of the Go gateway", count=len(rows))
+        self._log.info("imported {offsets} of the Go gateway", offsets=counted(len(rows), "offset"))
 
     async def _write(self, rows: Sequence[tuple[str, KeyValue]], topic: Topic, topics: LedTopics) -> None:
         placed: dict[int, list[KeyValue]] = {}

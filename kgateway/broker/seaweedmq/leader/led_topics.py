@@ -31,6 +31,7 @@ from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import NewTopic, Topic
 from kgateway.coordination.placement import STATE_TOPICS
 from kgateway.log_messages import RECORDS_NOT_IN_FILES
+from kgateway.plurals import counted
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
@@ -248,7 +249,7 @@ class LedTopics:
         if outcome or partition.unflushed_count:
             why = outcome.getErrorMessage() if outcome else "no broker has taken them"
             name, count = f"{partition.topic.name}-{partition.index}", partition.unflushed_count
-            self._log.warn(RECORDS_NOT_IN_FILES, partition=name, count=count, why=why)
+            self._log.warn(RECORDS_NOT_IN_FILES, partition=name, records=counted(count, "record"), why=why)
 
     async def _opened(self, topic: Topic, index: int) -> SeaweedMQPartition:
         opened = await self.registry.opened(topic, index)

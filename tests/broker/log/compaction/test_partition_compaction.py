@@ -220,7 +220,7 @@ def test_unreadable_batches_are_told(world: Compacted) -> None:
         partition.append(sent, Origin.COORDINATOR)  # clients cannot write these to a compacted topic
     with capturedLogs() as events:
         world.round()
-    reason = "t-0: the records of 2 batches cannot be read; those batches stay as they are"
+    reason = "t-0: the records of 2 batches cannot be read and stay as they are"
     assert told(events, "warn") == [reason]
 
 

@@ -6,8 +6,8 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from kgateway.cli.common.errors import CommandError, UsageError
-from kgateway.control.client import ControlError, ControlUsageError, ask
+from kgateway.cli.common.errors import UNREACHABLE, CommandError, UsageError
+from kgateway.control.client import ControlError, ControlUsageError, NoGateway, ask
 
 
 def add_socket(parser: ArgumentParser) -> None:
@@ -28,5 +28,7 @@ def answer(options: Namespace, command: str, arguments: dict[str, Any], **waitin
         return ask(options.control_socket, command, given, **waiting)
     except ControlUsageError as error:
         raise UsageError(str(error)) from error
+    except NoGateway as error:
+        raise CommandError(str(error), code=UNREACHABLE) from error
     except ControlError as error:
         raise CommandError(str(error)) from error

@@ -4,8 +4,9 @@
 
 from argparse import ArgumentParser, Namespace
 
-from kgateway.cli.common.control_socket import add_socket, answer
+from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import Command
+from kgateway.cli.gateway.control_socket import add_socket, answer
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -15,8 +16,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_socket(parser)
 
 
-def _run(options: Namespace) -> list[str]:
+def _run(options: Namespace) -> list[str | Json]:
     result = answer(options, "loglevel", {"level": options.level})
+    if options.json:
+        return [result]
     return [result["level"] if options.level is None else f"{result['level']} (it was {result['before']})"]
 
 

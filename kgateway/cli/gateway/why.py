@@ -7,15 +7,22 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
-from kgateway.cli.common.control_socket import add_socket, answer
-from kgateway.cli.common.output import WIDTH, Column, as_json, table
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import WIDTH, Column, table, width
 from kgateway.cli.common.parser import Command
-from kgateway.cli.common.times import TIMES, clock, option_time_ms
-from kgateway.cli.common.values import add_json
+from kgateway.cli.common.times import TIMES, local, option_time_ms
+from kgateway.cli.gateway.control_socket import add_socket, answer
 from kgateway.observe.printable import printable
+from kgateway.plurals import counted
 
-_COLUMNS = (Column("TIME", 8), Column("TIMES", 7), Column("CLIENT", 28), Column("REQUEST", 30), Column("OUTCOME", 39))
-_INDENT = " " * 10  # below the second column
+_COLUMNS = (
+    Column("TIME", 24),
+    Column("TIMES", 12),
+    Column("CLIENT", 600),
+    Column("REQUEST", 40),
+    Column("OUTCOME", 40),
+)
+_INDENT = " " * 4
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -26,25 +33,35 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--since", metavar="TIME", dest="since_ms", type=option_time_ms, help=f"only what came since {TIMES}"
     )
     parser.add_argument("--limit", metavar="N", type=int, default=20, help="how many, 20 if not given")
-    add_json(parser)
+    parser.add_argument(
+        "--all", action="store_true", help="also answers that are a step of the protocol, after which clients go on"
+    )
     add_socket(parser)
 
 
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
     asked = {name: getattr(options, name) for name in ("client", "api", "code", "since_ms", "limit")}
+    asked |= {"all": options.all or None}
     result = answer(options, "why", asked)
     if options.json:
-        yield as_json(result)
+        yield result
     elif not result["remembered"]:
         yield "no client was refused since the gateway started"
-    elif not result["reasons"]:
-        yield f"none of the {result['remembered']} reasons that are remembered fits"
+    elif not result["reasons"] and not result["steps"]:
+        yield f"none of {counted(result['remembered'], 'reason')} fits"
     else:
-        heading, *lines = table(_COLUMNS, [_row(reason) for reason in result["reasons"]])
+        yield from _text(result)
+
+
+def _text(result: dict[str, Any]) -> Iterator[str]:
+    if result["reasons"]:
+        heading, *lines = table(_COLUMNS, [_row(reason) for reason in result["reasons"]], width())
         yield heading
         for line, reason in zip(lines, result["reasons"], strict=True):
             yield line
             yield from _story(reason)
+    if result["steps"]:
+        yield f"not shown: {counted(result['steps'], 'step')} of the protocol (--all)"
 
 
 WHY = Command(_add_arguments, _run)
@@ -52,7 +69,7 @@ WHY = Command(_add_arguments, _run)
 
 def _row(reason: dict[str, Any]) -> tuple[str, ...]:
     return (
-        clock(reason["when_ms"]),
+        local(reason["when_ms"]),
         f"x{reason['times']}" if reason["times"] > 1 else "",
         f"{reason['client_id']}@{reason['host']}" if reason["client_id"] else reason["host"],
         reason["api"] if reason["version"] is None else f"{reason['api']} v{reason['version']}",
@@ -62,6 +79,6 @@ def _row(reason: dict[str, Any]) -> tuple[str, ...]:
 
 def _story(reason: dict[str, Any]) -> list[str]:
     about = f"{reason['subject']}: " if reason["subject"] else ""
-    since = f" (first at {clock(reason['since_ms'])})" if reason["times"] > 1 else ""
+    since = f" (first at {local(reason['since_ms'])})" if reason["times"] > 1 else ""
     text = printable(f"{about}{reason['message']}{since}")
     return wrap(text, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT) or [""]

@@ -7,22 +7,21 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from kgateway.cli.common.control_socket import add_socket, answer
-from kgateway.cli.common.output import Column, as_json, table
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import Column, table, width
 from kgateway.cli.common.parser import Command
-from kgateway.cli.common.values import add_json
+from kgateway.cli.gateway.control_socket import add_socket, answer
 
-_COLUMNS = (Column("   OWN s", 8), Column(" TOTAL s", 8), Column("    CALLS", 9), Column("FUNCTION", 89))
+_COLUMNS = (Column("   OWN s", 8), Column(" TOTAL s", 8), Column("    CALLS", 9), Column("FUNCTION", 255))
 _PATIENCE_S = 30  # beyond the time of the profile: the gateway may be busy
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--seconds", metavar="N", type=float, default=10.0, help="for how long, 10 if not given")
-    add_json(parser)
     add_socket(parser)
 
 
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
     seconds = options.seconds
     show = countdown(seconds, sys.stderr)
     try:
@@ -30,12 +29,12 @@ def _run(options: Namespace) -> Iterator[str]:
     finally:
         show(seconds)
     if options.json:
-        yield as_json(result)
+        yield result
         return
     share = result["waiting_s"] / result["seconds"] if result["seconds"] else 0
     yield f"{result['seconds']:.1f} s, of which the reactor waited {share:.0%} for something to do"
     yield ""
-    yield from table(_COLUMNS, [_row(**row) for row in result["rows"]])
+    yield from table(_COLUMNS, [_row(**row) for row in result["rows"]], width())
 
 
 PROFILE = Command(_add_arguments, _run)

@@ -6,18 +6,20 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from kgateway.cli.common.control_socket import add_socket, answer
-from kgateway.cli.common.output import Column, as_json, size, table
+from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import Column, size, table
 from kgateway.cli.common.parser import Command, add_example
-from kgateway.cli.common.times import clock
-from kgateway.cli.common.values import add_json, positive
+from kgateway.cli.common.times import local
+from kgateway.cli.common.values import positive
+from kgateway.cli.gateway.control_socket import add_socket, answer
+from kgateway.plurals import counted
 
 _COLUMNS = (
     Column("CLIENT", 40),
     Column("SOFTWARE", 40),
     Column("ADDRESS", 50),
     Column("LISTENER", 20),
-    Column("SINCE", 8),
+    Column("SINCE", 24),
     Column("REQUESTS", 12, is_number=True),
     Column("IN", 12, is_number=True),
     Column("OUT", 12, is_number=True),
@@ -41,23 +43,22 @@ def _add_arguments(parser: ArgumentParser) -> None:
         default=_LIMIT_MAX,
         help=f"how many, {_LIMIT_MAX} if not given, and at most",
     )
-    add_json(parser)
     add_socket(parser)
     add_example(parser, "kgateway clients --client 'billing-*' --sort requests")
 
 
-def _run(options: Namespace) -> Iterator[str]:
+def _run(options: Namespace) -> Iterator[str | Json]:
     asked = {name: getattr(options, name) for name in ("client", "software", "listener", "sort", "limit")}
     result = answer(options, "clients", asked)
     clients = result["clients"] = [_with_nulls(client) for client in result["clients"]]
     if options.json:
-        yield as_json(result)
+        yield result
     elif clients:
         yield from table(_COLUMNS, [_row(client) for client in clients])
         left = result["fitting"] - len(clients)
         yield from [f"and {left} more: see --limit"] if left else []
     else:
-        yield f"none of the {result['connected']} clients fits" if result["connected"] else "nobody is connected"
+        yield f"none of {counted(result['connected'], 'client')} fits" if result["connected"] else "nobody is connected"
 
 
 CLIENTS = Command(_add_arguments, _run)
@@ -84,7 +85,7 @@ def _row(client: dict[str, Any]) -> tuple[object, ...]:
         " ".join(filter(None, [client["software"], client["software_version"]])) or None,
         client["address"],
         client["listener"],
-        clock(client["since_ms"]),
+        local(client["since_ms"]),
         client["requests"],
         size(client["bytes_in"]),
         size(client["bytes_out"]),

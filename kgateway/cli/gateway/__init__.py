@@ -1,0 +1,3 @@
+"""
+Commands that ask a running gateway over its control socket.
+"""
