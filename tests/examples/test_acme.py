@@ -120,7 +120,7 @@ def test_house_rules_hold_for_topics_that_are_created_by_use(acme: Kafka, capsys
         assert client.id_of("used") is None
         assert client.id_of("billing.used") is not None
     main(["why", "--api", "Metadata", "--control-socket", acme.control_socket])
-    assert "used is not called TEAM.SUBJECT" in capsys.readouterr().out
+    assert "used is not named TEAM.SUBJECT" in capsys.readouterr().out
 
 
 def test_why_shows_plugin_refusals(acme: Kafka, capsys: pytest.CaptureFixture[str]) -> None:

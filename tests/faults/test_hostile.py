@@ -60,7 +60,7 @@ _FORESEEN = re.compile(
        | {re.escape(groups.__name__)}\.\S+\#info\]\ group\ (.|\n)*           # what becomes of groups
        | {re.escape(transactions.__name__)}\.\S+\#info\]\ ((?!Traceback).|\n)*  # and of transactions
        )
-       | kgateway\ \S+\ is\ ready:\ .*""",
+       | \S+\ kgateway\ \S+\ is\ ready:\ .*""",
     re.VERBOSE,
 )
 

@@ -76,7 +76,7 @@ def test_the_example_of_the_page_works(tmp_path: Path) -> None:
     Its commands make a key and a certificate, and its client connects with them.
     """
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text().partition("## TLS\n")[2]
-    made, _, served = page.partition("```\n")[2].partition("```\n")[0].partition("kgateway serve ")
+    made, _, served = page.partition("```sh\n")[2].partition("```\n")[0].partition("kgateway serve ")
     subprocess.run(made, shell=True, cwd=tmp_path, capture_output=True, check=True)
     options = shlex.split(served.replace("ssl:9093:", "ssl:0:"))
     example = page.partition("```py\n")[2].partition("```\n")[0]
