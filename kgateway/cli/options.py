@@ -89,7 +89,7 @@ _FILE = """\
 #
 # Each setting has its default here. To change one, remove the # in front of its name.
 # Sizes are bytes, or have a unit: KiB, MiB, GiB, TiB.
-# Durations are milliseconds, or have a unit: ms, s, min, h, d.
+# Durations are milliseconds, or have a unit: ms, s, min or m, h, d.
 
 """
 _FILE_COLUMNS = 100

@@ -24,12 +24,13 @@ _STARTS = {
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """
-    A session with a gateway that has topics and a group.
+    A session with a gateway that has topics and a group, and a cluster that does not answer.
     """
     with Session(tmp_path_factory.mktemp("completion")) as session:
         session.serve("--broker memory: --group-initial-rebalance-delay-ms 0")
         line = "kgateway topics create orders outbox billing && kgateway consume orders --group report -q"
         assert session.run(line)[0] == 0
+        (session.folder / "kgateway.toml").write_text('[clusters.none]\nbootstrap = "127.0.0.1:1"\n')
         yield session
 
 
@@ -63,13 +64,15 @@ def completed(session: Session, line: str) -> list[str]:
         ("kgateway groups describe r", ["report"]),
         ("kgateway configs describe topic ou", ["outbox"]),
         ("kgateway log check compl", ["completion"]),
+        ("kgateway topics list --cluster ", ["none"]),
         ("kgateway topics create o", []),
         ("kgateway consume -b 127.0.0.1:1 o", []),
+        ("kgateway consume --cluster none o", []),
     ],
 )
 def test_bash_completes(session: Session, line: str, words: list[str]) -> None:
     """
-    Commands, options, words, files, and the names that the cluster has; nothing if it does not answer.
+    Commands, options, words, files, clusters, and the names that the cluster has; nothing if it does not answer.
     """
     assert completed(session, line) == words
 

@@ -248,7 +248,6 @@ MISTAKES = [
     (["nothing-like-*"], "no topic fits nothing-like-*"),
     (["reported-topic", "-o", "nowhere/x.html"], "there is no folder nowhere for x.html"),
     (["reported-topic", "-o", __file__], f"{__file__} already exists; --overwrite replaces it"),
-    (["reported-topic", "--json", __file__], f"{__file__} already exists; --overwrite replaces it"),
 ]
 
 
