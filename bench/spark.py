@@ -138,7 +138,7 @@ class Table:
     own: dict[int, float] = field(default_factory=dict)  # M records/s by the size of values, of Spark's own source
 
     def head(self) -> None:
-        print("\n| way | value bytes | best M records/s | median | MB/s of values | M a CPU second | to Spark's own |")
+        print("\n| way | value bytes | best M records/s | median | MB/s of values | M per CPU s | to Spark's own |")
         print("|---|---:|---:|---:|---:|---:|---:|")
 
     def row(self, what: str, value_bytes: int, count: int, took: list[Took]) -> None:
@@ -173,7 +173,7 @@ def measure_own(table: Table, servers: dict[str, str], topics: Mapping[str, tupl
         for topic, (value_bytes, count) in topics.items():
             for name, bootstrap in servers.items():
                 took = rounds(partial(ask, bootstrap, topic, count, count * value_bytes))
-                table.row(f"Spark's own, before {name}", value_bytes, count, took)
+                table.row(f"Spark's own, from {name}", value_bytes, count, took)
         questions.close()
 
 

@@ -80,7 +80,7 @@ def _row(what: str, fields: list[tuple[str, object]]) -> str:
 
 def main() -> None:
     print(provenance("numpy", "pyarrow", "fastavro"))
-    print("\n| values | bytes | M values/s | value by value | columns against it |")
+    print("\n| values | bytes | M values/s | value by value | columns / value by value |")
     print("|---|---:|---:|---:|---:|")
     for what, fields in SCHEMAS.items():
         print(_row(what, fields), flush=True)

@@ -67,9 +67,7 @@ def _row(codec: Codec, value_bytes: int, with_headers: bool) -> str:
 
 def main() -> None:
     print(provenance("numpy", "pyarrow", "crc32c"))
-    print(
-        "\n| codec | value bytes | headers | M records/s | MB/s of values | reader M records/s | columns against it |"
-    )
+    print("\n| codec | value bytes | headers | M records/s | MB/s of values | reader M records/s | columns / reader |")
     print("|---|---:|---|---:|---:|---:|---:|")
     for value_bytes in (100, 1_000):
         for codec in Codec:

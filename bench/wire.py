@@ -135,13 +135,13 @@ def main() -> None:
     Print the tables of docs/benchmarks.md.
     """
     print(f"Measured {provenance('kgateway', 'kio', 'kafka-python')}\n")
-    print("| message | work | kgateway | kafka-python | kio | against kafka-python | against kio |")
+    print("| message | work | kgateway | kafka-python | kio | kafka-python / kgateway | kio / kgateway |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for name, message, version, kafka_python, kio in CASES:
         for work, ways in (("encode", encoders), ("decode", decoders)):
             us = timed(ways(message, version, kafka_python, kio))
             ratios = [f"{us[other] / us['kgateway']:.1f} x" for other in ("kafka-python", "kio")]
-            times = [f"{us[codec]:.1f} us" for codec in ("kgateway", "kafka-python", "kio")]
+            times = [f"{us[codec]:.1f} µs" for codec in ("kgateway", "kafka-python", "kio")]
             print(f"| {name}, v{version} | {work} | {' | '.join([*times, *ratios])} |", flush=True)
     middle, worst = first_message()
     print(f"\nImport of the codec and the first message, both ways: {middle:.0f} ms (worst of 9: {worst:.0f} ms)")

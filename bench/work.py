@@ -59,5 +59,5 @@ def row(name: str, unit: str, amount: float, found: list[Cost]) -> str:
 
 
 HEADING = """\
-| work | unit | best | median | a second of the server's processor | server busy | client busy |
+| work | unit | best | median | per second of server CPU | server busy | client busy |
 |---|---|---:|---:|---:|---:|---:|"""

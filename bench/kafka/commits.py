@@ -21,9 +21,9 @@ from kgateway.wire.errors import ErrorCode
 TOPIC = "commits"
 CPU_PER = 100_000  # commits
 
-# Consumers, how many commits each has under way, and how many all of them make.
+# Consumers, how many commits each has in flight, and how many all of them make.
 _WORK = {
-    "from 8 consumers, a hundred under way each": (8, 100, 40_000),
+    "from 8 consumers, a hundred in flight each": (8, 100, 40_000),
     "from 100 consumers, one after the other": (100, 1, 20_000),
     "from one consumer, one after the other": (1, 1, 4_000),
 }

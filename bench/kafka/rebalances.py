@@ -26,7 +26,7 @@ def rows(what: str) -> list[Row]:
     The rows for groups of this name.
     """
     times = [
-        Row(f"{what}, {kind.name}: {change}", "ms", at_most(1.0), "time")
+        Row(f"{what}, {kind.name}: {change}", "ms", at_most(1.0), "rebalance")
         for kind in _KINDS
         for change in ("all join", "a member leaves and joins again")
     ]
