@@ -55,6 +55,7 @@ def lines_of(given: Sequence[str]) -> Iterator[str]:
     try:
         yield from lines(_output(given), command.removeprefix("kgateway "), is_wanted(given))
     except CommandError as error:
+        _flush()  # the reason comes last, also where stdout and stderr are the same file
         print_error(command, str(error))
         raise SystemExit(error.exit_code) from error
 
@@ -94,6 +95,17 @@ def _print(lines: Iterable[str]) -> None:
             print(line)
     with writing():
         sys.stdout.flush()
+
+
+def _flush() -> None:
+    """
+    Write what is printed. A reader that has seen enough does not hide the failure of the command.
+    """
+    try:
+        with writing():
+            sys.stdout.flush()
+    except BrokenPipeError:
+        give_up_stdout()
 
 
 def _serve(options: Sequence[str]) -> int:

@@ -87,7 +87,6 @@ def makeService(options: Options) -> Service:
 
     # Timers must not follow the wall clock: a step of it would end every session. No timer exists yet.
     reactor.seconds = time.monotonic  # type: ignore[method-assign]
-    reopen_on_hangup(reactor)
     report = StartReport({} if options.parent is None else options.parent)
     return GatewayService(options.settings, cast(IReactorCore, reactor), report)
 
@@ -110,6 +109,7 @@ class GatewayService(Service):
         Import the handlers before twistd drops privileges: an unprivileged user may not be able to read every module.
         """
         super().privilegedStartService()
+        reopen_on_hangup(self._reactor)  # the log files are open now
         with suppress(Exception):  # the start of the gateway raises it again
             self._plugins = discover(self._settings.handlers)
 

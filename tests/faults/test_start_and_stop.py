@@ -223,6 +223,17 @@ def test_a_daemon_is_ready_when_twistd_returns(daemon: Daemon) -> None:
     assert ready in (daemon.folder / "log").read_text()
 
 
+@pytest.fixture(params=[signal.SIG_DFL, signal.SIG_IGN], ids=["shell", "nohup"])
+def hangups(request: pytest.FixtureRequest) -> Iterator[None]:
+    """
+    What the process that starts the gateway does about SIGHUP; its children inherit it.
+    """
+    before = signal.signal(signal.SIGHUP, request.param)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangups")
 def test_a_hangup_opens_the_log_again(daemon: Daemon) -> None:
     """
     That is how log files are rotated by other programs. The gateway serves on, and its files stay.

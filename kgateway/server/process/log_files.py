@@ -47,7 +47,7 @@ def reopen(files: Iterable[BaseLogFile]) -> None:
 def reopen_on_hangup(reactor: Any) -> None:
     """
     Let SIGHUP open the log again. A process that logs to a terminal stops in good order instead, because then the
-    terminal is gone. One that ignores the signal, by `nohup`, goes on to do so.
+    terminal is gone. Without a log file, a process that was started by `nohup` goes on to ignore the signal.
     """
     on_terminal = bool(sys.__stdout__ and sys.__stdout__.isatty())
 
@@ -58,5 +58,5 @@ def reopen_on_hangup(reactor: Any) -> None:
         else:
             reactor.sigTerm(number, frame)
 
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL or log_files():
         signal.signal(signal.SIGHUP, hang_up)
