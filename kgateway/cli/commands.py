@@ -32,7 +32,7 @@ _TOPICS = {
         "topics.overview",
     ),
     "describe": Entry("a topic, its partitions, and the configs that were set.", "topics.overview"),
-    "create": Entry("make topics. What is not said the servers choose.", "topics.changes"),
+    "create": Entry("create topics. Omitted values use the server's defaults.", "topics.changes"),
     "alter": Entry(
         "give topics more partitions. Records stay where they are, but the same key may belong to another partition "
         "from then on.",
