@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 T = TypeVar("T")
 
 WAIT_S = 20.0
-_LOOKS, _LOOK_S = 200, 0.05
+_LOOKS, _LOOK_S = 600, 0.05
 
 reactor: Any = _reactor  # a module to mypy
 
