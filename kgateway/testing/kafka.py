@@ -21,6 +21,7 @@ _READY = "is ready: "
 _LOOPBACK = ("--listen", "tcp:0:interface=127.0.0.1")
 _AT_ONCE = ("--group-initial-rebalance-delay-ms", "0")
 _OWN = ("port_file", "control_socket")
+_PORT, _SOCKET = "port", "control.sock"  # in the folder, in which the gateway runs
 _KEYWORDS = [row for row in OPTIONS.values() if row.name not in _OWN]
 
 
@@ -66,14 +67,14 @@ class Kafka:
         become ready.
         """
         self._ready.clear()
-        (self.folder / "port").unlink(missing_ok=True)
+        (self.folder / _PORT).unlink(missing_ok=True)
         self._process = subprocess.Popen(
             self._command(), cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         self._reader = Thread(target=self._read, args=[self._process], daemon=True)
         self._reader.start()
         self._ready.wait(self._patience_s)
-        if not (self.folder / "port").exists():
+        if not (self.folder / _PORT).exists():
             self.kill()
             raise NotStarted(f"the gateway did not become ready:\n{self.log}")
         return self
@@ -95,7 +96,7 @@ class Kafka:
         """
         HOST:PORT of each listener.
         """
-        return (self.folder / "port").read_text().split()
+        return (self.folder / _PORT).read_text().split()
 
     @property
     def bootstrap(self) -> str:
@@ -117,7 +118,7 @@ class Kafka:
         The path of the control socket, for `kgateway why --control-socket` and the other commands that ask a running
         gateway.
         """
-        return str(self.folder / "control.sock")
+        return str(self.folder / _SOCKET)
 
     @property
     def pid(self) -> int:
@@ -156,7 +157,7 @@ class Kafka:
     def _command(self) -> Sequence[str]:
         listens = any(option.partition("=")[0] == "--listen" for option in self._options)
         listen = () if listens else _LOOPBACK
-        files = ("--port-file", str(self.folder / "port"), "--control-socket", self.control_socket)
+        files = ("--port-file", _PORT, "--control-socket", _SOCKET)  # addresses of sockets must be short
         return [sys.executable, "-m", "kgateway", "serve", *listen, *files, *self._options]
 
     def _read(self, process: subprocess.Popen[str]) -> None:

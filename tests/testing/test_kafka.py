@@ -106,6 +106,16 @@ def test_it_leaves_nothing_behind_where_it_does_not_start() -> None:
     assert not kafka.folder.exists()
 
 
+def test_its_folder_may_have_a_long_path(tmp_path: Path) -> None:
+    """
+    The address of a Unix socket may not.
+    """
+    folder = tmp_path / ("deep" * 30)
+    folder.mkdir()
+    with Kafka(folder=folder) as kafka:
+        assert serves(kafka.bootstrap)
+
+
 def test_it_crashes_on_request(tmp_path: Path) -> None:
     """
     The crash is immediate; the exit code has the signal.

@@ -2,6 +2,7 @@
 Which columns a statement needs, and that leaving out the others changes no row.
 """
 
+import json
 from collections.abc import Collection
 from pathlib import Path
 
@@ -112,10 +113,15 @@ def test_an_unread_column_is_not_null(topic: str, topics: Topics, archives: Arch
 
 
 def test_unneeded_values_are_not_decoded(topics: Topics, archives: Archives, sql: Run) -> None:
+    """
+    A query fails because of values that are not Avro only if it uses them.
+    """
     name = topics.make(*numbered(4))
     archives.archive(name)
     topics.fill(name, numbered(2))
-    schema = ("--archive", archives.path, "--value-schema", "id long", "--format", "csv")
+    fields = [{"name": "id", "type": "long"}, {"name": "text", "type": "string"}]
+    avro = json.dumps({"type": "record", "name": "order", "fields": fields})
+    schema = ("--archive", archives.path, "--value-format", "avro", "--value-schema", avro, "--format", "csv")
     assert sql(f"SELECT count(*) AS n, max(_offset) AS last FROM `{name}`", *schema) == ["n,last", "6,2"]
     with pytest.raises(SystemExit):
         sql(f"SELECT id FROM `{name}`", *schema)
