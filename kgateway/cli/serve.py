@@ -5,7 +5,7 @@ The help of `kgateway serve`, from the table of settings. The options are read b
 from argparse import ArgumentParser
 
 from kgateway.cli.common.parser import Command
-from kgateway.config.settings import OPTIONS
+from kgateway.config.settings import OPTION_SOURCES, OPTIONS
 from kgateway.config.sources import Option
 
 
@@ -14,7 +14,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     for row in OPTIONS.values():
         parser.add_argument(row.flag, metavar=row.kind.metavar, help=_help(row).replace("%", "%%"))
     parser.add_argument("--version", action="store_true", help="print the versions of kgateway and Twisted, and exit")
-    parser.epilog = "Each option may also stand in a TOML file or in the environment; docs/configuration.md tells how."
+    parser.epilog = OPTION_SOURCES
 
 
 def _help(row: Option) -> str:

@@ -354,6 +354,7 @@ class Settings:
         return self.request_memory_bytes or max(min(machine_bytes // 4, 1 << 30), self.max_request_bytes)
 
 
+OPTION_SOURCES = "Each option can also be set in a TOML file or in the environment: see docs/configuration.md."
 OPTIONS = {row.name: Option(row.name, row.default, **row.metadata) for row in fields(Settings)}
 BY_KAFKA_NAME = {option.kafka: option for option in OPTIONS.values() if option.kafka}
 

@@ -38,7 +38,7 @@ _INTERRUPTED_S = 2.0  # how long a server may take to say how far the job came
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help="a file, a folder, or what Spark can reach")
-    parser.add_argument("--topic", metavar="NAME", required=True, help="where to; it has to be there")
+    parser.add_argument("--topic", metavar="NAME", required=True, help="the topic to fill, which must exist")
     parser.add_argument("--format", choices=("parquet", "json", "csv"), help="of the files; else their names say it")
     parser.add_argument(
         "--schema", metavar="DDL", help="what the columns are, such as 'id long, at timestamp'; else CSV has texts"
@@ -55,7 +55,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--rate", metavar="N", type=rate, help="no more than N rows a second")
     parser.add_argument("--compression", choices=[*_CODECS], default="none", help="of the batches")
     parser.add_argument(
-        "--state", metavar="FILE", type=Path, help="what it was begun with, to go on with; else backfill-TOPIC.json"
+        "--state",
+        metavar="FILE",
+        type=Path,
+        help="where the job stores what it needs to continue; by default backfill-TOPIC.json",
     )
     parser.add_argument(
         "--group", metavar="NAME", help="the group whose offsets mark where live records begin; else backfill-TOPIC"

@@ -55,9 +55,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--format", choices=FORMATS, help="of the result; else as --output ends, else a table")
     form.add_argument("--json", action="store_const", const=JSON, dest="format", help="the same as --format json")
-    parser.add_argument("-o", "--output", metavar="PATH", type=Path, help="where it goes; nothing may be there yet")
     parser.add_argument(
-        "--to-topic", metavar="TOPIC", help="write each row as a record of this topic, which has to be there"
+        "-o", "--output", metavar="PATH", type=Path, help="the file or folder to write, which must not exist yet"
+    )
+    parser.add_argument(
+        "--to-topic", metavar="TOPIC", help="write each row as a record of this topic, which must exist"
     )
     parser.add_argument("--limit", metavar="N", type=positive, help="no more than N rows")
     add_topics(parser)

@@ -17,7 +17,7 @@ from twisted.python import usage
 
 from kgateway import __version__
 from kgateway.config.listeners import Listener, suggestion
-from kgateway.config.settings import OPTIONS, Settings, read_settings
+from kgateway.config.settings import OPTION_SOURCES, OPTIONS, Settings, read_settings
 from kgateway.config.sources import Option, SettingsError
 from kgateway.extras import not_installed
 from kgateway.server.brokers import check_broker
@@ -32,7 +32,7 @@ def _parameter(row: Option) -> list[str | None]:
 
 class Options(usage.Options):
     optParameters = [_parameter(row) for row in OPTIONS.values()]
-    longdesc = "Each option may also stand in a TOML file or in the environment; docs/configuration.md tells how."
+    longdesc = OPTION_SOURCES
 
     settings: Settings
 
