@@ -2,7 +2,6 @@
 File systems that only the processes of one test see, in a mount namespace that ends with the test.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +40,7 @@ class PrivateMounts:
         The command prefix that runs a command in the namespace, in the same process.
         """
         user = ["--user", "--preserve-credentials"] if self._is_user else []
-        return ["nsenter", "--mount", *user, f"--target={self._holder.pid}", f"--wd={os.getcwd()}"]
+        return ["nsenter", "--mount", *user, f"--target={self._holder.pid}", "--wd=."]
 
     def run(self, *command: str | Path) -> None:
         subprocess.run([*self.prefix, *map(str, command)], check=True)
