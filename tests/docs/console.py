@@ -75,6 +75,7 @@ _CHANGING = [
     (re.compile(pattern), constant)
     for pattern, constant in (
         (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d{4}|\b)", "TIME"),
+        (r"(?<=[v/])\d{4}(-\d\d){5}\b", "TIME"),  # of SeaweedMQ's folders and files
         (r"\b\d\d:\d\d:\d\d(\.\d+)?\b", "CLOCK"),
         (r'"timestamp": \d+', '"timestamp": TIME'),
         (r"\b[\d.]+ (bytes|[KMGT]iB)/s", "RATE"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Column("TOPIC", 60),
     Column("P", 5),
-    Column("FORM", 6),
+    Column("FORMAT", 6),
     Column("ACKS", 8),
     Column("ROWS", 12),
     Column("OFFSETS", 30),
@@ -65,11 +65,7 @@ STATS = seaweedmq_command(_add_arguments, _show, _EPILOG)
 
 
 def _json(standing: "PartitionStatus") -> dict[str, object]:
-    """
-    The keys are what programs read: a format is `form` there, as it was from the first day.
-    """
-    fields = {"form" if name == "format" else name: value for name, value in asdict(standing).items()}
-    return {**fields, "slots": list(standing.slots), "high_watermark": standing.high_watermark}
+    return {**asdict(standing), "slots": list(standing.slots), "high_watermark": standing.high_watermark}
 
 
 def _row(standing: "PartitionStatus") -> list[object]:

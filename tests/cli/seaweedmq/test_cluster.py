@@ -105,7 +105,7 @@ def test_a_topic_is_inspected(form: str, name: str, world: World, run: Command) 
         >= {
             "TOPIC": name,
             "P": "0",
-            "FORM": form,
+            "FORMAT": form,
             "OFFSETS": "0 to 5",
             "HIGH": "6",
             "HELD": "6",
