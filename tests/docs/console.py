@@ -53,6 +53,12 @@ PORTS = ("9092", "9093")  # those that pages name; a session has two free ones i
 SERVES = re.compile(r"(^|[|&;] *)(kgateway (seaweedmq dev|serve)|twistd\b.* kgateway)\b")
 LASTING = re.compile(rf"{SERVES.pattern}|^kgateway consume .*--follow")
 
+# A shell cannot interrupt its commands where it began with an ignored SIGINT, as a job in the background does.
+_BASH = """\
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp("bash", ["bash", "--noprofile", "--norc", "-s"])
+"""
 _PYTHON = shlex.quote(sys.executable)
 _PROGRAMS = {
     "kgateway": f"{_PYTHON} -m kgateway",
@@ -237,7 +243,7 @@ class Session:
             program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
             program.chmod(0o755)
         self._bash = subprocess.Popen(
-            ["bash", "--noprofile", "--norc", "-s"],
+            [sys.executable, "-c", _BASH],
             cwd=self.folder,
             env=self.environment(),
             stdin=subprocess.PIPE,
