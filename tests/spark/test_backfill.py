@@ -197,6 +197,11 @@ def test_a_second_run_sends_nothing(topics: Topics, backfill: Run) -> None:
     save_state(state, replace(ended, handed_over=None))  # as if the run had stopped just before its end
     third = backfill(*given)
     assert first[:-2] == second[:-2] == third[:-2]
+    told = json.loads("\n".join(backfill(*given, "--json")))
+    assert (told["topic"], told["group"]) == (topic, f"backfill-{topic}")
+    shown = [tuple(map(int, line.split())) for line in first[-PARTITIONS - 2 : -2]]
+    assert [tuple(one.values()) for one in told["partitions"]] == shown
+    assert list(told["partitions"][0]) == ["partition", "rows", "from", "live_from", "others"]
     assert sum(map(len, held(topics, topic).values())) == 300 + PARTITIONS
 
 

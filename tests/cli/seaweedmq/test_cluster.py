@@ -157,6 +157,18 @@ def test_findings(name: str, world: World, run: Command, monkeypatch: pytest.Mon
     assert len(ended.lines) == 22
     assert ended.lines[-2] == f"{name}-0: sequence: and 5 more"
     assert ended.lines[-1].endswith(": 25 findings")
+    ended = run("verify", name, "--json")
+    assert ended.code == 1
+    told = json.loads("\n".join(ended.lines))
+    first, *others = told["findings"]
+    assert first == {
+        "place": f"{name}-0",
+        "kind": "sequence",
+        "reason": "row 0 has offset 0 in message 7, and the log in message 0",
+        "is_fault": True,
+    }
+    assert len(others) == 24  # all, not only some of a kind
+    assert (told["topics"], told["partitions"]) == (1, 1)
 
 
 def test_examples_of_the_help_run(world: World, run: Command, capsys: pytest.CaptureFixture[str]) -> None:

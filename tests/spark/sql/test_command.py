@@ -97,7 +97,9 @@ def test_json_has_all_types(topics: Topics, sql: Run) -> None:
     """
     JSON has times to the microsecond, text in place of bytes at any depth, and null.
     """
-    [row] = rows_of(sql(EVERYTHING, "--format", "json"))
+    written = sql(EVERYTHING, "--json")
+    assert written == sql(EVERYTHING, "--format", "json")
+    [row] = rows_of(written)
     assert row == {
         "t": "2023-11-14T22:13:20.123456Z",
         "d": "2020-01-02",
