@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
+from kgateway.broker.deferreds import when_over
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
 from kgateway.broker.seaweedmq.formats.format import Message
 from kgateway.broker.seaweedmq.leader import leader
+from kgateway.broker.seaweedmq.leader.led_topics import LedTopics
 from kgateway.broker.seaweedmq.partitions.partition import SeaweedMQPartition
-from kgateway.broker.seaweedmq.topics.catalog import TopicCatalog
+from kgateway.broker.seaweedmq.topics.catalog import StoredTopic, TopicCatalog
 from kgateway.broker.state_log import StateLog
+from kgateway.cluster import config_resource
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import NewTopic
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -34,12 +37,15 @@ BATCHES = TopicConfig.of({"seaweedmq.format": "batch"})
 
 class Deaf:
     """
-    A feed without reports, until the test says that some may have been missed.
+    A feed that reports only what the test says, or that some reports may have been missed.
     """
 
     last: "Deaf"
 
-    def __init__(self, gateway: object, grown: object, changed: object, lost: Callable[[], None]) -> None:
+    def __init__(
+        self, gateway: object, grown: object, changed: Callable[[str], None], lost: Callable[[], None]
+    ) -> None:
+        self.changed = changed
         self.lost = lost
         Deaf.last = self
 
@@ -205,6 +211,66 @@ def test_what_is_changed_here_is_no_news(start: Start, news: News) -> None:
             news()
         pause(0.5)
         assert seen(broker, "t") is None
+
+
+def test_a_report_during_a_change_of_our_own_is_not_lost(
+    start: Start, others: TopicCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The topic is looked at when the change is over.
+    """
+    monkeypatch.setattr(leader, "TopicFeed", Deaf)
+    stored, may_end = TopicCatalog.store, Deferred[None]()
+
+    async def slowly_stored(self: TopicCatalog, topic: StoredTopic) -> None:
+        await stored(self, topic)
+        await when_over(may_end)
+
+    with running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("t", 1, BATCHES)))
+        monkeypatch.setattr(TopicCatalog, "store", slowly_stored)
+        changing = broker.change_config(
+            config_resource.topic("t"), lambda overrides: {**overrides, "retention.ms": "-1"}
+        )
+        made(others, "t", 2)
+        Deaf.last.changed("t")
+        pause(0.2)
+        assert len(seen(broker, "t").partitions) == 1
+        may_end.callback(None)
+        result(changing)
+        until(lambda: len(seen(broker, "t").partitions) == 2)
+        assert seen(broker, "t").id == topic.id
+
+
+def test_reports_while_topics_are_loaded_are_not_lost(
+    start: Start, others: TopicCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A topic that others grow after it was read, and before clients see it, has all its partitions.
+    """
+    monkeypatch.setattr(leader, "TopicFeed", Deaf)
+    with running(start) as broker:
+        result(broker.create_topic(NewTopic("t", 1, BATCHES)))
+    load, may_end = LedTopics.load, Deferred[None]()
+
+    async def slowly_loaded(self: LedTopics) -> list[StoredTopic]:
+        found = await load(self)
+        await when_over(may_end)
+        return found
+
+    monkeypatch.setattr(LedTopics, "load", slowly_loaded)
+    broker = start()
+    starting = broker.start()
+    try:
+        pause(2)
+        made(others, "t", 2)
+        Deaf.last.changed("t")
+        pause(0.2)
+        may_end.callback(None)
+        result(starting)
+        until(lambda: len(seen(broker, "t").partitions) == 2)
+    finally:
+        result(broker.stop())
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", ".meta", ".hidden"])

@@ -3,6 +3,7 @@ Follows what other programs do to the topics of a cluster: topics that are creat
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -12,12 +13,17 @@ from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS
 from kgateway.broker.seaweedmq.layout.topic_paths import may_be_topic
 from kgateway.broker.seaweedmq.leader.led_topics import LedTopics
 from kgateway.broker.seaweedmq.topics.catalog import StoredTopic
-from kgateway.broker.topic_changes import ChangeLock
+from kgateway.broker.topic_changes import ChangeLock, ChangeQueue
 from kgateway.cluster.view import ClusterView, Topic
 from kgateway.log_messages import EXTERNAL_CHANGES_UNSEEN, TOPIC_DELETED_ELSEWHERE, TOPIC_NOT_SERVED_YET
 
 
 class ExternalChanges:
+    """
+    No report is lost: one that comes while the topics are loaded, or while this gateway changes the topic itself, is
+    looked at afterwards.
+    """
+
     _log = Logger()
 
     def __init__(
@@ -33,10 +39,28 @@ class ExternalChanges:
         self._view = view
         self._show = show
         self._shown = shown  # a topic of the cluster as clients see it
+        self._looks = ChangeQueue()
+        self._is_loading = True
+        self._later: set[str] = set()  # topics to look at
+
+    def loaded(self) -> None:
+        """
+        All topics are shown as they were when they were read.
+        """
+        self._is_loading = False
+        for name in sorted(self._later):
+            self.changed(name)
 
     def changed(self, name: str) -> None:
         if may_be_topic(name):
-            Deferred.fromCoroutine(self._look(name)).addErrback(self._look_failed, name)
+            self._look_soon(name).addErrback(self._look_failed, name)
+
+    def change_ended(self, name: str, *, is_done: bool) -> None:
+        """
+        This gateway has changed a topic. A failed change may have been done in part.
+        """
+        if name in self._later or not is_done:
+            self.changed(name)
 
     def look_again(self) -> None:
         """
@@ -48,17 +72,27 @@ class ExternalChanges:
         known = [topic.name for topic in self._view().topics.values() if not topic.internal]
         for name in dict.fromkeys([*known, *await self._topics.names()]):
             try:
-                await self._look(name)
+                await self._look_soon(name)
             except CLUSTER_ERRORS:
                 self._look_failed(Failure(), name)
         self._topics.look_again()
 
+    def _look_soon(self, name: str) -> Deferred[None]:
+        return self._looks.do(name, partial(self._look, name))
+
     async def _look(self, name: str) -> None:
-        known = self._view().topics.get(name)
-        is_there = known and await self._topics.is_there(known)
-        is_recreated = known and is_there and await self._topics.is_recreated(known)
-        if name in self._changes or known != self._view().topics.get(name):
-            return  # this gateway has changed it meanwhile
+        self._later.add(name)
+        if self._is_loading:
+            return
+        while True:
+            known = self._view().topics.get(name)
+            is_there = known and await self._topics.is_there(known)
+            is_recreated = known and is_there and await self._topics.is_recreated(known)
+            if name in self._changes:
+                return
+            if known == self._view().topics.get(name):
+                break
+        self._later.discard(name)
         if known and not is_there:
             self._forget(known)
         if known and is_recreated:

@@ -118,6 +118,7 @@ class Leader:
         cluster_id, node = self._leadership.cluster_id, self._gateways.own
         view = replace(view, cluster_id=cluster_id, controller_id=node.id, nodes=self._gateways.nodes())
         self._shown.show(view.with_overrides(self._overrides))
+        self._external.loaded()
         reactor, check_ms = self._gateway.reactor, self._gateway.retention_check_ms
         await within(reactor, _OPEN_S, self.topics.open_all(view.topics.values()))
         self._rounds = RetentionRounds(reactor, check_ms, self._client_partitions, self._partition_at)
@@ -224,14 +225,15 @@ class Leader:
     @contextmanager
     def _changing(self, name: str) -> Iterator[None]:
         """
-        Change a topic while nobody else does. A failed change may have been done in part: then look at the cluster.
+        Change a topic while nobody else does.
         """
+        is_done = False
         try:
             with self._changes.hold(name):
                 yield
-        except BaseException:
-            self._external.changed(name)
-            raise
+            is_done = True
+        finally:
+            self._external.change_ended(name, is_done=is_done)
 
     def _check_serving(self) -> None:
         if not self._is_serving:
