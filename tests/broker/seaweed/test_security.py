@@ -274,7 +274,7 @@ def test_another_filer_group_is_reported(secured: SecuredCluster, group: str) ->
     """
     which = f"of the filerGroup {group}" if group else "without a filerGroup"
     with client(secured, loaded(secured), group) as seaweed:
-        with pytest.raises(RpcError, match=f"the masters know no filer {which} that answers"):
+        with pytest.raises(RpcError, match=f"the masters know no filer {which} that responds"):
             wait(seaweed.filer())
         assert wait(seaweed.masters.nodes(BROKERS)) == []
     with client(secured, loaded(secured)) as seaweed:

@@ -51,7 +51,7 @@ WHOLE = batch_of(SAMPLE, base_offset=10).data.tobytes()
 @pytest.mark.parametrize(
     ("value", "reason", "is_foreign"),
     [
-        (b"", "0 bytes are left, a header takes 61", True),
+        (b"", "0 bytes are left, but a header has 61", True),
         (b"hello", "5 bytes are left", True),
         (bytes(200), "magic 0, not 2", True),
         (WHOLE + WHOLE, f"{len(WHOLE)} bytes are left over", True),
