@@ -394,9 +394,9 @@ def test_what_a_second_run_may_not_change(topics: Topics, backfill: Run, refused
     name = write_json("sales.json", sales(50))
     given = name, "--topic", topic, "--key", "who"
     backfill(*given)
-    start, end = f"backfill-{topic}.json cannot be gone on with: ", ". Another --state begins anew"
-    assert refused(name, "--topic", topic, "--key", "number") == f"{start}--key was who, and is number now{end}"
-    assert refused(*given, "--order-by", "at") == f"{start}--order-by was not given, and is at now{end}"
+    start, end = f"cannot continue from backfill-{topic}.json: ", ". Use another --state to start again"
+    assert refused(name, "--topic", topic, "--key", "number") == f"{start}--key was who, but is number now{end}"
+    assert refused(*given, "--order-by", "at") == f"{start}--order-by was not given, but is at now{end}"
     write_json("more.json", sales(5, first=90))
     assert refused(*given, "more.json").endswith(f"/more.json is new{end}")
     write_json("sales.json", sales(51))
@@ -409,7 +409,7 @@ def test_what_a_second_run_may_not_change(topics: Topics, backfill: Run, refused
     assert f"{topic} had 2 partitions, and has 5 now" in refused(*given)
     topics.delete(topic)
     topics.make(name=topic)
-    assert f"the topic {topic} was made anew since" in refused(*given)
+    assert f"the topic {topic} was recreated since" in refused(*given)
     assert not held(topics, topic)
 
 
@@ -420,14 +420,14 @@ def test_mistakes_in_names(topics: Topics, refused: Callable[..., str]) -> None:
     topic = topics.make(name="backfilled-sales")
     name = write_json("sales.json", sales(5))
     assert refused(name, "--topic", "backfilled-sale") == (
-        "there is no topic backfilled-sale; did you mean backfilled-sales?; `kgateway topics create` makes it"
+        "there is no topic backfilled-sale; did you mean backfilled-sales?; `kgateway topics create` creates it"
     )
     assert refused("sale.json", "--topic", topic) == "there is no file sale.json; did you mean sales.json?"
     assert refused(name, "--topic", topic, "--key", "whom") == (
         "there is no column whom in these files; did you mean who?"
     )
     assert refused(name, "--topic", topic, "--value", "xyz") == (
-        "there is no column xyz in these files; there are at, note, number, who"
+        "there is no column xyz in these files; choose from at, note, number, who"
     )
     Path("nothing").mkdir()
     assert refused("nothing", "--topic", topic) == "there are no files in nothing"
@@ -447,14 +447,14 @@ def test_invalid_rows(topics: Topics, refused: Callable[..., str]) -> None:
     assert "alformed" in refused("broken.json", "--topic", topic)
     name = write_csv("sales.csv", sales(20))
     assert refused(name, "--topic", topic, "--order-by", "number") == (
-        "the numbers in number are texts, in whose order 10 comes before 9: say what columns are, such as "
-        "--schema 'id long, number long'"
+        "the numbers in number are strings, which sort 10 before 9: name the types of the columns, as in --schema 'id "
+        "long, number long'"
     )
     assert refused(name, "--topic", topic, "--timestamp", "who") == "20 rows have no time in the column who"
     rows = pa.table({"a": [True]})
     pq.write_table(rows, "flags.parquet")
     assert refused("flags.parquet", "--topic", topic, "--timestamp", "a") == (
-        "the column a is of type boolean, and no time"
+        "the column a is of type boolean, which is not a time"
     )
     Path("nothing.csv").write_text("a\n")
     assert refused("nothing.csv", "--topic", topic) == "there are no rows in nothing.csv"
@@ -470,7 +470,7 @@ def test_failures_during_a_send(topics: Topics, refused: Callable[..., str]) -> 
     topics.admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "2000"})])[topic].result()
     name = write_json("large.json", [{"a": "x" * 10}, {"a": "x" * 5_000}])
     said = refused(name, "--topic", topic)
-    assert said.startswith(f"{topic}-0 takes no row 2: ")
+    assert said.startswith(f"{topic}-0 does not accept row 2: ")
     assert "Traceback" not in said
     pq.write_table(pa.table({"a": range(50_000), "b": [random.Random(1).randbytes(20)] * 50_000}), "damaged.parquet")
     data = Path("damaged.parquet").read_bytes()

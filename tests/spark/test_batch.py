@@ -104,7 +104,7 @@ def test_a_schema_chooses_columns(topics: Topics, hundred: str) -> None:
     few = topics.read(hundred, schema="offset long, value binary")
     assert few.columns == ["offset", "value"]
     assert numbers(few.collect()) == list(range(COUNT))
-    with refused("there is no column price; there are key, value"):
+    with refused("there is no column price; choose from key, value"):
         topics.read(hundred, schema="price long").collect()
     with refused("the column offset is of type int64, not string"):
         topics.read(hundred, schema="offset string").collect()
@@ -168,7 +168,10 @@ WRONG = [
     ({"startingOffset": "earliest"}, "did you mean startingOffsets"),
     ({"startingOffsets": "latest"}, "startingOffsets of a batch query cannot be latest"),
     ({"subscribe": "nowhere"}, "there is no topic or partition nowhere in the cluster at"),
-    ({"kafka.bootstrap.servers": "127.0.0.1:1", "kafkaConsumer.pollTimeoutMs": "100"}, "nobody listens at 127.0.0.1:1"),
+    (
+        {"kafka.bootstrap.servers": "127.0.0.1:1", "kafkaConsumer.pollTimeoutMs": "100"},
+        "nothing listens at 127.0.0.1:1",
+    ),
     ({"kgateway.log.folder": "/nowhere"}, "/nowhere is not the data folder of a kgateway or of Kafka"),
 ]
 
@@ -187,7 +190,7 @@ def test_ends_before_starts(topics: Topics, hundred: str) -> None:
     A range that ends before it starts is a mistake.
     """
     starting, ending = json.dumps({hundred: {"0": 10, "1": 0}}), json.dumps({hundred: {"0": 9, "1": 1}})
-    with refused(f"startingOffsets of {hundred}-0 is 10, behind endingOffsets, which is 9"):
+    with refused(f"startingOffsets of {hundred}-0 is 10, after endingOffsets, which is 9"):
         topics.read(hundred, startingOffsets=starting, endingOffsets=ending).collect()
 
 

@@ -175,11 +175,11 @@ def test_patience_ends(pair: Pair, logs: Logs) -> None:
     """
     first, second = pair
     second.will(fetched(code=ErrorCode.KAFKA_STORAGE_ERROR))
-    with pytest.raises(Unreadable, match=r"orders-0 cannot be had from 127.*tried for 0 s.*KAFKA_STORAGE_ERROR"):
+    with pytest.raises(Unreadable, match=r"cannot get orders-0 from 127.*tried for 0 s.*KAFKA_STORAGE_ERROR"):
         offsets_in(logs(first), 0, 3)
     with scripted(**OFFERED) as gone:
         reading = logs(gone)
-    with pytest.raises(Unreadable, match=r"the list of topics cannot be had from .*nobody listens at 127"):
+    with pytest.raises(Unreadable, match=r"cannot get the list of topics from .*nothing listens at 127"):
         reading.partitions()
 
 

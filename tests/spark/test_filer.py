@@ -300,7 +300,7 @@ def test_parquet_files_of_seaweedfs(there: Topics, cluster: DevCluster) -> None:
         row for row in wanted if 10 <= row[2] < 30
     ]
     other = make(there, "plain", 1)
-    with refused(f"topic {other} is of the format plain, which SeaweedFS has no Parquet of"):
+    with refused(f"topic {other} is of the format plain, for which SeaweedFS has no Parquet files"):
         rows_of(there, **straight | {"subscribe": other}, **{"kgateway.filer.files": "parquet"})
 
 

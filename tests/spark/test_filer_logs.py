@@ -230,7 +230,7 @@ def test_a_file_deleted_during_a_read(orders: Written, served: Served) -> None:
     orders.write(3, batch(30, 2))
     last = orders.write(3)
     when_asked(served, last.name, 1, last.unlink)
-    with pytest.raises(DataLost, match=r"orders-0 ends at offset 30, and orders-0, offsets 20 to 31 were to be read"):
+    with pytest.raises(DataLost, match=r"orders-0 ends at offset 30, but orders-0, offsets 20 to 31 were requested"):
         offsets_in(logs(served), 20, 32)
 
 
@@ -290,7 +290,7 @@ def test_a_file_that_never_matches_its_listing(orders: Written, served: Served) 
         return False
 
     served.fault = fault
-    with pytest.raises(Unreadable, match=rf"{name}: it ends before byte .*: it is another one at each look"):
+    with pytest.raises(Unreadable, match=rf"{name}: it ends before byte .*: it changes with each attempt"):
         offsets_in(logs(served), 0, 30)
     assert len(looks) == partition_files._LOOKS
 
@@ -346,7 +346,7 @@ def test_messages_of_another_format(served: Served) -> None:
     [
         (TOPIC_CONF, b"{", r"topic.conf is damaged at byte 0: "),
         (TOPIC_FILE, b"{}", r"topic.conf is damaged at byte 0: KeyError"),
-        (TOPIC_FILE, None, r"nothing is known here of messages of the format other"),
+        (TOPIC_FILE, None, r"this gateway does not know the message format other"),
     ],
 )
 def test_topics_of_unknown_format(plain: Written, served: Served, name: str, data: bytes | None, said: str) -> None:
@@ -439,7 +439,7 @@ def test_parquet_beside_log_files(served: Served) -> None:
     assert offsets_in(found, 3, 21) == [3, 4, 5, 7, 8, 12, 13, 20]
     assert offsets_in(found, 5, 13) + offsets_in(found, 13, 19) == [5, 7, 8, 12, 13]
     assert found.at_time([ORDERS], 9) == {ORDERS: OffsetAndTimestamp(12, 12)}
-    with pytest.raises(DataLost, match=r"orders-0 ends at offset 21 now, and offsets 21 to 29 were to be read"):
+    with pytest.raises(DataLost, match=r"orders-0 ends at offset 21 now, but offsets 21 to 29 were requested"):
         offsets_in(found, 3, 30)
 
 
@@ -452,7 +452,7 @@ def test_parquet_of_others(served: Served) -> None:
     with pytest.raises(Unreadable, match=rf"{served.url}/.*/x.parquet has no column _kafka_offset"):
         from_parquet(served).extents([ORDERS])
     parquet(written, "x", **columns([3]) | {"_kafka_headers": [b"h: 1"]})
-    with pytest.raises(Unreadable, match=rf"{served.url}/.*/x.parquet is damaged: 'h: 1' tells of no headers"):
+    with pytest.raises(Unreadable, match=rf"{served.url}/.*/x.parquet is damaged: 'h: 1' does not describe headers"):
         offsets_in(from_parquet(served), 3, 4)
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(Unreadable, match=rf"{served.url}/.*/x.parquet is damaged: Parquet magic bytes not found"):

@@ -119,7 +119,7 @@ def test_a_log_that_ends_too_early_is_reported(orders: Path) -> None:
     Planned offsets behind the end are lost.
     """
     found = clean(orders.parent)
-    with pytest.raises(DataLost, match=r"orders-0 ends at offset 30, and orders-0, offsets 25 to 39 were to be read"):
+    with pytest.raises(DataLost, match=r"orders-0 ends at offset 30, but orders-0, offsets 25 to 39 were requested"):
         offsets_in(found, 25, 40)
     assert offsets_in(found, 25, 40, fail=False) == list(range(25, 30))
 
@@ -187,7 +187,7 @@ def test_offsets_that_go_back_are_damage(tmp_path: Path) -> None:
     A batch whose offsets were read already is not returned again.
     """
     segment(tmp_path / str(ORDERS), 0, [batch(0, 5), batch(3, 2)])
-    with pytest.raises(Unreadable, match="offset 3 stands behind offset 4"):
+    with pytest.raises(Unreadable, match="offset 3 comes after offset 4"):
         offsets_in(clean(tmp_path), 0, 7)
 
 

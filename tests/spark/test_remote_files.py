@@ -182,7 +182,7 @@ def test_retries_end(orders: Path, served: Served, how: str) -> None:
         "half": "broke off after 4 of",
         "closed": "Remote end",
     }
-    words = rf"orders-0 in {served.url}.*\.log cannot be had, tried for \d+ s: .*{said[how]}"
+    words = rf"cannot get orders-0 in {served.url}.*\.log, tried for \d+ s: .*{said[how]}"
     with pytest.raises(Unreadable, match=words):
         offsets_in(logs(served), 0, 30)
 

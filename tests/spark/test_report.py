@@ -245,7 +245,7 @@ def test_records_that_were_deleted(topics: Topics, report: Run) -> None:
 
 MISTAKES = [
     (["reported-tpoic"], "there is no topic reported-tpoic; did you mean reported-topic?"),
-    (["nothing-like-*"], "no topic fits nothing-like-*"),
+    (["nothing-like-*"], "no topic matches nothing-like-*"),
     (["reported-topic", "-o", "nowhere/x.html"], "there is no folder nowhere for x.html"),
     (["reported-topic", "-o", __file__], f"{__file__} already exists; --overwrite replaces it"),
 ]

@@ -246,7 +246,7 @@ def test_rows_name_topics_and_partitions(topics: Topics, stream: Stream) -> None
 
 
 WRONG = [
-    ({"kafka.acks": "1"}, "kafka.acks is no option of exactly_once, but of a writer"),
+    ({"kafka.acks": "1"}, "kafka.acks is not an option of exactly_once, but of a writer"),
     ({"kafka.transactional.id": "x"}, "it follows from the query"),
     ({"topic": ""}, "name one for the number of the last batch by guardTopic"),
     ({"kafka.transaction.timeout.ms": "soon"}, "kafka.transaction.timeout.ms is 'soon'"),
@@ -264,7 +264,7 @@ def test_invalid_options(given: dict[str, str], said: str) -> None:
 
 MISTAKES = [
     ({}, "value, 7 as partition", "has no partition 7: it has 2"),
-    ({}, "value, 1 as price", "a record has no place for the column price"),
+    ({}, "value, 1 as price", "a record has no field for the column price"),
     ({"kafka.transaction.timeout.ms": "999999999"}, "value", "INVALID_TRANSACTION_TIMEOUT"),
 ]
 

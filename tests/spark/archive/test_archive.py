@@ -127,7 +127,7 @@ def test_records_deleted_before_their_turn_are_a_gap(topics: Topics, archives: A
     assert archives.offsets(topic) == [*range(50), *range(70, 100)]
     outcome = archives.verify(topic)
     assert fault_texts(outcome) == []
-    assert "offsets 50 to 69 had gone from the log before they were archived" in [
+    assert "offsets 50 to 69 had been deleted from the log before they were archived" in [
         one.reason for one in outcome.findings
     ]
     assert (outcome.compared, outcome.alone) == (130, 50)
@@ -416,6 +416,6 @@ def test_a_log_that_lost_its_end(of_folder: Archives, tmp_path: Path) -> None:
     segment(tmp_path / "data" / str(ORDERS), 0, [batch(0, 10)])
     with pytest.raises(Unreadable, match="orders-0 ends before offset 19, which was there"):
         of_folder.archive("orders")
-    assert "orders-0: the log ends at offset 10, and the archive has it up to 19" in fault_texts(
+    assert "orders-0: the log ends at offset 10, but the archive has it up to 19" in fault_texts(
         of_folder.verify("orders")
     )

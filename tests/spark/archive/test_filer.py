@@ -241,7 +241,7 @@ def test_what_killed_jobs_leave(topics: Topics, there: Archives, monkeypatch: py
     assert len(there.names(topic)) == 2 * PARTITIONS
     assert folder.staged_names() == []
     assert there.verify(topic).compared == 110
-    with pytest.raises(ArchiveTaken, match="is there one running on this archive"):
+    with pytest.raises(ArchiveTaken, match="is one still running on this archive"):
         folder.manifests.commit(replace(first.manifest))
 
 

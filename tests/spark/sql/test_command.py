@@ -220,15 +220,15 @@ def test_rows_become_records(topics: Topics, sql: Run, capsys: Any) -> None:
         (
             "SELECT 1 AS a, 2 AS a",
             ["--format", "json"],
-            "there are two columns a: give one of them another name, with AS",
+            "there are two columns a: rename one of them with AS",
         ),
         ("SELECT 1 AS a, 2 AS a", ["--output", "a.parquet"], "there are two columns a: "),
-        ("SELECT 1", ["--format", "parquet"], "Parquet goes to a folder: name it by --output"),
+        ("SELECT 1", ["--format", "parquet"], "Parquet is written to a folder: name it with --output"),
         ("SELECT 1", ["--output", "."], ". already exists"),
         ("SELECT 1", ["--output", "nowhere/a.csv"], "there is no folder nowhere for a.csv"),
         ("SELECT 1", ["--to-topic", "orders.far"], "there is no topic or partition orders.far in the cluster at "),
         ("SELECT 1", ["--to-topic", "orders.near", "--format", "csv"], "--to-topic writes records; leave --output and"),
-        ("SELECT 1 AS n, 2 AS value", ["--to-topic", "orders.near"], "a record has no place for n beside value"),
+        ("SELECT 1 AS n, 2 AS value", ["--to-topic", "orders.near"], "a record cannot have n besides value"),
         ("SELECT 1", ["--archive", "nowhere"], "there is no archive in nowhere"),
         (
             "SELECT 1",
