@@ -61,7 +61,7 @@ PLUGINS = [
     @api(DeleteTopicsRequest, DeleteTopicsResponse, versions="1-6", replaces=True, priority=1)
     def handle(request, context): ...
     """,
-        ("acme.handle.handle (acme.handle) declares nothing that it needs", "give needs="),
+        ("acme.handle.handle (acme.handle) does not declare which permissions", "give needs="),
     ),
     Broken(
         "conflict",
