@@ -135,7 +135,7 @@ class ControlSocketTests(SynchronousTestCase):
 
     def test_close_succeeds_without_the_file(self) -> None:
         """
-        If the file is gone nothing fails, and nothing listens.
+        If the file is missing nothing fails, and nothing listens.
         """
         control, reactor = self.opened()
         os.unlink("kgateway.sock")

@@ -40,19 +40,19 @@ PLUGINS = [
         "syntax",
         DROPPED,
         "from kgateway.api import api\ndef handle(:\n",
-        ("twisted.plugins.acme cannot be imported: SyntaxError: invalid syntax", "mend it", 'acme.py", line 2'),
+        ("twisted.plugins.acme cannot be imported: SyntaxError: invalid syntax", "fix it", 'acme.py", line 2'),
     ),
     Broken(
         "import",
         DROPPED,
         f"{CALM}    raise RuntimeError('no licence')",
-        ("twisted.plugins.acme cannot be imported: RuntimeError: no licence", "mend it", 'acme.py", line 8'),
+        ("twisted.plugins.acme cannot be imported: RuntimeError: no licence", "fix it", 'acme.py", line 8'),
     ),
     Broken(
         "import of another module",
         DROPPED,
         "from shop_rules.quota import limit\n",
-        ("twisted.plugins.acme cannot be imported: ModuleNotFoundError: No module named 'shop_rules'", "mend it"),
+        ("twisted.plugins.acme cannot be imported: ModuleNotFoundError: No module named 'shop_rules'", "fix it"),
     ),
     Broken(
         "needs",
@@ -89,7 +89,7 @@ PLUGINS = [
     Broken("missing", "akme/handle.py", "", ("there is no package acme", "PYTHONPATH")),
     Broken("none", "acme/handle.py", CALM, ("acme has no plugin", "put `@api(...)` or `@around(...)`")),
     Broken(
-        "around nothing",
+        "wraps nothing",
         "acme/handle.py",
         f"""{CALM}
     @around(AddRaftVoterRequest)

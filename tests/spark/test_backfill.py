@@ -290,7 +290,7 @@ def test_batches_that_are_too_large(topics: Topics, cluster: Cluster) -> None:
     appender = Appender(cluster, TopicPartition(topic, 0), 0, ME)
     append(appender, columns(0, 50, size=300), most=1_000)
     assert values_of(topics, topic) == list(range(50))
-    with pytest.raises(Unwritten, match="takes no row 51: "):
+    with pytest.raises(Unwritten, match="does not accept row 51: "):
         append(appender, columns(50, 1, size=3_000))
 
 
@@ -301,7 +301,7 @@ def test_deleted_rows(topics: Topics, cluster: Cluster) -> None:
     topic = topics.make(partitions=1)
     append(Appender(cluster, TopicPartition(topic, 0), 0, ME), columns(0, 10))
     topics.delete_records(topic, 0, 10)
-    with pytest.raises(Unreadable, match=f"{topic}-0 begins with offset 10 now, and the backfill began at 0"):
+    with pytest.raises(Unreadable, match=f"{topic}-0 begins with offset 10 now, but the backfill began at 0"):
         Appender(cluster, TopicPartition(topic, 0), 0, ME)
 
 
@@ -365,7 +365,7 @@ def test_a_killed_process(topics: Topics, backfill: Run, tmp_path: Path) -> None
         try:
             while seen < 400 * kill:
                 found = consumer.consume(50, 120)
-                assert found, "nothing came"
+                assert found, "no response"
                 seen += len(found)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
@@ -404,9 +404,9 @@ def test_what_a_second_run_may_not_change(topics: Topics, backfill: Run, refused
     write_json("sales.json", sales(50))
     other = topics.make()
     state = f"backfill-{topic}.json"
-    assert "and not of" in refused(name, "--topic", other, "--key", "who", "--state", state)
+    assert "not of" in refused(name, "--topic", other, "--key", "who", "--state", state)
     topics.admin.create_partitions([NewPartitions(topic, 5)])[topic].result()
-    assert f"{topic} had 2 partitions, and has 5 now" in refused(*given)
+    assert f"{topic} had 2 partitions, but has 5 now" in refused(*given)
     topics.delete(topic)
     topics.make(name=topic)
     assert f"the topic {topic} was recreated since" in refused(*given)
@@ -432,7 +432,7 @@ def test_mistakes_in_names(topics: Topics, refused: Callable[..., str]) -> None:
     Path("nothing").mkdir()
     assert refused("nothing", "--topic", topic) == "there are no files in nothing"
     Path("sales.txt").write_text("x")
-    assert "(others): say which by --format" in refused("sales.txt", "--topic", topic)
+    assert "(others): name it with --format" in refused("sales.txt", "--topic", topic)
     assert not list(Path().glob("backfill-*"))
 
 
@@ -500,7 +500,7 @@ def test_an_invalid_state_file(tmp_path: Path) -> None:
     assert load_state(tmp_path / "none.json") is None
     for text in ("no JSON", "[]", '{"version": 9}', '{"version": 1}'):
         (tmp_path / "state.json").write_text(text)
-        with pytest.raises(Unreadable, match="is no state of a backfill"):
+        with pytest.raises(Unreadable, match="is not the state of a backfill"):
             load_state(tmp_path / "state.json")
 
 

@@ -202,7 +202,7 @@ def test_records_that_were_deleted(topics: Topics) -> None:
     topic = topics.make(*numbered(20))
     topics.delete_records(topic, 0, 4)
     starting = json.dumps({topic: {"0": 2, "1": 0}})
-    with refused(f"{topic}-0 begins with offset 4 now, and offsets 2 to 3 were to be read"):
+    with refused(f"{topic}-0 begins with offset 4 now, but offsets 2 to 3 were requested"):
         topics.read(topic, startingOffsets=starting).collect()
     left = sorted({*range(20)} - {0, 2, 4, 6})
     assert numbers(topics.read(topic, startingOffsets=starting, failOnDataLoss="false").collect()) == left
@@ -240,5 +240,5 @@ def test_a_folder_without_its_gateway(spark: Any, tmp_path: Path) -> None:
     assert numbers(from_copy.load().collect()) == list(range(50))
     with Kafka() as another:
         there = Topics(another, spark)
-        with refused("is of cluster"):
+        with refused("belongs to cluster"):
             there.read(there.make(*numbered(2)), **{"kgateway.log.folder": folder}).collect()

@@ -272,9 +272,9 @@ def test_wrong_addresses(given: str) -> None:
     """
     Wrong addresses, and a server beside the filer, are refused before anything is asked.
     """
-    with pytest.raises(WrongOption, match="it has to be HOST:PORT of a filer's HTTP, or http://HOST:PORT"):
+    with pytest.raises(WrongOption, match="it must be HOST:PORT of a filer's HTTP, or http://HOST:PORT"):
         location_of(Options({"kgateway.filer": given}, READ))
-    with pytest.raises(WrongOption, match=r"kgateway.filer is read past all servers"):
+    with pytest.raises(WrongOption, match=r"kgateway.filer is read without any Kafka server"):
         location_of(Options({"kgateway.filer": "host:1", "kafka.bootstrap.servers": "host:1"}, READ))
 
 

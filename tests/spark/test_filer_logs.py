@@ -211,7 +211,7 @@ def test_files_deleted_before_a_task_began(orders: Written, served: Served) -> N
     The query fails, or continues with what exists.
     """
     orders.write(0).unlink()
-    words = r"orders-0 begins with offset 10 now, and offsets 5 to 9 were to be read"
+    words = r"orders-0 begins with offset 10 now, but offsets 5 to 9 were requested"
     with pytest.raises(DataLost, match=words):
         offsets_in(logs(served), 5, 25)
     assert offsets_in(logs(served), 5, 25, fail=False) == list(range(10, 25))
@@ -223,7 +223,7 @@ def test_a_file_deleted_during_a_read(orders: Written, served: Served) -> None:
     """
     gone = orders.write(1)
     when_asked(served, gone.name, 2, gone.unlink)
-    words = r"begins with offset 20 now, and offsets 10 to 19 were to be read"
+    words = r"begins with offset 20 now, but offsets 10 to 19 were requested"
     with pytest.raises(DataLost, match=words):
         offsets_in(logs(served), 0, 30)
     assert not gone.exists()
@@ -317,7 +317,7 @@ def test_a_damaged_batch(served: Served) -> None:
     written = thirty(Written(served.root, "batch"))
     path = written.write(3, batch(30, 1))
     path.write_bytes(path.read_bytes()[:-3] + b"\xff" + path.read_bytes()[-2:])
-    with pytest.raises(Unreadable, match=rf"{path.name} is damaged at message 15: the value is no batch of Kafka's"):
+    with pytest.raises(Unreadable, match=rf"{path.name} is damaged at message 15: the value is not a Kafka record batch"):
         offsets_in(logs(served), 20, 31)
 
 
@@ -337,7 +337,7 @@ def test_messages_of_another_format(served: Served) -> None:
     assert offsets_in(logs(served), 0, 15) == list(range(15))
     assert offsets_in(logs(served), 7, 12) == [7, 8, 9, 10, 11]
     path.with_name(log_name((NOON_S + 1) * SECOND_NS)).unlink()
-    with pytest.raises(DataLost, match=r"orders-0 begins with offset 5 now, and offsets 2 to 4 were to be read"):
+    with pytest.raises(DataLost, match=r"orders-0 begins with offset 5 now, but offsets 2 to 4 were requested"):
         offsets_in(logs(served), 2, 12)
 
 
@@ -464,7 +464,7 @@ def test_a_server_without_topics(served: Served) -> None:
     Such a server may be no filer.
     """
     with pytest.raises(
-        Unreadable, match=rf"no /topics/kafka in the filer {served.url}: no topic was made yet, or it is"
+        Unreadable, match=rf"no /topics/kafka in the filer {served.url}: no topic was created yet, or it is"
     ):
         logs(served).partitions()
 

@@ -308,7 +308,7 @@ def _length_of_part(path: UrlPath, answer: HTTPResponse, start: int, size: int) 
 def _page(path: UrlPath, answer: HTTPResponse, bytes_max: int) -> bytes:
     kind = answer.getheader("Content-Type", "")
     if answer.status != _WHOLE or not kind.startswith("application/json"):
-        raise RemoteError(f"{path} does not list {path} as a filer lists a folder: it sent {kind or 'no JSON'}")
+        raise RemoteError(f"{path.origin} does not list {path} as a filer lists a folder: it sent {kind or 'no JSON'}")
     data = answer.read(bytes_max + 1)
     if len(data) > bytes_max:
         raise RemoteError(f"{path.origin} lists more than {bytes_max:,} bytes of {path} at once")

@@ -567,7 +567,7 @@ def test_a_damaged_start_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_a_start_that_was_removed_is_missed(tmp_path: Path) -> None:
     """
-    Nor where the file is gone and others are there.
+    Nor where the file is missing and others are there.
     """
     start(tmp_path)
     (tmp_path / "kgateway.start").unlink()
@@ -654,7 +654,7 @@ def test_a_closed_folder_is_free(tmp_path: Path) -> None:
 
 
 def test_failed_start_releases_the_lock(tmp_path: Path) -> None:
-    assert "make room" in refused(tmp_path, disk=RecordingDisk(**{"write and sync": ENOSPC}))
+    assert "free some space" in refused(tmp_path, disk=RecordingDisk(**{"write and sync": ENOSPC}))
     with other_process(OPENING, tmp_path) as (_, said):
         assert said == "opened"
 

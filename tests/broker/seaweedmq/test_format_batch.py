@@ -90,7 +90,7 @@ def test_what_is_no_batch_stops_who_asks_for_no_report() -> None:
     """
     Nothing is skipped silently.
     """
-    with pytest.raises(Malformed, match="byte 41: the value is no batch of Kafka's"):
+    with pytest.raises(Malformed, match="byte 41: the value is not a Kafka record batch"):
         FORM.decode([entry(b"hello", 41)])
     with pytest.raises(Malformed):
         FORM.placed(entry(b"hello", 41))

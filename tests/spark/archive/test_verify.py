@@ -68,28 +68,28 @@ DAMAGES = {
     "removed": (lambda path: path.unlink(), ["the file is missing: offsets 0 to 49 (50 records) are in no file"]),
     "row doubled": (
         lambda path: changed(path, doubled),
-        ["the file was changed", "offset 7 is more than once, or not in order", "there were 50 with"],
+        ["the file was changed", "offset 7 is more than once, or not in order", "instead of 50 with"],
     ),
     "rows missing": (
         lambda path: changed(path, cut),
-        ["the file was changed", "there were 50 with", "offsets 7 to 8 are in the log, but not in the archive"],
+        ["the file was changed", "instead of 50 with", "offsets 7 to 8 are in the log, but not in the archive"],
     ),
     "value changed": (
         lambda path: changed(path, other_value),
-        ["the file was changed", "there were 50 with", "offset 7 is different in the log"],
+        ["the file was changed", "instead of 50 with", "offset 7 is different in the log"],
     ),
     "offset changed": (
         lambda path: changed(path, elsewhere),
-        ["the file was changed", "offset 1000 is in it, and do", "there were 50 with", "offset 49 is in the log"],
+        ["the file was changed", "offset 1000 is in it, but the", "instead of 50 with", "offset 49 is in the log"],
     ),
     "byte flipped": (lambda path: flipped(path, path.stat().st_size // 2), ["the file was changed: the CRC32C of its"]),
     "last byte flipped": (
         lambda path: flipped(path, path.stat().st_size - 1),
-        ["it is no Parquet file, or its footer"],
+        ["it is not a Parquet file, or its footer"],
     ),
     "cut off": (lambda path: path.write_bytes(path.read_bytes()[:-100]), ["or its footer is damaged"]),
-    "empty": (lambda path: path.write_bytes(b""), ["it is no Parquet file", "the file was changed: it has 0 bytes"]),
-    "alien": (lambda path: path.with_name("a.parquet").write_bytes(path.read_bytes()), ["no file of the archive"]),
+    "empty": (lambda path: path.write_bytes(b""), ["it is not a Parquet file", "the file was changed: it has 0 bytes"]),
+    "alien": (lambda path: path.with_name("a.parquet").write_bytes(path.read_bytes()), ["not a file of the archive"]),
     "copied": (
         lambda path: path.with_name(path.name.replace("-50-", "-51-")).write_bytes(path.read_bytes()),
         ["not a file of the archive, although readers of the folder may read it as one"],

@@ -245,7 +245,7 @@ def test_a_recreated_topic_is_another_topic(tables: Tables) -> None:
     before = tables.rows(topic)
     tables.topics.delete(topic)
     tables.topics.make(*some(100, seed=6), name=topic)
-    with pytest.raises(Unreadable, match="was deleted and made anew since"):
+    with pytest.raises(Unreadable, match="was deleted and recreated since"):
         tables.of_log(topic)
     assert tables.rows(topic) == before
 
@@ -297,7 +297,7 @@ def test_two_jobs_at_once(tables: Tables) -> None:
     made = tables.of_log(topic)
     making = first.new_folder()
     making.mkdir()
-    with pytest.raises(ArchiveTaken, match="another job has made"):
+    with pytest.raises(ArchiveTaken, match="another job has created"):
         first.publish(made.snapshot, making)
     assert tables.table(topic).snapshots.newest() == made.snapshot
 
@@ -329,5 +329,5 @@ def test_a_damaged_snapshot_is_not_updated(tables: Tables) -> None:
     tables.of_log(topic)
     path = tables.path / "latest" / topic / CURRENT / "_snapshot.json"
     path.write_text(path.read_text().replace('"end": ', '"end": 1'))
-    with pytest.raises(Unreadable, match="is damaged, or not there: remove its folder"):
+    with pytest.raises(Unreadable, match="is damaged or missing: remove its folder"):
         tables.of_log(topic)

@@ -216,7 +216,7 @@ def test_rows_become_records(topics: Topics, sql: Run, capsys: Any) -> None:
             [],
             "[PARSE_SYNTAX_ERROR] Syntax error at or near end of input. SQLSTATE: 42601 (line 1, pos",
         ),
-        ("DROP TABLE orders", [], "this is no query: "),
+        ("DROP TABLE orders", [], "this is not a query: "),
         (
             "SELECT 1 AS a, 2 AS a",
             ["--format", "json"],

@@ -68,7 +68,7 @@ def test_a_log_that_ends_before_the_archive() -> None:
     The shorter log is reported of a server; files alone may lag.
     """
     [lost] = seam({0: 10}, {ZERO: Extent(0, 8)}).lost
-    assert lost.startswith("orders-0 ends at offset 8, and the archive has it up to 9: ")
+    assert lost.startswith("orders-0 ends at offset 8, but the archive has it up to 9: ")
     found = seam({0: 10}, {ZERO: Extent(0, 8)}, may_lag=True)
     assert (found.log, found.lost) == ((), ())
 
@@ -267,7 +267,7 @@ def test_committed_records_need_a_server(topics: Topics, archives: Archives, spa
     topic = topics.make(*numbered(4))
     archives.archive(topic)
     found = Tables(spark, {"kgateway.log.folder": "/nowhere"}, {topic: archives.folder(topic)}, print)
-    with found, pytest.raises(Unreadable, match="can be read so only with a server beside it"):
+    with found, pytest.raises(Unreadable, match="can only be read that way with a server"):
         found.table(topic, {})
 
 
@@ -281,4 +281,4 @@ def test_a_recreated_topic(topics: Topics, archives: Archives, sql: Run, capsys:
     topics.make(*numbered(20), name=topic)
     with pytest.raises(SystemExit):
         sql(f"SELECT * FROM `{topic}`", "--archive", archives.path)
-    assert f"topic {topic} was deleted and made anew since it was archived" in capsys.readouterr().err
+    assert f"topic {topic} was deleted and recreated since it was archived" in capsys.readouterr().err

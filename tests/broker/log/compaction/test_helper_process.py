@@ -116,7 +116,7 @@ def test_another_process_after_one_that_was_killed(jobs: Jobs, two: HelperProces
     assert two._process
     two._process.kill()
     two._process.wait(_PATIENCE_S)
-    with pytest.raises(OSError, match="ended with -9, and told nothing"):
+    with pytest.raises(OSError, match="ended with -9 and reported nothing"):
         two.compact(jobs.job(token="two"))
     assert two.compact(jobs.job(token="three")).records_seen == 2
 
