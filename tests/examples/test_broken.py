@@ -95,7 +95,7 @@ PLUGINS = [
     @around(AddRaftVoterRequest)
     async def watch(request, context, proceed): ...
     """,
-        ("acme.handle.watch (acme.handle) stands around AddRaftVoter, which nothing here serves", "install a handler"),
+        ("acme.handle.watch (acme.handle) wraps AddRaftVoter, which no handler serves", "install a handler"),
     ),
 ]
 

@@ -317,7 +317,9 @@ def test_a_damaged_batch(served: Served) -> None:
     written = thirty(Written(served.root, "batch"))
     path = written.write(3, batch(30, 1))
     path.write_bytes(path.read_bytes()[:-3] + b"\xff" + path.read_bytes()[-2:])
-    with pytest.raises(Unreadable, match=rf"{path.name} is damaged at message 15: the value is not a Kafka record batch"):
+    with pytest.raises(
+        Unreadable, match=rf"{path.name} is damaged at message 15: the value is not a Kafka record batch"
+    ):
         offsets_in(logs(served), 20, 31)
 
 

@@ -245,7 +245,10 @@ def test_a_server_that_sends_other_ranges(orders: Path, served: Served, told: st
             lambda handler: handler.answer(200, b"<html>", {"Content-Type": "text/html"}),
             "as a filer lists a folder: it sent text/html",
         ),
-        (lambda handler: handler.answer(200, b"[]", {"Content-Type": "application/json"}), "it is not a page of a folder"),
+        (
+            lambda handler: handler.answer(200, b"[]", {"Content-Type": "application/json"}),
+            "it is not a page of a folder",
+        ),
         (
             lambda handler: handler.answer(200, b"{", {"Content-Type": "application/json"}),
             "is not listed as by a filer",
@@ -345,7 +348,9 @@ def test_required_headers(orders: Path, served: Served, tmp_path: Path) -> None:
     assert kind == "Bearer"
     assert [*json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))] == ["exp"]
     faulty(served, lambda handler: handler.answer(401), 9, "")
-    with pytest.raises(Unreadable, match=r"HTTP 401: it does not accept signatures made with `key` under \[jwt.filer_sig"):
+    with pytest.raises(
+        Unreadable, match=r"HTTP 401: it does not accept signatures made with `key` under \[jwt.filer_sig"
+    ):
         logs(served, Access(security_file=str(file))).partitions()
 
 

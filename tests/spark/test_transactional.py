@@ -174,7 +174,8 @@ def test_a_checkpoint_older_than_the_topic(topics: Topics, stream: Stream) -> No
     (stream.folder / "checkpoint" / "offsets" / ".2.crc").unlink()
     failure = str(stream.run(exactly_once(**stream.options())).exception())
     assert (
-        "batch 1 is repeated after batch 2 was written: the checkpoint is older than the content of the topics" in failure
+        "batch 1 is repeated after batch 2 was written: the checkpoint is older than the content of the topics"
+        in failure
     )
     assert told(topics, stream.sink) == list(range(30))
 

@@ -282,7 +282,7 @@ class TestSlowDisk:
         made = [configure(world, timeout_ms) for timeout_ms in (50_000, 60_000)]
         stopped = world.broker.stop()
         error = refusal(lambda: configure(world, 55_000))
-        assert str(error) == "KAFKA_STORAGE_ERROR: no config can be changed: the gateway stops"
+        assert str(error) == "KAFKA_STORAGE_ERROR: no config can be changed: the gateway is stopping"
         world.threads.work()
         assert not stopped.called
         world.threads.work()

@@ -648,7 +648,7 @@ def test_a_closed_folder_is_free(tmp_path: Path) -> None:
     folder.close()
     try:
         with other_process(OPENING, tmp_path) as (_, said):
-            assert "is held by process" in said
+            assert "is in use by process" in said
     finally:
         next_folder.close()
 

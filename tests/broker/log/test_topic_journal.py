@@ -464,7 +464,9 @@ def test_an_unknown_change_is_refused(path: Path) -> None:
     rest = b'%d {"renamed": "x"}' % path.stat().st_size
     with path.open("ab") as file:
         file.write(b"%08x %s\n" % (crc32c(rest), rest))
-    with pytest.raises(FolderError, match=r"line 2 of .* is intact, but this version of kgateway does not understand it"):
+    with pytest.raises(
+        FolderError, match=r"line 2 of .* is intact, but this version of kgateway does not understand it"
+    ):
         journal(path)
 
 

@@ -289,7 +289,11 @@ def test_another_filer_group_is_reported(secured: SecuredCluster, group: str) ->
             "wrong",
             r"PUT: .*signatures made with `key` under \[jwt\.filer_signing\] of .*: it has another",
         ),
-        ("jwt.filer_signing", "", r"PUT: .*requires a signature, but there is no `key` under \[jwt\.filer_signing\] of"),
+        (
+            "jwt.filer_signing",
+            "",
+            r"PUT: .*requires a signature, but there is no `key` under \[jwt\.filer_signing\] of",
+        ),
         ("jwt.filer_signing.read", "wrong", r"GET: .*made with `key` under \[jwt\.filer_signing\.read\] of"),
         ("jwt.filer_signing.read", "", r"GET: .*no `key` under \[jwt\.filer_signing\.read\] of"),
         (

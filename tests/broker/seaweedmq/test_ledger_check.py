@@ -93,7 +93,9 @@ def test_a_time_after_the_publishing_is_a_fault_of_time() -> None:
     assert found(batches(), placed)[0] == []
     placed[2] = placed[2]._replace(ts_ns=NOON - SECOND_NS)
     (reason,) = found(batches(), placed)[0]
-    assert reason.startswith(f"time: row 2 has the time {NOON}, and offset 4 was published at {NOON - SECOND_NS}")
+    assert reason.startswith(
+        f"time: row 2 has the time {NOON}, but offset 4 was published earlier, at {NOON - SECOND_NS}"
+    )
 
 
 def test_offsets_without_a_row_are_a_fault_of_coverage() -> None:

@@ -482,7 +482,8 @@ def test_what_others_write_is_told_once(batched: Partition, monkeypatch: pytest.
         told = [formatEvent(event) for event in logs if event["log_level"] is LogLevel.warn]
         assert len(told) == 2
         for number in (3, 7):
-            start = f"skipped message {number} of another program in {batched.folder}: the value is not a Kafka record batch"
+            reason = "the value is not a Kafka record batch"
+            start = f"skipped message {number} of another program in {batched.folder}: {reason}"
             assert len([line for line in told if line.startswith(start)]) == 1
         batched.write(2, batched.of_others(3), batched.messages(1))
         assert batched.read_all(0) == list(range(7))

@@ -147,7 +147,7 @@ def test_files_written_in_vain(world: Compacted) -> None:
         (folder / name).write_bytes(b"junk")
     (finding,) = [one for one in findings(world.path) if one.path == folder]
     assert not finding.is_fault
-    assert finding.what.startswith("2 files are left of ")
+    assert finding.what.startswith("2 files are left over from ")
     assert finding.remedy.startswith("no action is needed")
     world.start()
     assert offsets(world.again()) == [0, 1, 2, 3, 4]
