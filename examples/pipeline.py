@@ -98,7 +98,7 @@ def connected(bootstrap: str) -> Cluster:
     try:
         cluster.any_server()
     except Unanswered as error:
-        sys.exit(f"no gateway answers: {error}")
+        sys.exit(f"no gateway responds: {error}")
     return cluster
 
 

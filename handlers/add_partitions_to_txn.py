@@ -99,7 +99,7 @@ def _check(name: str, index: int, context: Context) -> None:
         context.demand(Operation.WRITE, Resource.TOPIC, name)
     topic = topic_named(context, name)
     if from_client and topic.internal:
-        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"topic {name} is for coordinators to write to")
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"only coordinators may write to topic {name}")
     if index not in range(len(topic.partitions)):
         raise topic.no_partition(index)
 

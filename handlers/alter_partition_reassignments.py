@@ -63,9 +63,9 @@ def _check(name: str, asked: Asked, context: Context) -> None:
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
     if asked.replicas is None:
-        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{name}-{index} is not on the move")
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{name}-{index} is not being reassigned")
     check_nodes(asked.replicas, view, len(asked.replicas))
     now = topic.partitions[index].replicas
     if {*asked.replicas} != {*now}:
-        reason = f"{name}-{index} is on {', '.join(map(str, now))}: gateways share out partitions among themselves"
+        reason = f"{name}-{index} is on {', '.join(map(str, now))}: gateways distribute partitions among themselves"
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)

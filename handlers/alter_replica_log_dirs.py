@@ -48,7 +48,7 @@ def _check(name: str, index: int, path: str, context: Context) -> None:
     Refuse any directory but the present one.
     """
     if path != context.broker.log_dir:
-        reason = f"{path} is no place for partitions here; all are in {context.broker.log_dir}"
+        reason = f"{path} cannot store partitions; all are in {context.broker.log_dir}"
         raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, reason)
     topic = topic_named(context, name)
     if not 0 <= index < len(topic.partitions):

@@ -42,10 +42,10 @@ def describe_topic_partitions(
 def _names(request: DescribeTopicPartitionsRequest, cursor: Cursor, context: Context) -> list[str]:
     asked = {topic.name for topic in request.topics}
     if asked and request.cursor and cursor.topic_name not in asked:
-        wrong = f"the cursor stands at topic {cursor.topic_name}, which is not asked for"
+        wrong = f"the cursor is at topic {cursor.topic_name}, which was not requested"
         raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
     if cursor.partition_index < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor stands at partition {cursor.partition_index}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor is at partition {cursor.partition_index}")
     return sorted(name for name in asked or context.broker.view().topics if name >= cursor.topic_name)
 
 

@@ -61,7 +61,9 @@ def _check_permission(transactional_id: str | None, context: Context) -> None:
 
 def _check(request: InitProducerIdRequest) -> None:
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
-        reason = f"producer_id is {request.producer_id} and producer_epoch {request.producer_epoch}: both or none"
+        reason = (
+            f"producer_id is {request.producer_id} and producer_epoch {request.producer_epoch}: set both or neither"
+        )
         raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
     if request.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")

@@ -64,9 +64,11 @@ def _asked_for(request: MetadataRequest, version: int) -> list[Asked] | None:
         return None
     for topic in request.topics:
         if version < 12 and (topic.name is None or topic.topic_id != ZERO):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"v{version} asks for topics by name; by id, v12 and later do")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"v{version} requests topics by name; only v12 and later do so by id"
+            )
         if topic.name is None and topic.topic_id == ZERO:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is asked for by neither name nor id")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is requested by neither name nor id")
     return list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
 
 
@@ -130,7 +132,7 @@ class _TopicAnswers:
         check_addition(
             self._partitions_made + TopicRules(context.broker.view(), context.settings).partition_count(wish)
         )
-        reason = "it is not there yet"
+        reason = "it does not exist yet"
         try:
             await _create(wish, context)
         except KafkaError as error:

@@ -44,7 +44,7 @@ def _held(group_id: str, context: Context) -> GroupEntry:
     entry = context.service(GroupCoordinator).entry(group_id)
     group = entry.group
     if not group.is_empty and group.protocol_type != CONSUMERS:
-        reason = f"what the members of group {group_id} read is not known: they are {group.protocol_type}"
+        reason = f"the topics that members of group {group_id} read are not known: they use {group.protocol_type}"
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP, reason)
     return entry
 

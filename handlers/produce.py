@@ -116,7 +116,7 @@ def _writable(data: TopicData, context: Context) -> Topic:
         context.demand(*WRITE_TOPIC, data.name)
         topic = topic_named(context, data.name)
     if topic.internal and context.client_id != _ADMIN_CLIENT:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is written by the gateway alone")
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"only the gateway may write to {topic.name}")
     return topic
 
 

@@ -14,5 +14,5 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 
 @api(SaslHandshakeRequest, SaslHandshakeResponse, versions="0-1", needs=Free("a client asks this to say who it is"))
 def sasl_handshake(request: SaslHandshakeRequest, context: Context) -> NoReturn:
-    reason = f"mechanism {request.mechanism} is of no use: listener {context.session.listener} has no authentication"
+    reason = f"mechanism {request.mechanism} cannot be used: listener {context.session.listener} has no authentication"
     raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, reason)

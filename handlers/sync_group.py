@@ -19,7 +19,9 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 def sync_group(request: SyncGroupRequest, context: Context) -> SyncGroupResponse | Deferred[SyncGroupResponse]:
     context.demand(Operation.READ, Resource.GROUP, request.group_id)
     if context.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
-        reason = f"protocol_type is {request.protocol_type}, protocol_name {request.protocol_name}: both must be said"
+        reason = (
+            f"protocol_type is {request.protocol_type} and protocol_name {request.protocol_name}: both are required"
+        )
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)
 
     def failed(failure: Failure) -> SyncGroupResponse:

@@ -14,5 +14,5 @@ def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> Unr
     if context.broker.view().node(request.broker_id) is None:
         reason = f"Broker ID {request.broker_id} is not currently registered"
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, reason)
-    reason = f"gateway {request.broker_id} runs; it leaves the cluster by being stopped"
+    reason = f"gateway {request.broker_id} is running; stop it to remove it from the cluster"
     raise KafkaError(ErrorCode.INVALID_REQUEST, reason)

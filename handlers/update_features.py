@@ -60,7 +60,7 @@ def _refusal(update: Update, context: Context) -> str | None:
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
             "downgrade."
         )
-    return None if level == now else f"It is {now}, as this gateway has it, and no switch."
+    return None if level == now else f"It is {now} in this gateway, and cannot be changed."
 
 
 def _kind(update: Update, context: Context) -> int:

@@ -46,7 +46,7 @@ class Stoppable(Protocol):
 
 
 async def _unserved(request: Message, context: "Context") -> Message:
-    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"nothing here serves {type(request).__name__}")
+    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"no handler serves {type(request).__name__}")
 
 
 @dataclass(slots=True)

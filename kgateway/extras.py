@@ -28,4 +28,4 @@ def not_installed(error: ImportError, extra: str | None = None) -> str | None:
     """
     library = (error.name or "").partition(".")[0]
     extra = extra or next((name for name, libraries in _LIBRARIES.items() if library in libraries), None)
-    return extra and f"{library} is not installed; `{install_command(extra)}` brings it"
+    return extra and f"{library} is not installed; `{install_command(extra)}` installs it"

@@ -31,8 +31,8 @@ NOT_SEARCHED = LogMessage(
     "If it has plugins, fix what the line names and restart the gateway.",
 )
 CANNOT_REOPEN_LOG = LogMessage(
-    "cannot open {path} again, and write on to the old file: {reason}",
-    "Let the user of the gateway create the file in its folder, or create it for that user.",
+    "cannot reopen {path}, and continue with the old file: {reason}",
+    "Allow the user of the gateway to create the file in its folder, or create it for that user.",
 )
 CANNOT_LISTEN_AGAIN = LogMessage(
     "cannot listen again, retrying in a second: {error}",
@@ -107,8 +107,8 @@ RECOVERED = LogMessage(
 )
 PRELOADING_FAILED = LogMessage("not all partitions could be opened", _REPORT)
 NOT_SYNCED_AT_STOP = LogMessage(
-    "{partitions} not synced after {seconds} s; the next start recovers what was written last. Nothing "
-    "is lost unless the machine loses power before.",
+    "{partitions} not synced after {seconds} s; the next start recovers what was written last. Nothing is lost unless "
+    "the machine loses power before that.",
     "Nothing. If it happens often, use fewer partitions or a faster disk.",
 )
 CHECKPOINT_FAILED = LogMessage(
@@ -120,8 +120,8 @@ LOG_STARTS_LOST = LogMessage(
     "Repeat DeleteRecords where deleted records must not come back.",
 )
 FOLDER_WITHOUT_TOPIC = LogMessage(
-    "{folder} belongs to no topic; remove it if nobody misses it",
-    "Remove the folder, unless you miss a topic.",
+    "{folder} belongs to no topic; remove it if nobody needs it",
+    "Remove the folder, unless a topic is missing.",
 )
 CANNOT_REMOVE_DELETED = LogMessage(
     "cannot remove files of deleted topics",
@@ -167,7 +167,7 @@ GROUP_CHANGE_NOT_WRITTEN = LogMessage(
 MEMBER_NOT_REMOVED = LogMessage("cannot remove {member} now: {error}", "Nothing; the coordinator tries again.")
 GROUP_NOT_CREATED = LogMessage(
     "group {group}: its first write failed: {error}",
-    "Nothing, if it is rare: members join again.",
+    "Nothing, if it is rare: members rejoin.",
 )
 OFFSETS_NOT_EXPIRED = LogMessage(
     "group {group}: cannot delete offsets now: {error}",
@@ -239,12 +239,12 @@ PORTS_STAY_CLOSED = LogMessage(
     "Advertise an address for each listener: see docs/seaweedmq.md.",
 )
 NODE_ID_TWICE = LogMessage(
-    "{at} has the node id {id}, as this gateway has; give each a --node-id of its own",
+    "{at} has the node id {id}, like this gateway; give each a --node-id of its own",
     "Give each gateway a `--node-id` of its own.",
 )
 BAD_GATEWAY_FILE = LogMessage("{path} names no gateway: {error}", "Remove the file, if no gateway wrote it.")
 GATEWAYS_UNREAD = LogMessage(
-    "the files of other gateways are not read any more",
+    "the files of other gateways are no longer read",
     "Restart the gateway, and report the traceback: it is a bug.",
 )
 TOPIC_LEFT_ALONE = LogMessage(
@@ -274,7 +274,7 @@ NOT_COMPACTED_HERE = LogMessage(
 )
 RECORDS_NOT_IN_FILES = LogMessage(
     "{partition}: {records} at its end may not be in files: {why}",
-    "Start the gateway again soon: it publishes what the files lack, as long as SeaweedMQ's broker has it.",
+    "Start the gateway again soon: it publishes what the files lack, while SeaweedMQ's broker still has it.",
 )
 PARTITION_NOT_OPEN_YET = LogMessage(
     "{topic}-{index} is not open yet: {why}",

@@ -51,7 +51,7 @@ def check_leader_epoch(partition: IPartition, epoch: int) -> None:
     if epoch < 0 or epoch == partition.leader_epoch:
         return
     code = ErrorCode.FENCED_LEADER_EPOCH if epoch < partition.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-    raise KafkaError(code, f"the client knows leader epoch {epoch}, the partition is in {partition.leader_epoch}")
+    raise KafkaError(code, f"the client knows leader epoch {epoch}, but the partition is in {partition.leader_epoch}")
 
 
 def as_kafka_error(error: BaseException | None, subject: str) -> KafkaError:

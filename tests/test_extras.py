@@ -49,5 +49,5 @@ def test_every_command_gives_the_same_advice(options: list[str], beginning: str)
     """
     script = f"import sys; sys.modules['h2'] = None; from kgateway.cli.main import main; main({options})"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    advice = f"h2 is not installed; `{install_command('seaweedmq')}` brings it"
+    advice = f"h2 is not installed; `{install_command('seaweedmq')}` installs it"
     assert f"{beginning}: {advice}\n" in run.stdout + run.stderr

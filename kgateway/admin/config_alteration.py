@@ -210,7 +210,9 @@ def _check_broker_after(name: str, overrides: Overrides, context: Context) -> li
         try:
             TopicConfig.of(dict(own), defaults)
         except KafkaError as error:
-            raise KafkaError(error.code, f"topic {topic.name} could not follow: {error.message}") from None
+            raise KafkaError(
+                error.code, f"topic {topic.name} would not accept the new default: {error.message}"
+            ) from None
     return []
 
 

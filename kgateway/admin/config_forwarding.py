@@ -29,7 +29,7 @@ def other_controller(context: Context) -> Node | None:
         return None
     if context.client_id == PEER:
         raise KafkaError(
-            ErrorCode.NOT_CONTROLLER, f"node {view.controller_id} was to be asked, and this is another one"
+            ErrorCode.NOT_CONTROLLER, f"the request is for node {view.controller_id}, and this is another node"
         )
     return view.node(view.controller_id)
 

@@ -57,6 +57,6 @@ class ProcessLog:
 
     def _levels(self) -> Levels:
         if self.levels is None:
-            reason = "this gateway is a part of another program, whose log has levels of its own"
+            reason = "this gateway is part of another program, which sets its own log levels"
             raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
         return self.levels

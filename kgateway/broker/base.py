@@ -62,7 +62,9 @@ STATE_PARTITIONS = 8  # of an internal topic, unless set
 @implementer(IPeers)
 class NoPeers:
     def ask(self, node: Node, request: Message, version: int) -> Deferred[Message]:
-        return fail(KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no node {node.id}: this gateway is alone"))
+        return fail(
+            KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no node {node.id}: this gateway is the only one")
+        )
 
 
 class BrokerBase:
@@ -105,16 +107,15 @@ class BrokerBase:
         if new.name in self._view.topics:
             raise topic_exists(new.name)
         if new.partition_count < 1:
-            reason = f"a topic has one partition at least, and {new.name} should get {new.partition_count}"
+            reason = f"a topic has at least one partition, and {new.partition_count} were requested for {new.name}"
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, reason)
         partitions = self._led(new.partition_count, leader_epoch)
         return Topic(Uuid.random(), new.name, partitions, new.config, new.internal, born)
 
     def _grown(self, topic: Topic, partition_count: int, leader_epoch: int) -> Topic:
         if partition_count <= len(topic.partitions):
-            reason = (
-                f"topic {topic.name} has {counted(len(topic.partitions), 'partition')}; {partition_count} are not more"
-            )
+            now = counted(len(topic.partitions), "partition")
+            reason = f"topic {topic.name} has {now} already; {partition_count} would not be an increase"
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, reason)
         added = self._led(partition_count - len(topic.partitions), leader_epoch)
         return replace(topic, partitions=topic.partitions + added)
@@ -236,7 +237,7 @@ class SingleNodeBroker(BrokerBase):
 
 
 def topic_exists(name: str) -> KafkaError:
-    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic {name} already")
+    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} already exists")
 
 
 def no_topic_with_id(topic_id: Uuid) -> KafkaError:

@@ -48,7 +48,7 @@ class ConfigChanges:
         Fires once the change is saved and shown.
         """
         if self._is_over:
-            return fail(_refusal("the gateway stops"))
+            return fail(_refusal("the gateway is stopping"))
         done = Deferred[None]()
         self._queue.append(_Waiting(resource, change, done))
         if not self._is_busy:

@@ -149,7 +149,9 @@ class StateLog:
         for key, value in records:
             if len(key) + len(value or b"") > size_max:
                 size = f"{len(key)} bytes of key and {len(value or b'')} of value"
-                raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a record has {size}, and may have {size_max} in all")
+                raise KafkaError(
+                    ErrorCode.MESSAGE_TOO_LARGE, f"a record has {size}, but may have at most {size_max} in all"
+                )
             builder.append(key, value, timestamp=now_ms)
         try:
             appended = self._partition.append(builder.batch(), Origin.COORDINATOR)

@@ -56,7 +56,7 @@ class ChangeQueue:
 
     def do(self, name: str, work: Callable[[], Awaitable[None]]) -> Deferred[None]:
         if self._is_over:
-            return fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the gateway stops"))
+            return fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the gateway is stopping"))
         waiting = _QueuedWork(work, Deferred())
         if name in self._queues:
             self._queues[name].append(waiting)

@@ -25,7 +25,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
         yield from table(_COLUMNS, [(one.name, one.bootstrap, one.file) for one in clusters])
     else:
         _, of_user = files()
-        yield f'no cluster has a name: write [clusters.NAME] and bootstrap = "HOST:PORT" into {FILE} or {of_user}'
+        yield f'no clusters are configured: write [clusters.NAME] and bootstrap = "HOST:PORT" into {FILE} or {of_user}'
     yield ""
     yield f"commands use {used.bootstrap}: {used.source}"
 

@@ -27,46 +27,45 @@ class Entry(NamedTuple):
 
 _TOPICS = {
     "list": Entry(
-        "all topics, with how much is in them. Records are counted by offsets, so those that compaction has removed "
-        "count too.",
+        "list topics with their partitions, records and sizes. Records are counted by offsets, including those that "
+        "compaction has removed.",
         "topics.overview",
     ),
-    "describe": Entry("a topic, its partitions, and the configs that were set.", "topics.overview"),
+    "describe": Entry("show topics, their partitions, and the configs that are set.", "topics.overview"),
     "create": Entry("create topics. Omitted values use the server's defaults.", "topics.changes"),
     "alter": Entry(
-        "give topics more partitions. Records stay where they are, but the same key may belong to another partition "
-        "from then on.",
+        "give topics more partitions. Records stay where they are, but new records of a key may go to another "
+        "partition than the old ones.",
         "topics.changes",
     ),
-    "delete": Entry("delete topics with all they hold.", "topics.changes"),
+    "delete": Entry("delete topics with all their records.", "topics.changes"),
     "delete-records": Entry("delete the oldest records of topics, up to an offset or a time.", "topics.changes"),
-    "purge": Entry("delete all records that are in topics now, and keep the topics.", "topics.changes"),
+    "purge": Entry("delete all current records of topics, and keep the topics.", "topics.changes"),
 }
 _CONFIGS = {
-    "describe": Entry("what was set for a topic, a broker or a group.", "configs"),
-    "set": Entry(
-        "set configs of a topic, a broker or a group: all that are named or, where one is refused, none.", "configs"
-    ),
-    "append": Entry("add to configs that are lists.", "configs"),
-    "subtract": Entry("take from configs that are lists.", "configs"),
-    "unset": Entry("give configs of a topic, a broker or a group their defaults back.", "configs"),
-    "diff": Entry("in which configs two topics differ.", "configs"),
+    "describe": Entry("show the configs of a topic, a broker or a group.", "configs"),
+    "set": Entry("set configs of a topic, a broker or a group: all of them or, if one is refused, none.", "configs"),
+    "append": Entry("add values to configs that are lists.", "configs"),
+    "subtract": Entry("remove values from configs that are lists.", "configs"),
+    "unset": Entry("reset configs of a topic, a broker or a group to their defaults.", "configs"),
+    "diff": Entry("compare the configs of two topics.", "configs"),
 }
 _GROUPS = {
-    "list": Entry("all groups, with their types and states.", "groups.overview"),
-    "describe": Entry("a group, its members and how far they have read.", "groups.overview"),
+    "list": Entry("list groups with their types and states.", "groups.overview"),
+    "describe": Entry("show groups, their members, offsets and lag.", "groups.overview"),
     "reset-offsets": Entry(
-        "have a group go on reading elsewhere. Without --execute it only shows what would be. All is done or, where a "
-        "partition has no place to go to, nothing.",
+        "change the committed offsets of a group. Without --execute it only shows what would change. If one partition "
+        "has no target, nothing is changed.",
         "groups.changes",
     ),
-    "delete": Entry("forget groups that have no members, and all they have committed.", "groups.changes"),
+    "delete": Entry("delete groups without members, and their committed offsets.", "groups.changes"),
 }
 _TRANSACTIONS = {
-    "list": Entry("all transactional ids, with their states.", "transactions"),
-    "describe": Entry("the producer of a transactional id, and its transaction.", "transactions"),
+    "list": Entry("list transactional ids with their states.", "transactions"),
+    "describe": Entry("show the producer of a transactional id, and its transaction.", "transactions"),
     "abort": Entry(
-        "end an open transaction, and shut its producer out; or one that hangs in a partition.", "transactions"
+        "abort an open transaction and fence its producer, or abort a hanging transaction of a partition.",
+        "transactions",
     ),
 }
 _LOG = {
@@ -82,78 +81,78 @@ _LOG = {
     ),
 }
 _SPARK = {
-    "archive": Entry("topics into folders of Parquet files, with proof of what is in them.", "spark.archive"),
+    "archive": Entry("archive topics as folders of Parquet files, with checksums of their records.", "spark.archive"),
     "verify": Entry(
-        "whether archives have each offset once, and each record as the log has it. Exit code 0: nothing is wrong; 1: "
-        "something is; 2: it cannot be said.",
+        "check that archives have each offset once, and each record as it is in the log. Exit code 0: nothing is "
+        "wrong; 1: something is; 2: the check failed.",
         "spark.verification",
     ),
     "compact": Entry(
-        "the latest value of each key, as a table of its own, or as what stays in an archive. Archives can also be cut "
-        "by time.",
+        "keep the latest value of each key, in a separate table or in the archive itself. Old records can also be "
+        "removed from archives by time.",
         "spark.compact",
     ),
     "sql": Entry(
-        "a query of topics. Each topic is a table, of what is archived and what the log has behind it; what it gives "
-        "is shown, or goes to a file or into a topic.",
+        "query topics. Each topic is a table of its archived records and of the later ones in the log. The result is "
+        "shown, or written to a file or a topic.",
         "spark.sql",
     ),
     "report": Entry(
-        "what is in topics, as one page of HTML with plots. Volume over time, sizes, keys, the lag of groups, and how "
-        "long records took to the log where that is known.",
+        "report on the content of topics, as one HTML page with plots: volume over time, sizes, keys, the lag of "
+        "groups, and, where it is known, how long records took to reach the log.",
         "spark.report",
     ),
     "backfill": Entry(
-        "files (Parquet, JSON, CSV) into a topic. Each row becomes a record, once, those of a key in their order; run "
-        "again it goes on where it was cut off. In the end it marks where live records begin.",
+        "load files (Parquet, JSON, CSV) into a topic. Each row becomes one record, and rows of a key keep their "
+        "order; an interrupted run continues when it is repeated. At the end it marks where live records begin.",
         "spark.backfill",
     ),
 }
 _SEAWEEDMQ = {
     "dev": Entry(
-        "Start a throw-away cluster with a gateway before it, to try things out; Ctrl-C ends all of it.",
+        "Start a throw-away cluster with a gateway in front of it, to try things out; Ctrl-C stops all of it.",
         "seaweedmq.dev",
     ),
     "verify": Entry(
-        "Check whether log files are whole, and the ledgers, which map Kafka's offsets, agree with them.",
+        "Check that log files are intact, and that the ledgers, which map Kafka's offsets, agree with them.",
         "seaweedmq.verification",
     ),
     "stats": Entry(
-        "Show how topics stand: ledgers, times, offsets, what is in files, and who publishes.", "seaweedmq.stats"
+        "Show the state of topics: ledgers, times, offsets, what is in files, and who publishes.", "seaweedmq.stats"
     ),
     "mapping": Entry("Show which message of SeaweedMQ holds one of Kafka's offsets.", "seaweedmq.mapping"),
 }
 GROUPS: Mapping[str, Mapping[str, Entry]] = {
     "Server": {
         "serve": Entry("run a gateway in the foreground: `twistd -n kgateway`", "serve"),
-        "options": Entry("what can be set when a gateway starts", "options"),
-        "topic-configs": Entry("which configs topics have, and what each does here", "topic_configs"),
-        "apis": Entry("the Kafka APIs and versions that the wire codec knows", "apis"),
+        "options": Entry("show the settings of a gateway", "options"),
+        "topic-configs": Entry("show the configs of topics, and what each does here", "topic_configs"),
+        "apis": Entry("list the Kafka APIs and versions that the wire codec knows", "apis"),
     },
     "Running gateway": {
-        "clients": Entry("who is connected to a running gateway, doing what", "gateway.clients"),
-        "why": Entry("what clients of a running gateway were refused, and why", "gateway.why"),
-        "plugins": Entry("which handler serves each API in a running gateway", "gateway.plugins"),
-        "loglevel": Entry("show or set how much a running gateway logs", "gateway.loglevel"),
-        "profile": Entry("where a running gateway spends its time", "gateway.profile"),
+        "clients": Entry("list the clients of a running gateway, and what they do", "gateway.clients"),
+        "why": Entry("show why requests of clients were refused", "gateway.why"),
+        "plugins": Entry("show which handler serves each API", "gateway.plugins"),
+        "loglevel": Entry("show or set the log level", "gateway.loglevel"),
+        "profile": Entry("show where a gateway spends its time", "gateway.profile"),
     },
     "Topics and records": {
         "topics": Entry("list, create, alter and delete topics of any Kafka server", "", _TOPICS),
-        "configs": Entry("configs of topics, brokers and groups of any Kafka server", "", _CONFIGS),
+        "configs": Entry("show and change configs on any Kafka server", "", _CONFIGS),
         "produce": Entry("send lines, files or JSON to a topic of any Kafka server", "produce.command"),
         "consume": Entry("print the records of topics of any Kafka server", "consume.command"),
     },
     "Groups and transactions": {
-        "groups": Entry("members, lag and offsets of groups of any Kafka server", "", _GROUPS),
-        "transactions": Entry("list, describe, abort transactions of any Kafka server", "", _TRANSACTIONS),
+        "groups": Entry("show, reset and delete groups on any Kafka server", "", _GROUPS),
+        "transactions": Entry("list, describe and abort transactions of any Kafka server", "", _TRANSACTIONS),
     },
     "Storage and analysis": {
-        "log": Entry("check or show the files in which records are kept", "", _LOG),
-        "spark": Entry("Spark on topics of any Kafka server: archives, queries, reports", "", _SPARK),
-        "seaweedmq": Entry("a SeaweedMQ cluster, and a throw-away one to try things out on", "", _SEAWEEDMQ),
+        "log": Entry("check or show the files in which records are stored", "", _LOG),
+        "spark": Entry("archive, query and report on topics of any Kafka server", "", _SPARK),
+        "seaweedmq": Entry("inspect a SeaweedMQ cluster, or start a throw-away one", "", _SEAWEEDMQ),
     },
     "Command line": {
-        "clusters": Entry("the named clusters of kgateway.toml, and which one is used", "clusters"),
+        "clusters": Entry("list the clusters of kgateway.toml, and which one is used", "clusters"),
         "completion": Entry("complete command lines in bash, zsh and fish", "completion"),
     },
 }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SHELLS = ("bash", "zsh", "fish")
 _SETUP = """\
-lines for the files that the shells read when they start:
+add one of these lines to the startup file of your shell:
   ~/.bashrc                   eval "$(kgateway completion bash)"
   ~/.zshrc, after compinit    eval "$(kgateway completion zsh)"
   ~/.config/fish/config.fish  kgateway completion fish | source"""
@@ -79,8 +79,18 @@ def _completer(action: Action) -> Completer | None:
     if _WORDS.fullmatch(metavar):
         return lambda **context: metavar.split("|")
     if metavar in _FILES or action.type is Path:
-        return FilesCompleter()
+        return _files
     return _COMPLETERS.get(metavar)
+
+
+def _files(prefix: str, action: Action, parsed_args: Namespace, **context: object) -> list[str]:
+    """
+    Files and folders; none for `kgateway produce` while its topic is missing, because that comes first.
+    """
+    given = vars(parsed_args)
+    if action.dest == "files" and not (given.get("topic") or given.get("named_topic")):
+        return []
+    return [*FilesCompleter()(prefix)]
 
 
 def _topics(parsed_args: Namespace, **context: object) -> list[str]:

@@ -46,8 +46,8 @@ def _topic(name: str, cluster: Cluster) -> ConfigResource:
 
 def _add_describe(parser: ArgumentParser) -> None:
     _add_resource(parser)
-    parser.add_argument("--all", action="store_true", help="also what nobody has set")
-    parser.add_argument("--verbose", action="store_true", help="below each what it is for, as the server says it")
+    parser.add_argument("--all", action="store_true", help="also configs that are not set")
+    parser.add_argument("--verbose", action="store_true", help="below each config its description by the server")
 
 
 def _describe(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
@@ -59,7 +59,7 @@ def _describe(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     elif configs:
         yield from _text(configs, options.verbose)
     else:
-        yield f"nothing is set for {resource}: --all shows {counted(len(known), 'config')}"
+        yield f"{resource} has no configs of its own: --all shows {counted(len(known), 'config')}"
 
 
 DESCRIBE = cluster_command(_add_describe, _describe, "kgateway configs describe topic orders --all")
@@ -95,7 +95,7 @@ class _Way(NamedTuple):
     change: AlterOperation
     done: str
     example: str
-    help: str = "a config and what to add or take"
+    help: str = "a config and the values to add or remove"
 
 
 def _command(way: _Way) -> Command:
@@ -110,7 +110,9 @@ def _command(way: _Way) -> Command:
         else:
             kind = config_value if way.change is AlterOperation.SET else pair
             parser.add_argument("values", metavar="CONFIG=VALUE", type=kind, nargs="+", help=way.help)
-        parser.add_argument("--dry-run", action="store_true", help="only have the server say whether it can be done")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="only ask the server whether it would accept the change"
+        )
 
     def run(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
         if way.change is AlterOperation.UNSET:
@@ -130,7 +132,7 @@ def _change(way: _Way, options: Namespace, cluster: Cluster, values: Mapping[str
     try:
         cluster.retry(partial(alter_configs, cluster, resource, way.change, values, options.dry_run))
     except KafkaError as error:
-        reason = f"{error}{_suggestion(cluster, resource, values, error)}; nothing is changed"
+        reason = f"{error}{_suggestion(cluster, resource, values, error)}; nothing was changed"
         raise CommandError(reason, code=error.code.name) from error
     if options.json:
         changed = {"changed": not options.dry_run, "configs": [*values]}
@@ -178,7 +180,7 @@ def _refuse_unknown(cluster: Cluster, resource: ConfigResource, names: Iterable[
         return
     unknown = [name for name in names if known and name not in known]
     if unknown:
-        reason = f"{resource} has no config {unknown[0]}{_near(unknown, known)}; nothing is changed"
+        reason = f"{resource} has no config {unknown[0]}{_near(unknown, known)}; nothing was changed"
         raise CommandError(reason, code=ErrorCode.INVALID_CONFIG.name)
 
 

@@ -31,7 +31,7 @@ _WHERE = "a data folder, the folder of a partition, or a .log file"
 
 def _add_partition(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--partition", metavar="TOPIC-INDEX", action="append", default=[], help="only this one; may be repeated"
+        "--partition", metavar="TOPIC-INDEX", action="append", default=[], help="only this partition; may be repeated"
     )
 
 
@@ -42,13 +42,13 @@ def _add_check(parser: ArgumentParser) -> None:
 
 def _add_dump(parser: ArgumentParser) -> None:
     _add_partition(parser)
-    parser.add_argument("paths", metavar="PATH", type=Path, nargs="+", help=f"{_WHERE}; of files also others")
+    parser.add_argument("paths", metavar="PATH", type=Path, nargs="+", help=f"{_WHERE}; also other files of a log")
     parser.add_argument(
-        "--records", action="store_true", help="below each batch its records: time, key, value, headers"
+        "--records", action="store_true", help="show the records below each batch: time, key, value, headers"
     )
     parser.add_argument("--from", metavar="OFFSET", dest="start", type=int, default=0, help="the first offset")
     parser.add_argument(
-        "--limit", metavar="N", type=int, help="so many batches, or records with --records, of each PATH"
+        "--limit", metavar="N", type=int, help="at most N batches, or records with --records, of each PATH"
     )
 
 
@@ -74,7 +74,7 @@ def _check(options: Namespace) -> Iterator[str | Json]:
     user = holder(options.path)
     survey, steps = check_log(options.path, ReadOnlyDisk(), holder=user, only=options.partition)
     if user and not options.json:
-        yield f"{options.path} is in use by {user}: what it is just writing may look unfinished, and is not counted"
+        yield f"{options.path} is in use by {user}: data that is being written may look unfinished, and is not reported"
     findings = []
     with Progress() as progress:
         for found in steps:

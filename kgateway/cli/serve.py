@@ -18,7 +18,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _help(row: Option) -> str:
-    default = f"; {row.shown_default} if not given" if row.shown_default else ""
+    default = f"; by default {row.shown_default}" if row.shown_default else ""
     return f"{row.meaning} ({row.allowed}{default})"
 
 

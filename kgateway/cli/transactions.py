@@ -55,7 +55,9 @@ def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
         rows = [(one.transactional_id, one.state, one.producer_id, one.coordinator) for one in matching]
         yield from table(_COLUMNS, rows)
     else:
-        yield f"none of {counted(len(known), 'transactional id')} fits" if known else "there are no transactional ids"
+        yield (
+            f"none of {counted(len(known), 'transactional id')} matches" if known else "there are no transactional ids"
+        )
 
 
 LIST = cluster_command(_add_list, _list, "kgateway transactions list --state Ongoing")
@@ -124,14 +126,14 @@ def _add_abort(parser: ArgumentParser) -> None:
         "--hanging",
         nargs=3,
         metavar=("TOPIC", "PARTITION", "OFFSET"),
-        help="a transaction that begins here, and of which no coordinator knows",
+        help="a transaction that begins here and is unknown to every coordinator",
     )
     add_yes(parser)
 
 
 def _check_abort(options: Namespace) -> None:
     if bool(options.id) == bool(options.hanging):
-        raise UsageError("name a transactional id, or what is --hanging")
+        raise UsageError("name a transactional id, or a transaction with --hanging")
     if options.hanging and not all(text.isascii() and text.isdecimal() for text in options.hanging[1:]):
         raise UsageError(f"partition and offset are numbers: {' '.join(options.hanging[1:])}")
 
@@ -153,7 +155,7 @@ def _abort_open(options: Namespace, cluster: Cluster) -> str:
     if found.state != _OPEN:
         raise CommandError(f"{transactional_id} has no transaction open: it is {found.state}")
     partitions = ", ".join(map(str, found.partitions))
-    confirm(options, f"abort what {transactional_id} has written to {partitions}, and shut its producer out")
+    confirm(options, f"abort what {transactional_id} has written to {partitions}, and fence its producer")
     cluster.retry(partial(abort_transaction, cluster, transactional_id))
     return transactional_id
 

@@ -93,7 +93,7 @@ class Cluster:
             return self._connection(node.address)
         except Unanswered as error:
             advertised = f"{self.any_server().address} says that server {node.id} is at {node.address}"
-            raise Unanswered(f"{error}; {advertised}: is that an address which can be reached from here?") from error
+            raise Unanswered(f"{error}; {advertised}: can that address be reached from here?") from error
 
     def coordinator(self, key: str, kind: int = GROUP) -> Node:
         request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
@@ -162,7 +162,7 @@ def refuse(code: int, message: str | None = None) -> None:
     if code in _CODES:
         raise KafkaError(ErrorCode(code), message)
     if code != ErrorCode.NONE:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"error {code}, which is not known here")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"error {code}, which this client does not know")
 
 
 def leaders_of(cluster: Cluster, topics: Iterable[str], *, may_create: bool = False) -> dict[TopicPartition, Leader]:

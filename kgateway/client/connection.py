@@ -113,7 +113,7 @@ class Connection:
     def _version(self, request: Message, newest: int | None) -> int:
         common = [version for version in self._common(type(request)) if newest is None or version <= newest]
         if not common:
-            raise Unanswered(f"{self.address} does not serve {_name(request)} in a version that is known here")
+            raise Unanswered(f"{self.address} does not serve {_name(request)} in a version that this client knows")
         return common[-1]
 
     def _common(self, request: type[Message]) -> range:
@@ -135,7 +135,7 @@ class Connection:
     ) -> bytes:
         with self._closing_if_broken():
             self._send(request, version)
-            with self._raising_unanswered(f"an answer to {_name(request)}"):
+            with self._raising_unanswered(f"a response to {_name(request)}"):
                 frame = self._received(patience_s or self._patience_s)
                 header, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
             if header.correlation_id != self._correlation_id:
@@ -145,7 +145,7 @@ class Connection:
     def _send(self, request: Message, version: int) -> None:
         self._correlation_id += 1
         asked = b"".join(request_frame(request, version, self._correlation_id, CLIENT_ID))
-        with self._raising_unanswered(f"an answer to {_name(request)}"):
+        with self._raising_unanswered(f"a response to {_name(request)}"):
             self._socket.settimeout(self._patience_s)
             self._socket.sendall(asked)
 
@@ -183,15 +183,15 @@ class Connection:
         try:
             yield
         except TimeoutError as error:
-            raise Unanswered(f"{self.address} did not give {wanted} within {self._patience_s:g} s") from error
+            raise Unanswered(f"{self.address} did not send {wanted} within {self._patience_s:g} s") from error
         except ConnectionRefusedError as error:
-            raise Unanswered(f"nobody listens at {self.address}") from error
+            raise Unanswered(f"nothing listens at {self.address}") from error
         except (ConnectionResetError, BrokenPipeError) as error:
             problem = f"{self.address} closed the connection instead of {wanted}"
-            advice = "" if self._offered else ": it may want TLS or a login, which this command has not"
+            advice = "" if self._offered else ": it may require TLS or a login, which this command does not support"
             raise Unanswered(f"{problem}{advice}") from error
         except (socket.gaierror, UnicodeError) as error:  # UnicodeError: names with an empty part
-            raise Unanswered(f"the host {self.address.host} is not known here") from error
+            raise Unanswered(f"the host {self.address.host} is unknown") from error
         except Malformed as error:
             raise Unanswered(f"what listens at {self.address} does not speak Kafka's protocol: {error}") from error
         except OSError as error:

@@ -162,6 +162,6 @@ class Fetcher:
     def _seek_to_start(self, one: TopicPartition) -> None:
         start = offsets_at(self._cluster, [one], EARLIEST)[one].offset or 0
         if start <= self.positions[one]:
-            beyond = f"{one} has no offset {self.positions[one]}, nor will it have it next"
+            beyond = f"{one} has no offset {self.positions[one]}, and it is not the next one"
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, beyond)
         self.positions[one] = start

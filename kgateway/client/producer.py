@@ -195,7 +195,7 @@ class Producer:
     def _led(self, waiting: Iterable[int], leaders: Mapping[int, Node]) -> dict[TopicPartition, Node]:
         gone = [index for index in waiting if index not in leaders]
         if gone:
-            lost = f"partition {gone[0]} of {self._topic} is there no more"
+            lost = f"partition {gone[0]} of {self._topic} does not exist any more"
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, lost)
         return {TopicPartition(self._topic, index): leaders[index] for index in waiting}
 
@@ -215,7 +215,7 @@ class Producer:
         answer = connection.ask(request, ProduceResponse, newest=self._newest)
         result = {one.index: one for topic in answer.responses for one in topic.partition_responses}
         if result.keys() != packs.keys():
-            raise Unanswered(f"{leader.address} answers for other partitions than it was asked")
+            raise Unanswered(f"{leader.address} responded for other partitions than requested")
         return result
 
     def _batch(self, index: int, pack: PendingBatch) -> memoryview:
@@ -256,7 +256,9 @@ def _send_only(connection: Connection, request: ProduceRequest) -> None:
         connection.send_only(request, newest=_BY_NAME)
         connection.check()
     except Unanswered as error:
-        raise Unanswered(f"{error}; it may have refused records: with acks of 1 or all it would say why") from error
+        raise Unanswered(
+            f"{error}; it may have refused records: with acks of 1 or all it would give the reason"
+        ) from error
 
 
 def _refusal(pack: PendingBatch, result: _PartAnswer, error: KafkaError) -> str:

@@ -55,12 +55,12 @@ _TOPIC_DEFAULTS = {row.synonym: replace(row, name=row.synonym) for row in TOPIC_
 _SETTINGS = {name: _setting(option) for name, option in BY_KAFKA_NAME.items() if name not in _TOPIC_DEFAULTS}
 _OTHERS = (
     _read_only("delete.topic.enable", ConfigType.BOOLEAN, "true", "Whether topics can be deleted."),
-    _read_only(LOG_DIRS, ConfigType.LIST, "", "Where the partitions are."),
+    _read_only(LOG_DIRS, ConfigType.LIST, "", "The folder of the partitions."),
 )
 
 
 def _throttle(name: str, meaning: str) -> ConfigRow:
-    without_effect = "gateways do not copy records, neither from one another nor from one place to another"
+    without_effect = "gateways do not copy records, neither from one another nor from one disk to another"
     return ConfigRow(name, long(0), str(LONG_MAX), meaning, without_effect=without_effect)
 
 

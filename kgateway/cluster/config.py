@@ -134,7 +134,7 @@ class TopicConfig:
             return self
         for name in FIXED_CONFIGS:
             if overrides.get(name) != self.overrides.get(name):
-                reason = f"{name} is decided when a topic is made, and cannot change"
+                reason = f"{name} is set when a topic is created, and cannot be changed"
                 raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
         return self.of(overrides, defaults)
 

@@ -76,7 +76,7 @@ def logger_configs(levels: Mapping[str, str]) -> list[ConfigEntry]:
     """
     The level of each logger. Kafka gives it no type.
     """
-    meaning = "What is logged: this and worse."
+    meaning = "The lowest level that is logged."
     return [
         ConfigEntry(name, level, ConfigType.UNKNOWN, meaning, False, (), ConfigSource.LOGGER)
         for name, level in levels.items()

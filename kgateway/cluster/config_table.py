@@ -98,7 +98,7 @@ _ROWS = (
         "index.interval.bytes",
         integer(0),
         "4096",
-        "How many bytes of records lie between two entries of a segment's index.",
+        "How many bytes of records are between two entries of a segment's index.",
         "log.index.interval.bytes",
     ),
     ConfigRow(

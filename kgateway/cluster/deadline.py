@@ -51,5 +51,5 @@ class Deadline:
             self._log.failure(LATE_CHANGE_FAILED, failure)
 
     def _raise_late(self, result: object, _: float) -> None:
-        reason = f"it was not done after {self._timeout_ms} ms, and may still take effect"
+        reason = f"it was not done within {self._timeout_ms} ms, and may still take effect"
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason)

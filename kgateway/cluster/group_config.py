@@ -25,7 +25,7 @@ def _row(name: str, low: int, meaning: str) -> ConfigRow:
 
 
 _ROWS = (
-    _row(SESSION_TIMEOUT, 1, "How long a member may be silent before it is taken for dead."),
+    _row(SESSION_TIMEOUT, 1, "How long a member may be silent before it is considered dead."),
     _row(HEARTBEAT_INTERVAL, 1, "How often a member is told to send a heartbeat."),
     _row(ASSIGNMENT_INTERVAL, 0, "How long the group waits from one assignment of its partitions to the next."),
 )
@@ -83,7 +83,7 @@ def _check_known(name: str) -> None:
         return
     kind = name.partition(".")[0]
     if kind in _NOT_SERVED:
-        raise _invalid(f"{brief(name)} is for {kind} groups, and these are not served here")
+        raise _invalid(f"{brief(name)} is for {kind} groups, which are not served here")
     raise unknown("group", name, GROUP_CONFIGS)
 
 

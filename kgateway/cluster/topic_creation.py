@@ -124,7 +124,7 @@ class TopicRules:
             *self._lower_in_sync(config),
         ]
         if wish.assignments and len(self.view.nodes) > 1:
-            unmet.append("the assignment asked for is not kept: gateways share out partitions among themselves")
+            unmet.append("the requested assignment is not kept: gateways distribute partitions among themselves")
         new = NewTopic(wish.name, self.partition_count(wish), config, is_internal(wish.name))
         return TopicPlan(new, min(replicas, len(self.view.nodes)), tuple(unmet))
 

@@ -56,7 +56,7 @@ class Topic:
     born: int = 0  # the start of the node that created it, if leader epochs count from there
 
     def no_partition(self, index: int) -> KafkaError:
-        reason = f"topic {self.name} has no partition {index}: it has {len(self.partitions)}, from 0 on"
+        reason = f"topic {self.name} has no partition {index}: it has {len(self.partitions)}, counted from 0"
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
 
 

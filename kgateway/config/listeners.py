@@ -104,7 +104,7 @@ def _check_parameters(kind: str, parts: Sequence[str]) -> None:
         has_named |= bool(equals)
         if not equals:
             if has_named:
-                raise ValueError(f"{part!r} has no name; in a value a colon is \\:, as in interface=\\:\\:1")
+                raise ValueError(f"{part!r} has no name; write \\: for a colon in a value, as in interface=\\:\\:1")
             if position >= len(names):
                 raise ValueError(f"{part!r} is one value too many; write {kind}:{names[0].upper()}:NAME=VALUE")
             name, value = names[position], part
@@ -125,10 +125,10 @@ def parse_advertised(text: str) -> Advertised:
     name, address = _split_name(text)
     match = _ADDRESS.fullmatch(address)
     if not match or (match["v6"] and not is_ipv6(match["v6"])):
-        raise ValueError(f"{address!r} is no address; write HOST:PORT, with brackets around an IPv6 address")
+        raise ValueError(f"{address!r} is not an address; write HOST:PORT, with brackets around an IPv6 address")
     host, port = match["v6"] or match["host"], int(match["port"])
     if not is_host(host):
-        raise ValueError(f"{host!r} is no name of a host; write parts of 1 to 63 letters, digits, - and _, with dots")
+        raise ValueError(f"{host!r} is not a host name; write parts of 1 to 63 letters, digits, - and _, with dots")
     if not 1 <= port <= 65535:
         raise ValueError(f"port {port} is not from 1 to 65535")
     if host in {"0.0.0.0", "::"}:
@@ -150,14 +150,16 @@ def assign(advertised: Sequence[Advertised], listeners: Sequence[Listener]) -> t
     """
     names = [listener.name for listener in listeners]
     if len(names) > 1 and not all(address.name for address in advertised):
-        raise ValueError(f"there are several listeners; say which one is meant, as NAME=HOST:PORT with {_or(names)}")
+        raise ValueError(
+            f"there are several listeners; name the one that is meant, as NAME=HOST:PORT with {_or(names)}"
+        )
     assigned = tuple(replace(address, name=address.name or names[0]) for address in advertised)
     for address in assigned:
         if address.name not in names:
             raise ValueError(f"there is no listener {address.name}; write {_or(names)}")
     name = _twice([address.name for address in assigned])
     if name:
-        raise ValueError(f"listener {name} has two addresses; leave one")
+        raise ValueError(f"listener {name} has two addresses; remove one")
     return assigned
 
 
@@ -169,7 +171,7 @@ def _split_name(text: str) -> tuple[str, str]:
     if not equals or ":" in name:
         return "", text
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name; it is a letter, then letters, digits, _ and -")
+        raise ValueError(f"{name!r} is not a valid name; write a letter, then letters, digits, _ and -")
     return name, rest
 
 

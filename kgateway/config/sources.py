@@ -24,7 +24,7 @@ PREFIX = "KGATEWAY_"
 # No settings, but where commands such as `kgateway groups` find a cluster: in the environment and in a file.
 BOOTSTRAP, CLUSTER = "KGATEWAY_BOOTSTRAP", "KGATEWAY_CLUSTER"
 CLUSTERS_KEY, DEFAULT_CLUSTER_KEY = "clusters", "cluster"
-_ADVICE = "`kgateway options` lists what there is"
+_ADVICE = "`kgateway options` lists all settings"
 # Kubernetes sets such variables in its containers if a service is called kgateway.
 _OF_KUBERNETES = re.compile(r"KGATEWAY_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)=.*|PORT=\w+://.*|PORT_[0-9]+_\w+=.*)")
 _TOML_TYPES = {str: "string", int: "integer", bool: "boolean", float: "float", list: "array", dict: "table"}
@@ -83,7 +83,12 @@ def from_arguments(rows: Iterable[Option], arguments: Sequence[str]) -> dict[str
         flag, equals, text = argument.partition("=")
         if not flag.startswith("-"):
             raise SettingsError(f"{argument!r} belongs to no option: write --NAME VALUE, once for each value")
-        row = _row(flag, called, f"there is no option {flag}", f"{_ADVICE}, and twistd's own stand before kgateway")
+        row = _row(
+            flag,
+            called,
+            f"there is no option {flag}",
+            f"{_ADVICE}, and options of twistd come before the word kgateway",
+        )
         if not equals:
             text = next(rest, "--")
             if text.startswith("--"):
@@ -102,7 +107,7 @@ def from_environment(rows: Iterable[Option], environ: Mapping[str, str]) -> dict
     for variable, text in environ.items():
         foreign = variable in {BOOTSTRAP, CLUSTER} or _OF_KUBERNETES.fullmatch(f"{variable}={text}")
         if variable.startswith(PREFIX) and not foreign:
-            row = _row(variable, called, f"the environment has {variable}, which is no setting")
+            row = _row(variable, called, f"the environment has {variable}, which is not a setting")
             given[row.name] = GivenValue(variable, tuple(text.split()) if row.repeats else (text,))
     return given
 
@@ -113,10 +118,10 @@ def from_file(rows: Iterable[Option], named: GivenValue, file_name: str) -> dict
     for key, value in _toml(named, file_name).items():
         if key in {CLUSTERS_KEY, DEFAULT_CLUSTER_KEY}:
             continue
-        row = _row(key, called, f"{file_name} has {key}, which is no setting")
+        row = _row(key, called, f"{file_name} has {key}, which is not a setting")
         place = f"{key} in {file_name}"
         if key == "config":
-            raise SettingsError(f"{place}: only the command line and the environment name a file")
+            raise SettingsError(f"{place}: only the command line and the environment can name a file")
         given[key] = GivenValue(place, _texts(row, value, place))
     return given
 

@@ -10,21 +10,21 @@ from kgateway.control.protocol import UsageError
 def text(given: dict[str, Any], name: str) -> str | None:
     value = given.pop(name, None)
     if value is not None and not isinstance(value, str):
-        raise UsageError(f"{name} is a text, and not {value!r}")
+        raise UsageError(f"{name} must be a string, not {value!r}")
     return value
 
 
 def number(given: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
     value = given.pop(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise UsageError(f"{name} is a number from {low} to {high}, and not {value!r}")
+        raise UsageError(f"{name} must be a number from {low} to {high}, not {value!r}")
     return value
 
 
 def flag(given: dict[str, Any], name: str) -> bool:
     value = given.pop(name, False)
     if not isinstance(value, bool):
-        raise UsageError(f"{name} is true or false, and not {value!r}")
+        raise UsageError(f"{name} must be true or false, not {value!r}")
     return value
 
 

@@ -48,12 +48,12 @@ def ask(
             connection.sendall(question)
             line = _line(connection, path, patience_s, waiting)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
-        problem = f"no gateway answers at {path}: is it running in another folder? give --control-socket"
+        problem = f"no gateway responds at {path}: is it running in another folder? Use --control-socket"
         raise NoGateway(problem) from error
     except PermissionError as error:
-        raise ControlError(f"the gateway at {path} is another user's: ask as that user") from error
+        raise ControlError(f"the gateway at {path} belongs to another user: run the command as that user") from error
     except OSError as error:
-        raise ControlError(f"the gateway at {path} cannot be asked: {error.strerror or error}") from error
+        raise ControlError(f"the gateway at {path} cannot be reached: {error.strerror or error}") from error
     return _result(line, path)
 
 
@@ -63,14 +63,14 @@ def _line(connection: socket.socket, path: str, patience_s: float, waiting: Call
     while not line.endswith(b"\n"):
         elapsed = time.monotonic() - began
         if elapsed > patience_s:
-            raise NoGateway(f"the gateway at {path} gave no answer within {patience_s:g} s")
+            raise NoGateway(f"the gateway at {path} did not respond within {patience_s:g} s")
         waiting(elapsed)
         try:
             data = connection.recv(_CHUNK_BYTES)
         except TimeoutError:
             continue
         if not data:
-            raise NoGateway(f"the gateway at {path} hung up without an answer")
+            raise NoGateway(f"the gateway at {path} closed the connection without a response")
         line += data
     return bytes(line)
 
@@ -80,7 +80,7 @@ def _result(line: bytes, path: str) -> Any:
         answer = json.loads(line)
         ok, result = answer["ok"], answer["result"] if answer["ok"] else answer["error"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ControlError(f"what answers at {path} is no gateway") from error
+        raise ControlError(f"the process that responds at {path} is not a gateway") from error
     if not ok:
         raise ControlUsageError(result) if answer.get("usage") else ControlError(result)
     return result

@@ -110,7 +110,7 @@ class Profile:
         try:
             profile = await self._profiler.run(seconds)
         except ProfilerBusy as busy:
-            raise CommandError(f"{busy}: ask again when it is done") from busy
+            raise CommandError(f"{busy}: try again when it is done") from busy
         rows = [_rounded(row) for row in profile.rows]
         return {"seconds": round(profile.seconds, 3), "waiting_s": round(profile.waiting_s, 3), "rows": rows}
 

@@ -46,7 +46,7 @@ class Connections:
         sort = text(given, "sort") or SORTS[0]
         no_more(given)
         if sort not in _SORTS:
-            raise unknown(f"clients are not sorted by {sort}", sort, SORTS)
+            raise unknown(f"clients cannot be sorted by {sort}", sort, SORTS)
         describers, fitting = self._listed(), []
         for start in range(0, len(describers), SLICE):
             if start:

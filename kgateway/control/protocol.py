@@ -49,7 +49,7 @@ def unknown(problem: str, word: str, known: Iterable[str]) -> UsageError:
     near = get_close_matches(word.lower(), words, n=1)
     if near:
         return UsageError(f"{problem}; did you mean {words[near[0]]}?")
-    return UsageError(f"{problem}: there are {', '.join(words.values())}" if len(words) <= _LISTED_MAX else problem)
+    return UsageError(f"{problem}; choose from {', '.join(words.values())}" if len(words) <= _LISTED_MAX else problem)
 
 
 class IUnixTransport(ITransport, IConsumer):
@@ -122,7 +122,7 @@ class ControlProtocol(Protocol):
 
     def _refuse_line(self) -> None:
         self._received = b""
-        self.transport.write(_refusal(f"a line may have {LINE_BYTES} bytes").encode() + b"\n")
+        self.transport.write(_refusal(f"a line may have at most {LINE_BYTES} bytes").encode() + b"\n")
         self.hang_up()
 
     async def _answer(self, line: bytes) -> str:
@@ -135,7 +135,7 @@ class ControlProtocol(Protocol):
             raise
         except Exception as error:
             self._log.failure(CONTROL_COMMAND_FAILED, line=line)
-            return _refusal(f"the command failed, the gateway's log says where: {error!r}")
+            return _refusal(f"the command failed, and the gateway's log has the traceback: {error!r}")
 
     def _read(self, line: bytes) -> tuple[Command, dict[str, Any]]:
         try:

@@ -20,7 +20,7 @@ from twisted.internet.unix import Port
 from kgateway.control.protocol import Command, ControlProtocol
 
 _CONNECTIONS = 50
-_ELSE = "name another place with --control-socket"
+_ELSE = "name another path with --control-socket"
 
 
 class ControlSocketError(Exception):
@@ -89,13 +89,13 @@ class _Factory(ServerFactory):
 
 def _make_room(path: str) -> None:
     if not os.path.isdir(os.path.dirname(path) or "."):
-        raise ControlSocketError(f"there is no folder for the control socket {path}: make it, or {_ELSE}")
+        raise ControlSocketError(f"there is no folder for the control socket {path}: create it, or {_ELSE}")
     try:
         mode = os.lstat(path).st_mode
         if not stat.S_ISSOCK(mode):
-            raise ControlSocketError(f"{path} is there already and is no socket: {_ELSE}")
+            raise ControlSocketError(f"{path} already exists and is not a socket: {_ELSE}")
         if _answers(path):
-            raise ControlSocketError(f"another gateway answers at {path}: {_ELSE}")
+            raise ControlSocketError(f"another gateway responds at {path}: {_ELSE}")
         os.unlink(path)
     except FileNotFoundError:
         pass
@@ -118,4 +118,4 @@ def _answers(path: str) -> bool:
 def _impossible(path: str, error: OSError) -> str:
     # Python has no errno for a path that the system's structure has no room for.
     reason = error.strerror or f"its name has {len(os.fsencode(path))} bytes, too many for a socket"
-    return f"no control socket can be made at {path}: {reason}: {_ELSE}"
+    return f"no control socket can be created at {path}: {reason}: {_ELSE}"

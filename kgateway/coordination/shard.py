@@ -131,7 +131,7 @@ class CoordinatorShard:
             self._take_snapshot()
 
     def stop(self) -> None:
-        self._end(KafkaError(ErrorCode.NOT_COORDINATOR, f"this gateway coordinates these {self.noun} no more"))
+        self._end(KafkaError(ErrorCode.NOT_COORDINATOR, f"this gateway no longer coordinates these {self.noun}"))
 
     def _count(self) -> int:
         raise NotImplementedError

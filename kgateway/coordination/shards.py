@@ -111,7 +111,7 @@ class CoordinatorShards(Generic[S]):
 
     def _check_running(self) -> None:
         if self._is_stopped:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the gateway stops")
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the gateway is stopping")
 
     def _open(self, log: IStateLog) -> S:
         shard = self._by_log[log] = self._make(log, self._ended)

@@ -38,7 +38,7 @@ class ReaderBeforeZstd(Reader):
     def partition(self, wanted: FetchPartition) -> IPartition:
         partition = super().partition(wanted)
         if partition.topic.config.codec is Codec.ZSTD:
-            reason = f"{wanted.name} has zstd for its compression.type, and clients before Fetch v10 do not know that"
+            reason = f"{wanted.name} has compression.type=zstd, which clients before Fetch v10 do not know"
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason)
         return partition
 

@@ -236,7 +236,7 @@ def _diverged(partition: IPartition, wanted: FetchPartition) -> ResponsePartitio
     """
     end = partition.epoch_end(wanted.last_fetched_epoch)
     if end is None:
-        reason = f"the log has no leader epoch {wanted.last_fetched_epoch}, which the client read last"
+        reason = f"the log has no leader epoch {wanted.last_fetched_epoch}, which the client has read last"
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
     if wanted.offset < partition.log_start:
         reason = f"offset {wanted.offset} is before the start of the log, {partition.log_start}"

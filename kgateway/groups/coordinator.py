@@ -185,7 +185,7 @@ class GroupCoordinator:
     def _replace_written(self, shard: GroupShard, group: Group) -> None:
         if group.group_id in shard.groups:
             kind = group.type.value
-            self._log.info("group {group}: was empty, and is a {kind} group now", group=group.group_id, kind=kind)
+            self._log.info("group {group}: was empty, and is now a {kind} group", group=group.group_id, kind=kind)
         shard.put(group)
 
     def _write_failed(self, group: Group, failure: Failure) -> None:
@@ -193,7 +193,7 @@ class GroupCoordinator:
 
 
 def _not_found(group_id: str) -> KafkaError:
-    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no such group as {group_id}")
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
 
 
 class ClassicSpeaker(Protocol):
@@ -235,7 +235,7 @@ def refusal_of(failure: Failure) -> KafkaError:
     The error for a member that has waited in vain. Its wait is cancelled if the gateway stops.
     """
     if failure.check(CancelledError):
-        return KafkaError(ErrorCode.NOT_COORDINATOR, "the gateway stops")
+        return KafkaError(ErrorCode.NOT_COORDINATOR, "the gateway is stopping")
     failure.trap(KafkaError)
     error = failure.value
     assert isinstance(error, KafkaError)

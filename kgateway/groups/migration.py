@@ -120,7 +120,7 @@ class Migration:
         left = [member_id for member_id in state.profiles if member_id not in without]
         if group.config.migration_policy not in _DOWNGRADING or len(left) > group.config.classic_max_size:
             self._log.info(
-                "group {group}: the settings forbid to convert it to the classic protocol", group=group.group_id
+                "group {group}: the settings do not allow its conversion to the classic protocol", group=group.group_id
             )
             return False
         protocols = {member_id: _protocols(state.profiles[member_id]) for member_id in left}

@@ -133,5 +133,5 @@ def check_metadata(metadata: str | None, size_max: int) -> None:
     """
     size = len(metadata or "")
     if size > size_max:
-        reason = f"a text of {size} characters, and {size_max} are allowed"
+        reason = f"metadata of {size} characters, but at most {size_max} are allowed"
         raise KafkaError(ErrorCode.OFFSET_METADATA_TOO_LARGE, reason)

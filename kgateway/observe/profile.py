@@ -53,7 +53,7 @@ class Profiler:
         Profile the thread for this long; cancelling ends it.
         """
         if self._running:
-            raise ProfilerBusy("a profile is being made already")
+            raise ProfilerBusy("a profile is already being made")
         self._running = True
         try:
             return await self._measure(seconds)
@@ -73,7 +73,7 @@ class Profiler:
 
 
 def _enable(profiler: cProfile.Profile) -> None:
-    busy = ProfilerBusy("another profiler is at work in this process")
+    busy = ProfilerBusy("another profiler is active in this process")
     if sys.getprofile() is not None:
         raise busy
     try:

@@ -172,7 +172,7 @@ def _misdirected(response: ProduceResponse, view: ClusterView) -> Iterator[tuple
 
 def check_named(request: ProduceRequest) -> None:
     if request.transactional_id is None:
-        reason = "the batch is transactional, and the request names no transactional id"
+        reason = "the batch is transactional, but the request names no transactional id"
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason)
 
 

@@ -140,7 +140,7 @@ def read_header(data: Buffer, pos: int = 0) -> BatchHeader:
     """
     left = len(data) - pos
     if left < HEADER_SIZE:
-        raise Incomplete(_field("header"), pos, f"{left} bytes are left, a header takes {HEADER_SIZE}")
+        raise Incomplete(_field("header"), pos, f"{left} bytes are left, but a header has {HEADER_SIZE}")
     header, _ = _decode_header(data, pos)
     if header.magic != MAGIC:
         raise Malformed(_field("magic"), pos + MAGIC_AT, f"magic {header.magic}, not {MAGIC}")
@@ -233,7 +233,7 @@ def sent_batch(records: Buffer | None, version: int) -> Batch:
     The one batch that the client sent; a KafkaError, as in Kafka, if it is not one.
     """
     if not records:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "exactly one record batch is expected, and none came")
+        raise KafkaError(ErrorCode.INVALID_RECORD, "exactly one record batch is expected, but there is none")
     try:
         batch = read_batch(records)
     except Malformed as malformed:
@@ -242,17 +242,19 @@ def sent_batch(records: Buffer | None, version: int) -> Batch:
         raise KafkaError(code, str(malformed)) from None
     if version < _ZSTD_SINCE and batch.header.attributes & CODEC_BITS == Codec.ZSTD:
         # `.codec` would fail for unknown codecs, which the log refuses
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd came with Produce v7, this is v{version}")
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd requires Produce v7, but this is v{version}")
     if len(batch.data) != len(records):
         more = len(records) - len(batch.data)
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"exactly one record batch is expected, {more} bytes follow it")
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"exactly one record batch is expected, but {more} bytes follow it")
     return batch
 
 
 def check_size(batch: Batch, bytes_max: int) -> None:
     size = len(batch.data)
     if size > bytes_max:
-        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, and the topic takes {bytes_max}")
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, but the topic accepts at most {bytes_max}"
+        )
 
 
 def check_produced(batch: Batch) -> None:
@@ -266,7 +268,7 @@ def check_produced(batch: Batch) -> None:
     header = batch.header
     count, last = header.records_count, header.last_offset_delta
     if header.base_offset != 0:
-        _refuse(f"a batch comes with base offset 0, this one with {header.base_offset}")
+        _refuse(f"a batch must have base offset 0, not {header.base_offset}")
     if not crc_holds(batch):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch is not that of its bytes")
     if count < 1:
@@ -277,7 +279,7 @@ def check_produced(batch: Batch) -> None:
     if codec == Codec.NONE and count * _RECORD_SIZE_MIN > header.size - HEADER_SIZE:
         _refuse(f"{count} records do not fit into {header.size - HEADER_SIZE} bytes")
     if header.is_control:
-        _refuse("control batches are written by the broker alone")
+        _refuse("only the broker may write control batches")
     if header.producer_id >= 0 and header.base_sequence < 0:
         _refuse(f"producer {header.producer_id} sends the sequence number {header.base_sequence}")
     if codec > Codec.ZSTD:  # the last one

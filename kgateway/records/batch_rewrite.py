@@ -41,7 +41,7 @@ def thinned(header: BatchHeader, data: bytes, kept: Sequence[Entry], horizon_ms:
         left.records_count = len(kept)
         return written(left, compress(header.codec, b"".join(parts)))
     except ValueError as wrong:
-        raise malformed("records", HEADER_SIZE, f"a timestamp cannot be: {wrong}") from None
+        raise malformed("records", HEADER_SIZE, f"a timestamp is out of range: {wrong}") from None
 
 
 def emptied(header: BatchHeader) -> Batch:

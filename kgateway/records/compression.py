@@ -69,12 +69,12 @@ def decompress(codec: Codec, data: Buffer, limit: int) -> bytes:
         for piece in _DECOMPRESS[codec](memoryview(data), limit):
             room -= len(piece)
             if room < 0:
-                raise ValueError(f"more than {limit} bytes come out")
+                raise ValueError(f"it decompresses to more than {limit} bytes")
             if piece:
                 pieces.append(piece)
             idle = 0 if piece else idle + 1
             if idle > _IDLE_PIECES_MAX:
-                raise ValueError(f"after {sum(map(len, pieces))} bytes, nothing comes out of it any more")
+                raise ValueError(f"it cannot be decompressed beyond {sum(map(len, pieces))} bytes")
     except (zlib.error, snappy.UncompressError, zstandard.ZstdError, RuntimeError) as damage:  # lz4 has no error class
         # python-snappy has no message; that of the library is the cause.
         raise ValueError(f"damaged {codec.name.lower()} data: {damage.__cause__ or damage}") from None
@@ -131,7 +131,7 @@ def _snappy_block(block: memoryview, limit: int) -> bytes:
     except IndexError:
         raise ValueError("the snappy data ends too early") from None
     if size > limit:
-        raise ValueError(f"more than {limit} bytes come out")
+        raise ValueError(f"it decompresses to more than {limit} bytes")
     if size * 3 > len(block) * 64:  # the densest element: 64 bytes out of three
         raise ValueError(f"a snappy block of {len(block)} bytes cannot hold the {size} it declares")
     return snappy.uncompress(block)  # type: ignore[no-any-return]

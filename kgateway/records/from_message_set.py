@@ -77,7 +77,7 @@ def _outline(data: bytes, bytes_max: int) -> Steps[_Outline]:
             _refuse_stamp()
         codec = codec or _codec(message)
     if codec and count > 1:
-        _refuse(f"a compressed message has to be the only one, and {count} came")
+        _refuse(f"a compressed message must be the only one, but there are {count}")
     return _Outline(count, codec)
 
 
@@ -109,10 +109,10 @@ def _take_wrapped(builder: BatchBuilder, data: bytes, bytes_max: int) -> Steps[N
         _put(builder, message, bytes_max)
         last = inner_offset
     if last is None:
-        _refuse("a compressed message holds no others")
+        _refuse("a compressed message contains no messages")
     # Some versions of librdkafka send 0.
     if wrapper.magic and 0 != offset < last:
-        _refuse(f"a compressed message has the offset {offset}, and the last one inside {last}")
+        _refuse(f"a compressed message has the offset {offset}, but the last one inside has {last}")
 
 
 def _put(builder: BatchBuilder, message: LegacyMessage, bytes_max: int) -> None:
@@ -151,9 +151,9 @@ def _refuse_crc() -> NoReturn:
 
 
 def _refuse_stamp() -> NoReturn:
-    reason = "the message is marked LogAppendTime, which the broker alone may do"
+    reason = "the message is marked LogAppendTime, which only the broker may do"
     raise KafkaError(ErrorCode.INVALID_TIMESTAMP, reason)
 
 
 def _refuse_size(what: str, bytes_max: int) -> NoReturn:
-    raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{what}, and the topic takes {bytes_max}")
+    raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{what}, but the topic accepts at most {bytes_max}")

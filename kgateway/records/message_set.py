@@ -59,7 +59,7 @@ def places(data: bytes) -> Iterator[tuple[int, int, int]]:
     while pos + ENTRY_SIZE <= len(data):
         entry, start = _decode_entry(data, pos)
         if entry.message_size < _MESSAGE_SIZE_MIN:
-            raise _malformed("message_size", pos, f"a message takes {_MESSAGE_SIZE_MIN} bytes, not this number")
+            raise _malformed("message_size", pos, f"a message has at least {_MESSAGE_SIZE_MIN} bytes, not this number")
         pos = start + entry.message_size
         if pos > len(data):
             return
@@ -78,7 +78,7 @@ def crc_holds(data: bytes, start: int, end: int) -> bool:
 def message_at(data: bytes, start: int, end: int) -> LegacyMessage:
     message, stop = _decode_message[magic_of(data, start)](data, start)
     if stop != end:
-        raise _malformed("value", stop, f"the message ends here, and should at {end}")
+        raise _malformed("value", stop, f"the message ends here, but should end at {end}")
     return message
 
 

@@ -119,7 +119,7 @@ def _read_body(data: bytes, pos: int) -> tuple[RecordBody, int]:
         raise malformed("records", pos, "the length of a record is cut off or too large") from None
     body, end = _decode_body(data, start)
     if end - start != length:
-        raise malformed("records", pos, f"a record of {end - start} bytes is declared to have {length}")
+        raise malformed("records", pos, f"a record of {end - start} bytes declares a size of {length}")
     return body, end
 
 
@@ -158,11 +158,11 @@ def entries(payload: Payload, count: int) -> Iterator[Entry]:
                 at += size >> 1
             has_value = not data[at] & 1
             if at >= end or length & 1 or delta & 1:
-                raise ValueError("a record is longer than it says, or stands before its batch")
+                raise ValueError("a record is longer than it declares, or its offset is before its batch")
             yield start, end, delta >> 1, key, has_value
             pos = end
     except (IndexError, ValueError) as wrong:
-        raise malformed("records", pos, f"no record can be read here: {wrong}") from None
+        raise malformed("records", pos, f"cannot read a record here: {wrong}") from None
     if pos != len(data):
         raise malformed("records", pos, f"the records do not end with the batch, which has {len(data)} bytes")
 

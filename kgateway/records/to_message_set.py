@@ -60,7 +60,7 @@ def _downgraded(
         if batch.header.codec is Codec.ZSTD and not batch.header.is_control:
             if parts:
                 break  # the client learns it when it asks for this one
-            reason = "batches that are compressed with zstd cannot be read by clients that know none"
+            reason = "the client does not support batches that are compressed with zstd"
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason)
         end = batch.header.last_offset + 1
         message, is_all = yield from _converted(batch, magic, offset, bytes_max - size, not parts)
@@ -108,7 +108,7 @@ def _wrapped(batch: Batch, magic: int, attributes: int) -> Steps[bytes]:
         last, latest = record.offset, max(latest, record.timestamp)
         out += _entry(record.offset - base if magic else record.offset, record, magic, attributes)
         if len(out) > RECORDS_BYTES_MAX:
-            reason = f"a batch makes more than {RECORDS_BYTES_MAX} bytes of messages"
+            reason = f"a batch converts to more than {RECORDS_BYTES_MAX} bytes of messages"
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, reason)
     if last is None:
         return b""

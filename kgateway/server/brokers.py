@@ -50,7 +50,7 @@ def check_broker(text: str) -> None:
         *others, last = (f"{name}:" for name in _SCHEMES)
         raise ValueError(f"there is no broker {scheme}:; write {', '.join(others)} or {last}")
     if scheme == "memory" and rest:
-        raise ValueError("memory: takes nothing after the colon; write memory:")
+        raise ValueError("memory: accepts nothing after the colon; write memory:")
     if scheme == "log" and not rest:
         raise ValueError("the folder is missing; write log:FOLDER, such as log:kgateway-data")
     if scheme == "seaweedmq":

@@ -86,9 +86,9 @@ def next_event(writer: ResponseWriter, answers: PendingAnswers, framer: Framer, 
     Say in words what a connection waits for.
     """
     if writer.is_full:
-        return "the client to read its answers"
+        return "the client to read its responses"
     if answers:
-        return f"the answer to {answers[0].api or 'a request'}"
+        return f"the response to {answers[0].api or 'a request'}"
     if framer.declared:
         return f"{'memory for' if is_paused else 'the rest of'} a request of {framer.declared} bytes"
     return "memory" if is_paused else "a request"
@@ -189,7 +189,7 @@ class Clients:
         for connection in list(self._open):
             silent = now - connection.last_seen
             if connection.is_stalled and silent > STALL_SECONDS:
-                self.complain(connection.session, f"a frame stopped half way, {silent:.0f} s ago")
+                self.complain(connection.session, f"a frame stopped half-way, {silent:.0f} s ago")
                 connection.abort()
             elif connection.is_idle and silent > self._max_idle:
                 self._log.debug("{host} closed: idle for {silent:.0f} s", host=connection.session.host, silent=silent)

@@ -129,7 +129,7 @@ def _plugins_in(modules: Iterable[ModuleType]) -> list[Plugin]:
     for kind in classes:
         if not any(isinstance(plugin.value, kind) for plugin in plugins):
             raise PluginError(
-                f"{kind.__module__}.{kind.__name__} is a class, and a plugin is an instance: put "
+                f"{kind.__module__}.{kind.__name__} is a class, but a plugin is an instance: put "
                 f"`{kind.__name__.lower()} = {kind.__name__}()` below it"
             )
     return plugins
@@ -152,7 +152,7 @@ def _imported(name: str) -> ModuleType:
             ) from None
         what = f"{type(error).__name__}: {error}"
         raise PluginError(
-            f"the plugin module {name} cannot be imported: {what}; mend it, or start without it\n{_traceback(error)}"
+            f"the plugin module {name} cannot be imported: {what}; fix it, or start without it\n{_traceback(error)}"
         ) from error
 
 

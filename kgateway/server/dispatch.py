@@ -174,7 +174,7 @@ class Dispatcher:
         if not context.wants_no_answer:
             return buffers
         if errors:
-            raise HangUp(f"{route.api} v{route.version} failed, and its client waits for no answer")
+            raise HangUp(f"{route.api} v{route.version} failed, and its client does not wait for a response")
         return []
 
     def answer_failure(self, route: Route, request: Message, failure: Failure, context: Context) -> list[bytes]:
@@ -182,7 +182,7 @@ class Dispatcher:
         if isinstance(error, HangUp):
             raise error
         if isinstance(error, CancelledError):
-            raise HangUp("the request was given up")
+            raise HangUp("the request was abandoned")
         kind = ReasonKind.REFUSED
         if not isinstance(error, KafkaError):
             kind = ReasonKind.FAILED
@@ -197,10 +197,10 @@ class Dispatcher:
         context.refusals = [Refusal.of(error)]  # in place of those that the handler had noted
         self._account(route, context, [], kind)
         if context.wants_no_answer:
-            raise HangUp(f"{route.api} v{route.version} failed, and its client waits for no answer: {error}")
+            raise HangUp(f"{route.api} v{route.version} failed, and its client does not wait for a response: {error}")
         response = refused(request, route.response, route.version, error)
         if response is None:
-            raise HangUp(f"{route.api} v{route.version} has no place for {error}")
+            raise HangUp(f"{route.api} v{route.version} cannot report {error}")
         return route.frame(response, context.correlation_id)
 
     def _account(
@@ -293,7 +293,9 @@ def _meaning(code: int) -> KafkaError:
     try:
         return KafkaError(ErrorCode(code))
     except ValueError:
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{code} was answered, which is not an error code of Kafka")
+        return KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"the response has {code}, which is not an error code of Kafka"
+        )
 
 
 def _deferred(response: Awaitable[Message | None]) -> Deferred[Message | None]:

@@ -156,7 +156,7 @@ class Gateway:
         except CannotListenError as error:
             raise StartError(f"{listener}: {_why(error.socketError)}: change --listen or free it") from None
         except (ValueError, TypeError) as error:
-            raise StartError(f"{listener} is no endpoint that Twisted can open: {error}") from None
+            raise StartError(f"{listener} is not an endpoint that Twisted can open: {error}") from None
         address = address_of(port.getHost())
         listening = ListeningPort(port, self._reactor)
         listening.set_open(self.serves)

@@ -76,7 +76,7 @@ class Peers:
     async def _ask(self, node: Node, request: Message, version: int) -> Message:
         address = next(iter(node.addresses.values()), None)
         if address is None:
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {node.id} does not say where it is reached")
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {node.id} advertises no address")
         question = await self._connected(node, address, b"".join(request_frame(request, version, 0, PEER)))
         try:
             frame = await question.answer.addTimeout(_ANSWER_S, self._reactor, _too_late)
@@ -84,7 +84,7 @@ class Peers:
             _, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
             return decode(response, version, frame[start:])
         except (TooLate, CancelledError, ConnectionDone, ConnectionLost, Malformed) as error:
-            reason = f"node {node.id} was asked at {address} and may have done it, but has not answered: {error}"
+            reason = f"node {node.id} at {address} may have executed the request, but did not respond: {error}"
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason) from error
 
     async def _connected(self, node: Node, address: Address, asked: bytes) -> Question:
@@ -92,7 +92,7 @@ class Peers:
             connecting = self._endpoint(address).connect(_QuestionFactory(asked))
             question = await connecting.addTimeout(_CONNECT_S, self._reactor, _too_late)  # including the DNS lookup
         except (ConnectError, DNSLookupError, TooLate, ValueError) as error:
-            reason = f"node {node.id} cannot be asked at {address}: {error}"
+            reason = f"node {node.id} cannot be reached at {address}: {error}"
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason) from error
         assert isinstance(question, Question)
         return question
@@ -107,4 +107,4 @@ class Peers:
 
 
 def _too_late(_: object, seconds: float) -> NoReturn:
-    raise TooLate(f"nothing came within {seconds:g} s")
+    raise TooLate(f"no response within {seconds:g} s")

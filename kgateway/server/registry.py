@@ -110,7 +110,8 @@ class Registry:
             if taken is not plugin and not (taken.value.replaces and taken.value.priority > handler.priority):
                 raise PluginError(
                     f"{_title(taken)} and {_title(plugin)} both serve {api_name(handler.request)} v{version}: the one "
-                    f"that is meant to needs replaces=True and a priority above {handler.priority}, the other's"
+                    f"that should serve it needs replaces=True and a priority above {handler.priority}, the priority "
+                    "of the other"
                 )
 
     def _advertised(self) -> Iterator[tuple[int, tuple[range, str]]]:
@@ -125,8 +126,8 @@ class Registry:
             if versions != set(range(min(versions), max(versions) + 1)):
                 whose = ", ".join(_title(plugin) for plugin in plugins.values())
                 raise PluginError(
-                    f"the versions of {name} have a gap, and clients take them for a range: serve those that are "
-                    f"missing from {_shown(versions)} too, which are of {whose}"
+                    f"the versions of {name} have a gap, but clients expect a range: also serve those that are "
+                    f"missing from {_shown(versions)}, which {whose} serves"
                 )
             yield key, (range(min(versions), max(versions) + 1), name)
 
@@ -135,8 +136,8 @@ class Registry:
             for request in plugin.value.requests:
                 if request.__spec__.key not in self.advertised:
                     raise PluginError(
-                        f"{_title(plugin)} stands around {api_name(request)}, which nothing here serves: install a "
-                        f"handler of it, or take it off the filter"
+                        f"{_title(plugin)} wraps {api_name(request)}, which no handler serves: install a handler for "
+                        "it, or remove it from the filter"
                     )
 
 
@@ -150,11 +151,11 @@ def _checked(plugin: Plugin) -> Plugin:
     try:
         verifyObject(interface, value)
     except Invalid as wrong:
-        raise PluginError(f"{plugin.module} has a plugin that is not whole; `api` makes whole ones: {wrong}") from None
+        raise PluginError(f"{plugin.module} has an incomplete plugin; `api` makes complete ones: {wrong}") from None
     if interface is IApiHandler:
         _check_handler(plugin)
     elif not value.requests:
-        raise PluginError(f"{_title(plugin)} stands around nothing: name requests, as in @around(ProduceRequest)")
+        raise PluginError(f"{_title(plugin)} wraps nothing: name requests, as in @around(ProduceRequest)")
     return plugin
 
 
@@ -163,19 +164,19 @@ def _check_handler(plugin: Plugin) -> None:
     request, response = handler.request.__spec__, handler.response.__spec__
     if not handler.needs:
         raise PluginError(
-            f"{_title(plugin)} declares nothing that it needs of its clients: give needs=Operation.READ.on(...) or its "
-            f"like, or needs=Free(...) with the reason why everybody may"
+            f"{_title(plugin)} does not declare which permissions clients need: give needs=Operation.READ.on(...) or "
+            "similar, or needs=Free(...) with the reason why everybody may call it"
         )
     if request.key is None or request.key != response.key:
         raise PluginError(
-            f"{_title(plugin)} takes {request.name}, key {request.key}, and answers {response.name}, key "
-            f"{response.key}: give both the key of one API"
+            f"{_title(plugin)} takes {request.name}, key {request.key}, but returns {response.name}, key "
+            f"{response.key}: use a request and a response of the same API"
         )
     known = set(request.versions) & set(response.versions)
     if not handler.versions or not set(handler.versions) <= known:
         raise PluginError(
-            f"{_title(plugin)} serves the versions {show_versions(handler.versions)}: name some that its tables have, "
-            f"{_shown(known)}"
+            f"{_title(plugin)} serves the versions {show_versions(handler.versions)}: name versions that its tables "
+            f"have, {_shown(known)}"
         )
 
 

@@ -27,7 +27,7 @@ class DataLost(Exception):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"{reason}. With failOnDataLoss=false the query goes on with what is there")
+        super().__init__(f"{reason}. With failOnDataLoss=false the query continues with the remaining records")
 
 
 class Unwritten(Exception): ...

@@ -54,16 +54,16 @@ OPTIONS = {
 }
 _ELSEWHERE = {
     "minoffsetspertrigger": "PySpark gives a source one limit; use maxOffsetsPerTrigger",
-    "maxtriggerdelay": "it goes with minOffsetsPerTrigger, which is not to be had; use a trigger of the query",
+    "maxtriggerdelay": "it needs minOffsetsPerTrigger, which is not supported; use a trigger of the query",
     "groupidprefix": "this source reads without a consumer group",
-    "kafka.transactional.id": "it follows from the query, by way of its checkpoint",
+    "kafka.transactional.id": "it is derived from the checkpoint of the query",
     "kafka.group.id": "this source reads without a consumer group; offsets are in the checkpoint",
-    "kafka.auto.offset.reset": "say where to begin by startingOffsets",
+    "kafka.auto.offset.reset": "set where to begin with startingOffsets",
     "kafka.enable.auto.commit": "offsets are in the checkpoint",
     "kafka.key.deserializer": "keys are bytes; use key.format, or cast them",
     "kafka.value.deserializer": "values are bytes; use value.format, or cast them",
-    "kafka.key.serializer": "keys are texts or bytes",
-    "kafka.value.serializer": "values are texts or bytes",
+    "kafka.key.serializer": "keys are strings or bytes",
+    "kafka.value.serializer": "values are strings or bytes",
 }
 
 
@@ -77,10 +77,12 @@ class Options:
         for name in self._given:
             _check_known(name, use)
         if given.get("path"):
-            raise WrongOption(f"load() and save() take no path here: name topics by options, not {given['path']!r}")
+            raise WrongOption(f"load() and save() take no path here: name topics with options, not {given['path']!r}")
         security = self.text(_SECURITY)
         if security and security.upper() != "PLAINTEXT":
-            raise WrongOption(f"{_SECURITY} is {security}: this source has neither TLS nor a login yet, only PLAINTEXT")
+            raise WrongOption(
+                f"{_SECURITY} is {security}: this source supports neither TLS nor a login yet, only PLAINTEXT"
+            )
 
     def has(self, name: str) -> bool:
         return name.lower() in self._given
@@ -98,7 +100,7 @@ class Options:
         except WrongOption:
             raise
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise WrongOption(f"{name} is {text!r}; it has to be {wanted}") from error
+            raise WrongOption(f"{name} is {text!r}; it must be {wanted}") from error
 
     def number(self, name: str, default: int, least: int = 1) -> int:
         def parse(text: str) -> int:
@@ -107,7 +109,7 @@ class Options:
                 raise ValueError(number)
             return number
 
-        return self.parsed(name, parse, f"a whole number from {least} on") if self.has(name) else default
+        return self.parsed(name, parse, f"a whole number of at least {least}") if self.has(name) else default
 
     def flag(self, name: str, default: bool) -> bool:
         values = {"true": True, "false": False}
@@ -123,7 +125,7 @@ class Options:
         def parse(text: str) -> tuple[Address, ...]:
             return tuple(Address.parse(one) for one in text.split(",") if one.strip())
 
-        return self.parsed("kafka.bootstrap.servers", parse, "HOST or HOST:PORT, or several with commas between")
+        return self.parsed("kafka.bootstrap.servers", parse, "HOST or HOST:PORT, or several separated by commas")
 
 
 def _check_known(name: str, use: str) -> None:
@@ -133,10 +135,10 @@ def _check_known(name: str, use: str) -> None:
             raise WrongOption(f"there is no option {name} here: {_ELSEWHERE[name]}")
         near = [one.name for key, one in OPTIONS.items() if key.endswith(f".{name}")]
         near = near or [OPTIONS[one].name for one in get_close_matches(name, OPTIONS)]
-        advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known(use))}"
+        advice = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(known(use))}"
         raise WrongOption(f"there is no option {name}: {advice}")
     if use not in option.uses:
-        raise WrongOption(f"{option.name} is no option of {use}, but of {' and '.join(sorted(option.uses))}")
+        raise WrongOption(f"{option.name} is not an option of {use}, but of {' and '.join(sorted(option.uses))}")
 
 
 def known(use: str) -> list[str]:

@@ -127,14 +127,15 @@ def location_of(options: Options) -> LogLocation:
     has_servers, has_folder = options.has("kafka.bootstrap.servers"), options.has("kgateway.log.folder")
     if options.has("kgateway.filer"):
         if has_servers or has_folder:
-            raise WrongOption("kgateway.filer is read past all servers: name neither these nor a folder with it")
+            raise WrongOption(
+                "kgateway.filer is read without any Kafka server: do not combine it with servers or a folder"
+            )
         from_parquet = options.choice("kgateway.filer.files", _FILES, "log")
         return LogLocation(filer=filer_of(options), from_parquet=from_parquet, access=access_of(options))
     if not (has_servers or has_folder):
         raise WrongOption(
-            "say where the topics are: kafka.bootstrap.servers names servers, "
-            "kgateway.log.folder the data folder of one on this machine or behind HTTP, "
-            "kgateway.filer a filer that has those of SeaweedMQ"
+            "name where the topics are: kafka.bootstrap.servers for servers, kgateway.log.folder for the data folder "
+            "of one on this machine or behind HTTP, kgateway.filer for a filer with those of SeaweedMQ"
         )
     servers = servers_of(options) if has_servers else None
     return LogLocation(servers, folder_of(options) if has_folder else None, access=access_of(options))

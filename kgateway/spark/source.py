@@ -65,7 +65,7 @@ def _query(options: Options, schema: StructType) -> Query:
     for field in given:
         known: Any = every.field(field.name) if field.name in every.names else None
         if known is None:
-            raise WrongOption(f"there is no column {field.name}; there are {', '.join(every.names)}")
+            raise WrongOption(f"there is no column {field.name}; choose from {', '.join(every.names)}")
         if known.type != field.type:
             raise WrongOption(f"the column {field.name} is of type {known.type}, not {field.type}")
     return query_of(options, given.names)

@@ -109,7 +109,7 @@ class TransactionCoordinator:
         with self._answering(InitProducerIdRequest, version, transactional_id):
             check_transactional_id(transactional_id)
             if not 0 < timeout_ms <= self._max_timeout_ms:
-                reason = f"a transaction of {timeout_ms} ms: it must be 1 at least, and {self._max_timeout_ms} at most"
+                reason = f"a transaction timeout of {timeout_ms} ms: it must be from 1 to {self._max_timeout_ms}"
                 raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT, reason)
             shard = self._shards.shard_of(transactional_id)
             new_id = await shard.new_producer_id(shard.get(transactional_id))
@@ -184,7 +184,7 @@ class TransactionCoordinator:
         check_transactional_id(transactional_id)
         found = self._shards.shard_of(transactional_id).get(transactional_id)
         if found is None:
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"nothing is known of {transactional_id}")
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"{transactional_id} is unknown")
         return found
 
     async def list(self, wanted: TransactionFilter, may_describe: Callable[[str], bool]) -> list[Transaction]:
@@ -258,7 +258,7 @@ async def _until_committed(written: Deferred[None] | None) -> None:
 
 def _known(now: Transaction | None, transactional_id: str) -> Transaction:
     if now is None:
-        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} has no producer: none has begun")
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} has no producer yet")
     return now
 
 

@@ -82,7 +82,7 @@ async def enrol(
         codes = await _enrol(coordinator, transactional_id, producer, partitions, adds=dialect.adds)
         for (topic, index), code in codes.items():
             if code is not ErrorCode.NONE:
-                raise KafkaError(code, f"{topic}-{index} is no part of the transaction of {producer}")
+                raise KafkaError(code, f"{topic}-{index} is not part of the transaction of {producer}")
     except KafkaError as error:
         raise KafkaError(dialect.translated(error.code), error.message) from None
 

@@ -256,7 +256,7 @@ def _in_state(now: Transaction, state: TransactionState, now_ms: int, **changes:
 
 def _required(new_id: int) -> int:
     if new_id == NO_ID:
-        _wait("it needs a new producer id; ask again")
+        _wait("it needs a new producer id; try again")
     return new_id
 
 

@@ -193,7 +193,7 @@ def pauses() -> Iterator[float]:
 def _check(outcomes: _Outcomes, marker: MarkerEntry) -> None:
     for partition, code in outcomes.items():
         if code in _OVERRULED:
-            raise KafkaError(code, f"{partition.topic}-{partition.index} takes no marker of {marker.producer}")
+            raise KafkaError(code, f"{partition.topic}-{partition.index} accepts no marker of {marker.producer}")
 
 
 async def _code_of(committed: Deferred[None]) -> ErrorCode:

@@ -27,12 +27,12 @@ class ErrorCode(IntEnum):
         return code
 
     # name = number, retriable, meaning
-    UNKNOWN_SERVER_ERROR = -1, False, "the server failed in a way it did not foresee"
-    NONE = 0, False, "it worked"
+    UNKNOWN_SERVER_ERROR = -1, False, "the server failed unexpectedly"
+    NONE = 0, False, "no error"
     OFFSET_OUT_OF_RANGE = 1, False, "the offset is before the start of the log or past its end"
     CORRUPT_MESSAGE = 2, True, "the records are damaged: their checksum, size or content is wrong"
     UNKNOWN_TOPIC_OR_PARTITION = 3, True, "this broker knows no such topic or partition"
-    INVALID_FETCH_SIZE = 4, False, "the fetch asks for an impossible number of bytes"
+    INVALID_FETCH_SIZE = 4, False, "the fetch requests an invalid number of bytes"
     LEADER_NOT_AVAILABLE = 5, True, "the partition has no leader at the moment"
     NOT_LEADER_OR_FOLLOWER = 6, True, "another broker answers for this partition; refresh metadata"
     REQUEST_TIMED_OUT = 7, True, "the work did not finish in the time allowed; it may still take effect"
@@ -40,9 +40,9 @@ class ErrorCode(IntEnum):
     REPLICA_NOT_AVAILABLE = 9, True, "the replica asked for is not ready on this broker"
     MESSAGE_TOO_LARGE = 10, False, "a record batch is larger than the topic allows"
     STALE_CONTROLLER_EPOCH = 11, False, "the controller has moved; the epoch sent is that of an earlier one"
-    OFFSET_METADATA_TOO_LARGE = 12, False, "the text to keep with a committed offset is too long"
-    NETWORK_EXCEPTION = 13, True, "the connection broke before the answer came"
-    COORDINATOR_LOAD_IN_PROGRESS = 14, True, "the coordinator is still reading its state back; ask again soon"
+    OFFSET_METADATA_TOO_LARGE = 12, False, "the metadata of a committed offset is too long"
+    NETWORK_EXCEPTION = 13, True, "the connection broke before the response arrived"
+    COORDINATOR_LOAD_IN_PROGRESS = 14, True, "the coordinator is still loading its state; try again soon"
     COORDINATOR_NOT_AVAILABLE = 15, True, "no coordinator is up for this group or transactional id"
     NOT_COORDINATOR = 16, True, "another broker coordinates this group or transactional id"
     INVALID_TOPIC_EXCEPTION = 17, False, "the topic's name is not allowed, or the topic may not be used this way"
@@ -55,7 +55,7 @@ class ErrorCode(IntEnum):
     INVALID_GROUP_ID = 24, False, "a group may not have this id"
     UNKNOWN_MEMBER_ID = 25, False, "the group has no member with this id"
     INVALID_SESSION_TIMEOUT = 26, False, "the session timeout is shorter or longer than the broker permits"
-    REBALANCE_IN_PROGRESS = 27, False, "the group is sharing out its partitions anew; join again"
+    REBALANCE_IN_PROGRESS = 27, False, "the group is rebalancing; join again"
     INVALID_COMMIT_OFFSET_SIZE = 28, False, "the offset commit is too large to be stored"
     TOPIC_AUTHORIZATION_FAILED = 29, False, "the client may not do this to the topic"
     GROUP_AUTHORIZATION_FAILED = 30, False, "the client may not do this to the group"
@@ -87,7 +87,7 @@ class ErrorCode(IntEnum):
     KAFKA_STORAGE_ERROR = 56, True, "the broker could not read or write its disk"
     LOG_DIR_NOT_FOUND = 57, False, "the broker has no such log directory"
     SASL_AUTHENTICATION_FAILED = 58, False, "the server refused the credentials"
-    UNKNOWN_PRODUCER_ID = 59, False, "the broker remembers nothing of this producer; its records may have expired"
+    UNKNOWN_PRODUCER_ID = 59, False, "the broker has no state of this producer; its records may have expired"
     REASSIGNMENT_IN_PROGRESS = 60, False, "the partition's replicas are being moved to other brokers"
     DELEGATION_TOKEN_AUTH_DISABLED = 61, False, "the server does not offer delegation tokens"
     DELEGATION_TOKEN_NOT_FOUND = 62, False, "the server knows no such delegation token"
@@ -100,32 +100,32 @@ class ErrorCode(IntEnum):
     GROUP_ID_NOT_FOUND = 69, False, "there is no group with this id"
     FETCH_SESSION_ID_NOT_FOUND = 70, True, "the broker no longer holds this fetch session; start a new one"
     INVALID_FETCH_SESSION_EPOCH = 71, True, "the fetch session is out of step: its epoch is not the one expected"
-    LISTENER_NOT_FOUND = 72, True, "the leader has no listener of the kind the client connected through"
+    LISTENER_NOT_FOUND = 72, True, "the leader has no listener like the one the client connected to"
     TOPIC_DELETION_DISABLED = 73, False, "the operator has switched topic deletion off"
     FENCED_LEADER_EPOCH = 74, True, "the client's leader epoch is older than the broker's; refresh metadata"
     UNKNOWN_LEADER_EPOCH = 75, True, "the client's leader epoch is newer than the broker has heard of"
     UNSUPPORTED_COMPRESSION_TYPE = 76, False, "the records' compression is not known to this version of the request"
-    STALE_BROKER_EPOCH = 77, False, "the broker that sent this has registered anew since"
-    OFFSET_NOT_AVAILABLE = 78, True, "the new leader does not know yet how far its log may be read"
-    MEMBER_ID_REQUIRED = 79, False, "join again with the member id given in this answer"
+    STALE_BROKER_EPOCH = 77, False, "the broker that sent this has registered again since"
+    OFFSET_NOT_AVAILABLE = 78, True, "the new leader does not know its high watermark yet"
+    MEMBER_ID_REQUIRED = 79, False, "join again with the member id given in this response"
     PREFERRED_LEADER_NOT_AVAILABLE = 80, True, "the preferred leader cannot take over now"
-    GROUP_MAX_SIZE_REACHED = 81, False, "the group has as many members as it may have"
+    GROUP_MAX_SIZE_REACHED = 81, False, "the group has its maximum number of members"
     FENCED_INSTANCE_ID = 82, False, "a newer member has joined under the same group instance id"
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, True, "no replica that may lead the partition is up"
     ELECTION_NOT_NEEDED = 84, True, "the partition already has the leader an election would give it"
     NO_REASSIGNMENT_IN_PROGRESS = 85, False, "the partition's replicas are not being moved, so there is nothing to stop"
     GROUP_SUBSCRIBED_TO_TOPIC = 86, False, "the group is still subscribed to the topic, so its offsets stay"
     INVALID_RECORD = 87, False, "the broker checked a record and refused it"
-    UNSTABLE_OFFSET_COMMIT = 88, True, "a transaction that has not ended holds offsets of this group; ask again"
-    THROTTLING_QUOTA_EXCEEDED = 89, True, "the client has used up its quota; wait and ask again"
+    UNSTABLE_OFFSET_COMMIT = 88, True, "a transaction that has not ended has offsets of this group; try again"
+    THROTTLING_QUOTA_EXCEEDED = 89, True, "the client has used up its quota; wait and try again"
     PRODUCER_FENCED = 90, False, "a newer producer has taken over this transactional id"
-    RESOURCE_NOT_FOUND = 91, False, "the request names something that is not there"
+    RESOURCE_NOT_FOUND = 91, False, "the request names something that does not exist"
     DUPLICATE_RESOURCE = 92, False, "the request names the same thing more than once"
     UNACCEPTABLE_CREDENTIAL = 93, False, "the credential offered does not meet the server's rules"
     INCONSISTENT_VOTER_SET = 94, False, "sender or receiver is not among the voters expected"
     INVALID_UPDATE_VERSION = 95, False, "the update names a version it cannot start from or lead to"
     FEATURE_UPDATE_FAILED = 96, False, "the server could not put the change of features into force"
-    PRINCIPAL_DESERIALIZATION_FAILURE = 97, False, "the receiver cannot read whom a request was forwarded for"
+    PRINCIPAL_DESERIALIZATION_FAILURE = 97, False, "the receiver cannot read for whom a request was forwarded"
     SNAPSHOT_NOT_FOUND = 98, False, "the server has no such snapshot"
     POSITION_OUT_OF_RANGE = 99, False, "the position is not inside the snapshot"
     UNKNOWN_TOPIC_ID = 100, True, "this broker knows no topic with this id"
@@ -138,18 +138,26 @@ class ErrorCode(IntEnum):
     INELIGIBLE_REPLICA = 107, False, "a replica proposed as in sync may not be"
     NEW_LEADER_ELECTED = 108, False, "the change was made, and it gave the partition another leader"
     OFFSET_MOVED_TO_TIERED_STORAGE = 109, False, "the offset is in remote storage and no longer on the broker's disk"
-    FENCED_MEMBER_EPOCH = 110, False, "the group has shut the member out; drop all partitions and join again"
+    FENCED_MEMBER_EPOCH = 110, False, "the group has fenced the member; release all partitions and join again"
     UNRELEASED_INSTANCE_ID = 111, False, "an earlier member holds this group instance id until it leaves"
     UNSUPPORTED_ASSIGNOR = 112, False, "the group cannot use the assignor asked for"
     STALE_MEMBER_EPOCH = 113, False, "the member's epoch is out of date; the next heartbeat brings the current one"
     MISMATCHED_ENDPOINT_TYPE = 114, False, "the request was for a controller and reached a broker, or the reverse"
     UNSUPPORTED_ENDPOINT_TYPE = 115, False, "the server does not know this kind of endpoint"
     UNKNOWN_CONTROLLER_ID = 116, False, "no controller has this id"
-    UNKNOWN_SUBSCRIPTION_ID = 117, False, "the client's metrics are for a subscription that is gone or never was"
-    TELEMETRY_TOO_LARGE = 118, False, "the client sent more bytes of metrics than the broker takes at once"
+    UNKNOWN_SUBSCRIPTION_ID = (
+        117,
+        False,
+        "the client's metrics are for a subscription that no longer exists or never did",
+    )
+    TELEMETRY_TOO_LARGE = 118, False, "the client sent more bytes of metrics than the broker accepts at once"
     INVALID_REGISTRATION = 119, False, "the controller refused to register the broker as it describes itself"
-    TRANSACTION_ABORTABLE = 120, False, "the transaction has failed; abort it and go on with the same transactional id"
-    INVALID_RECORD_STATE = 121, False, "the record is no longer this consumer's to acknowledge"
+    TRANSACTION_ABORTABLE = (
+        120,
+        False,
+        "the transaction has failed; abort it and continue with the same transactional id",
+    )
+    INVALID_RECORD_STATE = 121, False, "this consumer may no longer acknowledge the record"
     SHARE_SESSION_NOT_FOUND = 122, True, "the broker no longer holds this share session; start a new one"
     INVALID_SHARE_SESSION_EPOCH = 123, True, "the share session is out of step: its epoch is not the one expected"
     FENCED_STATE_EPOCH = 124, False, "the share group's state has a different epoch from the one sent"
@@ -157,11 +165,15 @@ class ErrorCode(IntEnum):
     DUPLICATE_VOTER = 126, False, "the quorum has this voter already"
     VOTER_NOT_FOUND = 127, False, "the quorum has no such voter"
     INVALID_REGULAR_EXPRESSION = 128, False, "the server cannot read the pattern of topics subscribed to"
-    REBOOTSTRAP_REQUIRED = 129, False, "the client's metadata is too old to mend; start again at the bootstrap servers"
-    STREAMS_INVALID_TOPOLOGY = 130, False, "the Streams topology sent has a mistake in it"
+    REBOOTSTRAP_REQUIRED = (
+        129,
+        False,
+        "the client's metadata is too old to be refreshed; start again at the bootstrap servers",
+    )
+    STREAMS_INVALID_TOPOLOGY = 130, False, "the Streams topology sent is invalid"
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, False, "the group cannot have a Streams topology of this epoch"
     STREAMS_TOPOLOGY_FENCED = 132, False, "the group has a newer Streams topology than the one sent"
-    SHARE_SESSION_LIMIT_REACHED = 133, True, "the broker holds as many share sessions as it may"
+    SHARE_SESSION_LIMIT_REACHED = 133, True, "the broker has its maximum number of share sessions"
 
 
 class KafkaError(Exception):

@@ -24,7 +24,7 @@ def more_uvarint(data: bytes, pos: int, first: int, bits: int = 32) -> tuple[int
             break
         shift += 7
         if shift >= bits:
-            raise ValueError(f"a variable-length number goes on beyond {bits} bits")
+            raise ValueError(f"a variable-length number extends beyond {bits} bits")
     if value >> bits:
         raise ValueError(f"a variable-length number is larger than {bits} bits")
     return value, pos

@@ -257,7 +257,7 @@ class Topics(Started):
     def test_topic_names_are_unique(self, world: World) -> None:
         topic = world.topic("orders")
         error = refusal(lambda: world.broker.create_topic(NewTopic("orders", 1)))
-        assert str(error) == "TOPIC_ALREADY_EXISTS: there is a topic orders already"
+        assert str(error) == "TOPIC_ALREADY_EXISTS: topic orders already exists"
         assert world.broker.view().topics["orders"] == topic
 
     def test_topics_have_at_least_one_partition(self, world: World) -> None:
@@ -286,7 +286,9 @@ class Topics(Started):
         topic = world.topic(partition_count=3)
         for count in (2, 3):
             error = refusal(partial(world.broker.add_partitions, topic.id, count))
-            assert str(error) == f"INVALID_PARTITIONS: topic t has 3 partitions; {count} are not more"
+            assert (
+                str(error) == f"INVALID_PARTITIONS: topic t has 3 partitions already; {count} would not be an increase"
+            )
         assert refusal(lambda: world.broker.add_partitions(ONE, 9)).code is ErrorCode.UNKNOWN_TOPIC_ID
 
     def test_unknown_topics_and_unknown_partitions_have_different_errors(self, world: World) -> None:
@@ -534,7 +536,7 @@ class Reads(Started):
     @pytest.mark.parametrize("offset", [-1, 7])
     def test_offsets_outside_the_log_are_out_of_range(self, offset: int, three: IPartition) -> None:
         error = refusal(lambda: fetched(three, offset))
-        assert str(error) == f"OFFSET_OUT_OF_RANGE: offset {offset} is not in the log, which goes from 0 to 6"
+        assert str(error) == f"OFFSET_OUT_OF_RANGE: offset {offset} is not in the log, which ranges from 0 to 6"
 
     def test_committed_records_are_read(self, three: IPartition) -> None:
         """
@@ -764,7 +766,7 @@ class Idempotence(Started):
         assert [appended(partition, each)[:3] for each in sent[1:]] == [(offset, -1, 0) for offset in (2, 4, 6, 8, 10)]
         assert partition.log_end == 12
         error = refusal(lambda: partition.append(sent[0], Origin.CLIENT))
-        assert str(error) == "OUT_OF_ORDER_SEQUENCE_NUMBER: producer 7 sends sequence 0, and 12 is next"
+        assert str(error) == "OUT_OF_ORDER_SEQUENCE_NUMBER: producer 7 sent sequence 0, but 12 is expected"
 
     def test_repeated_batches_are_answered_with_their_time(self, world: World) -> None:
         """

@@ -63,7 +63,7 @@ def test_batch_size_is_limited() -> None:
     sent = batch(3, codec=Codec.GZIP)
     size = len(sent.data)
     check_batch(sent, TopicConfig(max_message_bytes=size), START_MS, PARTITION)
-    reason = f"MESSAGE_TOO_LARGE: the batch has {size} bytes, and the topic takes {size - 1}"
+    reason = f"MESSAGE_TOO_LARGE: the batch has {size} bytes, but the topic accepts at most {size - 1}"
     assert refused(sent, max_message_bytes=size - 1) == reason
 
 
@@ -145,7 +145,7 @@ def test_a_max_timestamp_out_of_range_is_refused(timestamp: int) -> None:
     The header decides, even if no record has that timestamp.
     """
     sent = sealed(batch(), max_timestamp=timestamp)
-    reason = f"the largest timestamp is {timestamp} by the header, not between 1799999999000 and 1800000000010"
+    reason = f"the largest timestamp in the header is {timestamp}, not between 1799999999000 and 1800000000010"
     assert refused(sent, **BOUNDS) == f"INVALID_TIMESTAMP: {reason}"
 
 
@@ -173,7 +173,7 @@ def test_unreadable_records_are_refused() -> None:
     This applies where each record has to be examined.
     """
     sent = sealed(holding(b"these are no records", 2), last_offset_delta=1)
-    assert refused(sent, **BOUNDS).startswith("INVALID_RECORD: the topic takes only records that can be read: ")
+    assert refused(sent, **BOUNDS).startswith("INVALID_RECORD: the topic accepts only records that can be read: ")
 
 
 def test_default_timestamp_limits() -> None:
@@ -194,7 +194,7 @@ def test_only_the_broker_sets_log_append_time(config: dict[str, Any]) -> None:
     """
     A batch that arrives with LogAppendTime is refused by every topic.
     """
-    reason = "INVALID_TIMESTAMP: the batch is marked LogAppendTime, which the broker alone may do"
+    reason = "INVALID_TIMESTAMP: the batch is marked LogAppendTime, which only the broker may do"
     assert refused(batch(log_append_time_ms=START_MS), **config) == reason
 
 

@@ -80,7 +80,7 @@ class TestMemoryAlone(Started):
 
     def test_a_single_node_has_no_peers(self, world: World) -> None:
         error = refusal(lambda: world.broker.peers.ask(Node(2), MetadataRequest(topics=[]), 9))
-        assert str(error) == "BROKER_NOT_AVAILABLE: there is no node 2: this gateway is alone"
+        assert str(error) == "BROKER_NOT_AVAILABLE: there is no node 2: this gateway is the only one"
 
     def test_internal_topics_have_eight_partitions(self, world: World) -> None:
         """
@@ -98,7 +98,7 @@ class TestMemoryAlone(Started):
             in_transaction(7, b"k", sequence=n, epoch=epoch) for n, epoch in ((0, 0), (1, 0), (0, 1))
         )
         error = refusal(lambda: partition.append(first, Origin.CLIENT))
-        assert str(error) == "INVALID_TXN_STATE: t-0 is no part of a transaction of producer 7 in epoch 0"
+        assert str(error) == "INVALID_TXN_STATE: t-0 is not part of a transaction of producer 7 in epoch 0"
         assert partition.log_end == 0
         appended(partition, first, Origin.ENROLLED_AND_VALIDATED)
         appended(partition, second)

@@ -67,7 +67,7 @@ def test_gaps_and_overlaps_are_out_of_order(sequence: int) -> None:
     """
     error = refused(table(batch(0, 3)), batch(sequence))
     assert error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert error.message == f"producer 7 sends sequence {sequence}, and 3 is next"
+    assert error.message == f"producer 7 sent sequence {sequence}, but 3 is expected"
 
 
 def test_a_refused_batch_comes_first_when_resent() -> None:
@@ -82,7 +82,7 @@ def test_a_refused_batch_comes_first_when_resent() -> None:
     assert found.check_sequence(batch(6, epoch=1)) is None
     error = refused(found, batch(4))
     assert error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert error.message == "producer 7 sends sequence 4, and 3 is next"
+    assert error.message == "producer 7 sent sequence 4, but 3 is expected"
     assert found.check_sequence(batch(3)) is None
     found.remember(batch(3), 100, now_ms=1)
     assert found.check_sequence(batch(4)) is None
@@ -187,7 +187,7 @@ def test_batches_without_a_sequence_may_raise_the_epoch() -> None:
     assert found.check_sequence(batch(-1)) is None
     found = table(batch(0, 3), batch(-1, epoch=1))
     assert refused(found, batch(-1)).code is ErrorCode.INVALID_PRODUCER_EPOCH
-    assert refused(found, batch(1, epoch=1)).message == "producer 7 sends sequence 1, and 0 is next"
+    assert refused(found, batch(1, epoch=1)).message == "producer 7 sent sequence 1, but 0 is expected"
     assert found.check_sequence(batch(0, epoch=1)) is None
 
 

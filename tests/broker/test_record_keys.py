@@ -96,7 +96,7 @@ def test_unreadable_records_are_refused(codec: Codec, payload: bytes) -> None:
     sent = sealed(holding(payload, 2, codec), last_offset_delta=1)
     error = refused(sent, **COMPACTED)
     assert error.code is ErrorCode.INVALID_RECORD
-    assert str(error.message).startswith("the topic takes only records that can be read: RecordBatch v2: records")
+    assert str(error.message).startswith("the topic accepts only records that can be read: RecordBatch v2: records")
     check_batch(sent, TopicConfig(), START_MS, PARTITION)
 
 

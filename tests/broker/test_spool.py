@@ -76,7 +76,7 @@ def test_the_oldest_file_is_dropped() -> None:
     for _ in range(FILES - 1):
         kept(files, bytes(FILE_BYTES))
     assert not first.lifetime.is_over
-    newest = kept(files, b"one too many")
+    newest = kept(files, b"one argument too many")
     assert first.lifetime.is_over
     assert not newest.lifetime.is_over
     assert user.told == 1

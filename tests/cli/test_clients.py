@@ -138,10 +138,10 @@ def test_a_waiting_fetch(tool: Tool, producer: Producer, consumer: Consumer) -> 
     A long poll is shown as waiting for Fetch.
     """
     waiting: set[str] = set()
-    while "the answer to Fetch" not in waiting:  # the consumer sends the next Fetch at once
+    while "the response to Fetch" not in waiting:  # the consumer sends the next Fetch at once
         told = tool("clients", "--client", "report-*", "--json").json
         waiting = {client["waits_for"] for client in told["clients"]}
-    assert waiting <= {"the answer to Fetch", "a request", "the answer to Heartbeat"}
+    assert waiting <= {"the response to Fetch", "a request", "the response to Heartbeat"}
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_nobody_is_connected() -> None:
         (["--sort", "age"], 2, "argument --sort: 'age' must be one of client, since, idle, requests, in, out"),
         (["--limit", "x"], 2, "argument --limit: must be a whole number of at least 1, not 'x'"),
         (["--limit", "0"], 2, "argument --limit: must be a whole number of at least 1, not '0'"),
-        (["--limit", str(LIMIT_MAX + 1)], 2, f"argument --limit: no more than {LIMIT_MAX} are told of at once"),
-        (["--control-socket", "/nowhere"], 1, "no gateway answers at /nowhere: is it running in another folder?"),
+        (["--limit", str(LIMIT_MAX + 1)], 2, f"argument --limit: at most {LIMIT_MAX} are listed at once"),
+        (["--control-socket", "/nowhere"], 1, "no gateway responds at /nowhere: is it running in another folder?"),
     ],
 )
 def test_mistakes_in_the_command(tool: Tool, options: list[str], code: int, says: str) -> None:

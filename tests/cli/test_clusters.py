@@ -115,15 +115,15 @@ def test_variables_come_before_the_default_of_a_file(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('[clusters.a]\nbootstarp = "h:1"', "has bootstarp, which means nothing there; did you mean bootstrap?"),
-        ('[clusters.a]\nbootstrap = "h:1"\ntls = true', "has tls, which means nothing there"),
+        ('[clusters.a]\nbootstarp = "h:1"', "has bootstarp, which has no meaning there; did you mean bootstrap?"),
+        ('[clusters.a]\nbootstrap = "h:1"\ntls = true', "has tls, which has no meaning there"),
         ("[clusters.a]", 'needs bootstrap = "HOST:PORT"'),
         ("[clusters.a]\nbootstrap = 9092", 'needs bootstrap = "HOST:PORT"'),
         ("[clusters.a]\nbootstrap = []", 'needs bootstrap = "HOST:PORT"'),
         ('[cluster.a]\nbootstrap = "h:1"', "has [cluster.a]; did you mean [clusters.a]?"),
         ("cluster = 1", "must be the name of a cluster"),
         ('clusters = ["a"]', "must be tables, such as [clusters.dev]"),
-        ('clutser = "a"', "has clutser, which means nothing there; did you mean cluster?"),
+        ('clutser = "a"', "has clutser, which has no meaning there; did you mean cluster?"),
         ('cluster = "stagin"\n[clusters.staging]\nbootstrap = "h:1"', "no cluster stagin; did you mean staging?"),
         ("[clusters", "is not TOML"),
     ],
@@ -159,7 +159,7 @@ def test_commands_connect_to_the_cluster_that_is_named(of_user: Path) -> None:
         tool.environment |= {"KGATEWAY_BOOTSTRAP": "", "KGATEWAY_CLUSTER": "here"}
         assert tool("topics", "list").lines == ["there are no topics"]
         ended = tool("topics", "list", "--cluster", "gone")
-        assert "nobody listens at 127.0.0.1:1; that is cluster gone of kgateway.toml" in ended.err
+        assert "nothing listens at 127.0.0.1:1; that is cluster gone of kgateway.toml" in ended.err
         assert tool("topics", "list", "--cluster", "her").code == 2
         assert tool("topics", "list", "--cluster", "here", "--bootstrap", kafka.bootstrap).code == 2
         file.write_text("[")

@@ -59,7 +59,7 @@ def test_describe_nothing(tool: Tool) -> None:
     """
     topic = new_topic(tool)
     [line] = tool("configs", "describe", "topic", topic).lines
-    assert line.startswith(f"nothing is set for topic {topic}: --all shows ")
+    assert line.startswith(f"topic {topic} has no configs of its own: --all shows ")
 
 
 def test_describe_for_programs(tool: Tool, topic: str) -> None:
@@ -96,7 +96,7 @@ def test_a_group_has_configs_before_it_exists(tool: Tool) -> None:
     assert tool("configs", "set", *group, f"{session}=60000").lines == [f"group billing: {session}=60000 set"]
     assert tool("configs", "describe", *group).lines[1].split() == [session, "60000", "group", "45000"]
     assert tool("configs", "unset", *group, session).lines == [f"group billing: {session} unset"]
-    assert tool("configs", "describe", *group).lines[0].startswith("nothing is set for group billing")
+    assert tool("configs", "describe", *group).lines[0].startswith("group billing has no configs of its own")
 
 
 def test_set_and_unset(tool: Tool, topic: str) -> None:
@@ -143,9 +143,9 @@ def test_a_dry_run_changes_nothing(tool: Tool, topic: str, given: list[str], don
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("retention.mss=5", "did you mean retention.ms?; nothing is changed"),
-        ("retention.ms=soon", "; nothing is changed"),
-        ("segment.bytes=-7", "; nothing is changed"),
+        ("retention.mss=5", "did you mean retention.ms?; nothing was changed"),
+        ("retention.ms=soon", "; nothing was changed"),
+        ("segment.bytes=-7", "; nothing was changed"),
     ],
 )
 def test_a_refusal(tool: Tool, topic: str, value: str, says: str, dry_run: list[str]) -> None:
@@ -167,7 +167,7 @@ def test_unset_of_an_unknown_config(tool: Tool, topic: str) -> None:
     for name, says in (("retenton.ms", "; did you mean retention.ms?"), ("x", "")):
         ended = tool("configs", "unset", "topic", topic, "retention.ms", name)
         assert (ended.code, ended.out) == (1, b"")
-        assert ended.err == f"kgateway configs unset: topic {topic} has no config {name}{says}; nothing is changed\n"
+        assert ended.err == f"kgateway configs unset: topic {topic} has no config {name}{says}; nothing was changed\n"
     assert is_set(tool, topic) == {"retention.ms": "1000"}
 
 
@@ -201,9 +201,12 @@ def test_a_missing_topic(tool: Tool, topic: str) -> None:
     [
         (["describe", "user", "a"], "argument KIND: 'user' must be one of topic, broker, group"),
         (["set", "topic", "a", "b"], "argument CONFIG=VALUE: 'b' is not NAME=VALUE"),
-        (["set", "topic", "a", "b=1", "c=2", "b=1"], "configs set: error: b is given twice: which value is meant?"),
-        (["append", "topic", "a", "b=1", "b=2"], "b is given twice: which value is meant?"),
-        (["subtract", "topic", "a", "b=1", "b=2"], "b is given twice: which value is meant?"),
+        (
+            ["set", "topic", "a", "b=1", "c=2", "b=1"],
+            "configs set: error: b is given twice: which value should it have?",
+        ),
+        (["append", "topic", "a", "b=1", "b=2"], "b is given twice: which value should it have?"),
+        (["subtract", "topic", "a", "b=1", "b=2"], "b is given twice: which value should it have?"),
         (["set", "topic", "a"], "the following arguments are required: CONFIG=VALUE"),
     ],
 )

@@ -200,7 +200,7 @@ def test_why_without_any_reason(gateway: Gateway, capsys: pytest.CaptureFixture[
     gateway.results["why"] = {"remembered": 0, "steps": 0, "reasons": []}
     assert shown(capsys, "why") == ["no client was refused since the gateway started"]
     gateway.results["why"] = {"remembered": 7, "steps": 0, "reasons": []}
-    assert shown(capsys, "why", "--api", "Fetch") == ["none of 7 reasons fits"]
+    assert shown(capsys, "why", "--api", "Fetch") == ["none of 7 reasons matches"]
 
 
 def test_why_sends_only_given_options(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
@@ -284,7 +284,7 @@ def test_profile_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]
     """
     gateway.results["profile"] = {"seconds": 5.0, "waiting_s": 3.5, "rows": [ROW]}
     assert shown(capsys, "profile", "--seconds", "5") == [
-        "5.0 s, of which the reactor waited 70% for something to do",
+        "5.0 s, of which the reactor was idle for 70%",
         "",
         "   OWN s   TOTAL s      CALLS  FUNCTION",
         "   1.250     9.500       1200  twisted/internet/defer.py:997 Deferred.callback",
@@ -382,8 +382,8 @@ def test_another_gateway_may_be_queried(
     """
     gateway.results["loglevel"] = {"level": "info"}
     monkeypatch.setenv("KGATEWAY_CONTROL_SOCKET", "elsewhere.sock")
-    assert "no gateway answers at elsewhere.sock" in failed(capsys, "loglevel")
-    assert "no gateway answers at third.sock" in failed(capsys, "loglevel", "--control-socket", "third.sock")
+    assert "no gateway responds at elsewhere.sock" in failed(capsys, "loglevel")
+    assert "no gateway responds at third.sock" in failed(capsys, "loglevel", "--control-socket", "third.sock")
     assert shown(capsys, "loglevel", "--control-socket", "kgateway.sock") == ["info"]
     monkeypatch.setenv("KGATEWAY_CONTROL_SOCKET", "")
     assert shown(capsys, "loglevel") == ["info"]

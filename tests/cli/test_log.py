@@ -59,9 +59,9 @@ def test_a_damaged_batch(data: Path, run: Run) -> None:
     ended = run("check", data)
     assert ended.code == 1
     assert ended.lines[0] == (
-        f"data/{FIRST}.log, byte {5 * BATCH}, offset 5: the CRC of the batch is not that of its bytes, and nothing is "
-        f"known of its {BATCH} bytes; consumers are told CORRUPT_MESSAGE for offset 5 and can go on from 6; with the "
-        "gateway stopped, bring the file back from a copy to have them again"
+        f"data/{FIRST}.log, byte {5 * BATCH}, offset 5: the CRC of the batch is not that of its bytes, and its "
+        f"{BATCH} bytes cannot be interpreted; consumers get CORRUPT_MESSAGE for offset 5 and can continue from 6; "
+        "with the gateway stopped, restore the file from a copy to recover them"
     )
     assert ended.lines[1].endswith(": 1 finding")
     assert f"{COUNT - 1} batches" in ended.lines[1]
@@ -75,7 +75,7 @@ def test_a_batch_whose_length_is_damaged(data: Path, run: Run, length: int) -> N
     change(data / f"{FIRST}.log", 5 * BATCH + 8, length.to_bytes(4, "big"))
     ended = run("check", data)
     assert ended.lines[0].startswith(f"data/{FIRST}.log, byte {5 * BATCH}, offset 5: ")
-    assert "for offset 5 and can go on from 6" in ended.lines[0]
+    assert "for offset 5 and can continue from 6" in ended.lines[0]
     assert f"{COUNT - 1} batches" in ended.lines[1]
     assert len(ended.lines) == 2
 
@@ -88,7 +88,7 @@ def test_a_batch_whose_offset_is_damaged(data: Path, run: Run) -> None:
     ended = run("check", data)
     place = f"data/{FIRST}.log, byte {5 * BATCH}, offset 5: "
     assert ended.lines[0].startswith(
-        f"{place}a batch with the offsets 261 to 261, where 5 is next, though its bytes are good; consumers are told"
+        f"{place}a batch with the offsets 261 to 261, where 5 is next, although its bytes are intact; consumers get"
     )
     assert run("check", data / "orders-0").code == 1  # the next offset is out of order
 
@@ -101,7 +101,7 @@ def test_damage_at_the_end_of_a_segment(data: Path, run: Run) -> None:
     change(path, 16 * BATCH + 16, b"\7")
     first, second, summary = run("check", data).lines
     assert first.startswith(f"data/{FIRST}.log, byte {16 * BATCH}, offset 16: ")
-    assert "what they held from offset 16 on is lost" in first
+    assert "the records in them, from offset 16 on, are lost" in first
     assert second.startswith(f"data/{SECOND}.log, offset 16: offsets 16 to 16 are missing before it; ")
     assert f"{COUNT - 1} batches" in summary
 
@@ -121,15 +121,15 @@ def test_half_a_batch_after_a_crash(data: Path, run: Run) -> None:
     place = f"data/{LAST}.log, byte {6 * BATCH}, offset 40: "
     assert closed.lines[0].startswith(place)
     assert crashed.lines[0].startswith(
-        f"(no fault) {place}a batch is there of which 999 bytes were written; nothing has"
+        f"(no fault) {place}it has an incomplete batch, of which only the first 999 bytes were written; no action"
     )
 
 
 INDEXES = [
-    (".index", 12, b"\0\0\1\0", "byte 8: entry 1 of 16 is wrong, it has (2, 256) behind (1, 60078); remove"),
-    (".index", 8, b"\0\0\0\1", "byte 8: entry 1 of 16 is wrong, it tells of offset 1, where a batch ends with 2"),
-    (".index", 16 * 8 - 4, b"\7\0\0\0", "byte 120: entry 15 of 16 is wrong, it points to byte 117440512, and the log"),
-    (".timeindex", 19, b"\1", "byte 12: entry 1 of 16 is wrong, it tells of "),
+    (".index", 12, b"\0\0\1\0", "byte 8: entry 1 of 16 is wrong, it has (2, 256) after (1, 60078); remove"),
+    (".index", 8, b"\0\0\0\1", "byte 8: entry 1 of 16 is wrong, it has offset 1, but the batch there ends with 2"),
+    (".index", 16 * 8 - 4, b"\7\0\0\0", "byte 120: entry 15 of 16 is wrong, it points to byte 117440512, but the log"),
+    (".timeindex", 19, b"\1", "byte 12: entry 1 of 16 is wrong, it has timestamp "),
     (".timeindex", 12 + 11, b"\1", "byte 12: entry 1 of 16 is wrong, it has "),
 ]
 
@@ -143,7 +143,7 @@ def test_a_wrong_entry_of_an_index(data: Path, run: Run, suffix: str, position: 
     ended = run("check", data)
     assert ended.code == 1
     assert ended.lines[0].startswith(f"data/{FIRST}{suffix}, {told}"), ended.lines
-    assert "; remove this file while the gateway is stopped: it is made again from the batches" in ended.lines[0]
+    assert "; remove this file while the gateway is stopped: it is rebuilt from the batches" in ended.lines[0]
     assert len(ended.lines) == 2
 
 
@@ -155,7 +155,7 @@ def test_an_incomplete_time_index(data: Path, run: Run) -> None:
     path.write_bytes(path.read_bytes()[:-12])
     ended = run("check", data)
     assert ended.code == 1
-    assert f"no timestamp after {START_MS + 15_000}, and offset 16 has {START_MS + 16_000}" in ended.lines[0]
+    assert f"no timestamp after {START_MS + 15_000}, but offset 16 has {START_MS + 16_000}" in ended.lines[0]
 
 
 def remove(path: Path) -> None:
@@ -187,62 +187,66 @@ def harmed(position: int) -> Callable[[Path], None]:
 
 
 FILES = [
-    ("meta.properties", rewrite("kgateway.format=1\nversion=1\n"), "has no line cluster.id; bring it back"),
-    ("kgateway.start", rewrite("{}"), "cannot be read; bring it back from a copy, or write into it"),
-    ("kgateway.topics", remove, "it is missing, and so are all topics for clients; bring it back from a copy"),
-    ("kgateway.configs", rewrite("?"), "is damaged; bring it back from a copy, or remove it"),
-    ("kgateway.producer-ids", rewrite("?"), "is damaged; bring it back from a copy, or write into it"),
-    ("kgateway.producer-ids", rewrite('{"reserved": 0}'), "ids below 0 were given, and producer 0 has written records"),
+    ("meta.properties", rewrite("kgateway.format=1\nversion=1\n"), "has no line cluster.id; restore it"),
+    ("kgateway.start", rewrite("{}"), "cannot be read; restore it from a copy, or write"),
+    ("kgateway.topics", remove, "it is missing, and clients see no topics; restore it from a copy"),
+    ("kgateway.configs", rewrite("?"), "is damaged; restore it from a copy, or remove it"),
+    ("kgateway.producer-ids", rewrite("?"), "is damaged; restore it from a copy, or write"),
+    (
+        "kgateway.producer-ids",
+        rewrite('{"reserved": 0}'),
+        "ids below 0 were assigned, but producer 0 has written records",
+    ),
     (
         "kgateway.topics",
         harmed(-1),
-        "line 1 is damaged, and it was intact once: the gateway was stopped in good order",
+        "line 1 is damaged, and it was intact once: the gateway was shut down cleanly",
     ),
     (
         "kgateway.topics",
         harmed(-2),
-        "line 1 is damaged, and it was intact once: the gateway was stopped in good order",
+        "line 1 is damaged, and it was intact once: the gateway was shut down cleanly",
     ),
-    ("kgateway.settled", rewrite(f"0\n1\norders 0 {'9' * 5000}\n"), "it is damaged; nothing has to be done"),
-    ("kgateway.start", rewrite(f'{{"start_number": {"9" * 5000}}}'), "cannot be read; bring it back from a copy"),
-    ("kgateway.producer-ids", rewrite(f'{{"reserved": {"9" * 5000}}}'), "is damaged; bring it back from a copy"),
-    ("kgateway.producer-ids", remove, "it is missing, and producer 0 has written records"),
+    ("kgateway.settled", rewrite(f"0\n1\norders 0 {'9' * 5000}\n"), "it is damaged; no action is needed"),
+    ("kgateway.start", rewrite(f'{{"start_number": {"9" * 5000}}}'), "cannot be read; restore it from a copy"),
+    ("kgateway.producer-ids", rewrite(f'{{"reserved": {"9" * 5000}}}'), "is damaged; restore it from a copy"),
+    ("kgateway.producer-ids", remove, "it is missing, but producer 0 has written records"),
     (
         "kgateway.settled",
         rewrite("0\n1\norders 0 41\n"),
-        "it knows partition orders-0 up to offset 41, and the log ends",
+        "it has partition orders-0 up to offset 41, but the log ends",
     ),
-    ("recovery-point-offset-checkpoint", rewrite("0\n2\norders 0 1\n"), "it is damaged; nothing has to be done"),
-    ("recovery-point-offset-checkpoint", rewrite("0\n1\norders 0 41\n"), "it knows partition orders-0 up to offset 41"),
+    ("recovery-point-offset-checkpoint", rewrite("0\n2\norders 0 1\n"), "it is damaged; no action is needed"),
+    ("recovery-point-offset-checkpoint", rewrite("0\n1\norders 0 41\n"), "it has partition orders-0 up to offset 41"),
     ("orders-0/leader-epoch-checkpoint", rewrite("0\n2\n0 0\n"), "it is damaged; with the gateway stopped, remove it"),
     (
         "orders-0/leader-epoch-checkpoint",
         rewrite("0\n1\n3 0\n"),
-        "it tells of leader epoch 3, and the batch there has 0",
+        "it has leader epoch 3, but the batch there has 0",
     ),
-    ("orders-0/leader-epoch-checkpoint", rewrite("0\n2\n0 0\n1 41\n"), "it has leader epoch 1 begin at offset 41, and"),
+    ("orders-0/leader-epoch-checkpoint", rewrite("0\n2\n0 0\n1 41\n"), "in it leader epoch 1 begins at offset 41, but"),
     ("orders-0/leader-epoch-checkpoint", remove, "it is missing"),
-    (f"orders-0/{40:020d}.snapshot", rewrite("\0\1"), "it is damaged, and producers that repeat a batch might not be"),
+    (f"orders-0/{40:020d}.snapshot", rewrite("\0\1"), "it is damaged, and batches that producers repeat might not be"),
     (
         f"orders-0/{40:020d}.snapshot",
         lambda path: path.rename(path.with_stem(f"{41:020d}")),
-        "up to offset 41, and the",
+        "up to offset 41, but the",
     ),
-    (f"{FIRST}.index", remove, "it is missing; nothing has to be done"),
-    (f"{FIRST}.timeindex", remove, "it is missing; nothing has to be done"),
-    (f"{SECOND}.log", remove, "it is the index of a segment that is not there"),
+    (f"{FIRST}.index", remove, "it is missing; no action is needed"),
+    (f"{FIRST}.timeindex", remove, "it is missing; no action is needed"),
+    (f"{SECOND}.log", remove, "it is the index of a missing segment"),
     (f"{SECOND}.log", remove, "offsets 17 to 33 are missing before it"),
     (
         f"{SECOND}.log",
         lambda path: shutil.copy(path, path.with_stem(f"{30:020d}")),
-        "and the segment before it ends with",
+        "but the segment before it ends with",
     ),
     (
         "orders-0/partition.metadata",
         rewrite("version: 0\ntopic_id: 2aVnXVTvT1q0kVBXWFl3bA\n"),
-        "and the topic orders has",
+        "but the topic orders has",
     ),
-    ("orders-0/kgateway.state-00000000000000000003", rewrite("?"), "1 bytes are left, and a batch has 61 at least"),
+    ("orders-0/kgateway.state-00000000000000000003", rewrite("?"), "1 byte left, but a batch has at least 61"),
 ]
 
 
@@ -281,15 +285,17 @@ def test_a_topic_journal_after_a_crash(data: Path, run: Run, boot_id: str | None
     ended = run("check", data)
     assert (ended.code, ended.lines[0]) == (
         0,
-        "(no fault) data/kgateway.topics: the last 30 bytes are of a change that was not finished; "
-        "nothing has to be done: it was not acknowledged",
+        "(no fault) data/kgateway.topics: the last 30 bytes belong to a change that was not completed; "
+        "no action is needed: it was not acknowledged",
     )
     path.write_bytes(good + bytes(30))
     assert run("check", data).code == (1 if boot_id == this_boot() else 0)
     path.write_bytes(good[:-2] + b"x\n")
     ended = run("check", data)
     assert ended.code == 1
-    assert ended.lines[0].startswith("data/kgateway.topics: line 1 is damaged, and no crash leaves it like this; bring")
+    assert ended.lines[0].startswith(
+        "data/kgateway.topics: line 1 is damaged, and a crash does not leave it like this; restore"
+    )
 
 
 def test_a_folder_without_a_topic(data: Path, run: Run) -> None:
@@ -301,8 +307,8 @@ def test_a_folder_without_a_topic(data: Path, run: Run) -> None:
     ended = run("check", data)
     assert ended.code == 1
     assert [line.partition(";")[0] for line in ended.lines[:2]] == [
-        "data/orders-2: there is no topic orders with a partition 2",
-        "data/unknown-0: there is no topic unknown with a partition 0",
+        "data/orders-2: it is not the folder of a partition of any topic",
+        "data/unknown-0: it is not the folder of a partition of any topic",
     ]
 
 
@@ -320,7 +326,7 @@ def test_a_folder_of_a_deleted_topic(data: Path, run: Run) -> None:
     ended = run("check", data)
     assert ended.code == 0
     assert ended.lines[0] == (
-        "(no fault) data/orders-0: there is no topic orders with a partition 0, it was deleted; "
+        "(no fault) data/orders-0: it is not the folder of a partition of any topic: its topic was deleted; "
         "the next start puts it aside"
     )
 
@@ -330,7 +336,7 @@ def test_a_missing_partition_folder(data: Path, run: Run) -> None:
     A checkpoint names it; an unused partition is in no checkpoint.
     """
     shutil.rmtree(data / "orders-0")
-    assert "it knows partition orders-0 up to offset 40, and that has no folder" in run("check", data).lines[0]
+    assert "it has partition orders-0 up to offset 40, but that partition has no folder" in run("check", data).lines[0]
     shutil.rmtree(data / "orders-1")
     assert not any("orders-1" in line for line in run("check", data).lines)
 
@@ -366,18 +372,18 @@ def test_a_part_of_a_folder(data: Path, run: Run) -> None:
         (["nowhere"], "nowhere cannot be read: No such file or directory"),
         (
             ["data/kgateway.start"],
-            "data/kgateway.start cannot be checked by itself; name a data folder, the folder of a",
+            "data/kgateway.start cannot be checked on its own; name a data folder, the folder of a",
         ),
         (
             ["data", "--partition", "orders-7"],
-            "there is no partition orders-7 in data; those that were used have a fold",
+            "there is no partition orders-7 in data; only partitions that were used ha",
         ),
         (["."], ". is not a data folder; did you mean data?"),
         (["elsewhere"], "elsewhere is not a data folder; did you mean elsewhere/kgateway-data?"),
         (["empty"], "empty is neither a data folder nor the folder of a partition"),
         (
             ["kafka"],
-            "kafka is not the data folder of a kgateway; if it is Kafka's, name the folder of a partition or a",
+            "kafka is not the data folder of a kgateway; if it is Kafka's data folder, name the folder of a partition",
         ),
     ],
 )
@@ -405,7 +411,7 @@ def test_unknown_files_are_left_alone(data: Path, run: Run) -> None:
         (folder / "notes.txt").touch()
     ended = run("check", data)
     assert ended.code == 0
-    what = "kgateway does not know this file; nothing has to be done: it is left alone"
+    what = "kgateway does not know this file; no action is needed: it is left as it is"
     assert ended.lines[:-1] == [f"(no fault) data/{name}: {what}" for name in ("notes.txt", "orders-0/notes.txt")]
 
 
@@ -426,7 +432,7 @@ def test_a_folder_in_use(data: Path, run: Run) -> None:
         ended = run("check", data)
         assert ended.code == 0
         assert ended.lines[0].startswith(f"data is in use by process {holder.pid}: ")
-        assert "a batch is there that is just being written; nothing has to be done" in ended.lines[1]
+        assert "a batch is being written there; no action is needed" in ended.lines[1]
         holder.communicate()
 
 
@@ -463,7 +469,7 @@ def test_deleted_records(data: Path, run: Run) -> None:
     before = seen(data)
     ended = run("check", data)
     assert ended.code == 0
-    left = "files are left of records that were deleted; nothing has to be done: they go when the partition is next"
+    left = "files are left over from deleted records; no action is needed: they are removed when the partition"
     assert ended.lines[0].startswith(f"(no fault) data/orders-0: 3 {left}")
     assert f" {COUNT - 17} batches" in ended.lines[-1]
     assert run("check", data / "orders-0").code == 0
@@ -481,7 +487,7 @@ def test_orphaned_segments(data: Path, run: Run) -> None:
     change(data / f"{SECOND}.log", 100, b"x")
     ended = run("check", data)
     assert ended.code == 0
-    assert "are left of records that were deleted" in ended.lines[0]
+    assert "are left over from deleted records" in ended.lines[0]
     assert len(ended.lines) == 2
     assert (path / "leader-epoch-checkpoint").read_bytes() == b"0\n2\n0 36\n1 40\n"
 
@@ -494,9 +500,7 @@ def test_wrong_log_starts(data: Path, run: Run) -> None:
     path.write_bytes(f"0\n1\norders 0 {COUNT + 1}\n".encode())
     ended = run("check", data)
     assert ended.code == 1
-    assert ended.lines[-2].startswith(
-        f"data/{path.name}: it knows partition orders-0 up to offset {COUNT + 1}, and the"
-    )
+    assert ended.lines[-2].startswith(f"data/{path.name}: it has partition orders-0 up to offset {COUNT + 1}, but the")
     path.write_bytes(b"0\n2\norders 0 3\n")
     ended = run("check", data)
-    assert ended.lines[0].startswith(f"data/{path.name}: it is damaged; bring it back from a copy")
+    assert ended.lines[0].startswith(f"data/{path.name}: it is damaged; restore it from a copy")

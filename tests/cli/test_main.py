@@ -55,7 +55,7 @@ def test_the_help_of_serve_is_ours(capsys: pytest.CaptureFixture[str], arguments
     assert end.value.code == 0
     assert shown.startswith("usage: kgateway serve [options]\n")
     assert "  --node-id NUMBER" in shown
-    assert "4 if not given" in " ".join(shown.split())
+    assert "by default 4" in " ".join(shown.split())
 
 
 def test_the_table_of_apis_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +125,7 @@ def test_help_names_the_options_of_a_command(capsys: pytest.CaptureFixture[str])
         main(["why", "--help"])
     assert end.value.code == 0
     shown = capsys.readouterr().out
-    assert "what clients of a running gateway were refused, and why" in shown
+    assert "show why requests of clients were refused" in shown
     assert "--control-socket PATH" in shown
 
 
@@ -135,8 +135,8 @@ def test_a_missing_gateway_is_an_error(tmp_path: Path) -> None:
     """
     command = [sys.executable, "-c", "from kgateway.cli.main import main; main()", "loglevel"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    told = "kgateway loglevel: no gateway answers at kgateway.sock: is it running in another folder?"
-    assert (run.returncode, run.stdout, run.stderr) == (1, "", f"{told} give --control-socket\n")
+    told = "kgateway loglevel: no gateway responds at kgateway.sock: is it running in another folder?"
+    assert (run.returncode, run.stdout, run.stderr) == (1, "", f"{told} Use --control-socket\n")
 
 
 def test_ctrl_c_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -207,7 +207,7 @@ def test_delete(tool: Tool, topic: str) -> None:
     ended = tool("topics", "delete", f"{topic}-*", "--yes", "--json")
     told = [{"topic": f"{topic}-{one}", "deleted": True} for one in "ab"]
     assert ended.json == {"topics": told}
-    assert refused(tool("topics", "delete", f"{topic}-*", "--yes")) == f"no topic fits {topic}-*"
+    assert refused(tool("topics", "delete", f"{topic}-*", "--yes")) == f"no topic matches {topic}-*"
 
 
 def test_delete_missing_topics(tool: Tool, topic: str) -> None:
@@ -225,7 +225,7 @@ def test_delete_missing_topics(tool: Tool, topic: str) -> None:
 def test_without_a_terminal_yes_is_required(tool: Tool, topic: str, command: list[str]) -> None:
     told = refused(tool("topics", *command, topic))
     assert told.startswith("this would delete ")
-    assert told.endswith(": say --yes, for there is no terminal to ask at; nothing is done")
+    assert told.endswith(": confirm with --yes, because there is no terminal to ask on; nothing was done")
     assert starts(tool, topic) == [0, 0]
 
 
@@ -243,7 +243,7 @@ def test_a_terminal_asks_for_confirmation(tool: Tool, topic: str, says: str, del
     os.close(main)
     os.close(other)
     assert told.startswith(f"delete {topic} with 5 records? [y/N] ")
-    assert ("nothing is done" in told) == (not deletes)
+    assert ("nothing was done" in told) == (not deletes)
     assert (tool("topics", "list", topic).code == 0) == (not deletes)
 
 
@@ -253,8 +253,8 @@ def test_a_pattern_is_deleted_only_with_yes(tool: Tool) -> None:
     """
     ended = tool("topics", "delete", "order*")
     assert ended.code == 2
-    seen = "`kgateway topics list 'order*'` shows which topics fit"
-    assert ended.err.splitlines()[-1].endswith(f"order* is a pattern: say --yes to delete all that fits; {seen}")
+    seen = "`kgateway topics list 'order*'` shows which topics match"
+    assert ended.err.splitlines()[-1].endswith(f"order* is a pattern: add --yes to delete all that match; {seen}")
 
 
 @pytest.mark.parametrize(
@@ -307,9 +307,9 @@ def test_delete_records_of_missing_partitions(tool: Tool, topic: str) -> None:
     """
     delete = ("topics", "delete-records", "--yes", "--before")
     told = refused(tool(*delete, 3, topic))
-    assert told == f"{topic}-0 ends at 2: nothing beyond the end can be deleted; nothing is done"
+    assert told == f"{topic}-0 ends at 2: nothing beyond the end can be deleted; nothing was done"
     told = refused(tool(*delete, 1, f"{topic}:0,7"))
-    assert told == f"there is no partition {topic}-7: {topic} has 2; nothing is done"
+    assert told == f"there is no partition {topic}-7: {topic} has 2; nothing was done"
     assert starts(tool, topic) == [0, 0]
 
 
@@ -340,7 +340,7 @@ def test_purge(tool: Tool, topic: str) -> None:
         (["create", "a", "--partitions", "2147483648"], "must be at most 2147483647, not 2147483648"),
         (["create", "a", "--replicas", "32768"], "must be at most 32767, not 32768"),
         (["create", "a", "--config", "b"], "argument --config: 'b' is not NAME=VALUE"),
-        (["create", "a", "--config", "b=1", "--config", "b=2"], "b is given twice: which value is meant?"),
+        (["create", "a", "--config", "b=1", "--config", "b=2"], "b is given twice: which value should it have?"),
         (["alter", "a"], "the following arguments are required: --partitions"),
         (["delete-records", "a:x", "--before", "1"], "'a:x' is not TOPIC or TOPIC:N,N"),
         (["delete-records", "a", "--before", "x"], "argument --before: 'x' must be beginning, end"),
@@ -374,7 +374,7 @@ def test_names_that_are_no_utf_8(tool: Tool, topic: str, given: tuple[str, ...])
     """
     ended = tool(*[topic if word == "TOPIC" else word for word in given], text="value\n")
     assert ended.code == 2
-    assert "no request has room for that" in ended.err
+    assert "that does not fit into a request" in ended.err
     assert "Traceback" not in ended.err
 
 
@@ -392,4 +392,4 @@ def test_an_unreachable_server_is_reported_with_advice() -> None:
     ):
         ended = tool(*command)
         assert (ended.code, ended.out) == (1, b"")
-        assert ended.err == f"kgateway {called}: nobody listens at 127.0.0.1:1; {advice}\n"
+        assert ended.err == f"kgateway {called}: nothing listens at 127.0.0.1:1; {advice}\n"

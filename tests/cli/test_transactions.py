@@ -108,7 +108,7 @@ def test_abort(kafka: Kafka, transactions: Transactions) -> None:
     """
     with writing(kafka, "aborted") as producer:
         code, text = transactions("abort", "aborted")
-        assert "say --yes" in str(code)
+        assert "confirm with --yes" in str(code)
         assert transactions("abort", "aborted", "--yes") == (0, "aborted: aborted\n")
         with pytest.raises(KafkaException):
             producer.commit_transaction(PATIENCE_S)

@@ -96,7 +96,9 @@ def test_a_missing_api(server: ScriptedServer, connection: Connection) -> None:
     """
     assert connection.serves(ListGroupsRequest)
     assert not connection.serves(OffsetDeleteRequest)
-    with pytest.raises(Unanswered, match=f"^{server.address} does not serve OffsetDelete in a version that is known"):
+    with pytest.raises(
+        Unanswered, match=f"^{server.address} does not serve OffsetDelete in a version that this client knows"
+    ):
         connection.ask(OffsetDeleteRequest(group_id="g", topics=[]), ListGroupsResponse)
 
 
@@ -111,12 +113,12 @@ def test_no_common_version() -> None:
 def test_a_closed_port_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = Address("127.0.0.1", free.getsockname()[1])
-    assert refused(address) == f"nobody listens at {address}"
+    assert refused(address) == f"nothing listens at {address}"
 
 
 def test_an_unknown_host_is_named() -> None:
     for host in ("nowhere.invalid", ".no-first-part", "no..part", 64 * "x" + ".too-long"):
-        assert refused(Address(host, 9092)) == f"the host {host} is not known here"
+        assert refused(Address(host, 9092)) == f"the host {host} is unknown"
 
 
 def test_a_silent_server() -> None:
@@ -131,7 +133,7 @@ def test_a_silent_server() -> None:
             return b""
 
         server.say = never
-        told = f"{server.address} did not give an answer to ApiVersions within 0.05 s"
+        told = f"{server.address} did not send a response to ApiVersions within 0.05 s"
         assert refused(server.address, 0.05) == told
         waiting.set()
 
@@ -155,7 +157,7 @@ def test_an_endless_response() -> None:
         timer = threading.Timer(PATIENCE_S, ended.set)
         timer.start()
         address = Address("127.0.0.1", listening.getsockname()[1])
-        assert refused(address, 0.2) == f"{address} did not give an answer to ApiVersions within 0.2 s"
+        assert refused(address, 0.2) == f"{address} did not send a response to ApiVersions within 0.2 s"
         ended.set()
         timer.cancel()
         thread.join()
@@ -167,8 +169,8 @@ def test_a_server_that_hangs_up() -> None:
     """
     with scripted() as server:
         server.say = lambda frame: b""
-        told = f"{server.address} closed the connection instead of an answer to ApiVersions: it may want TLS or a login"
-        assert refused(server.address).startswith(told)
+        told = "closed the connection instead of a response to ApiVersions: it may require TLS or a login"
+        assert refused(server.address).startswith(f"{server.address} {told}")
 
 
 @pytest.mark.parametrize("told", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\2\0\0", b"\0\0\0\7\0\0\0\1\0\0\xff"])
@@ -186,7 +188,7 @@ def test_a_connection_that_worked_needs_no_login(server: ScriptedServer, connect
     A connection that breaks later is not blamed on a missing login.
     """
     server.say = lambda frame: b""
-    with pytest.raises(Unanswered, match=r"closed the connection instead of an answer to ListGroups$"):
+    with pytest.raises(Unanswered, match=r"closed the connection instead of a response to ListGroups$"):
         connection.ask(ListGroupsRequest(), ListGroupsResponse)
 
 

@@ -148,7 +148,7 @@ def test_without_acks_of_all_nothing_is_sent_twice(server: ScriptedServer, clust
     server.say = hang_up
     producer = Producer(cluster, "orders", acks=ACKS["1"])
     producer.send(record())
-    with pytest.raises(Unanswered, match="closed the connection instead of an answer to Produce"):
+    with pytest.raises(Unanswered, match="closed the connection instead of a response to Produce"):
         producer.flush()
     assert frames == [b"\0\0"]
 
@@ -260,7 +260,7 @@ def test_a_response_about_others_is_an_error(server: ScriptedServer, cluster: Cl
     server.will(produced((1, ErrorCode.NONE)))
     producer = Producer(cluster, "orders", acks=ACKS["1"])
     producer.send(record())
-    with pytest.raises(Unanswered, match="for other partitions than it was asked"):
+    with pytest.raises(Unanswered, match="for other partitions than requested"):
         producer.flush()
 
 
@@ -279,7 +279,7 @@ def test_without_acks_a_connection_that_ends_is_an_error(server: ScriptedServer,
     producer = Producer(cluster, "orders", acks=ACKS["0"])
     server.say = lambda frame: b"" if frame[:2] == b"\0\0" else server.answer(frame)
     producer.send(record())
-    with pytest.raises(Unanswered, match="it may have refused records: with acks of 1 or all it would say why"):
+    with pytest.raises(Unanswered, match="it may have refused records: with acks of 1 or all it would give the reason"):
         producer.flush()
     assert producer.records == 0
 

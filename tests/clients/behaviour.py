@@ -178,7 +178,7 @@ class Producing(Connected):
     @pytest.mark.parametrize("acks", [0, 1, -1])
     def test_acks(self, client: Client, topic: str, acks: int) -> None:
         """
-        Records arrive whether the producer waits for no answer, the leader or all replicas.
+        Records arrive whether the producer waits for no response, the leader or all replicas.
         """
         sent = rows(10)
         client.send(topic, sent, how=Sending(acks=acks))

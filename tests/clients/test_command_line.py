@@ -109,7 +109,7 @@ def test_configs(tool: Tool, topic: str) -> None:
     assert "retention policy" in described  # Kafka documents its configs
     wrong = tool("configs", "set", "topic", topic, "retention.mss=1")
     assert wrong.err.endswith(
-        "Unknown topic config name: retention.mss; did you mean retention.ms?; nothing is changed\n"
+        "Unknown topic config name: retention.mss; did you mean retention.ms?; nothing was changed\n"
     )
 
 

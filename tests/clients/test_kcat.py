@@ -128,7 +128,7 @@ def test_idempotent_batches_are_numbered(shared_kafka: Kafka, raw: Raw, topic: s
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_acks(shared_kafka: Kafka, topic: str, acks: str) -> None:
     """
-    Records arrive whether kcat waits for no answer, the leader or all replicas.
+    Records arrive whether kcat waits for no response, the leader or all replicas.
     """
     produce(shared_kafka, topic, "-X", f"acks={acks}")
     assert pairs(first(consume(shared_kafka, topic, "-c", "20"))) == PAIRS

@@ -79,7 +79,7 @@ class CheckTests(SynchronousTestCase):
 
     def test_values(self) -> None:
         """
-        A value that is no number, or a number that Kafka refuses, is refused with the allowed ones.
+        A value that is not a number, or a number that Kafka refuses, is refused with the allowed ones.
         """
         for text in ("", "fast", "45000.0", "1e5", "0", "-1", "2147483648"):
             message = _refused(session_timeout=text)
@@ -122,7 +122,7 @@ class CheckTests(SynchronousTestCase):
         for kind in ("share", "streams"):
             error = refusal(check_group_config, {f"{kind}.session.timeout.ms": "50000"}, Settings())
             assert error.code == ErrorCode.INVALID_CONFIG
-            assert error.message == f"{kind}.session.timeout.ms is for {kind} groups, and these are not served here"
+            assert error.message == f"{kind}.session.timeout.ms is for {kind} groups, which are not served here"
 
 
 class ValuesTests(SynchronousTestCase):

@@ -52,9 +52,9 @@ def test_the_default_name_may_be_written() -> None:
         ("tcp:", "'tcp:' is not an endpoint"),
         (":9092", "':9092' is not an endpoint"),
         ("a=", "'' is not an endpoint"),
-        ("2nd=tcp:9092", "'2nd' is no name"),
-        ("=tcp:9092", "'' is no name"),
-        ("a b=tcp:9092", "'a b' is no name"),
+        ("2nd=tcp:9092", "'2nd' is not a valid name"),
+        ("=tcp:9092", "'' is not a valid name"),
+        ("a b=tcp:9092", "'a b' is not a valid name"),
     ],
 )
 def test_invalid_listeners_are_refused(text: str, reason: str) -> None:
@@ -75,7 +75,7 @@ def test_invalid_listeners_are_refused(text: str, reason: str) -> None:
         ("tcp:1:interfac=", "an endpoint of type tcp has no interfac; did you mean interface?"),
         ("tcp6:1:x=1", "an endpoint of type tcp6 has no x; it has port, interface, backlog"),
         ("tcp:1::2:3:4", "'3' is one value too many; write tcp:PORT:NAME=VALUE"),
-        ("tcp6:1:interface=::1", r"'' has no name; in a value a colon is \:, as in interface=\:\:1"),
+        ("tcp6:1:interface=::1", r"'' has no name; write \: for a colon in a value, as in interface=\:\:1"),
     ],
 )
 def test_impossible_parameters_are_refused(text: str, reason: str) -> None:
@@ -136,23 +136,23 @@ def test_an_advertised_address_is_host_and_port(text: str, advertised: Advertise
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "'' is no address"),
-        ("host", "'host' is no address"),
-        ("host:", "'host:' is no address"),
-        ("host:kafka", "'host:kafka' is no address"),
-        ("tcp:host:1", "'tcp:host:1' is no address"),
-        ("::1:9092", "'::1:9092' is no address"),
-        ("[host]:9092", r"'\[host\]:9092' is no address"),
-        ("a..b:1", "'a..b' is no name of a host"),
-        (f"{'a' * 64}.example:1", f"'{'a' * 64}.example' is no name of a host"),
-        (f"{'a.' * 127}b:1", f"'{'a.' * 127}b' is no name of a host"),
-        ("exämple.com:1", "'exämple.com' is no name of a host"),
-        ("a b:1", "'a b' is no name of a host"),
+        ("", "'' is not an address"),
+        ("host", "'host' is not an address"),
+        ("host:", "'host:' is not an address"),
+        ("host:kafka", "'host:kafka' is not an address"),
+        ("tcp:host:1", "'tcp:host:1' is not an address"),
+        ("::1:9092", "'::1:9092' is not an address"),
+        ("[host]:9092", r"'\[host\]:9092' is not an address"),
+        ("a..b:1", "'a..b' is not a host name"),
+        (f"{'a' * 64}.example:1", f"'{'a' * 64}.example' is not a host name"),
+        (f"{'a.' * 127}b:1", f"'{'a.' * 127}b' is not a host name"),
+        ("exämple.com:1", "'exämple.com' is not a host name"),
+        ("a b:1", "'a b' is not a host name"),
         ("host:0", "port 0 is not from 1 to 65535"),
         ("host:65536", "port 65536 is not from 1 to 65535"),
         ("0.0.0.0:9092", "clients cannot connect to 0.0.0.0"),
         ("[::]:9092", "clients cannot connect to ::"),
-        ("2nd=host:1", "'2nd' is no name"),
+        ("2nd=host:1", "'2nd' is not a valid name"),
     ],
 )
 def test_invalid_addresses_are_refused(text: str, reason: str) -> None:
@@ -199,7 +199,7 @@ def test_each_address_belongs_to_the_listener_it_names() -> None:
 @pytest.mark.parametrize(
     ("names", "listeners", "reason"),
     [
-        (["internal", ""], [PLAIN, INTERNAL], "there are several listeners; say .* with plaintext or internal"),
+        (["internal", ""], [PLAIN, INTERNAL], "there are several listeners; name .* with plaintext or internal"),
         (["interal"], [PLAIN, INTERNAL], "there is no listener interal; write plaintext or internal"),
         (["internal", "internal"], [PLAIN, INTERNAL], "listener internal has two addresses"),
         (["", ""], [PLAIN], "listener plaintext has two addresses"),

@@ -216,7 +216,7 @@ def test_a_refusal_of_an_address_names_the_source(name: str) -> None:
     """
     The message of an address parser is completed by the source, too.
     """
-    assert refusal(OPTIONS[name].flag, "2nd=a:1").startswith(f"--{name} is '2nd=a:1': '2nd' is no name")
+    assert refusal(OPTIONS[name].flag, "2nd=a:1").startswith(f"--{name} is '2nd=a:1': '2nd' is not a valid name")
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_a_refusal_of_an_address_names_the_source(name: str) -> None:
         (["--num-partition", "3"], None, {}, "there is no option --num-partition", "--num-partitions"),
         (["--num_partitions=3"], None, {}, "there is no option --num_partitions", "--num-partitions"),
         (["--node", "3"], None, {}, "there is no option --node", "--node-id"),
-        ([], None, {"NODE": "3"}, "the environment has KGATEWAY_NODE, which is no setting", "KGATEWAY_NODE_ID"),
-        ([], "num-partitions = 3", {}, "gateway.toml has num-partitions, which is no setting", "num_partitions"),
+        ([], None, {"NODE": "3"}, "the environment has KGATEWAY_NODE, which is not a setting", "KGATEWAY_NODE_ID"),
+        ([], "num-partitions = 3", {}, "gateway.toml has num-partitions, which is not a setting", "num_partitions"),
     ],
 )
 def test_a_misspelt_name_gets_a_suggestion(
@@ -243,8 +243,8 @@ def test_a_misspelt_name_gets_a_suggestion(
     [
         (["-n"], None, {}, "there is no option -n"),
         (["--pidfile=x"], None, {}, "there is no option --pidfile"),
-        ([], None, {"SPEED": "9"}, "the environment has KGATEWAY_SPEED, which is no setting"),
-        ([], "[num]\npartitions = 3", {}, "gateway.toml has num, which is no setting"),
+        ([], None, {"SPEED": "9"}, "the environment has KGATEWAY_SPEED, which is not a setting"),
+        ([], "[num]\npartitions = 3", {}, "gateway.toml has num, which is not a setting"),
     ],
 )
 def test_an_unknown_name_gets_no_guess(
@@ -255,14 +255,14 @@ def test_an_unknown_name_gets_no_guess(
     """
     said, _, advice = refusal(*arguments, toml=toml, **environ).partition("; ")
     assert said == message
-    assert advice.startswith("`kgateway options` lists what there is")
+    assert advice.startswith("`kgateway options` lists all settings")
 
 
 def test_an_option_of_twistd_is_explained() -> None:
     """
     `twistd kgateway -n` is a common slip.
     """
-    assert refusal("-n").endswith("twistd's own stand before kgateway")
+    assert refusal("-n").endswith("options of twistd come before the word kgateway")
 
 
 @pytest.mark.parametrize("arguments", [["--node-id"], ["--node-id", "--log-level", "info"]])
@@ -341,7 +341,7 @@ def test_other_variables_are_ignored() -> None:
 )
 def test_a_wrong_type_in_the_file_is_refused(toml: str, found: str, wanted: str) -> None:
     """
-    A TOML value has a type, so a number in quotes is no number.
+    A TOML value has a type, so a number in quotes is not a number.
     """
     key, _, _ = toml.partition(" ")
     assert refusal(toml=toml) == f"{key} in gateway.toml is of type {found}: it must be of type {wanted}"

@@ -115,7 +115,7 @@ def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     The message names the path, and says how to name another.
     """
     monkeypatch.chdir(tmp_path)
-    told = "no gateway answers at kgateway.sock: is it running in another folder? give --control-socket"
+    told = "no gateway responds at kgateway.sock: is it running in another folder? Use --control-socket"
     assert refusal() == told
     Path(PATH).write_text("no socket")
     assert refusal() == told
@@ -126,21 +126,21 @@ def test_the_file_of_a_killed_gateway(listener: Listener) -> None:
     The message says that no process answers.
     """
     listener.close()
-    assert refusal().startswith("no gateway answers at kgateway.sock")
+    assert refusal().startswith("no gateway responds at kgateway.sock")
 
 
 def test_no_answer_in_time(listener: Listener) -> None:
     """
     The message has the limit.
     """
-    assert refusal(patience_s=0) == "the gateway at kgateway.sock gave no answer within 0 s"
+    assert refusal(patience_s=0) == "the gateway at kgateway.sock did not respond within 0 s"
 
 
 def test_a_gateway_that_hangs_up(listener: Listener) -> None:
     """
     Half an answer is an error.
     """
-    told = "the gateway at kgateway.sock hung up without an answer"
+    told = "the gateway at kgateway.sock closed the connection without a response"
     assert refusal(waiting=listener.answering(b'{"ok": tr')) == told
 
 
@@ -149,14 +149,14 @@ def test_an_unknown_protocol(listener: Listener, line: bytes) -> None:
     """
     The answer of another program is not shown.
     """
-    assert refusal(waiting=listener.answering(line)) == "what answers at kgateway.sock is no gateway"
+    assert refusal(waiting=listener.answering(line)) == "the process that responds at kgateway.sock is not a gateway"
 
 
 def test_a_path_too_long_for_a_socket() -> None:
     """
     The message has the system's reason.
     """
-    with pytest.raises(ControlError, match=r"cannot be asked: AF_UNIX path too long"):
+    with pytest.raises(ControlError, match=r"cannot be reached: AF_UNIX path too long"):
         ask("x" * 150, "why", {})
 
 
@@ -168,7 +168,7 @@ def test_another_users_gateway(listener: Listener) -> None:
     as_nobody = "os.getuid() or os.setuid(65534)"  # root may open any file
     script = f"import os; from kgateway.control.client import ask; {as_nobody}; ask('{PATH}', 'why', {{}})"
     asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert "the gateway at kgateway.sock is another user's: ask as that user" in asked.stderr
+    assert "the gateway at kgateway.sock belongs to another user: run the command as that user" in asked.stderr
 
 
 def test_the_client_imports_no_twisted() -> None:

@@ -120,7 +120,7 @@ class CommandTests(SynchronousTestCase):
         assert self.do("why", client="nobody")["steps"] == 0
         assert self.subjects(all=True) == ["refused", "join", "probe", "gone"]
         assert self.subjects(code="MEMBER_ID_REQUIRED") == ["join"]
-        assert self.refusal("why", all=1) == "all is true or false, and not 1"
+        assert self.refusal("why", all=1) == "all must be true or false, not 1"
 
     def test_why_of_an_unknown_code(self) -> None:
         """
@@ -136,7 +136,7 @@ class CommandTests(SynchronousTestCase):
         It is refused too; the names are those of the handlers.
         """
         assert self.refusal("why", api="Metdata") == "there is no API Metdata; did you mean Metadata?"
-        assert self.refusal("why", api="Foo") == "there is no API Foo: there are Metadata, Fetch, Produce"
+        assert self.refusal("why", api="Foo") == "there is no API Foo; choose from Metadata, Fetch, Produce"
 
     def test_why_since(self) -> None:
         """
@@ -151,13 +151,13 @@ class CommandTests(SynchronousTestCase):
         The least is one, the most is the capacity.
         """
         for limit in (0, 51, "20", True, None, float("nan")):
-            assert self.refusal("why", limit=limit).startswith("limit is a number from 1 to 50, and not "), limit
+            assert self.refusal("why", limit=limit).startswith("limit must be a number from 1 to 50, not "), limit
 
     def test_a_pattern_is_a_text(self) -> None:
         """
         Other types are refused in words.
         """
-        assert self.refusal("why", client=7) == "client is a text, and not 7"
+        assert self.refusal("why", client=7) == "client must be a string, not 7"
 
     def test_unknown_arguments_are_refused(self) -> None:
         """
@@ -193,7 +193,7 @@ class CommandTests(SynchronousTestCase):
         told = self.refusal("loglevel", level="WARNING")
         assert told == "there is no log level WARNING; did you mean warn?"
         told = self.refusal("loglevel", level="verbose")
-        assert told == "there is no log level verbose: there are debug, info, warn, error, critical"
+        assert told == "there is no log level verbose; choose from debug, info, warn, error, critical"
         assert self.levels.level == "info"
 
     def test_a_profile_is_complete_after_its_seconds(self) -> None:
@@ -223,7 +223,9 @@ class CommandTests(SynchronousTestCase):
         A profile slows the gateway down, so it ends within a minute.
         """
         for seconds in (0, 0.09, 60.1, "1"):
-            assert self.refusal("profile", seconds=seconds).startswith("seconds is a number from 0.1 to 60"), seconds
+            assert self.refusal("profile", seconds=seconds).startswith("seconds must be a number from 0.1 to 60"), (
+                seconds
+            )
 
     def test_a_second_profile_is_refused(self) -> None:
         """
@@ -231,6 +233,6 @@ class CommandTests(SynchronousTestCase):
         """
         first = self.begin("profile")
         told = self.refusal("profile")
-        assert told == "a profile is being made already: ask again when it is done"
+        assert told == "a profile is already being made: try again when it is done"
         self.clock.pump([0, 10])
         self.successResultOf(first)

@@ -87,7 +87,7 @@ class ConnectionsTests(SynchronousTestCase):
         """
         The refusal is in words for the operator.
         """
-        assert self.refusal(sort="request") == "clients are not sorted by request; did you mean requests?"
-        assert self.refusal(limit=0) == "limit is a number from 1 to 1000, and not 0"
-        assert self.refusal(client=7) == "client is a text, and not 7"
+        assert self.refusal(sort="request") == "clients cannot be sorted by request; did you mean requests?"
+        assert self.refusal(limit=0) == "limit must be a number from 1 to 1000, not 0"
+        assert self.refusal(client=7) == "client must be a string, not 7"
         assert self.refusal(colour="red") == "the command takes no colour"

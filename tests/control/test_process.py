@@ -47,7 +47,7 @@ def test_sockets_are_replaced_and_removed(tmp_path: Path, monkeypatch: pytest.Mo
         assert said.readline() == "open\n"
         assert ask(PATH, "echo", {"limit": 20}) == {"limit": 20}
         with gateway() as (second, refusal):
-            assert refusal.readline().startswith(f"another gateway answers at {PATH}")
+            assert refusal.readline().startswith(f"another gateway responds at {PATH}")
             assert second.wait() == 0
         process.terminate()
         assert process.wait() == 0

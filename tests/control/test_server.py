@@ -135,7 +135,7 @@ class ControlSocketTests(SynchronousTestCase):
 
     def test_close_succeeds_without_the_file(self) -> None:
         """
-        If the file is gone nothing fails, and nothing listens.
+        If the file is missing nothing fails, and nothing listens.
         """
         control, reactor = self.opened()
         os.unlink("kgateway.sock")
@@ -171,7 +171,7 @@ class ControlSocketTests(SynchronousTestCase):
             other.bind("kgateway.sock")
             other.listen()
             assert (
-                self.refusal() == "another gateway answers at kgateway.sock: name another place with --control-socket"
+                self.refusal() == "another gateway responds at kgateway.sock: name another path with --control-socket"
             )
             assert os.listdir() == ["kgateway.sock"]
 
@@ -183,7 +183,7 @@ class ControlSocketTests(SynchronousTestCase):
             other.bind("kgateway.sock")
             other.listen(0)
             first.connect("kgateway.sock")
-            assert "another gateway answers" in self.refusal()
+            assert "another gateway responds" in self.refusal()
 
     def test_other_files_are_left_alone(self) -> None:
         """
@@ -193,7 +193,7 @@ class ControlSocketTests(SynchronousTestCase):
         Path("folder").mkdir()
         Path("link").symlink_to("elsewhere")
         for path in ("file", "folder", "link"):
-            assert f"{path} is there already and is no socket: name another place" in self.refusal(path)
+            assert f"{path} already exists and is not a socket: name another path" in self.refusal(path)
         assert Path("file").read_text() == "precious"
 
     def test_a_missing_folder_is_named(self) -> None:
@@ -204,14 +204,14 @@ class ControlSocketTests(SynchronousTestCase):
         The message has the system's reason, and what to do.
         """
         told = self.refusal("/proc/kgateway.sock")  # not even root can write there
-        assert re.match(r"no control socket can be made at /proc/kgateway\.sock: [A-Z].*: name another place", told)
+        assert re.match(r"no control socket can be created at /proc/kgateway\.sock: [A-Z].*: name another path", told)
 
     def test_a_path_that_is_too_long(self) -> None:
         """
         The message has the path's length: the system's structure for addresses is short.
         """
         path = "x" * 150
-        assert "its name has 150 bytes, too many for a socket: name another place" in self.refusal(path)
+        assert "its name has 150 bytes, too many for a socket: name another path" in self.refusal(path)
 
     def test_operators_are_limited(self) -> None:
         """

@@ -40,19 +40,19 @@ PLUGINS = [
         "syntax",
         DROPPED,
         "from kgateway.api import api\ndef handle(:\n",
-        ("twisted.plugins.acme cannot be imported: SyntaxError: invalid syntax", "mend it", 'acme.py", line 2'),
+        ("twisted.plugins.acme cannot be imported: SyntaxError: invalid syntax", "fix it", 'acme.py", line 2'),
     ),
     Broken(
         "import",
         DROPPED,
         f"{CALM}    raise RuntimeError('no licence')",
-        ("twisted.plugins.acme cannot be imported: RuntimeError: no licence", "mend it", 'acme.py", line 8'),
+        ("twisted.plugins.acme cannot be imported: RuntimeError: no licence", "fix it", 'acme.py", line 8'),
     ),
     Broken(
         "import of another module",
         DROPPED,
         "from shop_rules.quota import limit\n",
-        ("twisted.plugins.acme cannot be imported: ModuleNotFoundError: No module named 'shop_rules'", "mend it"),
+        ("twisted.plugins.acme cannot be imported: ModuleNotFoundError: No module named 'shop_rules'", "fix it"),
     ),
     Broken(
         "needs",
@@ -61,7 +61,7 @@ PLUGINS = [
     @api(DeleteTopicsRequest, DeleteTopicsResponse, versions="1-6", replaces=True, priority=1)
     def handle(request, context): ...
     """,
-        ("acme.handle.handle (acme.handle) declares nothing that it needs", "give needs="),
+        ("acme.handle.handle (acme.handle) does not declare which permissions", "give needs="),
     ),
     Broken(
         "conflict",
@@ -89,13 +89,13 @@ PLUGINS = [
     Broken("missing", "akme/handle.py", "", ("there is no package acme", "PYTHONPATH")),
     Broken("none", "acme/handle.py", CALM, ("acme has no plugin", "put `@api(...)` or `@around(...)`")),
     Broken(
-        "around nothing",
+        "wraps nothing",
         "acme/handle.py",
         f"""{CALM}
     @around(AddRaftVoterRequest)
     async def watch(request, context, proceed): ...
     """,
-        ("acme.handle.watch (acme.handle) stands around AddRaftVoter, which nothing here serves", "install a handler"),
+        ("acme.handle.watch (acme.handle) wraps AddRaftVoter, which no handler serves", "install a handler"),
     ),
 ]
 

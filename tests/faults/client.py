@@ -57,7 +57,7 @@ class Client:
         Return the next response, which must answer this request.
         """
         frame = self.receive()
-        assert frame is not None, f"the connection was closed instead of an answer to {request.__name__} v{version}"
+        assert frame is not None, f"the connection was closed instead of a response to {request.__name__} v{version}"
         response = _RESPONSES[request]
         header, start = decoder(ResponseHeader, response_header_version(response, version))(frame, 0)
         assert header.correlation_id == correlation_id

@@ -164,7 +164,7 @@ def test_a_full_disk_refuses_the_start(tmp_path: Path, small: PrivateMounts) -> 
         ended = refused(tmp_path, f"log:{tmp_path / DATA}", prefix=small.prefix)
         assert ended.returncode == 1
         assert "No space left on device" in only(ended.stderr)
-        assert "make room on its disk" in only(ended.stderr)
+        assert "free some space on its disk" in only(ended.stderr)
         ballast.unlink()
         world.start()
         assert list(world.read().values.values()) == acknowledged

@@ -46,7 +46,7 @@ def make_newer(data: Path) -> None:
 Make = Callable[[Path], None]
 
 WORLDS: list[tuple[Make, str]] = [
-    (make_a_file, "cannot be made: File exists; it is a file and no folder; name an empty folder or a new one"),
+    (make_a_file, "cannot be made: File exists; it is a file, not a folder; name an empty folder or a new one"),
     (make_alien, "holds files that are not kgateway's: holiday.jpg; name an empty folder or a new one"),
     (make_kafka, "is the data directory of an Apache Kafka broker; name an empty folder or a new one"),
     (make_newer, "was written by a newer kgateway; format 2, this one reads 1: start the newer one"),
@@ -102,7 +102,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
         before = contents(world.data)
         ended = refused(tmp_path, f"log:{world.data}")
         assert ended.returncode == 1
-        told = f"{world.data} is held by process {world.pid}; end that one, or name another folder"
+        told = f"{world.data} is in use by process {world.pid}; stop it, or name another folder"
         assert told in only(ended.stderr)
         assert contents(world.data) == before
         assert world.produce(b"value") == (ErrorCode.NONE, 0)
@@ -148,7 +148,7 @@ def test_a_read_only_folder_is_refused(tmp_path: Path, mounts: PrivateMounts) ->
     assert ended.returncode == 1
     told = only(ended.stderr)
     assert "Read-only file system" in told
-    assert "mount its file system for writing, or name another folder" in told
+    assert "mount its file system read-write, or name another folder" in told
     assert contents(tmp_path / DATA) == before
 
 

@@ -95,7 +95,9 @@ def test_unanswerable_requests_close_the_connection(client: Client, request_byte
     assert client.receive() is None
 
 
-@pytest.mark.parametrize("size", [_MAX_BYTES + 1, (1 << 31) - 1, -1], ids=["one too many", "largest", "negative"])
+@pytest.mark.parametrize(
+    "size", [_MAX_BYTES + 1, (1 << 31) - 1, -1], ids=["one argument too many", "largest", "negative"]
+)
 def test_invalid_sizes_close_the_connection(client: Client, size: int) -> None:
     """
     It is closed before anything of the request arrives.

@@ -114,7 +114,7 @@ class AlterConfigsTests(SynchronousTestCase):
             ),
             (ErrorCode.INVALID_CONFIG, "Unknown topic config", _asked(TOPIC, "t", ("segment.m", "1"))),
             (ErrorCode.INVALID_CONFIG, "Value must be at least 1", _asked(TOPIC, "t", ("segment.ms", "0"))),
-            (ErrorCode.INVALID_CONFIG, "cannot change", _asked(TOPIC, "t", ("seaweedmq.format", "plain"))),
+            (ErrorCode.INVALID_CONFIG, "cannot be changed", _asked(TOPIC, "t", ("seaweedmq.format", "plain"))),
             (
                 ErrorCode.INVALID_CONFIG,
                 "greater than or equal to group.consumer.min",

@@ -50,7 +50,7 @@ class ReassignmentTests(SynchronousTestCase):
         for replicas in ([NEAR.id], [OWN, NEAR.id]):
             code, told = self.ask(replicas)
             assert code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-            assert told == "orders-0 is on 1: gateways share out partitions among themselves"
+            assert told == "orders-0 is on 1: gateways distribute partitions among themselves"
 
     def test_impossible_replicas_are_refused(self) -> None:
         """

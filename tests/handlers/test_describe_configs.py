@@ -278,7 +278,7 @@ class LoggerTests(DescribeConfigsTestCase):
         """
         Neither have all brokers together.
         """
-        self.assert_refused(ErrorCode.INVALID_REQUEST, LOGGER, "1", "a part of another program")
+        self.assert_refused(ErrorCode.INVALID_REQUEST, LOGGER, "1", "part of another program")
         self.assert_refused(ErrorCode.INVALID_REQUEST, LOGGER, "", "Broker id must not be empty")
 
     def test_permission_on_the_cluster_is_needed_for_levels(self) -> None:

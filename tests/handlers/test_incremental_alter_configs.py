@@ -132,8 +132,8 @@ class IncrementalAlterConfigsTests(AlteringTestCase):
             ("session.timeout.ms", "50000", "Unknown group config name: session.timeout.ms; did you mean"),
             (SESSION, "long", "Not a number of type INT"),
             (SESSION, "44999", "greater than or equal to group.consumer.min.session.timeout.ms"),
-            ("share.session.timeout.ms", "50000", "share groups, and these are not served here"),
-            ("streams.num.standby.replicas", "1", "streams groups, and these are not served here"),
+            ("share.session.timeout.ms", "50000", "share groups, which are not served here"),
+            ("streams.num.standby.replicas", "1", "streams groups, which are not served here"),
         ):
             self.assert_refused(ErrorCode.INVALID_CONFIG, says, _asked("g", (key, SET, value)))
 
@@ -310,8 +310,8 @@ class TopicTests(AlteringTestCase):
             ([("retention.ms", APPEND, "1")], "Can't APPEND to key retention.ms because its type is not LIST."),
             ([("nothing", SUBTRACT, "1")], "Can't SUBTRACT to key nothing"),
             ([("cleanup.policy", APPEND, "foo")], "Invalid value foo for configuration cleanup.policy"),
-            ([("seaweedmq.format", SET, "plain")], "is decided when a topic is made, and cannot change"),
-            ([("seaweedmq.format", DELETE, None)], "is decided when a topic is made, and cannot change"),
+            ([("seaweedmq.format", SET, "plain")], "is set when a topic is created, and cannot be changed"),
+            ([("seaweedmq.format", DELETE, None)], "is set when a topic is created, and cannot be changed"),
         ):
             self.assert_topic_refused(ErrorCode.INVALID_CONFIG, says, *changes)
 

@@ -40,7 +40,7 @@ class SyncGroupTests(MembersTestCase):
 
     def test_an_oversized_assignment_is_refused(self) -> None:
         """
-        As in Kafka, the leader gets the error and the members join again.
+        As in Kafka, the leader gets the error and the members rejoin.
         """
         joined = self.joined()
         large = SyncGroupRequest.Assignment(member_id=joined.member_id, assignment=bytes(3 << 20))

@@ -29,5 +29,5 @@ class UnregisterBrokerTests(SynchronousTestCase):
             error = self.refused(broker_id)
             assert (error.code, error.message) == (
                 ErrorCode.INVALID_REQUEST,
-                f"gateway {broker_id} runs; it leaves the cluster by being stopped",
+                f"gateway {broker_id} is running; stop it to remove it from the cluster",
             )

@@ -74,7 +74,7 @@ class UpdateFeaturesTests(SynchronousTestCase):
         )
         self.assert_refused(GROUPS, 0, UPGRADE, upgrade)
         for kind in (SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-            self.assert_refused(GROUPS, 0, kind, "It is 1, as this gateway has it, and no switch.")
+            self.assert_refused(GROUPS, 0, kind, "It is 1 in this gateway, and cannot be changed.")
 
     def test_downgrades_of_version_0(self) -> None:
         """

@@ -100,7 +100,7 @@ def test_a_truncated_header_is_incomplete(left: int) -> None:
     with pytest.raises(Incomplete) as e:
         read_header(memoryview(b"___" + PLAIN[:left]), 3)
     assert (e.value.field, e.value.position) == (MessageField("RecordBatch", 2, "header"), 3)
-    assert e.value.reason == f"{left} bytes are left, a header takes 61"
+    assert e.value.reason == f"{left} bytes are left, but a header has 61"
 
 
 @pytest.mark.parametrize("magic", [0, 1, 3, 0xFF])

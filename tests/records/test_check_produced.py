@@ -23,10 +23,10 @@ REFUSED = {
         "records_count": (1 << 31) - 1,
         "last_offset_delta": (1 << 31) - 2,
     },
-    "INVALID_RECORD: control batches are written by the broker alone": {"attributes": 0x20},
+    "INVALID_RECORD: only the broker may write control batches": {"attributes": 0x20},
     "INVALID_RECORD: producer 5 sends the sequence number -1": {"producer_id": 5, "producer_epoch": 0},
     "INVALID_RECORD: producer 0 sends the sequence number -2": {"producer_id": 0, "base_sequence": -2},
-    "INVALID_RECORD: a batch comes with base offset 0, this one with 7": {"base_offset": 7},
+    "INVALID_RECORD: a batch must have base offset 0, not 7": {"base_offset": 7},
     "UNSUPPORTED_COMPRESSION_TYPE: there is no codec 5": {"attributes": 5},
     "UNSUPPORTED_COMPRESSION_TYPE: there is no codec 7": {"attributes": 7},
 }

@@ -117,7 +117,7 @@ def test_decompression_is_limited() -> None:
     batch = batch_of(SAMPLE, codec=Codec.ZSTD)
     size = len(payload_of(batch).data)
     assert len(payload_of(batch, size).data) == size
-    with pytest.raises(Malformed, match="bytes come out"):
+    with pytest.raises(Malformed, match="it decompresses to more than"):
         payload_of(batch, size - 1)
 
 
@@ -158,7 +158,7 @@ NO_VALUE = b"\1\0"  # a record that ends so, without headers
     ],
 )
 def test_impossible_numbers_are_malformed(wrong: bytes) -> None:
-    with pytest.raises(Malformed, match="no record can be read here"):
+    with pytest.raises(Malformed, match="cannot read a record here"):
         list(entries(Payload(wrong, 0), 1))
 
 
@@ -212,5 +212,5 @@ def test_impossible_timestamps_are_malformed() -> None:
     They have too many bytes.
     """
     data = b"\x20\0" + b"\xff" * 10 + b"\0\0\1\1\0"
-    with pytest.raises(Malformed, match="goes on beyond 64 bits"):
+    with pytest.raises(Malformed, match="extends beyond 64 bits"):
         timestamp_at(data, 0)

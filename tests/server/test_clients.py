@@ -73,9 +73,9 @@ def test_the_state_says_what_a_connection_waits_for() -> None:
     client.connection.dataReceived(b"\0\0\0\x05ab")
     assert client.connection.waits_for == "the rest of a request of 5 bytes"
     client.connection.dataReceived(b"cde")
-    assert client.connection.waits_for == "the answer to a request"
+    assert client.connection.waits_for == "the response to a request"
     client.connection.pauseProducing()
-    assert client.connection.waits_for == "the client to read its answers"
+    assert client.connection.waits_for == "the client to read its responses"
 
 
 def test_a_connection_may_wait_for_memory() -> None:

@@ -305,7 +305,7 @@ def test_a_class_is_no_plugin(write: Write, place: str) -> None:
     """
     write({place: CLASS})
     module = place.replace("/", ".")
-    told = f"{module}.Beat is a class, and a plugin is an instance: put `beat = Beat()` below it"
+    told = f"{module}.Beat is a class, but a plugin is an instance: put `beat = Beat()` below it"
     assert refusal(*[] if place == DROPPED else [place]) == told
 
 
@@ -332,7 +332,7 @@ def test_a_module_that_cannot_be_imported(
     head, *tail = told.splitlines()
     module = place.removesuffix("/__init__").replace("/", ".")
     assert head.startswith(f"the plugin module {module} cannot be imported: {error}")
-    assert head.endswith("; mend it, or start without it")
+    assert head.endswith("; fix it, or start without it")
     assert f'File "{tmp_path / place}.py", line {line}' in told
     assert "importlib" not in told
     assert "discovery" not in told

@@ -198,7 +198,7 @@ def test_a_refusal_that_fits_no_answer_closes_the_connection() -> None:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "not on Sundays")
 
     dispatching = Dispatching(api(PingRequest, PingResponse, versions="0", needs=EVERYBODY)(refuse))
-    with pytest.raises(HangUp, match="Ping v0 has no place for POLICY_VIOLATION: not on Sundays"):
+    with pytest.raises(HangUp, match="Ping v0 cannot report POLICY_VIOLATION: not on Sundays"):
         dispatching.send(PingRequest(), 0)
     assert dispatching.remembered() == [(CLIENT_ID, "Ping", 0, "POLICY_VIOLATION", "", "not on Sundays")]
 
@@ -248,7 +248,7 @@ def test_an_unknown_code_is_answered(late: bool) -> None:
     response = CountResponse(topics=[Topic(name="orders", error_code=9999)])
     dispatching = Dispatching(waiting(succeed(response)) if late else counting(lambda *_: response))
     assert dispatching.codes() == [9999]
-    told = "9999 was answered, which is not an error code of Kafka"
+    told = "the response has 9999, which is not an error code of Kafka"
     assert dispatching.remembered() == [(CLIENT_ID, "Count", 0, "UNKNOWN_SERVER_ERROR", "orders", told)]
 
 
@@ -288,7 +288,7 @@ def test_a_failed_produce_without_acks_closes_the_connection(answer: Callable[..
     So the client learns of the failure, and the operator can read it.
     """
     dispatching = producing(answer)
-    with pytest.raises(HangUp, match="waits for no answer"):
+    with pytest.raises(HangUp, match="does not wait for a response"):
         dispatching.send(ProduceRequest(acks=0, timeout_ms=0, topic_data=[]), 9)
     assert len(dispatching.remembered()) == 1
 
@@ -395,7 +395,7 @@ def test_a_cancelled_request_has_no_answer(logged: Sequence[LogEvent]) -> None:
     answer = Dispatching(waiting(wait)).send(count("orders"), 1)
     wait.cancel()
     assert isinstance(answer, PendingAnswer)
-    assert answer.hang_up == "the request was given up"
+    assert answer.hang_up == "the request was abandoned"
     assert not logged
 
 
@@ -727,7 +727,7 @@ def test_a_filter_may_refuse_a_request_of_a_handler() -> None:
     dispatching = Dispatching(asking("orders"), counting(counted), refuse)
     answer = dispatching.send(PingRequest(), 0)
     assert isinstance(answer, PendingAnswer)
-    assert "not on Sundays" in (answer.hang_up or ""), "Ping has no place for a code"
+    assert "not on Sundays" in (answer.hang_up or ""), "Ping cannot report a code"
     [remembered] = dispatching.remembered()
     assert remembered[-1] == "not on Sundays"
 

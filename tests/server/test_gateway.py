@@ -330,7 +330,7 @@ class GatewayTests(SynchronousTestCase):
         for endpoint in ("nosuch:9092", "tcp", "tcp:9092:color=red", "tcp:port"):
             gateway = self.gateway(listen=listeners(endpoint))
             failure = self.failureResultOf(Deferred.fromCoroutine(gateway.start()), StartError)
-            assert f"a={endpoint} is no endpoint that Twisted can open" in str(failure.value), endpoint
+            assert f"a={endpoint} is not an endpoint that Twisted can open" in str(failure.value), endpoint
 
     def test_a_client_is_served(self) -> None:
         """

@@ -125,7 +125,7 @@ def test_tls_needs_its_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.setitem(sys.modules, "OpenSSL", None)
     monkeypatch.delitem(sys.modules, "twisted.internet.ssl", raising=False)
     monkeypatch.delattr("twisted.internet.ssl", raising=False)
-    advice = f"OpenSSL is not installed; `{install_command('tls')}` brings it"
+    advice = f"OpenSSL is not installed; `{install_command('tls')}` installs it"
     assert refusal(capsys, "--listen", "ssl:1:privateKey=key.pem").endswith(advice)
 
 
@@ -186,7 +186,7 @@ def test_version_is_that_of_kgateway(capsys: pytest.CaptureFixture[str]) -> None
     ("broker", "message"),
     [
         ("lgo:data", "there is no broker lgo:; write memory:, log: or seaweedmq:"),
-        ("memory:data", "memory: takes nothing after the colon; write memory:"),
+        ("memory:data", "memory: accepts nothing after the colon; write memory:"),
         ("log:", "the folder is missing; write log:FOLDER, such as log:kgateway-data"),
     ],
 )

@@ -64,7 +64,7 @@ def test_a_peer_without_an_address_is_unreachable() -> None:
     error = asked(node())
     assert (error.code, error.message) == (
         ErrorCode.BROKER_NOT_AVAILABLE,
-        "node 7 does not say where it is reached",
+        "node 7 advertises no address",
     )
 
 
@@ -73,13 +73,13 @@ def test_a_dead_peer_may_be_asked_again() -> None:
         port = server.getsockname()[1]
     error = asked(node(port))
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
-    assert str(error.message).startswith(f"node 7 cannot be asked at 127.0.0.1:{port}: Connection was refused")
+    assert str(error.message).startswith(f"node 7 cannot be reached at 127.0.0.1:{port}: Connection was refused")
 
 
 @pytest.mark.parametrize(
     ("host", "reason"),
     [
-        (f"{'a' * 64}.example", "nothing came within 0.5 s"),  # resolved for ever
+        (f"{'a' * 64}.example", "no response within 0.5 s"),  # resolved for ever
         ("a..b", "invalid hostname: "),
         ("not_there", "DNS lookup failed: "),  # a name to Docker, but none to HostnameEndpoint
     ],
@@ -88,7 +88,7 @@ def test_an_invalid_host_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, host
     monkeypatch.setattr(peers, "_CONNECT_S", 0.5)
     error = asked(Node(7, addresses={"plaintext": Address(host, 9092)}))
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
-    assert str(error.message).startswith(f"node 7 cannot be asked at {host}:9092: {reason}")
+    assert str(error.message).startswith(f"node 7 cannot be reached at {host}:9092: {reason}")
 
 
 def test_a_peer_that_hangs_up() -> None:
@@ -101,7 +101,7 @@ def test_a_peer_that_hangs_up() -> None:
         error = asked(node(server.getsockname()[1]))
         thread.join()
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
-    assert "may have done it, but has not answered: Connection" in str(error.message)
+    assert "may have executed the request, but did not respond: Connection" in str(error.message)
 
 
 def test_a_silent_peer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_a_silent_peer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     with create_server(("127.0.0.1", 0)) as server:
         error = asked(node(server.getsockname()[1]))
     assert error.code == ErrorCode.REQUEST_TIMED_OUT
-    assert str(error.message).endswith("may have done it, but has not answered: nothing came within 0.2 s")
+    assert str(error.message).endswith("may have executed the request, but did not respond: no response within 0.2 s")
 
 
 def test_a_peer_that_does_not_speak_kafka() -> None:

@@ -191,7 +191,7 @@ def test_a_filter_of_an_unserved_api_is_refused() -> None:
     What it should guard or change would go unguarded, unnoticed.
     """
     text = refused(handler(), standing(CountRequest, PingRequest))
-    assert text.startswith(f"{FILTERS} (tests) stands around Ping, which nothing here serves: install")
+    assert text.startswith(f"{FILTERS} (tests) wraps Ping, which no handler serves: install")
 
 
 def test_a_filter_without_a_request_is_refused() -> None:
@@ -199,7 +199,7 @@ def test_a_filter_without_a_request_is_refused() -> None:
     The message shows how to name one.
     """
     text = refused(handler(), standing())
-    assert text == f"{FILTERS} (tests) stands around nothing: name requests, as in @around(ProduceRequest)"
+    assert text == f"{FILTERS} (tests) wraps nothing: name requests, as in @around(ProduceRequest)"
 
 
 def test_a_handler_must_declare_its_permissions() -> None:
@@ -207,7 +207,7 @@ def test_a_handler_must_declare_its_permissions() -> None:
     Forgotten ones would open an API to everybody.
     """
     text = refused(handler(needs=()))
-    assert text.startswith("tests.server.test_registry._handle (tests) declares nothing that it needs")
+    assert text.startswith("tests.server.test_registry._handle (tests) does not declare which permissions")
     assert "needs=" in text
     assert "Free(" in text
 
@@ -230,7 +230,7 @@ def test_request_and_response_must_belong_to_one_api() -> None:
     The message has both names and keys.
     """
     mixed = api(CountRequest, PingResponse, versions="0", needs=EVERYBODY)(_handle)
-    assert "takes CountRequest, key 30000, and answers PingResponse, key 30001" in refused(mixed)
+    assert "takes CountRequest, key 30000, but returns PingResponse, key 30001" in refused(mixed)
 
 
 def test_a_message_without_a_key_is_no_request() -> None:
@@ -244,7 +244,7 @@ def test_versions_must_be_in_the_tables(versions: str) -> None:
     The message lists those that are.
     """
     text = refused(handler(versions, advertised="0"))
-    assert text.endswith(f"serves the versions {versions}: name some that its tables have, 0-3")
+    assert text.endswith(f"serves the versions {versions}: name versions that its tables have, 0-3")
 
 
 def test_both_tables_must_have_a_version() -> None:
@@ -252,7 +252,7 @@ def test_both_tables_must_have_a_version() -> None:
     A request that can be read but not answered is useless.
     """
     lopsided = api(WiderCountRequest, CountResponse, versions="0-4", needs=EVERYBODY)(_handle)
-    assert refused(lopsided).endswith("name some that its tables have, 0-3")
+    assert refused(lopsided).endswith("name versions that its tables have, 0-3")
 
 
 @pytest.mark.parametrize("interface", [IApiHandler, IApiFilter])
@@ -263,7 +263,7 @@ def test_an_incomplete_plugin_is_refused(interface: Interface) -> None:
     half = SimpleNamespace(name="half")
     directlyProvides(half, interface)
     text = refusal(Plugin(half, "acme.half"))
-    assert text.startswith("acme.half has a plugin that is not whole")
+    assert text.startswith("acme.half has an incomplete plugin")
     assert "priority" in text
 
 

@@ -80,7 +80,7 @@ def test_a_daemon_that_ends_in_its_start_is_reported(tmp_path: Path) -> None:
         command, cwd=tmp_path, env=environment, text=True, capture_output=True, check=False, timeout=60
     )
     assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr == "the daemon has ended before it was ready; its log has the reason\n"
+    assert run.stderr == "the daemon exited before it was ready; see its log\n"
     assert not (tmp_path / "twistd.pid").exists()
 
 

@@ -295,7 +295,7 @@ def test_batches_that_are_too_large(topics: Topics, cluster: Cluster) -> None:
     appender = Appender(cluster, TopicPartition(topic, 0), 0, ME)
     append(appender, columns(0, 50, size=300), most=1_000)
     assert values_of(topics, topic) == list(range(50))
-    with pytest.raises(Unwritten, match="takes no row 51: "):
+    with pytest.raises(Unwritten, match="does not accept row 51: "):
         append(appender, columns(50, 1, size=3_000))
 
 
@@ -306,7 +306,7 @@ def test_deleted_rows(topics: Topics, cluster: Cluster) -> None:
     topic = topics.make(partitions=1)
     append(Appender(cluster, TopicPartition(topic, 0), 0, ME), columns(0, 10))
     topics.delete_records(topic, 0, 10)
-    with pytest.raises(Unreadable, match=f"{topic}-0 begins with offset 10 now, and the backfill began at 0"):
+    with pytest.raises(Unreadable, match=f"{topic}-0 begins with offset 10 now, but the backfill began at 0"):
         Appender(cluster, TopicPartition(topic, 0), 0, ME)
 
 
@@ -370,7 +370,7 @@ def test_a_killed_process(topics: Topics, backfill: Run, tmp_path: Path) -> None
         try:
             while seen < 400 * kill:
                 found = consumer.consume(50, 120)
-                assert found, "nothing came"
+                assert found, "no response"
                 seen += len(found)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
@@ -399,9 +399,9 @@ def test_what_a_second_run_may_not_change(topics: Topics, backfill: Run, refused
     name = write_json("sales.json", sales(50))
     given = name, "--topic", topic, "--key", "who"
     backfill(*given)
-    start, end = f"backfill-{topic}.json cannot be gone on with: ", ". Another --state begins anew"
-    assert refused(name, "--topic", topic, "--key", "number") == f"{start}--key was who, and is number now{end}"
-    assert refused(*given, "--order-by", "at") == f"{start}--order-by was not given, and is at now{end}"
+    start, end = f"cannot continue from backfill-{topic}.json: ", ". Use another --state to start again"
+    assert refused(name, "--topic", topic, "--key", "number") == f"{start}--key was who, but is number now{end}"
+    assert refused(*given, "--order-by", "at") == f"{start}--order-by was not given, but is at now{end}"
     write_json("more.json", sales(5, first=90))
     assert refused(*given, "more.json").endswith(f"/more.json is new{end}")
     write_json("sales.json", sales(51))
@@ -409,12 +409,12 @@ def test_what_a_second_run_may_not_change(topics: Topics, backfill: Run, refused
     write_json("sales.json", sales(50))
     other = topics.make()
     state = f"backfill-{topic}.json"
-    assert "and not of" in refused(name, "--topic", other, "--key", "who", "--state", state)
+    assert "not of" in refused(name, "--topic", other, "--key", "who", "--state", state)
     topics.admin.create_partitions([NewPartitions(topic, 5)])[topic].result()
-    assert f"{topic} had 2 partitions, and has 5 now" in refused(*given)
+    assert f"{topic} had 2 partitions, but has 5 now" in refused(*given)
     topics.delete(topic)
     topics.make(name=topic)
-    assert f"the topic {topic} was made anew since" in refused(*given)
+    assert f"the topic {topic} was recreated since" in refused(*given)
     assert not held(topics, topic)
 
 
@@ -425,19 +425,19 @@ def test_mistakes_in_names(topics: Topics, refused: Callable[..., str]) -> None:
     topic = topics.make(name="backfilled-sales")
     name = write_json("sales.json", sales(5))
     assert refused(name, "--topic", "backfilled-sale") == (
-        "there is no topic backfilled-sale; did you mean backfilled-sales?; `kgateway topics create` makes it"
+        "there is no topic backfilled-sale; did you mean backfilled-sales?; `kgateway topics create` creates it"
     )
     assert refused("sale.json", "--topic", topic) == "there is no file sale.json; did you mean sales.json?"
     assert refused(name, "--topic", topic, "--key", "whom") == (
         "there is no column whom in these files; did you mean who?"
     )
     assert refused(name, "--topic", topic, "--value", "xyz") == (
-        "there is no column xyz in these files; there are at, note, number, who"
+        "there is no column xyz in these files; choose from at, note, number, who"
     )
     Path("nothing").mkdir()
     assert refused("nothing", "--topic", topic) == "there are no files in nothing"
     Path("sales.txt").write_text("x")
-    assert "(others): say which by --format" in refused("sales.txt", "--topic", topic)
+    assert "(others): name it with --format" in refused("sales.txt", "--topic", topic)
     assert not list(Path().glob("backfill-*"))
 
 
@@ -452,14 +452,14 @@ def test_invalid_rows(topics: Topics, refused: Callable[..., str]) -> None:
     assert "alformed" in refused("broken.json", "--topic", topic)
     name = write_csv("sales.csv", sales(20))
     assert refused(name, "--topic", topic, "--order-by", "number") == (
-        "the numbers in number are texts, in whose order 10 comes before 9: say what columns are, such as "
-        "--schema 'id long, number long'"
+        "the numbers in number are strings, which sort 10 before 9: name the types of the columns, as in --schema 'id "
+        "long, number long'"
     )
     assert refused(name, "--topic", topic, "--timestamp", "who") == "20 rows have no time in the column who"
     rows = pa.table({"a": [True]})
     pq.write_table(rows, "flags.parquet")
     assert refused("flags.parquet", "--topic", topic, "--timestamp", "a") == (
-        "the column a is of type boolean, and no time"
+        "the column a is of type boolean, which is not a time"
     )
     Path("nothing.csv").write_text("a\n")
     assert refused("nothing.csv", "--topic", topic) == "there are no rows in nothing.csv"
@@ -475,7 +475,7 @@ def test_failures_during_a_send(topics: Topics, refused: Callable[..., str]) -> 
     topics.admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "2000"})])[topic].result()
     name = write_json("large.json", [{"a": "x" * 10}, {"a": "x" * 5_000}])
     said = refused(name, "--topic", topic)
-    assert said.startswith(f"{topic}-0 takes no row 2: ")
+    assert said.startswith(f"{topic}-0 does not accept row 2: ")
     assert "Traceback" not in said
     pq.write_table(pa.table({"a": range(50_000), "b": [random.Random(1).randbytes(20)] * 50_000}), "damaged.parquet")
     data = Path("damaged.parquet").read_bytes()
@@ -505,7 +505,7 @@ def test_an_invalid_state_file(tmp_path: Path) -> None:
     assert load_state(tmp_path / "none.json") is None
     for text in ("no JSON", "[]", '{"version": 9}', '{"version": 1}'):
         (tmp_path / "state.json").write_text(text)
-        with pytest.raises(Unreadable, match="is no state of a backfill"):
+        with pytest.raises(Unreadable, match="is not the state of a backfill"):
             load_state(tmp_path / "state.json")
 
 

@@ -104,7 +104,7 @@ def test_a_schema_chooses_columns(topics: Topics, hundred: str) -> None:
     few = topics.read(hundred, schema="offset long, value binary")
     assert few.columns == ["offset", "value"]
     assert numbers(few.collect()) == list(range(COUNT))
-    with refused("there is no column price; there are key, value"):
+    with refused("there is no column price; choose from key, value"):
         topics.read(hundred, schema="price long").collect()
     with refused("the column offset is of type int64, not string"):
         topics.read(hundred, schema="offset string").collect()
@@ -168,7 +168,10 @@ WRONG = [
     ({"startingOffset": "earliest"}, "did you mean startingOffsets"),
     ({"startingOffsets": "latest"}, "startingOffsets of a batch query cannot be latest"),
     ({"subscribe": "nowhere"}, "there is no topic or partition nowhere in the cluster at"),
-    ({"kafka.bootstrap.servers": "127.0.0.1:1", "kafkaConsumer.pollTimeoutMs": "100"}, "nobody listens at 127.0.0.1:1"),
+    (
+        {"kafka.bootstrap.servers": "127.0.0.1:1", "kafkaConsumer.pollTimeoutMs": "100"},
+        "nothing listens at 127.0.0.1:1",
+    ),
     ({"kgateway.log.folder": "/nowhere"}, "/nowhere is not the data folder of a kgateway or of Kafka"),
 ]
 
@@ -187,7 +190,7 @@ def test_ends_before_starts(topics: Topics, hundred: str) -> None:
     A range that ends before it starts is a mistake.
     """
     starting, ending = json.dumps({hundred: {"0": 10, "1": 0}}), json.dumps({hundred: {"0": 9, "1": 1}})
-    with refused(f"startingOffsets of {hundred}-0 is 10, behind endingOffsets, which is 9"):
+    with refused(f"startingOffsets of {hundred}-0 is 10, after endingOffsets, which is 9"):
         topics.read(hundred, startingOffsets=starting, endingOffsets=ending).collect()
 
 
@@ -199,7 +202,7 @@ def test_records_that_were_deleted(topics: Topics) -> None:
     topic = topics.make(*numbered(20))
     topics.delete_records(topic, 0, 4)
     starting = json.dumps({topic: {"0": 2, "1": 0}})
-    with refused(f"{topic}-0 begins with offset 4 now, and offsets 2 to 3 were to be read"):
+    with refused(f"{topic}-0 begins with offset 4 now, but offsets 2 to 3 were requested"):
         topics.read(topic, startingOffsets=starting).collect()
     left = sorted({*range(20)} - {0, 2, 4, 6})
     assert numbers(topics.read(topic, startingOffsets=starting, failOnDataLoss="false").collect()) == left
@@ -237,5 +240,5 @@ def test_a_folder_without_its_gateway(spark: Any, tmp_path: Path) -> None:
     assert numbers(from_copy.load().collect()) == list(range(50))
     with Kafka() as another:
         there = Topics(another, spark)
-        with refused("is of cluster"):
+        with refused("belongs to cluster"):
             there.read(there.make(*numbered(2)), **{"kgateway.log.folder": folder}).collect()

@@ -175,11 +175,11 @@ def test_patience_ends(pair: Pair, logs: Logs) -> None:
     """
     first, second = pair
     second.will(fetched(code=ErrorCode.KAFKA_STORAGE_ERROR))
-    with pytest.raises(Unreadable, match=r"orders-0 cannot be had from 127.*tried for 0 s.*KAFKA_STORAGE_ERROR"):
+    with pytest.raises(Unreadable, match=r"cannot get orders-0 from 127.*tried for 0 s.*KAFKA_STORAGE_ERROR"):
         offsets_in(logs(first), 0, 3)
     with scripted(**OFFERED) as gone:
         reading = logs(gone)
-    with pytest.raises(Unreadable, match=r"the list of topics cannot be had from .*nobody listens at 127"):
+    with pytest.raises(Unreadable, match=r"cannot get the list of topics from .*nothing listens at 127"):
         reading.partitions()
 
 
@@ -203,7 +203,7 @@ def _anew(first: ScriptedServer, second: ScriptedServer) -> list[MetadataRespons
 
 
 @pytest.mark.parametrize(
-    ("then", "told"), [(_gone, "there is no orders-0"), (_anew, "deleted and made anew while it was read")]
+    ("then", "told"), [(_gone, "there is no orders-0"), (_anew, "deleted and recreated while it was being read")]
 )
 def test_a_topic_that_is_deleted(
     pair: Pair, logs: Logs, then: Callable[..., list[MetadataResponse]], told: str
@@ -235,7 +235,7 @@ def test_records_deleted_by_retention_meanwhile(pair: Pair, logs: Logs) -> None:
         second.will(fetched(batch(0, 3)), out_of_range, fetched(batch(7, 3)))
         second.will(listed(7), listed(10))
         if fail:
-            with pytest.raises(DataLost, match="orders-0 begins with offset 7 now, and offsets 3 to 6 were to be read"):
+            with pytest.raises(DataLost, match="orders-0 begins with offset 7 now, but offsets 3 to 6 were requested"):
                 offsets_in(logs(first), 0, 10)
         else:
             assert offsets_in(logs(first), 0, 10, fail=False) == [0, 1, 2, 7, 8, 9]

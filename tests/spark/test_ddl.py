@@ -42,5 +42,5 @@ def test_schemas_are_those_of_spark(spark: Any, text: str) -> None:
 
 @pytest.mark.parametrize("text", WRONG)
 def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"there is no type|is not what follows there|it ends too early|invalid"):
+    with pytest.raises(ValueError, match=r"there is no type|is unexpected|it ends too early|invalid"):
         parse_ddl(text)

@@ -166,7 +166,7 @@ DAMAGED = {
     "more records than are there": (body(), 2),
     "fewer records than are there": (body() * 2, 1),
     "a key beyond the record": (b"\x0c\0\0\0\x70\1\0", 1),
-    "fewer than no headers": (b"\x0c\0\0\0\1\1\1", 1),
+    "a negative number of headers": (b"\x0c\0\0\0\1\1\1", 1),
     "more headers than fit": (b"\x0c\0\0\0\1\1\x20", 1),
     "many more headers than fit": (b"\x14\0\0\0\1\1\xfe\xff\xff\xff\x0f", 1),
     "a header without a key": (b"\x16\0\0\0\1\1\4\1\4ab\1", 1),

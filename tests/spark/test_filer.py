@@ -272,9 +272,9 @@ def test_wrong_addresses(given: str) -> None:
     """
     Wrong addresses, and a server beside the filer, are refused before anything is asked.
     """
-    with pytest.raises(WrongOption, match="it has to be HOST:PORT of a filer's HTTP, or http://HOST:PORT"):
+    with pytest.raises(WrongOption, match="it must be HOST:PORT of a filer's HTTP, or http://HOST:PORT"):
         location_of(Options({"kgateway.filer": given}, READ))
-    with pytest.raises(WrongOption, match=r"kgateway.filer is read past all servers"):
+    with pytest.raises(WrongOption, match=r"kgateway.filer is read without any Kafka server"):
         location_of(Options({"kgateway.filer": "host:1", "kafka.bootstrap.servers": "host:1"}, READ))
 
 
@@ -300,7 +300,7 @@ def test_parquet_files_of_seaweedfs(there: Topics, cluster: DevCluster) -> None:
         row for row in wanted if 10 <= row[2] < 30
     ]
     other = make(there, "plain", 1)
-    with refused(f"topic {other} is of the format plain, which SeaweedFS has no Parquet of"):
+    with refused(f"topic {other} is of the format plain, for which SeaweedFS has no Parquet files"):
         rows_of(there, **straight | {"subscribe": other}, **{"kgateway.filer.files": "parquet"})
 
 

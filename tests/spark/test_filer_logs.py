@@ -211,7 +211,7 @@ def test_files_deleted_before_a_task_began(orders: Written, served: Served) -> N
     The query fails, or continues with what exists.
     """
     orders.write(0).unlink()
-    words = r"orders-0 begins with offset 10 now, and offsets 5 to 9 were to be read"
+    words = r"orders-0 begins with offset 10 now, but offsets 5 to 9 were requested"
     with pytest.raises(DataLost, match=words):
         offsets_in(logs(served), 5, 25)
     assert offsets_in(logs(served), 5, 25, fail=False) == list(range(10, 25))
@@ -223,14 +223,14 @@ def test_a_file_deleted_during_a_read(orders: Written, served: Served) -> None:
     """
     gone = orders.write(1)
     when_asked(served, gone.name, 2, gone.unlink)
-    words = r"begins with offset 20 now, and offsets 10 to 19 were to be read"
+    words = r"begins with offset 20 now, but offsets 10 to 19 were requested"
     with pytest.raises(DataLost, match=words):
         offsets_in(logs(served), 0, 30)
     assert not gone.exists()
     orders.write(3, batch(30, 2))
     last = orders.write(3)
     when_asked(served, last.name, 1, last.unlink)
-    with pytest.raises(DataLost, match=r"orders-0 ends at offset 30, and orders-0, offsets 20 to 31 were to be read"):
+    with pytest.raises(DataLost, match=r"orders-0 ends at offset 30, but orders-0, offsets 20 to 31 were requested"):
         offsets_in(logs(served), 20, 32)
 
 
@@ -290,7 +290,7 @@ def test_a_file_that_never_matches_its_listing(orders: Written, served: Served) 
         return False
 
     served.fault = fault
-    with pytest.raises(Unreadable, match=rf"{name}: it ends before byte .*: it is another one at each look"):
+    with pytest.raises(Unreadable, match=rf"{name}: it ends before byte .*: it changes with each attempt"):
         offsets_in(logs(served), 0, 30)
     assert len(looks) == partition_files._LOOKS
 
@@ -317,7 +317,9 @@ def test_a_damaged_batch(served: Served) -> None:
     written = thirty(Written(served.root, "batch"))
     path = written.write(3, batch(30, 1))
     path.write_bytes(path.read_bytes()[:-3] + b"\xff" + path.read_bytes()[-2:])
-    with pytest.raises(Unreadable, match=rf"{path.name} is damaged at message 15: the value is no batch of Kafka's"):
+    with pytest.raises(
+        Unreadable, match=rf"{path.name} is damaged at message 15: the value is not a Kafka record batch"
+    ):
         offsets_in(logs(served), 20, 31)
 
 
@@ -337,7 +339,7 @@ def test_messages_of_another_format(served: Served) -> None:
     assert offsets_in(logs(served), 0, 15) == list(range(15))
     assert offsets_in(logs(served), 7, 12) == [7, 8, 9, 10, 11]
     path.with_name(log_name((NOON_S + 1) * SECOND_NS)).unlink()
-    with pytest.raises(DataLost, match=r"orders-0 begins with offset 5 now, and offsets 2 to 4 were to be read"):
+    with pytest.raises(DataLost, match=r"orders-0 begins with offset 5 now, but offsets 2 to 4 were requested"):
         offsets_in(logs(served), 2, 12)
 
 
@@ -346,7 +348,7 @@ def test_messages_of_another_format(served: Served) -> None:
     [
         (TOPIC_CONF, b"{", r"topic.conf is damaged at byte 0: "),
         (TOPIC_FILE, b"{}", r"topic.conf is damaged at byte 0: KeyError"),
-        (TOPIC_FILE, None, r"nothing is known here of messages of the format other"),
+        (TOPIC_FILE, None, r"this gateway does not know the message format other"),
     ],
 )
 def test_topics_of_unknown_format(plain: Written, served: Served, name: str, data: bytes | None, said: str) -> None:
@@ -439,7 +441,7 @@ def test_parquet_beside_log_files(served: Served) -> None:
     assert offsets_in(found, 3, 21) == [3, 4, 5, 7, 8, 12, 13, 20]
     assert offsets_in(found, 5, 13) + offsets_in(found, 13, 19) == [5, 7, 8, 12, 13]
     assert found.at_time([ORDERS], 9) == {ORDERS: OffsetAndTimestamp(12, 12)}
-    with pytest.raises(DataLost, match=r"orders-0 ends at offset 21 now, and offsets 21 to 29 were to be read"):
+    with pytest.raises(DataLost, match=r"orders-0 ends at offset 21 now, but offsets 21 to 29 were requested"):
         offsets_in(found, 3, 30)
 
 
@@ -452,7 +454,7 @@ def test_parquet_of_others(served: Served) -> None:
     with pytest.raises(Unreadable, match=rf"{served.url}/.*/x.parquet has no column _kafka_offset"):
         from_parquet(served).extents([ORDERS])
     parquet(written, "x", **columns([3]) | {"_kafka_headers": [b"h: 1"]})
-    with pytest.raises(Unreadable, match=rf"{served.url}/.*/x.parquet is damaged: 'h: 1' tells of no headers"):
+    with pytest.raises(Unreadable, match=rf"{served.url}/.*/x.parquet is damaged: 'h: 1' does not describe headers"):
         offsets_in(from_parquet(served), 3, 4)
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(Unreadable, match=rf"{served.url}/.*/x.parquet is damaged: Parquet magic bytes not found"):
@@ -464,7 +466,7 @@ def test_a_server_without_topics(served: Served) -> None:
     Such a server may be no filer.
     """
     with pytest.raises(
-        Unreadable, match=rf"no /topics/kafka in the filer {served.url}: no topic was made yet, or it is"
+        Unreadable, match=rf"no /topics/kafka in the filer {served.url}: no topic was created yet, or it is"
     ):
         logs(served).partitions()
 

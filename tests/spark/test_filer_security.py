@@ -73,7 +73,7 @@ def test_missing_security_is_named(secured: SecuredCluster) -> None:
     """
     wrong = secured.gateway("wrong", {"jwt.filer_signing.read": {"key": "another"}})
     with pytest.raises(
-        Unreadable, match=r"401.*does not take what is signed with `key` under \[jwt.filer_signing.read\]"
+        Unreadable, match=r"401.*does not accept signatures made with `key` under \[jwt.filer_signing.read\]"
     ):
         offsets(secured, wrong)
     with pytest.raises(Unreadable, match=r"no TLS with https://127.0.0.1:\d+: .*CERTIFICATE_VERIFY_FAILED"):
@@ -102,6 +102,6 @@ def test_a_complete_security_file_writes(secured: SecuredCluster, monkeypatch: p
     none: Sections = {"grpc": {}, "grpc.mq": {}}
     making = filer_store(path.origin, Access(security_file=str(secured.gateway("nobody", none)))).make(path.parent)
     making.write(b"some bytes")
-    with pytest.raises(RemoteError, match=r"the filer 127.0.0.1:\d+ cannot be asked by gRPC"):
+    with pytest.raises(RemoteError, match=r"the filer 127.0.0.1:\d+ cannot be reached by gRPC"):
         making.finish(path.name)
     making.discard()

@@ -106,7 +106,7 @@ def test_deleted_records_are_reported(orders: Path) -> None:
     """
     found = clean(orders.parent)
     (orders / "00000000000000000000.log").unlink()
-    with pytest.raises(DataLost, match=r"orders-0 begins with offset 10 now, and offsets 5 to 9 were to be read"):
+    with pytest.raises(DataLost, match=r"orders-0 begins with offset 10 now, but offsets 5 to 9 were requested"):
         offsets_in(found, 5, 15)
     assert offsets_in(found, 5, 15, fail=False) == list(range(10, 15))
     with pytest.raises(DataLost, match=r"offsets 5 to 7 were"):
@@ -119,7 +119,7 @@ def test_a_log_that_ends_too_early_is_reported(orders: Path) -> None:
     Planned offsets behind the end are lost.
     """
     found = clean(orders.parent)
-    with pytest.raises(DataLost, match=r"orders-0 ends at offset 30, and orders-0, offsets 25 to 39 were to be read"):
+    with pytest.raises(DataLost, match=r"orders-0 ends at offset 30, but orders-0, offsets 25 to 39 were requested"):
         offsets_in(found, 25, 40)
     assert offsets_in(found, 25, 40, fail=False) == list(range(25, 30))
 
@@ -149,7 +149,7 @@ def test_a_segment_deleted_just_before_it_is_read(orders: Path) -> None:
             return super().open(path)
 
     found = FolderLogs(orders.parent, Vanishing(), committed_only=False)
-    with pytest.raises(DataLost, match="orders-0 begins with offset 20 now, and offsets 10 to 19 were to be read"):
+    with pytest.raises(DataLost, match="orders-0 begins with offset 20 now, but offsets 10 to 19 were requested"):
         offsets_in(found, 5, 25)
 
 
@@ -187,7 +187,7 @@ def test_offsets_that_go_back_are_damage(tmp_path: Path) -> None:
     A batch whose offsets were read already is not returned again.
     """
     segment(tmp_path / str(ORDERS), 0, [batch(0, 5), batch(3, 2)])
-    with pytest.raises(Unreadable, match="offset 3 stands behind offset 4"):
+    with pytest.raises(Unreadable, match="offset 3 comes after offset 4"):
         offsets_in(clean(tmp_path), 0, 7)
 
 
@@ -259,7 +259,7 @@ def test_transactions_need_a_server(orders: Path) -> None:
     Files alone do not show which transactions have ended.
     """
     clean(orders.parent)
-    with pytest.raises(Unreadable, match=r"name their server by kafka\.bootstrap\.servers"):
+    with pytest.raises(Unreadable, match=r"name their server with kafka\.bootstrap\.servers"):
         logs(orders.parent, committed_only=True).extents([ORDERS])
 
 
@@ -304,12 +304,12 @@ def test_a_server_of_another_folder(orders: Path) -> None:
         scripted_extents(orders.parent, ScriptedServers())
     (orders.parent / META).write_text("version=1\ncluster.id=here\n")
     (orders / METADATA).write_text(f"version: 0\ntopic_id: {TOPIC}\n")
-    with pytest.raises(Unreadable, match="is of cluster here, and the server that is named of cluster there"):
+    with pytest.raises(Unreadable, match="belongs to cluster here, but the given server to cluster there"):
         scripted_extents(orders.parent, ScriptedServers(cluster_id="there"))
-    with pytest.raises(TopicGone, match="is of an earlier topic of that name"):
+    with pytest.raises(TopicGone, match="belongs to an earlier topic of that name"):
         scripted_extents(orders.parent, ScriptedServers(topic_id=Uuid(bytes(15) + b"\2")))
     (orders / METADATA).unlink()
-    with pytest.raises(Unreadable, match="does its server keep it elsewhere"):
+    with pytest.raises(Unreadable, match="does its server store it elsewhere"):
         scripted_extents(orders.parent, ScriptedServers())
     assert scripted_extents(orders.parent, ScriptedServers(extent=Extent(0, 0))) == {ORDERS: Extent(0, 0)}
 

@@ -74,11 +74,11 @@ def test_shares_are_proportional_to_sizes() -> None:
         (10, 20, (10, 20), ""),
         (12, 12, (12, 12), ""),
         (5, 5, (10, 10), ""),
-        (5, 15, (10, 15), "offsets 5 to 9 were to be read"),
-        (2, 8, (10, 10), "offsets 2 to 7 were to be read"),
-        (15, 25, (15, 20), "ends at offset 20, and 25 was asked for"),
-        (25, 30, (20, 20), "ends at offset 20, and 30 was asked for"),
-        (25, 22, (20, 20), "ends at offset 20, and 25 was asked for"),
+        (5, 15, (10, 15), "offsets 5 to 9 were requested"),
+        (2, 8, (10, 10), "offsets 2 to 7 were requested"),
+        (15, 25, (15, 20), "ends at offset 20, but 25 was requested"),
+        (25, 30, (20, 20), "ends at offset 20, but 30 was requested"),
+        (25, 22, (20, 20), "ends at offset 20, but 25 was requested"),
     ],
 )
 def test_missing_offsets_are_reported(start: int, end: int, there: tuple[int, int], told: str) -> None:

@@ -69,10 +69,10 @@ def read(**given: str) -> Options:
         ({"subscribes": "orders"}, "did you mean subscribe"),
         ({"kafka.bootstrap.server": "x:1"}, "did you mean kafka.bootstrap.servers"),
         ({"isolation.level": "read_committed"}, "did you mean kafka.isolation.level"),
-        ({"xyzzy": "1"}, "there are subscribe, subscribePattern, assign"),
+        ({"xyzzy": "1"}, "choose from subscribe, subscribePattern, assign"),
         ({"kafka.group.id": "g"}, "without a consumer group"),
         ({"minOffsetsPerTrigger": "5"}, "use maxOffsetsPerTrigger"),
-        ({"topic": "orders"}, "topic is no option of a batch query, but of a writer"),
+        ({"topic": "orders"}, "topic is not an option of a batch query, but of a writer"),
         ({"maxOffsetsPerTrigger": "5"}, "but of a streaming query"),
         ({"path": "/tmp/x"}, "take no path"),
         ({"kafka.security.protocol": "SASL_SSL"}, "neither TLS nor a login"),
@@ -99,13 +99,13 @@ def test_names_ignore_case() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"minPartitions": "many"}, "minPartitions is 'many'; it has to be a whole number from 1 on"),
-        ({"maxRecordsPerPartition": "0"}, "from 1 on"),
+        ({"minPartitions": "many"}, "minPartitions is 'many'; it must be a whole number of at least 1"),
+        ({"maxRecordsPerPartition": "0"}, "at least 1"),
         ({"failOnDataLoss": "maybe"}, "true or false"),
         ({"kafka.isolation.level": "dirty"}, "one of read_uncommitted, read_committed"),
-        ({"kafka.bootstrap.servers": "nowhere:"}, "it has to be HOST or HOST:PORT"),
+        ({"kafka.bootstrap.servers": "nowhere:"}, "it must be HOST or HOST:PORT"),
         ({"assign": "{}"}, "not assign and subscribe|not subscribe and assign"),
-        ({"value.format": "xml"}, "value.format is 'xml'; it has to be one of avro, json"),
+        ({"value.format": "xml"}, "value.format is 'xml'; it must be one of avro, json"),
         ({"value.format": "avro", "value.schema": "{"}, "a schema for avro"),
         ({"value.schema": "{}"}, "value.schema is given without value.format"),
     ],
@@ -122,7 +122,7 @@ def test_a_source_is_required() -> None:
     """
     Servers or a folder are required.
     """
-    with pytest.raises(WrongOption, match="say where the topics are"):
+    with pytest.raises(WrongOption, match="name where the topics are"):
         query_of(read(subscribe="orders"))
 
 
@@ -206,11 +206,11 @@ def test_offsets_of_partitions() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"orders": {"0": 7}}', "says nothing of orders-1"),
+        ('{"orders": {"0": 7}}', "does not name orders-1"),
         ('{"orders": {"0": 7, "1": 1, "2": 1}}', "names orders-2, which this query does not read"),
-        ("soon", "it has to be earliest, latest, or JSON"),
-        ('{"orders": 7}', "it has to be earliest, latest, or JSON"),
-        ('{"orders": {"0": -3, "1": 1}}', "it has to be earliest, latest, or JSON"),
+        ("soon", "it must be earliest, latest, or JSON"),
+        ('{"orders": 7}', "it must be earliest, latest, or JSON"),
+        ('{"orders": {"0": -3, "1": 1}}', "it must be earliest, latest, or JSON"),
         ("earliest", "cannot be earliest"),
         ('{"orders": {"0": -2, "1": 1}}', "cannot be earliest"),
     ],
@@ -279,11 +279,11 @@ def test_options_of_writers() -> None:
 @pytest.mark.parametrize(
     ("columns", "given", "said"),
     [
-        ({"value": "int64"}, {}, "column value is of type int64: it has to be a string or binary"),
-        ({"value": "string", "price": "int64"}, {}, "no place for the column price"),
+        ({"value": "int64"}, {}, "column value is of type int64: it must be a string or binary"),
+        ({"value": "string", "price": "int64"}, {}, "no field for the column price"),
         ({"key": "string"}, {}, "no column value"),
-        ({"value": "string"}, {"topic": ""}, "which topic"),
-        ({"value": "string", "partition": "int64"}, {}, "has to be an int"),
+        ({"value": "string"}, {"topic": ""}, "the topic to write to"),
+        ({"value": "string", "partition": "int64"}, {}, "must be an int"),
         ({"value": "string"}, {"kafka.acks": "0"}, "one of 1, all, -1"),
     ],
 )

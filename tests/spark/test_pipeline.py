@@ -111,7 +111,7 @@ def test_a_missing_gateway(tmp_path: Path) -> None:
     """
     ended = run(tmp_path, "--bootstrap", "127.0.0.1:1")
     assert ended.returncode == 1
-    assert ended.stderr.startswith("no gateway answers: ")
+    assert ended.stderr.startswith("no gateway responds: ")
     assert "Traceback" not in ended.stderr
 
 

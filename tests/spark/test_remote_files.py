@@ -179,10 +179,10 @@ def test_retries_end(orders: Path, served: Served, how: str) -> None:
     said = {
         "503": "HTTP 503 overloaded",
         "429": "HTTP 429",
-        "half": "broke off after 4 of",
+        "half": "ended after 4 of",
         "closed": "Remote end",
     }
-    words = rf"orders-0 in {served.url}.*\.log cannot be had, tried for \d+ s: .*{said[how]}"
+    words = rf"orders-0 in {served.url}.*cannot get .*.*\.log, tried for \d+ s: .*{said[how]}"
     with pytest.raises(Unreadable, match=words):
         offsets_in(logs(served), 0, 30)
 
@@ -221,7 +221,7 @@ def test_a_server_that_ignores_ranges(orders: Path, served: Served) -> None:
     whole = (orders / "00000000000000000000.log").read_bytes()
     faulty(served, lambda handler: handler.answer(200, whole), times=2, among="00000000000000000000.log")
     with pytest.raises(
-        Unreadable, match=r"does not answer ranges: .*00000000000000000000.log were wanted, and all came"
+        Unreadable, match=r"does not support ranges: .*00000000000000000000.log were requested, but it sent all"
     ):
         offsets_in(logs(served), 4, 6)
     faulty(served, lambda handler: handler.answer(200, whole[:5]), times=1)
@@ -234,7 +234,7 @@ def test_a_server_that_sends_other_ranges(orders: Path, served: Served, told: st
     A range that was not requested is refused: its records would be taken for others.
     """
     faulty(served, lambda handler: handler.answer(206, bytes(20), {"Content-Range": told}), times=1)
-    with pytest.raises(Unreadable, match=r"instead of .* from 0 on|does not answer ranges"):
+    with pytest.raises(Unreadable, match=r"instead of .* from 0 on|does not support ranges"):
         offsets_in(logs(served), 0, 30)
 
 
@@ -243,20 +243,23 @@ def test_a_server_that_sends_other_ranges(orders: Path, served: Served, told: st
     [
         (
             lambda handler: handler.answer(200, b"<html>", {"Content-Type": "text/html"}),
-            "as a filer does: it sent text/html",
+            "as a filer lists a folder: it sent text/html",
         ),
-        (lambda handler: handler.answer(200, b"[]", {"Content-Type": "application/json"}), "it is no page of a folder"),
+        (
+            lambda handler: handler.answer(200, b"[]", {"Content-Type": "application/json"}),
+            "it is not a page of a folder",
+        ),
         (
             lambda handler: handler.answer(200, b"{", {"Content-Type": "application/json"}),
-            "is not listed as a filer does",
+            "is not listed as by a filer",
         ),
         (lambda handler: handler.answer(301, b"", {"Location": "http://x/y"}), "it is at http://x/y, so name that"),
         (lambda handler: handler.answer(400, b"what?"), "HTTP 400 what?"),
         (
             lambda handler: handler.wfile.write(b"\0\0\6\4\0\0\0\0\0\0\5\0\0\x40\0\r\n\r\n"),
-            "is no HTTP: is it another port",
+            "does not respond with HTTP: is it another port",
         ),
-        (lambda handler: handler.answer(403), "HTTP 403: name what it wants by kgateway.http.authorization"),
+        (lambda handler: handler.answer(403), "HTTP 403: set kgateway.http.authorization to what it requires"),
     ],
 )
 def test_servers_that_are_no_filers(orders: Path, served: Served, fault: Callable[[Handler], None], said: str) -> None:
@@ -280,7 +283,7 @@ def test_a_listing_that_starts_over(tmp_path: Path, served: Served) -> None:
     page = {"Entries": [{"FullPath": "/a", "Mode": 420, "FileSize": 1, "Mtime": "2026-01-01T00:00:00.123456789Z"}]}
     body = json.dumps(page | {"ShouldDisplayLoadMore": True}).encode()
     faulty(served, lambda handler: handler.answer(200, body, {"Content-Type": "application/json"}), 9, "limit=")
-    with pytest.raises(RemoteError, match=r"what follows a begins anew"):
+    with pytest.raises(RemoteError, match=r"the page after a starts again"):
         files(served).names(url_path(served.url))
 
 
@@ -308,7 +311,7 @@ def test_a_segment_deleted_while_it_is_read(orders: Path, served: Served, monkey
         return False
 
     served.fault = fault
-    with pytest.raises(DataLost, match=r"orders-0 begins with offset 10 now, and offsets \d to 9 were to be read"):
+    with pytest.raises(DataLost, match=r"orders-0 begins with offset 10 now, but offsets \d to 9 were requested"):
         offsets_in(logs(served), 0, 30)
     for path in orders.iterdir():
         path.unlink()
@@ -345,18 +348,20 @@ def test_required_headers(orders: Path, served: Served, tmp_path: Path) -> None:
     assert kind == "Bearer"
     assert [*json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))] == ["exp"]
     faulty(served, lambda handler: handler.answer(401), 9, "")
-    with pytest.raises(Unreadable, match=r"HTTP 401: it does not take what is signed with `key` under \[jwt.filer_sig"):
+    with pytest.raises(
+        Unreadable, match=r"HTTP 401: it does not accept signatures made with `key` under \[jwt.filer_sig"
+    ):
         logs(served, Access(security_file=str(file))).partitions()
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"kgateway.log.folder": "http://"}, "has to be a folder of this machine, or http://HOST:PORT/PATH"),
-        ({"kgateway.log.folder": "http://host:port/x"}, "has to be a folder of this machine, or http://HOST:PORT/PATH"),
-        ({"kgateway.log.folder": "http://u:p@host/x"}, "has to be a folder of this machine, or http://HOST:PORT/PATH"),
-        ({"kgateway.log.folder": "http://host/x?y"}, "has to be a folder of this machine, or http://HOST:PORT/PATH"),
-        ({"kgateway.log.folder": "s3://bucket/x"}, "has to be a folder of this machine, or http://HOST:PORT/PATH"),
+        ({"kgateway.log.folder": "http://"}, "must be a folder of this machine, or http://HOST:PORT/PATH"),
+        ({"kgateway.log.folder": "http://host:port/x"}, "must be a folder of this machine, or http://HOST:PORT/PATH"),
+        ({"kgateway.log.folder": "http://u:p@host/x"}, "must be a folder of this machine, or http://HOST:PORT/PATH"),
+        ({"kgateway.log.folder": "http://host/x?y"}, "must be a folder of this machine, or http://HOST:PORT/PATH"),
+        ({"kgateway.log.folder": "s3://bucket/x"}, "must be a folder of this machine, or http://HOST:PORT/PATH"),
         ({"kgateway.log.folder": "/x", "kgateway.seaweed.security": "/none"}, "/none cannot be read"),
     ],
 )

@@ -164,7 +164,7 @@ def test_unknown_latency(topics: Topics) -> None:
     topic = topics.make({"value": b'{"sent": 1}', "timestamp": START_MS, "partition": 0})
     facts = measured(topics, topic, 1, 0, sent=SentTime(field="sent"))
     assert facts.latency is None
-    assert "nobody has noted when they were appended" in " ".join(page("here", 0, [facts]).split())
+    assert "nothing recorded when they were appended" in " ".join(page("here", 0, [facts]).split())
 
 
 class Page(HTMLParser):
@@ -215,7 +215,7 @@ def test_the_page(topics: Topics, report: Run) -> None:
     lag = sum(ends) - 350
     assert f"{lag:,}" in shown.row("<b>readers")[2]
     assert [(one["name"], sum(part["records"] for part in one["parts"])) for one in told] == [(topic, 900), (empty, 0)]
-    assert "There is no record in it." in shown.row(empty)
+    assert "It has no records." in shown.row(empty)
 
 
 def test_records_from_a_time_on(topics: Topics, report: Run) -> None:
@@ -245,7 +245,7 @@ def test_records_that_were_deleted(topics: Topics, report: Run) -> None:
 
 MISTAKES = [
     (["reported-tpoic"], "there is no topic reported-tpoic; did you mean reported-topic?"),
-    (["nothing-like-*"], "no topic fits nothing-like-*"),
+    (["nothing-like-*"], "no topic matches nothing-like-*"),
     (["reported-topic", "-o", "nowhere/x.html"], "there is no folder nowhere for x.html"),
     (["reported-topic", "-o", __file__], f"{__file__} already exists; --overwrite replaces it"),
 ]

@@ -118,7 +118,7 @@ def test_checkpoints_of_other_topics(topics: Topics, drained: Any) -> None:
     """
     one, other = topics.make(*numbered(4)), topics.make(*numbered(4))
     drained(one)
-    with refused(f"the checkpoint is of a query that reads {one}, and this one reads {other}"):
+    with refused(f"the checkpoint belongs to a query that reads {one}, but this one reads {other}"):
         drained(other)
 
 
@@ -130,7 +130,7 @@ def test_records_deleted_before_they_were_read(topics: Topics, drained: Any) -> 
     drained(topic)
     topics.fill(topic, numbered(10, first=10))
     topics.delete_records(topic, 0, 8)
-    with refused(f"{topic}-0 begins with offset 8 now, and offsets 5 to 7 were to be read"):
+    with refused(f"{topic}-0 begins with offset 8 now, but offsets 5 to 7 were requested"):
         drained(topic)
     batches, _ = drained(topic, failOnDataLoss="false")
     assert sorted(chain(*batches)) == [11, 13, 15, 16, 17, 18, 19]
@@ -146,5 +146,5 @@ def test_a_recreated_topic(topics: Topics, drained: Any) -> None:
     with refused(f"there is no topic or partition {topic}"):
         drained(topic)
     topics.make(*numbered(4), name=topic)
-    with refused(f"{topic}-0 ends at offset 2, and this query has read up to 4"):
+    with refused(f"{topic}-0 ends at offset 2, but this query has read up to 4"):
         drained(topic)

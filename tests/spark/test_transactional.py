@@ -174,7 +174,8 @@ def test_a_checkpoint_older_than_the_topic(topics: Topics, stream: Stream) -> No
     (stream.folder / "checkpoint" / "offsets" / ".2.crc").unlink()
     failure = str(stream.run(exactly_once(**stream.options())).exception())
     assert (
-        "batch 1 comes again after batch 2 was written: the checkpoint is older than what is in the topics" in failure
+        "batch 1 is repeated after batch 2 was written: the checkpoint is older than the content of the topics"
+        in failure
     )
     assert told(topics, stream.sink) == list(range(30))
 
@@ -202,7 +203,7 @@ def test_repeated_tasks(topics: Topics, stream: Stream, monkeypatch: pytest.Monk
     topics.fill(stream.source, numbered(5, first=30))
     monkeypatch.setattr(sink_module, "_TRIES", 2)
     failure = str(stream.run(exactly_once(**stream.options())).exception())
-    assert "batch 3 could not be written: in each of 2 tries Spark began a task again" in failure
+    assert "batch 3 could not be written: in each of 2 attempts Spark restarted a task" in failure
     assert told(topics, stream.sink) == list(range(30))
 
 
@@ -246,9 +247,9 @@ def test_rows_name_topics_and_partitions(topics: Topics, stream: Stream) -> None
 
 
 WRONG = [
-    ({"kafka.acks": "1"}, "kafka.acks is no option of exactly_once, but of a writer"),
-    ({"kafka.transactional.id": "x"}, "it follows from the query"),
-    ({"topic": ""}, "name one for the number of the last batch by guardTopic"),
+    ({"kafka.acks": "1"}, "kafka.acks is not an option of exactly_once, but of a writer"),
+    ({"kafka.transactional.id": "x"}, "it is derived from the checkpoint of the query"),
+    ({"topic": ""}, "name one for the number of the last batch with guardTopic"),
     ({"kafka.transaction.timeout.ms": "soon"}, "kafka.transaction.timeout.ms is 'soon'"),
 ]
 
@@ -264,7 +265,7 @@ def test_invalid_options(given: dict[str, str], said: str) -> None:
 
 MISTAKES = [
     ({}, "value, 7 as partition", "has no partition 7: it has 2"),
-    ({}, "value, 1 as price", "a record has no place for the column price"),
+    ({}, "value, 1 as price", "a record has no field for the column price"),
     ({"kafka.transaction.timeout.ms": "999999999"}, "value", "INVALID_TRANSACTION_TIMEOUT"),
 ]
 
@@ -291,5 +292,5 @@ def test_outside_of_a_stream(topics: Topics) -> None:
     Without a query there is no batch number.
     """
     publish = exactly_once(**{"kafka.bootstrap.servers": topics.kafka.bootstrap, "topic": topics.make()})
-    with pytest.raises(WrongOption, match="there is no query here"):
+    with pytest.raises(WrongOption, match="it was called outside of a query"):
         publish(topics.spark.range(1).selectExpr("'x' as value"), 0)

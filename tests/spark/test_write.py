@@ -73,8 +73,8 @@ def test_a_topic_is_copied(topics: Topics) -> None:
 
 
 WRONG = [
-    ({}, "1 as value", "the column value is of type int32: it has to be a string or binary"),
-    ({}, "'x' as value, 1 as price", "a record has no place for the column price"),
+    ({}, "1 as value", "the column value is of type int32: it must be a string or binary"),
+    ({}, "'x' as value, 1 as price", "a record has no field for the column price"),
     ({"acks": "all"}, "'x' as value", "there is no option acks: did you mean kafka.acks"),
     ({}, "'x' as value, 7 as partition", "has no partition 7: it has 2"),
 ]

@@ -122,5 +122,5 @@ def test_the_previous_transaction_has_not_ended(adds: bool, told: ErrorCode) -> 
 def test_clients_retry_while_the_coordinator_is_away() -> None:
     world = World()
     joined = world.join()
-    world.broker.peers.answers.popleft().errback(KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "nobody listens"))
+    world.broker.peers.answers.popleft().errback(KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "nothing listens"))
     assert refusal(lambda: joined).code is LATER

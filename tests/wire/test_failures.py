@@ -36,7 +36,7 @@ def _flat(**wrong: Any) -> Flat:
         (Pair, 1, "0001 00000000 00", "Pair v1: the end at byte 6: 1 bytes are left over"),
         (Pair, 2, "0001 03 01 01 00 01 01", "Pair v2: items at byte 3: 2 declared, with 5 bytes left"),
         (Pair, 2, "0001 02 00 01 00 00", "Pair v2: items.name at byte 4: null is not allowed here"),
-        (Pair, 2, "0001 ffffffffff", "a variable-length number goes on beyond 32 bits"),
+        (Pair, 2, "0001 ffffffffff", "a variable-length number extends beyond 32 bits"),
         (Pair, 2, "0001 ffffffff1f", "a variable-length number is larger than 32 bits"),
         (Pair, 2, "0001 01 01 00 05", "Pair v2: tags at byte 6: 5 declared, with 0 bytes left"),
         (Flat, 0, "ff 0002 fffffffd 00000000", "Flat v0: d at byte 7: the bytes end here"),

@@ -45,7 +45,7 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
 OPEN_FILES_MAX = 2_000
-_STOPPING = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the gateway stops")
+_STOPPING = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the gateway is stopping")
 
 
 @implementer(IBroker)

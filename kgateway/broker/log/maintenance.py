@@ -71,5 +71,5 @@ class Maintenance:
             try:
                 found.append(self._partition(topic_id, index))
             except KafkaError as error:
-                self._log.debug("a partition is not compacted now: {error}", error=error)
+                self._log.debug("cannot compact a partition now: {error}", error=error)
         return found

@@ -92,7 +92,7 @@ class DiskHealth:
     def worked(self, what: str) -> None:
         if self.failing.pop(what, None) and not self.failing and self._last_said_failing:
             self._last_said_failing = False
-            self._log.info("{what} can be written again, and nothing else is known to be refused.", what=what)
+            self._log.info("{what} can be written again, and no other write is known to fail.", what=what)
 
     def forget(self, partition: str) -> None:
         """

@@ -63,9 +63,7 @@ def check_header(batch: Batch, config: TopicConfig) -> None:
     check_produced(batch)
     # A topic with LogAppendTime refuses this in Kafka too. One with CreateTime takes it there and removes the mark.
     if batch.header.attributes & LOG_APPEND_TIME_BIT:
-        raise KafkaError(
-            ErrorCode.INVALID_TIMESTAMP, "the batch is marked LogAppendTime, which the broker alone may do"
-        )
+        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "the batch is marked LogAppendTime, which only the broker may do")
 
 
 def _bounds_to_check(batch: Batch, config: TopicConfig, now_ms: int) -> Bounds | None:
@@ -108,7 +106,7 @@ def _check_records(batch: Batch, compacts: bool, bounds: Bounds | None, partitio
             if found and len(bad) < BAD_RECORDS_MAX:
                 bad.append(found)
     except Malformed as malformed:
-        reason = f"the topic takes only records that can be read: {malformed}"
+        reason = f"the topic accepts only records that can be read: {malformed}"
         raise KafkaError(ErrorCode.INVALID_RECORD, reason) from None
     if bad:
         raise RecordsRefused(tuple(bad))
@@ -142,5 +140,5 @@ def _check_largest(timestamp: int, bounds: Bounds) -> None:
     """
     if not bounds.earliest <= timestamp <= bounds.latest and timestamp != NO_TIMESTAMP:
         between = f"between {bounds.earliest} and {bounds.latest}"
-        reason = f"the largest timestamp is {timestamp} by the header, not {between}"
+        reason = f"the largest timestamp in the header is {timestamp}, not {between}"
         raise KafkaError(ErrorCode.INVALID_TIMESTAMP, reason)

@@ -165,11 +165,11 @@ class PartitionBase(ABC):
     def _check_enrolled(self, header: BatchHeader) -> None:
         if not self._producers.has_open(header.producer_id, header.producer_epoch):
             producer = f"producer {header.producer_id} in epoch {header.producer_epoch}"
-            raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self._name} is no part of a transaction of {producer}")
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self._name} is not part of a transaction of {producer}")
 
     def _check_offset(self, offset: int) -> None:
         if not self.log_start <= offset <= self.log_end:
-            reason = f"offset {offset} is not in the log, which goes from {self.log_start} to {self.log_end}"
+            reason = f"offset {offset} is not in the log, which ranges from {self.log_start} to {self.log_end}"
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
 
     def _check_producer(self, header: BatchHeader, now_ms: int) -> WrittenBatch | None:

@@ -102,10 +102,10 @@ class ProducerTable:
         if header.producer_epoch < epoch:
             _refuse(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} has epoch {epoch} here, and sends {header.producer_epoch}",
+                f"producer {header.producer_id} has epoch {epoch} here, but sent {header.producer_epoch}",
             )
         if header.producer_id in self.transactions.open and not header.is_transactional:
-            reason = f"producer {header.producer_id} sends a batch of no transaction, and has one open here"
+            reason = f"producer {header.producer_id} sent a batch outside of a transaction, but has one open here"
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, reason)
         # A client may send an id without an epoch; Kafka, too, has no order for its batches then.
         if header.base_sequence < 0 or (producer and epoch == NO_EPOCH):
@@ -118,7 +118,7 @@ class ProducerTable:
         if header.base_sequence != expected:
             _refuse(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {header.producer_id} sends sequence {header.base_sequence}, and {expected} is next",
+                f"producer {header.producer_id} sent sequence {header.base_sequence}, but {expected} is expected",
             )
 
     def check_marker(self, header: BatchHeader, marker: Marker) -> None:
@@ -130,7 +130,7 @@ class ProducerTable:
             last = f"the last marker of producer {header.producer_id} came from coordinator epoch"
             _refuse(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"{last} {producer.coordinator_epoch}, and this coordinator has epoch {marker.coordinator_epoch}",
+                f"{last} {producer.coordinator_epoch}, but this coordinator has epoch {marker.coordinator_epoch}",
             )
 
     def update(self, batch: Batch, base_offset: int, now_ms: int) -> None:

@@ -74,7 +74,7 @@ class SeaweedCluster:
         found = [self.filer_at(ServerAddress.parse(node.address)) for node in nodes]
         answering = [filer for filer in found if not filer.is_out]
         if not (answering or current):
-            raise RpcError(Status.UNAVAILABLE, f"the masters know no filer {self._which} that answers")
+            raise RpcError(Status.UNAVAILABLE, f"the masters know no filer {self._which} that responds")
         self._filer = answering[0] if answering else current
         assert self._filer
         return self._filer

@@ -89,7 +89,7 @@ class Masters:
                 problems.append(f"{address}: {error.message}")
             else:
                 return self._leader
-        raise RpcError(Status.UNAVAILABLE, f"no master says who leads: {'; '.join(problems)}")
+        raise RpcError(Status.UNAVAILABLE, f"no master knows the leader: {'; '.join(problems)}")
 
     async def _leader_by(self, address: ServerAddress) -> ServerAddress:
         answer = await self._channel_to(address).call(_CONFIGURATION, GetMasterConfigurationRequest(), _ANSWER_S)

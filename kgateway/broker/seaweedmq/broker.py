@@ -127,7 +127,7 @@ class SeaweedMQBroker(BrokerBase):
             # The one answer by which every client gives up at once; others it takes for something that passes.
             raise KafkaError(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                f"{key} cannot begin: SeaweedMQ has no transactions; a gateway with a log of its own has (log:FOLDER)",
+                f"{key} cannot begin: SeaweedMQ has no transactions; a gateway with its own log (log:FOLDER) has them",
             )
         return self._election.role.coordinator(key)
 
@@ -188,6 +188,6 @@ class SeaweedMQBroker(BrokerBase):
             return failure
         reason = f"seaweedmq:{self._masters} cannot be used: {failure.getErrorMessage()}"
         if failure.check(RpcError):
-            secured = "as they are secured (seaweed_security, seaweed_filer_group)"
-            reason += f"; see that its masters, a filer and a broker run, and can be reached {secured}"
+            secured = "with the configured security (seaweed_security, seaweed_filer_group)"
+            reason += f"; check that its masters, a filer and a broker are running, and can be reached {secured}"
         return Failure(BrokerUnusable(reason))

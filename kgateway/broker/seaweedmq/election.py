@@ -38,7 +38,7 @@ from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
 _AGAIN_S = 1.0
-_NOT_YET = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the gateway does not know yet who leads")
+_NOT_YET = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the gateway does not know the leader yet")
 
 
 class Undecided:

@@ -55,7 +55,7 @@ def add_server(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         type=_seconds,
         default=_PATIENCE_S,
-        help=f"how long one answer is waited for, {_PATIENCE_S:g} if not given",
+        help=f"how long to wait for one response, by default {_PATIENCE_S:g}",
     )
 
 
@@ -86,7 +86,7 @@ def _output(options: Namespace, run: Callable[[Namespace, Cluster], Iterator[str
     except Malformed as error:
         raise CommandError(str(error)) from error
     except Unencodable as error:
-        raise CommandError(f"no request has room for that: {error}", MISTAKE) from error
+        raise CommandError(f"that does not fit into a request: {error}", MISTAKE) from error
 
 
 def _connected(options: Namespace) -> Cluster:

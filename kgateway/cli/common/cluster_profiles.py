@@ -72,7 +72,7 @@ def target(cluster: str | None = None) -> Target:
     if cluster:
         return read_profiles().of(cluster, "--cluster")
     if bootstrap and named:
-        raise UsageError(f"{BOOTSTRAP} and {CLUSTER} are both set: unset one, or say --bootstrap or --cluster")
+        raise UsageError(f"{BOOTSTRAP} and {CLUSTER} are both set: unset one, or use --bootstrap or --cluster")
     if bootstrap:
         return Target(bootstrap, f"${BOOTSTRAP}")
     profiles = read_profiles()
@@ -147,7 +147,7 @@ def _profile(name: str, table: Mapping[str, Any], file: Path) -> Profile:
 
 def _refuse_unknown(key: str, known: Collection[str], place: str) -> None:
     if key not in known:
-        raise UsageError(f"{place} has {key}, which means nothing there{_meant(key, known)}")
+        raise UsageError(f"{place} has {key}, which has no meaning there{_meant(key, known)}")
 
 
 def _meant(name: str, known: Collection[str]) -> str:

@@ -30,5 +30,5 @@ def config_value(text: str) -> ConfigValue:
     if not match or not units:
         return ConfigValue(name, value)
     if match[2] not in units:
-        raise ArgumentTypeError(f"{text}: there is no unit {match[2]}; there are {', '.join(filter(None, units))}")
+        raise ArgumentTypeError(f"{text}: there is no unit {match[2]}; choose from {', '.join(filter(None, units))}")
     return ConfigValue(name, str(int(match[1]) * units[match[2]]), is_converted=True)

@@ -121,7 +121,7 @@ def size(count: float) -> str:
     power = 0
     while count >= 1024 and power < len(_UNITS) - 1:
         count, power = count / 1024, power + 1
-    return f"{count:.1f} {_UNITS[power]}" if power else f"{count:.0f} {_UNITS[0]}"
+    return f"{count:.1f} {_UNITS[power]}" if power else counted(round(count), "byte")
 
 
 def throughput(records: int, byte_count: int, done: str, seconds: float) -> str:

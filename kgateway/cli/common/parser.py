@@ -138,7 +138,7 @@ class Parser(ArgumentParser):
     def _refuse(self, unknown: str) -> NoReturn:
         name = unknown.partition("=")[0]
         if not name.startswith("-"):
-            self.error(f"{name!r} is one too many: {self.prog} --help tells what there may be")
+            self.error(f"{name!r} is one argument too many: see {self.prog} --help")
         near = _suggestion(name, self._option_string_actions)
         self.error(f"there is no option {name}; {near or f'{self.prog} --help lists them'}")
 

@@ -65,7 +65,9 @@ def confirm(options: Namespace, what: str) -> None:
     if options.yes:
         return
     if not sys.stdin.isatty():
-        raise CommandError(f"this would {what}: say --yes, for there is no terminal to ask at; nothing is done")
+        raise CommandError(
+            f"this would {what}: confirm with --yes, because there is no terminal to ask on; nothing was done"
+        )
     print(printable(f"{what}? [y/N] "), end="", file=sys.stderr, flush=True)
     answer = ""
     try:
@@ -74,4 +76,4 @@ def confirm(options: Namespace, what: str) -> None:
         if not answer.endswith("\n"):  # Ctrl-D or Ctrl-C
             print(file=sys.stderr)
     if answer.strip().lower() not in {"y", "yes"}:
-        raise CommandError("nothing is done")
+        raise CommandError("nothing was done")

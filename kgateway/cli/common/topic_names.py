@@ -32,7 +32,7 @@ def matching_topics(known: Mapping[str, TopicDescription], names: Sequence[str])
     for name in names:
         matching = _matching(known, name)
         if not matching:
-            problems.append(f"no topic fits {name}" if is_pattern(name) else no_such_topic(name, known))
+            problems.append(f"no topic matches {name}" if is_pattern(name) else no_such_topic(name, known))
         found |= {topic.name: topic for topic in matching}
     if problems:
         raise UnknownTopicOrPartition("; ".join(problems))

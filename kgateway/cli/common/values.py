@@ -21,11 +21,13 @@ def add_bootstrap(parser: ArgumentParser, **given: Any) -> None:
         "--bootstrap",
         "--bootstrap-server",
         metavar="HOST[:PORT],...",
-        help=f"servers of the cluster; else ${BOOTSTRAP}, else {DEFAULT_BOOTSTRAP}. Without a port it is 9092",
+        help=f"servers of the cluster; by default ${BOOTSTRAP}, or else {DEFAULT_BOOTSTRAP}. The default port is 9092",
         **given,
     )
     where.add_argument(
-        "--cluster", metavar="CLUSTER", help=f"a cluster of kgateway.toml; else ${CLUSTER}, else its default"
+        "--cluster",
+        metavar="CLUSTER",
+        help=f"a cluster of kgateway.toml; by default ${CLUSTER}, or else the default of that file",
     )
 
 
@@ -38,7 +40,7 @@ def add_groups(parser: Parser, dest: str = "groups", **given: Any) -> None:
 
 
 def add_yes(parser: ArgumentParser) -> None:
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def add_states(parser: ArgumentParser, states: Sequence[str], which: str) -> None:
@@ -72,7 +74,7 @@ def refuse_repeated(names: Sequence[str]) -> None:
     """
     for number, name in enumerate(names):
         if name in names[:number]:
-            raise UsageError(f"{name} is given twice: which value is meant?")
+            raise UsageError(f"{name} is given twice: which value should it have?")
 
 
 def positive(text: str, most: int = _INT_MAX) -> int:

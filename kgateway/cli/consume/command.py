@@ -26,14 +26,14 @@ from kgateway.topic_partition import TopicPartition
 
 _EXAMPLE = r"kgateway consume orders --from -10 -f '%p %o %k: %s\n'"
 _FORMAT = (
-    "how a record is written, '%%s\\n' if not given: %%t topic, %%p partition, %%o offset, %%T timestamp, %%k key, "
+    "how a record is written, by default '%%s\\n': %%t topic, %%p partition, %%o offset, %%T timestamp, %%k key, "
     "%%s value, %%h headers, %%K and %%S lengths of key and value, %%R the latter in four bytes; \\n \\r \\t \\xHH"
 )
 
 
 def _add_arguments(parser: Parser) -> None:
     offsets = f"an offset, -N for N before the end, {TIMES}"
-    add_topics(parser, "topics", help="of which; a pattern such as 'order*' may stand here")
+    add_topics(parser, "topics", help="topics to read;  a pattern such as 'order*' is also allowed")
     parser.add_argument("-p", "--partition", metavar="N[,N]", type=indexes, help="only these of each topic")
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
@@ -44,7 +44,7 @@ def _add_arguments(parser: Parser) -> None:
         dest="start",
         type=offset_spec,
         default=BEGINNING,
-        help=f"where to begin in each partition: beginning, which it is if not given, end, {offsets}",
+        help=f"where to begin in each partition: beginning (the default), end, {offsets}",
     )
     start.add_argument("--from-beginning", action="store_const", const=BEGINNING, dest="start", help=SUPPRESS)
     parser.add_argument(
@@ -57,16 +57,16 @@ def _add_arguments(parser: Parser) -> None:
         "--max-messages",
         metavar="COUNT",
         type=positive,
-        help="no more than so many records in all",
+        help="the maximum number of records",
     )
     end = parser.add_mutually_exclusive_group()
-    end.add_argument("--follow", action="store_true", help="wait for more at the end; else that is the end")
-    end.add_argument("-e", dest="follow", action="store_false", help="end at the end, as without --follow")
+    end.add_argument("--follow", action="store_true", help="wait for more at the end, instead of exiting")
+    end.add_argument("-e", dest="follow", action="store_false", help="exit at the end, as without --follow")
     parser.add_argument(
         "-G",
         "--group",
         metavar="GROUP",
-        help="read as a member of this group, from where it has come to, and commit what was written",
+        help="read as a member of this group, from its committed offsets, and commit what was written",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("-f", "--format", metavar="FORMAT", type=check_format, help=_FORMAT)
@@ -76,12 +76,12 @@ def _add_arguments(parser: Parser) -> None:
         metavar="TEXT",
         type=_keyed_format,
         dest="format",
-        help="write the key, this, the value",
+        help="write the key, this text, and the value",
     )
     form.add_argument(
-        "-J", "--json", action="store_true", help="a line of JSON for each; bytes that are not text are base64"
+        "-J", "--json", action="store_true", help="write a line of JSON per record; bytes that are not text are base64"
     )
-    escaped = "; escaped on a terminal, else text, if not given"
+    escaped = "; by default escaped on a terminal, otherwise text"
     parser.add_argument("--key-as", choices=[*SHOWS], help=f"how keys are written{escaped}")
     parser.add_argument("--value-as", choices=[*SHOWS], help=f"how values are written{escaped}")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
@@ -93,11 +93,11 @@ def _keyed_format(delimiter: str) -> str:
 
 def _check(options: Namespace) -> None:
     if options.group is not None and options.partition:
-        raise UsageError("--partition and --group: the group says which partitions")
+        raise UsageError("--partition and --group: the group assigns the partitions")
     if options.group == "":
-        raise UsageError("argument --group: an empty group id: is a variable of the shell not set?")
+        raise UsageError("argument --group: an empty group id: is a shell variable unset?")
     if options.json and (options.key_as or options.value_as):
-        raise UsageError("--key-as and --value-as cannot be used with --json, which has text or base64")
+        raise UsageError("--key-as and --value-as cannot be used with --json, which writes text or base64")
 
 
 def _consume(options: Namespace, cluster: Cluster) -> Iterator[str]:

@@ -145,7 +145,7 @@ def _field(letter: str, position: int, key: Show, value: Show) -> bytes | Write:
 
 
 def _wrong(what: str, position: int, known: str) -> str:
-    return f"'{what}' at character {position + 1} of the format means nothing: there are {known}"
+    return f"'{what}' at character {position + 1} of the format has no meaning; choose from {known}"
 
 
 def _length(data: bytes | None) -> int:

@@ -28,20 +28,24 @@ _COLUMNS = (
 _SORTS = ("client", "since", "idle", "requests", "in", "out")
 _LIMIT_MAX = 1000
 _UNKNOWN = "unknown"  # old clients do not say
-_SOFTWARE = "only clients with this software, such as 'confluent-kafka-*', or 'librdkafka' of most other users of that"
+_SOFTWARE = "only clients with this software, such as 'confluent-kafka-*', or 'librdkafka' for most clients based on it"
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--client", metavar="GLOB", help="only clients whose id or address fits, such as 'billing-*'")
+    parser.add_argument(
+        "--client", metavar="GLOB", help="only clients whose id or address matches, such as 'billing-*'"
+    )
     parser.add_argument("--software", metavar="GLOB", help=_SOFTWARE)
     parser.add_argument("--listener", metavar="GLOB", help="only clients of this listener")
-    parser.add_argument("--sort", choices=_SORTS, default=_SORTS[0], help="by what; the largest numbers come first")
+    parser.add_argument(
+        "--sort", choices=_SORTS, default=_SORTS[0], help="what to sort by; the largest numbers come first"
+    )
     parser.add_argument(
         "--limit",
         metavar="N",
         type=_limit,
         default=_LIMIT_MAX,
-        help=f"how many, {_LIMIT_MAX} if not given, and at most",
+        help=f"how many, by default and at most {_LIMIT_MAX}",
     )
     add_socket(parser)
     add_example(parser, "kgateway clients --client 'billing-*' --sort requests")
@@ -58,7 +62,11 @@ def _run(options: Namespace) -> Iterator[str | Json]:
         left = result["fitting"] - len(clients)
         yield from [f"and {left} more: see --limit"] if left else []
     else:
-        yield f"none of {counted(result['connected'], 'client')} fits" if result["connected"] else "nobody is connected"
+        yield (
+            f"none of {counted(result['connected'], 'client')} matches"
+            if result["connected"]
+            else "nobody is connected"
+        )
 
 
 CLIENTS = Command(_add_arguments, _run)
@@ -67,7 +75,7 @@ CLIENTS = Command(_add_arguments, _run)
 def _limit(text: str) -> int:
     number = positive(text)
     if number > _LIMIT_MAX:
-        raise ArgumentTypeError(f"no more than {_LIMIT_MAX} are told of at once")
+        raise ArgumentTypeError(f"at most {_LIMIT_MAX} are listed at once")
     return number
 
 

@@ -11,7 +11,7 @@ from kgateway.cli.gateway.control_socket import add_socket, answer
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "level", metavar="LEVEL", nargs="?", help="debug, info, warn, error or critical; else it is shown"
+        "level", metavar="LEVEL", nargs="?", help="debug, info, warn, error or critical; without it the level is shown"
     )
     add_socket(parser)
 

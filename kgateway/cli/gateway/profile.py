@@ -17,7 +17,7 @@ _PATIENCE_S = 30  # beyond the time of the profile: the gateway may be busy
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--seconds", metavar="N", type=float, default=10.0, help="for how long, 10 if not given")
+    parser.add_argument("--seconds", metavar="N", type=float, default=10.0, help="for how long, by default 10")
     add_socket(parser)
 
 
@@ -32,7 +32,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
         yield result
         return
     share = result["waiting_s"] / result["seconds"] if result["seconds"] else 0
-    yield f"{result['seconds']:.1f} s, of which the reactor waited {share:.0%} for something to do"
+    yield f"{result['seconds']:.1f} s, of which the reactor was idle for {share:.0%}"
     yield ""
     yield from table(_COLUMNS, [_row(**row) for row in result["rows"]], width())
 

@@ -26,15 +26,17 @@ _INDENT = " " * 4
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--client", metavar="GLOB", help="only clients whose id or host fits, such as 'checkout-*'")
+    parser.add_argument("--client", metavar="GLOB", help="only clients whose id or host matches, such as 'checkout-*'")
     parser.add_argument("--api", metavar="NAME", help="only this API, such as Fetch")
     parser.add_argument("--code", metavar="NAME", help="only this error code, or failed, malformed, closed")
     parser.add_argument(
-        "--since", metavar="TIME", dest="since_ms", type=option_time_ms, help=f"only what came since {TIMES}"
+        "--since", metavar="TIME", dest="since_ms", type=option_time_ms, help=f"only errors since {TIMES}"
     )
-    parser.add_argument("--limit", metavar="N", type=int, default=20, help="how many, 20 if not given")
+    parser.add_argument("--limit", metavar="N", type=int, default=20, help="how many, by default 20")
     parser.add_argument(
-        "--all", action="store_true", help="also answers that are a step of the protocol, after which clients go on"
+        "--all",
+        action="store_true",
+        help="also errors that are a normal step of the protocol, after which clients continue",
     )
     add_socket(parser)
 
@@ -48,7 +50,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
     elif not result["remembered"]:
         yield "no client was refused since the gateway started"
     elif not result["reasons"] and not result["steps"]:
-        yield f"none of {counted(result['remembered'], 'reason')} fits"
+        yield f"none of {counted(result['remembered'], 'reason')} matches"
     else:
         yield from _text(result)
 

@@ -58,12 +58,12 @@ def _add_reset_offsets(parser: Parser) -> None:
         type=topic_partitions,
         action="append",
         default=[],
-        help="only this topic, or these partitions of it; may be repeated. Else all that the group has committed",
+        help="only this topic, or these partitions of it; may be repeated. By default all that the group has committed",
     )
     effect = parser.add_mutually_exclusive_group()
     effect.add_argument("--execute", action="store_true", help="do it")
     effect.add_argument(
-        "--dry-run", action="store_false", dest="execute", help="only show what would be, as without --execute"
+        "--dry-run", action="store_false", dest="execute", help="only show what would change, as without --execute"
     )
 
 
@@ -88,7 +88,7 @@ def _reset_offsets(options: Namespace, cluster: Cluster) -> Iterator[str | Json]
         yield from table(_COLUMNS, [[*_json(move).values()] for move in moves])
         yield from [] if stuck else ["", _summary(options, moves)]
     if stuck:
-        raise CommandError("; ".join([*stuck, "nothing is changed"]))
+        raise CommandError("; ".join([*stuck, "nothing was changed"]))
 
 
 RESET_OFFSETS = cluster_command(
@@ -110,7 +110,9 @@ def _refuse_members(cluster: Cluster, group_id: str) -> None:
         clients = sorted({f"{member.client_id or 'a client'} at {member.host}" for member in group.members})
         named = ", ".join([*clients[:_NAMED_MAX], *(["..."] if len(clients) > _NAMED_MAX else [])])
         count = counted(len(group.members), "member")
-        raise CommandError(f"group {group_id} has {count} ({named}), which would go on where they are: stop them first")
+        raise CommandError(
+            f"group {group_id} has {count} ({named}), which would keep their current positions: stop them first"
+        )
 
 
 def _moves(options: Namespace, cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> list[Move]:
@@ -129,7 +131,7 @@ def _named(topics: Sequence[tuple[str, list[int]]], cluster: Cluster) -> list[To
     known = cluster.retry(partial(partitions_of, cluster, [name for name, _ in topics]))
     unknown = dict.fromkeys(name for name, _ in topics if name not in known)
     if unknown:
-        raise UnknownTopicOrPartition(f"there is no topic {', '.join(unknown)}; nothing is changed")
+        raise UnknownTopicOrPartition(f"there is no topic {', '.join(unknown)}; nothing was changed")
     partitions: list[TopicPartition] = []
     for name, indexes in topics:
         partitions += [TopicPartition(name, index) for index in indexes] or known[name]
@@ -141,15 +143,15 @@ def _execute(cluster: Cluster, group_id: str, targets: Mapping[TopicPartition, i
         cluster.retry(partial(commit_offsets, cluster, group_id, targets))
     except KafkaError as error:
         if error.code is ErrorCode.UNKNOWN_MEMBER_ID:
-            raise CommandError(f"group {group_id} has members by now: stop them first; nothing is changed") from error
+            raise CommandError(f"group {group_id} has members now: stop them first; nothing was changed") from error
         raise
 
 
 def _summary(options: Namespace, moves: list[Move]) -> str:
     what, lag = f"{counted(len(moves), 'offset')} of group {options.group}", sum(move.lag or 0 for move in moves)
     if options.execute:
-        return f"{what} {'is' if len(moves) == 1 else 'are'} set, which leaves a lag of {lag}"
-    return f"{what} would be set, which would leave a lag of {lag}; nothing is changed: add --execute to do it"
+        return f"{what} {'is' if len(moves) == 1 else 'are'} set, with a remaining lag of {lag}"
+    return f"{what} would be set, with a remaining lag of {lag}; nothing was changed: add --execute to do it"
 
 
 def _json(move: Move) -> dict[str, Any]:
@@ -165,5 +167,5 @@ def _json(move: Move) -> dict[str, Any]:
 
 def _group_id(text: str) -> str:
     if not text:  # other clients may commit with an empty id, so `describe` and `delete` know it
-        raise ArgumentTypeError("an empty group id: is a variable of the shell not set?")
+        raise ArgumentTypeError("an empty group id: is a shell variable unset?")
     return text

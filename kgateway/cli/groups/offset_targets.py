@@ -86,24 +86,22 @@ def _move(partition: TopicPartition, target: Target, committed: int | None, exte
 
 def add_targets(parser: ArgumentParser) -> None:
     target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("--to-earliest", action="store_true", help="to the first record there is")
-    target.add_argument("--to-latest", action="store_true", help="behind the last record")
+    target.add_argument("--to-earliest", action="store_true", help="to the first record")
+    target.add_argument("--to-latest", action="store_true", help="to the end, after the last record")
     target.add_argument(
         "--to-time",
         "--to-datetime",
         metavar="TIME",
         type=partial(option_time_ms, instead="see --to-earliest"),
-        help=f"to the first record since {TIMES}; UTC where no zone is given",
+        help=f"to the first record since {TIMES}; UTC if no time zone is given",
     )
     target.add_argument("--to-offset", metavar="N", type=int, help="to this offset")
-    target.add_argument(
-        "--shift-by", metavar="N", type=int, help="so many on from what is committed; back if below zero"
-    )
+    target.add_argument("--shift-by", metavar="N", type=int, help="by N from the committed offset; back if negative")
     target.add_argument(
         "--from-file",
         metavar="FILE",
         type=Path,
-        help="to the offsets in a file: lines TOPIC,PARTITION,OFFSET, or what `describe --json` has printed",
+        help="to the offsets in a file: lines TOPIC,PARTITION,OFFSET, or the output of `describe --json`",
     )
 
 
@@ -126,7 +124,7 @@ def _target(options: Namespace, committed: int | None, extent: Extent) -> Target
     if options.to_offset is not None:
         return Target(options.to_offset)
     if committed is None:
-        return Target(None, "nothing is committed to shift from")
+        return Target(None, "no offset is committed to shift from")
     return Target(committed + options.shift_by)
 
 
@@ -136,7 +134,7 @@ def _at_time(time_ms: int, cluster: Cluster, extents: Mapping[TopicPartition, Ex
     for partition, extent in extents.items():
         position = positions.get(partition)
         if position is None or position.offset is None:
-            targets[partition] = Target(extent.end, "no record is so late")
+            targets[partition] = Target(extent.end, "no later record")
         else:
             note = "" if position.timestamp_ms is None else iso(position.timestamp_ms)
             targets[partition] = Target(position.offset, note)
@@ -152,7 +150,7 @@ def offsets_in(file: Path, group_id: str) -> dict[TopicPartition, int]:
     offsets: dict[TopicPartition, int] = {}
     for place, partition, offset in rows:
         if partition in offsets:  # which of the two is meant only the operator knows
-            raise CommandError(f"{place}: partition {partition} is there for the second time")
+            raise CommandError(f"{place}: partition {partition} appears twice")
         offsets[partition] = offset
     if not offsets:
         raise CommandError(f"{file} has no offsets of group {group_id}")

@@ -73,7 +73,7 @@ def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     elif matching:
         yield from table(_GROUPS, [_listed(group) for group in matching])
     else:
-        yield f"none of {counted(len(known), 'group')} fits" if known else "there are no groups"
+        yield f"none of {counted(len(known), 'group')} matches" if known else "there are no groups"
 
 
 LIST = cluster_command(_add_list, _list, "kgateway groups list --state Empty")
@@ -100,7 +100,7 @@ def _add_describe(parser: Parser) -> None:
 
 def _check_describe(options: Namespace) -> None:
     if bool(options.groups) == options.all:
-        raise UsageError("name groups, or say --all")
+        raise UsageError("name groups, or add --all")
 
 
 def _describe(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
@@ -152,7 +152,7 @@ def _summary(group: GroupDescription, readings: list[PartitionLag]) -> Iterator[
     yield ", ".join([*facts, f"coordinator {group.coordinator}"])
     known = [one.lag for one in readings if one.lag is not None]
     open_ones = len(readings) - len(known)
-    unknown = f", and {counted(open_ones, 'partition')} of which the lag is not known" if open_ones else ""
+    unknown = f", and {counted(open_ones, 'partition')} with unknown lag" if open_ones else ""
     members, partitions = counted(len(group.members), "member"), counted(len(known), "partition")
     yield f"{members}; lag {sum(known)} in {partitions}{unknown}"
 
@@ -167,7 +167,7 @@ def _shown(assigned: Assigned | None) -> str:
     Partitions in short form: orders 0-3,7; payments 0.
     """
     if assigned is None:
-        return "in a form of its own"
+        return "in a format of its own"
     return "; ".join(f"{topic} {_spans(indexes)}" for topic, indexes in sorted(assigned.items())) or "-"
 
 

@@ -30,10 +30,10 @@ _TICK_S = 0.01  # shorter waits cost more than they are worth
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("topic", metavar="TOPIC", nargs="?", help="where to")
+    parser.add_argument("topic", metavar="TOPIC", nargs="?", help="the topic to write to")
     parser.add_argument("-t", "--topic", metavar="TOPIC", dest="named_topic", help="the same as an option")
-    parser.add_argument("files", metavar="FILE", nargs="*", help="a record a line; - or none for stdin")
-    parser.add_argument("--create", action="store_true", help="make the topic if it is not there")
+    parser.add_argument("files", metavar="FILE", nargs="*", help="files with a record per line; - or none for stdin")
+    parser.add_argument("--create", action="store_true", help="create the topic if it does not exist")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--whole-file", action="store_true", help="each file is one record")
     form.add_argument(
@@ -42,21 +42,34 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="each line is an object with any of key, value, headers, partition, timestamp, as `consume --json` prints",
     )
     key = parser.add_mutually_exclusive_group()
-    key.add_argument("-k", "--key", metavar="TEXT", help="the key of all records that have none of their own")
+    key.add_argument("-k", "--key", metavar="TEXT", help="the key of all records without a key of their own")
     key.add_argument(
         "-K",
         "--key-delimiter",
         metavar="TEXT",
         type=_delimiter,
-        help="each line is a key, this, and a value; \\t is a tab",
+        help="each line is a key, this text, and a value; \\t is a tab",
     )
     parser.add_argument(
-        "-H", "--header", metavar="K=V", type=pair, action="append", default=[], help="a header of all; may be repeated"
+        "-H",
+        "--header",
+        metavar="K=V",
+        type=pair,
+        action="append",
+        default=[],
+        help="a header of all records; may be repeated",
     )
-    parser.add_argument("-p", "--partition", metavar="N", type=_index, help="this one, for all that name none")
-    parser.add_argument("--acks", choices=[*ACKS], default="all", help="who must have it; `all` also means no doubles")
-    parser.add_argument("-z", "--compression", choices=[*_CODECS], default="none", help="of the batches")
-    parser.add_argument("--rate", metavar="N", type=rate, help="no more than N records a second")
+    parser.add_argument(
+        "-p", "--partition", metavar="N", type=_index, help="the partition of all records that do not name one"
+    )
+    parser.add_argument(
+        "--acks",
+        choices=[*ACKS],
+        default="all",
+        help="which servers must have stored a record; `all` also prevents duplicates",
+    )
+    parser.add_argument("-z", "--compression", choices=[*_CODECS], default="none", help="the compression of batches")
+    parser.add_argument("--rate", metavar="N", type=rate, help="at most N records per second")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
 
 
@@ -68,7 +81,7 @@ def _check(options: Namespace) -> None:
         raise UsageError("the following arguments are required: TOPIC")
     options.files = options.files or [STDIN]
     if options.key_delimiter and (options.json or options.whole_file):
-        raise UsageError("--key-delimiter is for lines, and neither for --json nor for --whole-file")
+        raise UsageError("--key-delimiter is for lines, not for --json or --whole-file")
 
 
 def _produce(options: Namespace, cluster: Cluster) -> Iterator[str]:
@@ -99,7 +112,7 @@ def _find_topic(options: Namespace, cluster: Cluster) -> None:
     if options.topic in known:
         return
     if not options.create:
-        raise UnknownTopicOrPartition(f"{no_such_topic(options.topic, known)}; --create makes it")
+        raise UnknownTopicOrPartition(f"{no_such_topic(options.topic, known)}; --create creates it")
     cluster.retry(partial(create_topic, cluster, options.topic, SERVERS_CHOICE, SERVERS_CHOICE, {}))
 
 

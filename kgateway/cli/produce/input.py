@@ -122,7 +122,7 @@ def _regular_size(path: str) -> int | None:
 
 
 def _too_long(place: str) -> str:
-    return f"{place}: a record of more than {RECORD_BYTES_MAX >> 20} MiB: is that really one?"
+    return f"{place}: a record of more than {RECORD_BYTES_MAX >> 20} MiB: is this really a single record?"
 
 
 class RecordReader:

@@ -46,7 +46,7 @@ def record_in(line: bytes) -> RecordFields:
         raise ValueError('a record is an object such as {"key": "a", "value": "b"}')
     unknown = sorted(fields.keys() - _FIELDS - _PRINTED)
     if unknown:
-        raise ValueError(f"a record has no {unknown[0]!r}; it has {', '.join(sorted(_FIELDS))}")
+        raise ValueError(f"a record has no field {unknown[0]!r}; its fields are {', '.join(sorted(_FIELDS))}")
     _refuse_repeated(fields, "the record")
     return RecordFields(
         _bytes(fields, "key", text),
@@ -60,32 +60,32 @@ def record_in(line: bytes) -> RecordFields:
 def _bytes(fields: dict[str, Any], name: str, text: str = "") -> bytes | None:
     value, encoded = fields.get(name), fields.get("base64", [])
     if not isinstance(encoded, list):
-        raise ValueError(f'"base64" is a list such as ["value"], and not {_shown(encoded)}')
+        raise ValueError(f'"base64" is a list such as ["value"], not {_shown(encoded)}')
     if value is None:
         return None
     if not isinstance(value, str):
         if not text or name in encoded:
-            raise ValueError(f"{name!r} is a text, and not {_shown(value)}")
+            raise ValueError(f"{name!r} is a string, not {_shown(value)}")
         return _as_written(text, name).encode()
     if name not in encoded:
         return _encoded(value, name)
     try:
         return b64decode(value, validate=True)
     except (Error, ValueError):
-        raise ValueError(f"{name!r} is not base64, although it is named as such") from None
+        raise ValueError(f"{name!r} is not base64, although `base64` names it") from None
 
 
 def _headers(found: Any) -> Iterator[tuple[str, bytes | None]]:
     if found is None:
         return
     if isinstance(found, dict):
-        _refuse_repeated(found, "'headers', which may be a list")
+        _refuse_repeated(found, "'headers', which may be a list,")
     listed = [{"key": key, "value": value} for key, value in found.items()] if isinstance(found, dict) else found
     if not isinstance(listed, list):
-        raise ValueError(f"'headers' is a list or an object, and not {_shown(found)}")
+        raise ValueError(f"'headers' is a list or an object, not {_shown(found)}")
     for header in listed:
         if not isinstance(header, dict) or not isinstance(header.get("key"), str):
-            raise ValueError(f'a header is an object such as {{"key": "a", "value": "b"}}, and not {_shown(header)}')
+            raise ValueError(f'a header is an object such as {{"key": "a", "value": "b"}}, not {_shown(header)}')
         _refuse_repeated(header, "a header")
         _encoded(header["key"], "key")
         yield header["key"], _bytes(header, "value")
@@ -95,13 +95,13 @@ def _encoded(text: str, name: str) -> bytes:
     try:
         return text.encode(errors="surrogateescape")  # bytes of no text may stand in the key of a header
     except UnicodeEncodeError:
-        raise ValueError(f"{name!r} has one half of a character") from None
+        raise ValueError(f"{name!r} has half of a surrogate pair") from None
 
 
 def _number(fields: dict[str, Any], name: str, highest: int) -> int | None:
     value = fields.get(name)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= highest):
-        raise ValueError(f"{name!r} is a whole number from 0 to {highest}, and not {_shown(value)}")
+        raise ValueError(f"{name!r} is a whole number from 0 to {highest}, not {_shown(value)}")
     return value
 
 
@@ -188,7 +188,7 @@ def _refuse_repeated(found: dict[str, Any], what: str) -> None:
     ValueError if a name is repeated, because one of its values would be lost.
     """
     if isinstance(found, _Repeating):
-        raise ValueError(f"a name stands twice in {what}")
+        raise ValueError(f"{what} has the same name twice")
 
 
 def _behind_space(text: str, at: int) -> int:
@@ -208,12 +208,12 @@ def _integer(text: str) -> float:
 def _float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _NoNumber(f"{text} is more than a number can be")
+        raise _NoNumber(f"{text} is too large for a number")
     return number
 
 
 def _constant(text: str) -> float:
-    raise _NoNumber(f"this is not JSON: it has no {text}")
+    raise _NoNumber(f"this is not JSON: it does not have {text}")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)

@@ -48,14 +48,14 @@ def _add_cluster(parser: ArgumentParser) -> None:
         metavar="HOST:PORT,...",
         required=True,
         type=_as_argument(master_addresses),
-        help="the masters of the cluster; one that answers is enough",
+        help="the masters of the cluster; one that responds is enough",
     )
     parser.add_argument("--filer-group", metavar="GROUP", default="", help="the filerGroup of its filers and brokers")
     parser.add_argument(
         "--security",
         metavar="FILE",
         type=_as_argument(_security),
-        help="the security.toml with the certificates and keys that it wants",
+        help="the security.toml with the certificates and keys that it requires",
     )
 
 

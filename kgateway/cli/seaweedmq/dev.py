@@ -32,7 +32,7 @@ def _add_arguments(parser: Parser) -> None:
         "--folder",
         metavar="FOLDER",
         type=Path,
-        help="where all of it is kept, and found again; without it, it is gone at the end",
+        help="where its data is kept for the next time; without it, the data is deleted at the end",
     )
     parser.unknown_dest = "gateway"
     parser.epilog = "All other options are those of `kgateway serve`, for the gateway.\n\n" + example_text(
@@ -60,7 +60,7 @@ def _lines(options: Namespace) -> Iterator[str]:
         folder = options.folder or _temporary(stack)
         cluster = DevCluster(folder)
         command, control_socket = _command(options, cluster, folder)
-        print("starting a cluster; it takes some seconds", file=sys.stderr, flush=True)
+        print("starting a cluster; this takes some seconds", file=sys.stderr, flush=True)
         stack.callback(cluster.kill)  # a signal may interrupt an orderly end
         stack.enter_context(cluster)
         yield f"master  {','.join(cluster.masters)}    filer {cluster.filer}    broker {cluster.broker_address}"
@@ -70,7 +70,7 @@ def _lines(options: Namespace) -> Iterator[str]:
         failed = _has_failed(command)
     if failed:
         raise SystemExit(FAILED)
-    yield "all of it has ended"
+    yield "everything has stopped"
 
 
 def _has_failed(command: list[str]) -> bool:
@@ -128,7 +128,7 @@ def _temporary(stack: ExitStack) -> Path:
     try:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kgateway-seaweedmq-")))
     except OSError as error:
-        raise NotStarted(f"there is no place for a temporary folder: {error.strerror}") from None
+        raise NotStarted(f"cannot create a temporary folder: {error.strerror}") from None
 
 
 def _command(options: Namespace, cluster: "DevCluster", folder: Path) -> tuple[list[str], str]:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
 
 _EPILOG = """\
-It is told from what is kept of the ledger, and from the log files behind it. What is only in the memory of a broker is
-in neither.
+The result comes from the stored part of the ledger and from the log files after it. Messages that are only in the
+memory of a broker are in neither.
 
 Examples:
   kgateway seaweedmq mapping --masters master1:9333 orders 0 1042

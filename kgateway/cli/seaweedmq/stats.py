@@ -30,10 +30,11 @@ _COLUMNS = (
 )
 
 _EPILOG = """\
-ROWS are those of the ledger that are kept; FIRST and LAST are their times (UTC). Before HIGH consumers can read, before
-HELD all is at least in the memory of a broker of SeaweedMQ, and before FLUSHED it is in files; (+N) are messages in its
-memory that are in no file. PUBLISHERS are streams to it, by the addresses that they come from. A dash: there is none,
-or nobody can tell. ACKS is what the topic sets; a gateway has a default of its own.
+ROWS are the stored rows of the ledger; FIRST and LAST are their times (UTC). Consumers can read everything before HIGH.
+Everything before HELD is at least in the memory of a broker of SeaweedMQ, and everything before FLUSHED is in files;
+(+N) are messages in its memory that are in no file. PUBLISHERS are the addresses of the streams to it. A
+dash means that there is none, or that it is unknown. ACKS is the config of the topic; if it is not set, the default of
+the gateway applies.
 
 Examples:
   kgateway seaweedmq stats --masters master1:9333
@@ -42,9 +43,7 @@ Examples:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these; without any, all there are"
-    )
+    parser.add_argument("topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these topics; by default all")
 
 
 async def _show(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> int:

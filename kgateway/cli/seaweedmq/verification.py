@@ -22,9 +22,9 @@ _SHOWN_MAX = 20  # of one kind, in one partition
 
 _EPILOG = """\
 Sequence: rows follow one another, and each names the message that the log has. Time: it never goes back, and no row has
-one after its message was published. Coverage: every offset of the log is in a row, and no row has any that the log has
-not; and the files, which are read also where there is no ledger, have all messages from the first to the last. What is
-marked (no fault) was not kept yet; a gateway keeps it some seconds later, or when it starts.
+a time after its message was published. Coverage: every offset of the log is in a row, and no row has an offset that is
+not in the log; the files, which are read even if there is no ledger, have all messages from the first to the last.
+Findings that are marked (no fault) are not stored yet; a gateway stores them some seconds later, or when it starts.
 
 Exit code 0: nothing is wrong; 1: something is; 2: the cluster cannot be read.
 
@@ -35,9 +35,7 @@ Examples:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these; without any, all there are"
-    )
+    parser.add_argument("topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these topics; by default all")
 
 
 async def _verify(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> int:

@@ -35,27 +35,33 @@ _TASK_RECORDS = 1 << 20
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="which topics; each gets a folder of its name")
+    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="topics to archive; each gets a folder of its name")
     parser.add_argument(
-        "--into", metavar=LOCATION, type=location, required=True, help=f"where the archives are, {IN_A_FILER}"
+        "--into", metavar=LOCATION, type=location, required=True, help=f"the folder of the archives, {IN_A_FILER}"
     )
-    parser.add_argument("--once", action="store_true", help="end when all is archived that is there at the start")
     parser.add_argument(
-        "--every", metavar="SECONDS", type=positive, default=_EVERY_S, help=f"else how often, {_EVERY_S} if not given"
+        "--once", action="store_true", help="exit once everything that was there at the start is archived"
+    )
+    parser.add_argument(
+        "--every",
+        metavar="SECONDS",
+        type=positive,
+        default=_EVERY_S,
+        help=f"otherwise the interval, by default {_EVERY_S}",
     )
     parser.add_argument(
         "--file-mib",
         metavar="MIB",
         type=positive,
         default=_FILE_MIB,
-        help=f"how many bytes of records a file has before the next one begins, {_FILE_MIB} MiB if not given",
+        help=f"the number of bytes after which the next file begins, by default {_FILE_MIB} MiB",
     )
     parser.add_argument(
         "--task-records",
         metavar="COUNT",
         type=positive,
         default=_TASK_RECORDS,
-        help=f"how many offsets a task of Spark takes, {_TASK_RECORDS} if not given",
+        help=f"the number of offsets per Spark task, by default {_TASK_RECORDS}",
     )
     add_codec(parser)
     add_topics(parser)
@@ -63,7 +69,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def add_codec(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--codec", choices=_CODECS, default=_CODECS[0], help=f"how files are compressed, {_CODECS[0]} if not given"
+        "--codec", choices=_CODECS, default=_CODECS[0], help=f"how files are compressed, by default {_CODECS[0]}"
     )
 
 

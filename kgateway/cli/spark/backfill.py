@@ -37,23 +37,33 @@ _INTERRUPTED_S = 2.0  # how long a server may take to say how far the job came
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a file, a folder, or what Spark can reach")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a file, a folder, or a URL that Spark can read")
     parser.add_argument("--topic", metavar="NAME", required=True, help="the topic to fill, which must exist")
-    parser.add_argument("--format", choices=("parquet", "json", "csv"), help="of the files; else their names say it")
     parser.add_argument(
-        "--schema", metavar="DDL", help="what the columns are, such as 'id long, at timestamp'; else CSV has texts"
-    )
-    parser.add_argument("--key", metavar="COLUMN", help="the key; without one a row's value says where it goes")
-    parser.add_argument("--value", metavar="COLUMN", help="the value; else all columns, as JSON")
-    parser.add_argument(
-        "--timestamp", metavar="COLUMN", help="the time of each record: a time, or milliseconds since 1970; else now"
+        "--format",
+        choices=("parquet", "json", "csv"),
+        help="the format of the files; by default it follows from their names",
     )
     parser.add_argument(
-        "--order-by", metavar="COLUMN", type=_names, default=[], help="the order, or several with commas between; "
-        "else, and where they are the same, that of the files"
+        "--schema",
+        metavar="DDL",
+        help="the columns and their types, such as 'id long, at timestamp'; by default the columns of CSV are strings",
+    )
+    parser.add_argument(
+        "--key", metavar="COLUMN", help="the key; without one, the value of a row selects its partition"
+    )
+    parser.add_argument("--value", metavar="COLUMN", help="the value; by default all columns, as JSON")
+    parser.add_argument(
+        "--timestamp",
+        metavar="COLUMN",
+        help="the timestamp of each record: a time, or milliseconds since 1970; by default now",
+    )
+    parser.add_argument(
+        "--order-by", metavar="COLUMN", type=_names, default=[], help="the columns to sort by, separated by commas; "
+        "by default, and between equal rows, the order of the files"
     )  # fmt: skip
-    parser.add_argument("--rate", metavar="N", type=rate, help="no more than N rows a second")
-    parser.add_argument("--compression", choices=[*_CODECS], default="none", help="of the batches")
+    parser.add_argument("--rate", metavar="N", type=rate, help="at most N rows per second")
+    parser.add_argument("--compression", choices=[*_CODECS], default="none", help="the compression of batches")
     parser.add_argument(
         "--state",
         metavar="FILE",
@@ -61,10 +71,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="where the job stores what it needs to continue; by default backfill-TOPIC.json",
     )
     parser.add_argument(
-        "--group", metavar="NAME", help="the group whose offsets mark where live records begin; else backfill-TOPIC"
+        "--group",
+        metavar="NAME",
+        help="the group whose offsets mark where live records begin; by default backfill-TOPIC",
     )
     parser.add_argument(
-        "--marker", action="store_true", help="a last record in each partition, with the key kgateway-backfill"
+        "--marker", action="store_true", help="append a final record with the key kgateway-backfill to each partition"
     )
     add_server(parser)
 
@@ -74,7 +86,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
     with Cluster(options.bootstrap, options.timeout) as cluster:
         known = all_topics(cluster)
         if options.topic not in known:
-            raise UnknownTopicOrPartition(f"{no_such_topic(options.topic, known)}; `kgateway topics create` makes it")
+            raise UnknownTopicOrPartition(f"{no_such_topic(options.topic, known)}; `kgateway topics create` creates it")
         began = time.monotonic()
         with session(options) as spark:
             backfill = _wanted(options, known[options.topic])
@@ -151,7 +163,7 @@ def _outcome(backfill: "Backfill", ended: "Sequence[PartitionResult]", seconds: 
     every, others = sum(one.rows for one in ended), sum(one.others for one in ended)
     yield f"{counted(every, 'row')} in {backfill.topic.name}, in {seconds:.1f} s"
     if others:
-        yield f"{counted(others, 'record')} of others among them: somebody wrote before the hand-over"
+        yield f"{counted(others, 'record')} of other producers among them, which wrote before the hand-over"
     yield f"live records begin where the group {backfill.group} does"
 
 

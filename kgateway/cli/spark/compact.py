@@ -32,46 +32,51 @@ _KEY, _TIME = "key", "time"
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "topics", metavar="TOPIC", nargs="*", help="which topics; without any, all whose archives are there"
+        "topics", metavar="TOPIC", nargs="*", help="topics to compact; by default all that have archives"
     )
     parser.add_argument(
         "--in",
         metavar=LOCATION,
         dest="folder",
         type=location,
-        help=f"where the archives are, {IN_A_FILER}; else the topics are read",
+        help=f"the folder of the archives, {IN_A_FILER}; by default the topics themselves are read",
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "--output", metavar="FOLDER", type=Path, help="where tables of the latest values are; each topic gets a folder"
+        "--output",
+        metavar="FOLDER",
+        type=Path,
+        help="the folder of the tables of latest values; each topic gets a folder in it",
     )
     what.add_argument(
         "--in-place",
         choices=(_KEY, _TIME),
-        help="remove from the archives what a later record of its key has replaced, or what is old",
+        help="remove from the archives records that a later record of their key has replaced, or old records",
     )
     until = parser.add_mutually_exclusive_group()
     until.add_argument(
-        "--older-than", metavar="AGE", type=_before, dest="before_ms", help="only what is older, such as 7d"
+        "--older-than", metavar="AGE", type=_before, dest="before_ms", help="only records that are older, such as 7d"
     )
     until.add_argument(
-        "--before", metavar="TIME", type=_time, dest="before_ms", help=f"only what is from before {TIMES}"
+        "--before", metavar="TIME", type=_time, dest="before_ms", help=f"only records from before {TIMES}"
     )
     parser.add_argument(
         "--tombstones-older-than",
         metavar="AGE",
         type=_before,
         dest="tombstones_before_ms",
-        help="in place: remove also tombstones that are older, such as 1d; else they stay",
+        help="in place: also remove tombstones that are older, such as 1d; by default they stay",
     )
     parser.add_argument("--keep-tombstones", action="store_true", help="in tables: keep keys without a value")
-    parser.add_argument("--keep-keyless", action="store_true", help="keep records without a key; else they are refused")
+    parser.add_argument(
+        "--keep-keyless", action="store_true", help="keep records without a key; by default they are refused"
+    )
     parser.add_argument(
         "--task-records",
         metavar="COUNT",
         type=positive,
         default=_TASK_RECORDS,
-        help=f"how many offsets of a topic a task of Spark takes, {_TASK_RECORDS} if not given",
+        help=f"the number of offsets per Spark task, by default {_TASK_RECORDS}",
     )
     add_codec(parser)
     add_topics(parser)
@@ -101,22 +106,22 @@ COMPACT = spark_job(
 
 def _check(options: Namespace) -> None:
     wrong = [
-        (not options.folder and not options.topics, "name topics, or by --in where archives are"),
-        (options.in_place and not options.folder, "--in-place is about archives: say by --in where they are"),
+        (not options.folder and not options.topics, "name topics, or the folder of archives with --in"),
+        (options.in_place and not options.folder, "--in-place changes archives: name their folder with --in"),
         (
             options.in_place == _TIME and options.before_ms is None,
             "--in-place time needs --older-than AGE or --before TIME",
         ),
         (
             options.output and options.before_ms is not None,
-            "--older-than and --before go with --in-place: a table has what is latest now",
+            "--older-than and --before need --in-place: a table has the latest values",
         ),
         (
             options.in_place != _KEY and options.tombstones_before_ms is not None,
-            "--tombstones-older-than goes with --in-place key",
+            "--tombstones-older-than needs --in-place key",
         ),
-        (options.in_place and options.keep_tombstones, "--keep-tombstones goes with --output"),
-        (options.in_place == _TIME and options.keep_keyless, "--keep-keyless is about keys, not about time"),
+        (options.in_place and options.keep_tombstones, "--keep-tombstones needs --output"),
+        (options.in_place == _TIME and options.keep_keyless, "--keep-keyless is for compaction by key, not by time"),
     ]
     for is_wrong, words in wrong:
         if is_wrong:
@@ -162,7 +167,7 @@ def _table_lines(result: dict[str, Any]) -> list[str]:
 def _what_was_made(made: "TableResult", seconds: float) -> str:
     number, kept = made.snapshot.number, sum(made.snapshot.counts.values())
     if made.read is None:
-        return f"nothing came since: snapshot {number} stays, with {counted(kept, 'record')}"
+        return f"there are no new records: snapshot {number} stays, with {counted(kept, 'record')}"
     after = f" after snapshot {made.before.number}" if made.before else ""
     return f"snapshot {number}{after}: {kept:,} records stay of {made.read:,} that were read, in {seconds:.1f} s"
 
@@ -179,7 +184,7 @@ def _compacted(options: Namespace, spark: Any, topic: str) -> tuple[list[str], A
     )
     job = Compaction(spark, archive_of(options, options.folder, topic), aim, options.codec)
     before = job.manifest
-    with Progress(f"looking at {topic}", "files") as progress:
+    with Progress(f"reading {topic}", "files") as progress:
         for step in job.look():
             progress.show(*step)
     with stages(spark, f"comparing keys of {topic}"):
@@ -207,4 +212,4 @@ def _before(text: str) -> int:
         raise ArgumentTypeError(f"{text!r} is not a duration such as 12h or 7d") from None
 
 
-_time = partial(option_time_ms, instead="nothing in Kafka is older")
+_time = partial(option_time_ms, instead="Kafka has no older timestamps")

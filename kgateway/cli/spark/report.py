@@ -32,20 +32,24 @@ _OUTPUT = "report.html"
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "names", metavar="TOPIC", nargs="*", default=["*"], help="its name, or a pattern such as 'order*'; else all"
+        "names",
+        metavar="TOPIC",
+        nargs="*",
+        default=["*"],
+        help="its name, or a pattern such as 'order*'; by default all",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, default=Path(_OUTPUT), help=f"the page, {_OUTPUT} if not given"
+        "-o", "--output", metavar="FILE", type=Path, default=Path(_OUTPUT), help=f"the page, by default {_OUTPUT}"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace the page if it exists; else it is kept")
+    parser.add_argument("--overwrite", action="store_true", help="replace the page if it exists")
     parser.add_argument("--since", metavar="TIME", type=_time, help=f"only records since {TIMES}")
     sent = parser.add_mutually_exclusive_group()
-    sent.add_argument("--sent-header", metavar="NAME", help="a header that tells when a record was sent")
+    sent.add_argument("--sent-header", metavar="NAME", help="a header with the time when a record was sent")
     sent.add_argument(
         "--sent-field",
         metavar="NAME",
         type=_field,
-        help="the same in a field of JSON values; milliseconds since 1970 or an ISO time",
+        help="the same as a field of JSON values; milliseconds since 1970 or an ISO time",
     )
     add_server(parser)
 

@@ -92,7 +92,7 @@ def _add_session(parser: ArgumentParser) -> None:
         "--master",
         metavar="MASTER",
         default=_LOCAL,
-        help=f"where Spark runs, {_LOCAL} if not given, or spark://HOST:PORT of a cluster",
+        help=f"where Spark runs, by default {_LOCAL}, or spark://HOST:PORT of a cluster",
     )
     parser.add_argument(
         "--conf",

@@ -43,17 +43,21 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="[TOPIC=]SCHEMA",
         action="append",
         default=[],
-        help="what values are, so that they become columns: 'id long, who string', the schema's JSON, or @FILE",
+        help="the schema of values, which become columns: 'id long, who string', the schema's JSON, or @FILE",
     )
     parser.add_argument(
         "--value-format",
         metavar="[TOPIC=]FORMAT",
         action="append",
         default=[],
-        help=f"how values are written: {' or '.join(_VALUES)}; {_VALUES[0]} if not given",
+        help=f"the format of values: {' or '.join(_VALUES)}; by default {_VALUES[0]}",
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--format", choices=FORMATS, help="of the result; else as --output ends, else a table")
+    form.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="the format of the result; by default the one that the ending of --output names, or a table",
+    )
     form.add_argument("--json", action="store_const", const=JSON, dest="format", help="the same as --format json")
     parser.add_argument(
         "-o", "--output", metavar="PATH", type=Path, help="the file or folder to write, which must not exist yet"
@@ -61,7 +65,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--to-topic", metavar="TOPIC", help="write each row as a record of this topic, which must exist"
     )
-    parser.add_argument("--limit", metavar="N", type=positive, help="no more than N rows")
+    parser.add_argument("--limit", metavar="N", type=positive, help="at most N rows")
     add_topics(parser)
 
 
@@ -168,7 +172,7 @@ def _check_target(source: dict[str, str], topic: str) -> None:
     from kgateway.spark.readers.topic_selection import TopicSelection
 
     if _SERVERS not in source:
-        raise UsageError("--to-topic needs a server to write to: name it by --bootstrap")
+        raise UsageError("--to-topic needs a server to write to: name it with --bootstrap")
     with closing(location_of(Options(source, READ)).open(planning=True)) as logs:
         TopicSelection(names=(topic,)).partitions(logs)
 

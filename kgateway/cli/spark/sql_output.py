@@ -30,7 +30,7 @@ def check_output(path: Path | None, form: str) -> None:
     """
     if path is None:
         if form == PARQUET:
-            raise UsageError("Parquet goes to a folder: name it by --output")
+            raise UsageError("Parquet is written to a folder: name it with --output")
         return
     check_new_file(path)
 

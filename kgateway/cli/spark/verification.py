@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "topics", metavar="TOPIC", nargs="*", help="of which; without any, all whose archives are there"
+        "topics", metavar="TOPIC", nargs="*", help="topics to verify; by default all that have archives"
     )
     parser.add_argument(
         "--in",
@@ -33,9 +33,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         dest="folder",
         type=location,
         required=True,
-        help=f"where the archives are, {IN_A_FILER}",
+        help=f"the folder of the archives, {IN_A_FILER}",
     )
-    parser.add_argument("--no-log", action="store_true", help="look at the archives alone, not at the log")
+    parser.add_argument("--no-log", action="store_true", help="check only the archives, not the log")
     add_topics(parser)
 
 
@@ -78,7 +78,7 @@ def _outcome(options: Namespace, spark: Any, topic: str) -> "Outcome":
                     return step
                 progress.show(*step)
         except Unreadable as error:
-            raise CommandError(f"{error}{'' if options.no_log else '; --no-log looks at the archive alone'}") from error
+            raise CommandError(f"{error}{'' if options.no_log else '; --no-log checks only the archive'}") from error
     raise AssertionError("the outcome comes last")
 
 
@@ -93,11 +93,11 @@ def _lines(topic: str, outcome: "Outcome", seconds: float) -> Iterator[str]:
     records, raw = sum(file.count for file in files), sum(file.raw_bytes for file in files)
     removed = sum(file.removed for file in files)
     if removed:
-        yield f"{removed:,} records removed by compaction, {outcome.proven:,} of them rightly, as the log shows"
+        yield f"{removed:,} records removed by compaction, {outcome.proven:,} of them correctly, as the log shows"
     held = f"{counted(records, 'record', form=',')} of {size(raw)} in {counted(len(files), 'file', form=',')}"
     yield (
         f"{held}, {outcome.compared:,} of them compared with the "
-        f"log, {outcome.alone:,} known by their checksum alone, in {seconds:.1f} s: {_found(outcome.faults)}"
+        f"log, {outcome.alone:,} verified only by their checksum, in {seconds:.1f} s: {_found(outcome.faults)}"
     )
 
 

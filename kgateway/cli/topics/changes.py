@@ -47,14 +47,14 @@ _Start = tuple[int, Problem | None]  # where a log begins now, and why that is n
 
 def _add_create(parser: Parser) -> None:
     add_topics(parser, metavar="NAME", help="its name")
-    parser.add_argument("--partitions", metavar="N", type=positive, default=SERVERS_CHOICE, help="how many it has")
+    parser.add_argument("--partitions", metavar="N", type=positive, default=SERVERS_CHOICE, help="how many it gets")
     parser.add_argument(
         "--replicas",
         "--replication-factor",
         metavar="N",
         type=partial(positive, most=_REPLICAS_MAX),
         default=SERVERS_CHOICE,
-        help="how many servers keep each partition",
+        help="how many servers store each partition",
     )
     parser.add_argument(
         "--config",
@@ -62,7 +62,7 @@ def _add_create(parser: Parser) -> None:
         type=config_value,
         action="append",
         default=[],
-        help="set this, such as retention.ms=7d or segment.bytes=64MiB; may be repeated",
+        help="a config to set, such as retention.ms=7d or segment.bytes=64MiB; may be repeated",
     )
 
 
@@ -97,7 +97,7 @@ CREATE = cluster_command(
 def _add_alter(parser: Parser) -> None:
     add_topics(parser, help="its name")
     parser.add_argument(
-        "--partitions", metavar="N", type=positive, required=True, help="how many it is to have, more than now"
+        "--partitions", metavar="N", type=positive, required=True, help="the new number, higher than the current one"
     )
 
 
@@ -120,8 +120,8 @@ def _add_delete(parser: Parser) -> None:
 def _check_delete(options: Namespace) -> None:
     patterns = [name for name in options.names if is_pattern(name)]
     if patterns and not options.yes:
-        seen = f"`kgateway topics list {patterns[0]!r}` shows which topics fit"
-        raise UsageError(f"{patterns[0]} is a pattern: say --yes to delete all that fits; {seen}")
+        seen = f"`kgateway topics list {patterns[0]!r}` shows which topics match"
+        raise UsageError(f"{patterns[0]} is a pattern: add --yes to delete all that match; {seen}")
 
 
 def _delete(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
@@ -158,7 +158,7 @@ def _delete_records(options: Namespace, cluster: Cluster) -> Iterator[str | Json
     starts = {one: logs[one].end if offset is None else offset for one, offset in found.items()}
     beyond = [f"{one} ends at {logs[one].end}" for one, offset in starts.items() if offset > logs[one].end]
     if beyond:
-        raise CommandError(f"{', '.join(beyond)}: nothing beyond the end can be deleted; nothing is done")
+        raise CommandError(f"{', '.join(beyond)}: nothing beyond the end can be deleted; nothing was done")
     return _delete_before(options, cluster, starts, logs)
 
 
@@ -183,7 +183,7 @@ def _partitions_of(topic: TopicDescription, indexes: Sequence[int]) -> list[Topi
     missing = [str(one) for one in named if one not in existing]
     if missing:
         raise UnknownTopicOrPartition(
-            f"there is no partition {', '.join(missing)}: {topic.name} has {len(existing)}; nothing is done"
+            f"there is no partition {', '.join(missing)}: {topic.name} has {len(existing)}; nothing was done"
         )
     return named
 
@@ -240,7 +240,7 @@ def _deleted(
 
 def _problem(error: KafkaError) -> Problem:
     if error.code is ErrorCode.POLICY_VIOLATION:
-        return Problem.of(error, f"{error}; its cleanup.policy has no delete in it")
+        return Problem.of(error, f"{error}; its cleanup.policy does not include delete")
     return Problem.of(error)
 
 

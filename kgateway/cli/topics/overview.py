@@ -83,8 +83,8 @@ def contents(cluster: Cluster, wanted: Sequence[TopicDescription]) -> dict[str, 
 
 
 def _add_list(parser: Parser) -> None:
-    add_topics(parser, is_needed=False, help="only these; a pattern such as 'order*' may stand here")
-    parser.add_argument("--internal", action="store_true", help="those too that servers keep for themselves")
+    add_topics(parser, is_needed=False, help="only these; a pattern such as 'order*' is also allowed")
+    parser.add_argument("--internal", action="store_true", help="also the internal topics of the servers")
 
 
 def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
@@ -98,7 +98,7 @@ def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     elif wanted:
         yield from table(_TOPICS, [_listed(topic, held[topic.name], policies.get(topic.name)) for topic in wanted])
     else:
-        yield "there are no topics" + (": --internal shows those of the servers themselves" if known else "")
+        yield "there are no topics" + (": --internal shows the servers' internal ones" if known else "")
 
 
 LIST = cluster_command(_add_list, _list, "kgateway topics list 'order*'")

@@ -91,7 +91,7 @@ class ClassicGroup:
         self._check_agreed(request)
         member.renew_session()
         if self._state.phase is Phase.PREPARING_REBALANCE:
-            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "members join again")
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "members rejoin")
         self._rebalance.mark_synced(member)
         if self._state.phase is Phase.STABLE:
             return self._rebalance.synced(member)
@@ -103,7 +103,7 @@ class ClassicGroup:
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int) -> None:
         self._check_current(member_id, instance_id, generation).renew_session()
         if self._state.phase is Phase.PREPARING_REBALANCE:
-            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "members join again")
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "members rejoin")
 
     def leave(self, leavers: Sequence[LeavingMember]) -> list[ErrorCode]:
         self._check_alive()
@@ -132,14 +132,12 @@ class ClassicGroup:
         if transactional:
             return
         if phase is Phase.COMPLETING_REBALANCE:
-            raise KafkaError(
-                ErrorCode.REBALANCE_IN_PROGRESS, "the member has joined, and has to sync before it commits"
-            )
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "the member has joined, but must sync before it commits")
         member.renew_session()
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         if self._state.phase is Phase.DEAD:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{self.group_id} is not here any more")
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{self.group_id} is not coordinated here any more")
 
     def replay(self, row: Row) -> None:
         self._journal.replay(row)
@@ -158,7 +156,7 @@ class ClassicGroup:
             members=counted(len(self.members), "member"),
         )
         if last.value.leader is None:
-            self.rebalance("the last member of the consumer protocol is gone")
+            self.rebalance("the last member of the consumer protocol has left")
         if len(self.members) > self._settings.group_max_size:
             self._rebalance.prepare(f"{counted(len(self.members), 'member')} in the group, more than group.max.size")
 
@@ -176,7 +174,7 @@ class ClassicGroup:
             self.members.drop_pending(member_id)
         for member in self.members:
             member.session.stop()
-            self.members.refuse(member, KafkaError(error, f"{self.group_id} is not here any more"))
+            self.members.refuse(member, KafkaError(error, f"{self.group_id} is not coordinated here any more"))
 
     def _leave(self, leaver: LeavingMember) -> ErrorCode:
         pending = self.members.drop_pending(leaver.member_id)
@@ -203,7 +201,9 @@ class ClassicGroup:
 
     def _expire(self, member_id: str) -> None:
         if self.members.drop_pending(member_id):
-            self._log.info("group {group}: {member} got its id and never joined", group=self.group_id, member=member_id)
+            self._log.info(
+                "group {group}: {member} was given its id but never joined", group=self.group_id, member=member_id
+            )
             self._rebalance.try_complete_join()
             return
         member = self.members.find(member_id, None)
@@ -221,7 +221,7 @@ class ClassicGroup:
 
     def _check_alive(self) -> None:
         if self._state.phase is Phase.DEAD:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.group_id} is not here any more")
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.group_id} is not coordinated here any more")
 
     def _check_current(self, member_id: str, instance_id: str | None, generation: int) -> Member:
         self._check_alive()
@@ -238,6 +238,7 @@ class ClassicGroup:
         agreed = self.protocol_type, self.protocol
         if request.protocol_type not in (None, agreed[0]) or request.protocol not in (None, agreed[1]):
             reason = (
-                f"the member assigns in {(request.protocol_type, request.protocol)}, the group has agreed on {agreed}"
+                f"the member assigns in {(request.protocol_type, request.protocol)}, "
+                f"but the group has agreed on {agreed}"
             )
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)

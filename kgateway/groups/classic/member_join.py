@@ -142,7 +142,7 @@ class MemberJoin:
 
     def _join_pending(self, request: JoinRequest) -> Deferred[JoinResult]:
         if request.instance_id is not None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{request.member_id} was given to a member that is not static")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{request.member_id} belongs to a member that is not static")
         self._members.drop_pending(request.member_id)
         return self._add(self._member(request.member_id, request), request)
 
@@ -164,7 +164,7 @@ class MemberJoin:
             request.rebalance_timeout_ms,
         )
         waiting = self._members.await_join(member)
-        what = "changed what it speaks" if changed else "joined again"
+        what = "changed its protocols" if changed else "joined again"
         self._rebalance.prepare_or_complete_join(f"member {member.id} {what} ({request.reason or _NO_REASON})")
         return waiting
 
@@ -249,7 +249,7 @@ class MemberJoin:
             if member is not None:
                 members.remove(member, ErrorCode.GROUP_MAX_SIZE_REACHED)
             self._rebalance.try_complete_join()
-            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group may have {counted(limit, 'member')}")
+            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group may have at most {counted(limit, 'member')}")
 
     def _check_protocols(self, request: JoinRequest) -> None:
         named = bool(request.protocol_type and request.protocols)

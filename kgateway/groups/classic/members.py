@@ -212,4 +212,4 @@ class Members:
 
     def _refuse_earlier(self, waiting: Deferred[JoinResult] | Deferred[SyncResult] | None) -> None:
         if waiting is not None:
-            waiting.errback(KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "the member has asked again"))
+            waiting.errback(KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "the member has sent the request again"))

@@ -151,7 +151,7 @@ class Rebalance:
         self._elect()
         state.begin_generation()
         self._log.info(
-            "group {group}: generation {generation} has {members} and speaks {protocol}",
+            "group {group}: generation {generation} has {members} and uses {protocol}",
             group=state.group_id,
             generation=state.generation,
             members=counted(len(members), "member"),

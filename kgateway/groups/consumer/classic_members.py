@@ -51,7 +51,7 @@ def version_of(data: bytes) -> int:
     """
     version = int.from_bytes(data[:_VERSION_BYTES], "big", signed=True)
     if len(data) < _VERSION_BYTES or version < 0:
-        raise _unreadable(f"it begins with {bytes(data[:_VERSION_BYTES])!r}, which is no version")
+        raise _unreadable(f"it begins with {bytes(data[:_VERSION_BYTES])!r}, which is not a version")
     return min(version, _NEWEST)
 
 
@@ -80,7 +80,7 @@ def assignment_from(data: bytes, view: ClusterView) -> Assignment:
         return {}
     read = _read(ConsumerProtocolAssignment, data)
     if read.user_data:
-        raise _unreadable("it has data of an assignor of the members' own")
+        raise _unreadable("it has data of a client-side assignor")
     topics = view.topics
     return {
         topics[given.topic].id: frozenset(given.partitions)
@@ -110,7 +110,7 @@ def _read(message: type[M], data: bytes) -> M:
 
 
 def _unreadable(reason: str) -> KafkaError:
-    return KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"what a consumer says cannot be read: {reason}")
+    return KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the metadata of a consumer cannot be read: {reason}")
 
 
 class ClassicMembers:
@@ -139,7 +139,9 @@ class ClassicMembers:
         member_id, classic = self._current(request.member_id, request.instance_id, request.generation)
         protocol = classic.protocols[0]
         if request.protocol_type not in (None, _CONSUMER) or request.protocol not in (None, protocol.name):
-            reason = f"it speaks {(request.protocol_type, request.protocol)}, and said {(_CONSUMER, protocol.name)}"
+            reason = (
+                f"it requests {(request.protocol_type, request.protocol)}, but joined with {(_CONSUMER, protocol.name)}"
+            )
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)
         self._check_not_behind(member_id)
         progress = self._state.progress_of(member_id)
@@ -225,12 +227,12 @@ class ClassicMembers:
         """
         state = self._state
         if self._group.config.migration_policy == "disabled":
-            reason = f"{self._group.group_id} takes no members of the classic protocol: migration is disabled"
+            reason = f"{self._group.group_id} accepts no members of the classic protocol: migration is disabled"
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)
         spoken = state.classic_protocols
         common = any(spoken[name] == state.classic_count for name in request.protocols)
         if request.protocol_type != _CONSUMER or not common:
-            reason = f"it speaks {request.protocol_type} {list(request.protocols)}, and the others {dict(spoken)}"
+            reason = f"it supports {request.protocol_type} {list(request.protocols)}, but the others {dict(spoken)}"
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)
 
     def _current(self, member_id: str, instance_id: str | None, generation: int) -> tuple[str, Classic]:
@@ -240,7 +242,9 @@ class ClassicMembers:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id} does not speak the classic protocol")
         epoch = self._state.progress_of(member_id).epoch
         if generation != epoch:
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"{member_id} is in {generation}, and should be in {epoch}")
+            raise KafkaError(
+                ErrorCode.ILLEGAL_GENERATION, f"{member_id} is in generation {generation}, but should be in {epoch}"
+            )
         return member_id, classic
 
     def _check_not_behind(self, member_id: str) -> None:
@@ -255,7 +259,7 @@ class ClassicMembers:
 
     def _join_again(self, member_id: str) -> KafkaError:
         self._membership.timers.expect_join(member_id)
-        return KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"{member_id} is to join again")
+        return KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"{member_id} must join again")
 
     def _waits_for_partitions(self, member_id: str) -> bool:
         state = self._state

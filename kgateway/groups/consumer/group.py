@@ -164,7 +164,7 @@ class ConsumerGroup:
         return self._state.rows()
 
     def stop(self) -> None:
-        self.membership.stop(KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.group_id} is coordinated elsewhere by now"))
+        self.membership.stop(KafkaError(ErrorCode.NOT_COORDINATOR, f"{self.group_id} is coordinated elsewhere now"))
 
     def _heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, client: Client, changes: ChangeSet

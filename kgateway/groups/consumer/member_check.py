@@ -27,7 +27,7 @@ def check_room(state: ConsumerGroupState, member_id: str, max_size: int) -> None
     if member_id not in state.profiles and len(state.profiles) >= max_size:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"{state.group_id} has {counted(max_size, 'member')}, and may have no more",
+            f"{state.group_id} has {counted(max_size, 'member')}, which is the maximum",
         )
 
 
@@ -47,7 +47,7 @@ def _find_static(state: ConsumerGroupState, member_id: str, instance_id: str) ->
     if holder is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"{state.group_id} has no member with instance id {instance_id}")
     if holder != member_id:
-        raise KafkaError(ErrorCode.FENCED_INSTANCE_ID, f"{instance_id} is {holder} now, and not {member_id}")
+        raise KafkaError(ErrorCode.FENCED_INSTANCE_ID, f"{instance_id} is {holder} now, not {member_id}")
     return holder
 
 
@@ -60,7 +60,7 @@ def check_epoch(progress: Progress, epoch: int, reported: Assignment | None) -> 
         return
     behind = epoch == progress.previous_epoch and reported is not None and is_subset(reported, progress.assigned)
     if epoch > progress.epoch or not behind:
-        reason = f"it is in epoch {epoch} and should be in {progress.epoch}; it is to join again, owning nothing"
+        reason = f"it is in epoch {epoch} but should be in {progress.epoch}; it must join again without any partitions"
         raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, reason)
 
 
@@ -96,7 +96,7 @@ def check_commit(
         return None
     current = _progress_of(state, member_id).epoch
     if epoch > current:
-        raise _stale(state, member_id, f"the commit is of epoch {epoch}, and it is in {current}")
+        raise _stale(state, member_id, f"the commit is of epoch {epoch}, but it is in {current}")
     return None if epoch == current else partial(_check_partition, state, member_id, epoch)
 
 
@@ -106,7 +106,7 @@ def check_knows_epochs(state: ConsumerGroupState, member_id: str) -> None:
     """
     profile = state.profiles.get(member_id)
     if profile and profile.classic is None:
-        reason = f"{member_id} speaks the consumer protocol, and commits with OffsetCommit before version 9"
+        reason = f"{member_id} uses the consumer protocol, but commits with OffsetCommit before version 9"
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, reason)
 
 
@@ -116,7 +116,7 @@ def _check_partition(state: ConsumerGroupState, member_id: str, epoch: int, topi
         since = owned.get(topic_id, {}).get(index)
         if since is not None and since <= epoch:
             return
-    reason = f"in epoch {epoch} it did not own partition {index} of {topic_id}, or it owns it no more"
+    reason = f"it did not own partition {index} of {topic_id} in epoch {epoch}, or no longer owns it"
     raise _stale(state, member_id, reason)
 
 
@@ -129,7 +129,7 @@ def check_fetch(state: ConsumerGroupState, member_id: str | None, epoch: int) ->
     member_id = member_id or NO_MEMBER
     progress = _progress_of(state, member_id)
     if not progress.may_be_in(epoch):
-        raise _stale(state, member_id, f"it says epoch {epoch}, and is in {progress.epoch}")
+        raise _stale(state, member_id, f"it sent epoch {epoch}, but is in {progress.epoch}")
 
 
 def _progress_of(state: ConsumerGroupState, member_id: str) -> Progress:
@@ -158,17 +158,17 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assign
     if epoch == JOINING:
         _check_join(request)
     if epoch == AWAY:
-        _demand(request.instance_id is not None, "only a static member leaves for a while, and instance_id is null")
+        _demand(request.instance_id is not None, "only a static member can leave temporarily, but instance_id is null")
     if request.server_assignor is not None and request.server_assignor not in assignors:
-        reason = f"{request.server_assignor} is none of {', '.join(assignors)}"
+        reason = f"{request.server_assignor} is not one of {', '.join(assignors)}"
         raise KafkaError(ErrorCode.UNSUPPORTED_ASSIGNOR, reason)
 
 
 def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
-    _demand(request.rebalance_timeout_ms != _NO_TIMEOUT, "who joins must say its rebalance_timeout_ms")
-    _demand(request.topic_partitions == [], "who joins owns nothing, and must say so in topic_partitions")
+    _demand(request.rebalance_timeout_ms != _NO_TIMEOUT, "a joining member must send rebalance_timeout_ms")
+    _demand(request.topic_partitions == [], "a joining member owns nothing, and must send empty topic_partitions")
     subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
-    _demand(subscribes, "who joins must say what it subscribes to")
+    _demand(subscribes, "a joining member must send its subscription")
 
 
 def _demand(holds: bool, otherwise: str) -> None:

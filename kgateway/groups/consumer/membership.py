@@ -120,7 +120,7 @@ class Membership:
 
     def member_joined(self, member_id: str, replaced: str | None, protocol: str) -> None:
         self._log.info(
-            "group {group}: member {member} joined by the {protocol} protocol{replacing}",
+            "group {group}: member {member} joined with the {protocol} protocol{replacing}",
             group=self.state.group_id,
             member=member_id,
             protocol=protocol,

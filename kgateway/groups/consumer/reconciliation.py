@@ -61,7 +61,7 @@ class _Step(NamedTuple):
 
     def from_unknown_state(self) -> Progress:
         if self.reported is None or self.reported:
-            reason = "its state is of a kind that this server does not know; it is to join again"
+            reason = "this server does not know its state; it must join again"
             raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, reason)
         return self.towards_target(self.goal.epoch)
 
@@ -117,7 +117,7 @@ class _Step(NamedTuple):
 
 def unwritten_step(state: ConsumerGroupState, member_id: str, topics: Set[Uuid]) -> Progress | None:
     """
-    The step of a member into the epoch of its target. `None` if nothing has to be done, or more than that.
+    The step of a member into the epoch of its target. `None` if no action is needed, or more than that.
     """
     progress, target, epoch = state.progress_of(member_id), state.target_of(member_id), state.target_metadata_now.epoch
     is_due = progress.epoch < epoch and _may_step(state.profiles[member_id], progress)

@@ -41,7 +41,7 @@ def reopen(files: Iterable[BaseLogFile]) -> None:
             _log.error(CANNOT_REOPEN_LOG, path=file.path, reason=error.strerror)
         else:
             file.reopen()
-            _log.info("{path} was opened again", path=file.path)
+            _log.info("{path} was reopened", path=file.path)
 
 
 def reopen_on_hangup(reactor: Any) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-_ENDED = "the daemon has ended before it was ready; its log has the reason"
+_ENDED = "the daemon exited before it was ready; see its log"
 
 
 class StartReport:

@@ -175,7 +175,7 @@ class FileCheck:
         try:
             return self.folder.find(self.file.name)
         except FileNotFoundError:
-            self._add_finding(checked, f"the file is gone: {self._its_records} are in no file")
+            self._add_finding(checked, f"the file is missing: {self._its_records} are in no file")
         except OSError as error:
             self._add_unreadable(checked, error)
         return None
@@ -199,10 +199,10 @@ class FileCheck:
             self._check_footer(says, written, checked)
             size, crc = says.bytes, says.crc
         if size != self.file.bytes:
-            self._add_finding(checked, f"the file was changed: it has {size:,} bytes, and had {self.file.bytes:,}")
+            self._add_finding(checked, f"the file was changed: it has {size:,} bytes, but had {self.file.bytes:,}")
         elif crc != self.file.crc:
             self._add_finding(
-                checked, f"the file was changed: the CRC32C of its bytes is {crc}, and was {self.file.crc}"
+                checked, f"the file was changed: the CRC32C of its bytes is {crc}, but was {self.file.crc}"
             )
 
     def _check_footer(self, says: File, written: Mapping[str, str], checked: FileResult) -> None:
@@ -230,13 +230,13 @@ class FileCheck:
         if doubled:
             self._add_finding(checked, f"{spans(doubled)} more than once, or not in order")
         if alien:
-            self._add_finding(checked, f"{spans(alien)} in it, and do not belong there: it is of {self.file.range}")
+            self._add_finding(checked, f"{spans(alien)} in it, but the file is for {self.file.range}")
         is_good = (checksum.text, checksum.count) == (self.file.checksum, self.file.count)
         if not is_good:
             self._add_finding(
                 checked,
-                f"its records are not those that were written: {checksum.count:,} with checksum {checksum.text}, and "
-                f"there were {self.file.count:,} with {self.file.checksum}",
+                f"its records are not those that were written: {checksum.count:,} with checksum {checksum.text} "
+                f"instead of {self.file.count:,} with {self.file.checksum}",
             )
         return is_good
 
@@ -283,17 +283,17 @@ class FileCheck:
         checked.compared += found.same
         checked.alone += len(found.alone)
         if found.lost:
-            self._add_finding(checked, f"{spans(found.lost)} in the log, and not in the archive")
+            self._add_finding(checked, f"{spans(found.lost)} in the log, but not in the archive")
         if found.missing > self.file.removed:
-            reason = f"{found.missing:,} records are in the log alone, and compaction has removed {self.file.removed:,}"
+            reason = f"{found.missing:,} records are only in the log, but compaction has removed {self.file.removed:,}"
             self._add_finding(checked, reason)
         if found.changed:
-            self._add_finding(checked, f"{spans(found.changed)} not what the log has")
+            self._add_finding(checked, f"{spans(found.changed)} different in the log")
         none = [*seen.markers, *seen.aborted]
         within = [one for one in found.alone if of.start <= one < of.end]
         wrong = [one for one in within if not is_good or offsets_in(none, one, one)]
         if wrong:
-            self._add_finding(checked, f"{spans(wrong)} in the archive, and no records in the log")
+            self._add_finding(checked, f"{spans(wrong)} in the archive, but not records in the log")
 
 
 def spans(offsets: Iterable[int]) -> str:
@@ -317,4 +317,4 @@ def _noun(offsets: Sequence[int]) -> str:
 def _listed(found: Sequence[Sequence[int]]) -> str:
     shown = [f"{first}" if first == last else f"{first} to {last}" for first, last in found[:_SHOWN_MAX]]
     more = len(found) - _SHOWN_MAX
-    return ", ".join(shown) + (f" and {more:,} more such" if more > 0 else "")
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")

@@ -30,7 +30,7 @@ def path_of(folder: Folder, file: File) -> PurePath:
     try:
         return folder.find(file.name)
     except FileNotFoundError as error:
-        raise Unreadable(f"{error.filename} is gone: `kgateway spark verify`") from None
+        raise Unreadable(f"{error.filename} is missing: run `kgateway spark verify`") from None
 
 
 def archive_frame(

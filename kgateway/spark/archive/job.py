@@ -60,7 +60,7 @@ class ArchiveJob:
         for index, end in self.manifest.ends.items():
             partition = TopicPartition(self._topic, index)
             if partition not in found:
-                raise Unreadable(f"{partition} is not there any more, and the archive has it up to offset {end - 1}")
+                raise Unreadable(f"{partition} does not exist any more, but the archive has it up to offset {end - 1}")
             if found[partition].end < end:
                 raise log_ended(partition, end - 1)
         return found
@@ -167,17 +167,18 @@ def same_identity(archived: Identity, there: Identity) -> Identity:
         raise Unreadable(f"this is the archive of topic {archived.topic}, not of {there.topic}")
     if archived.cluster_id and there.cluster_id and archived.cluster_id != there.cluster_id:
         raise Unreadable(
-            f"the archive is of topic {there.topic} in cluster {archived.cluster_id}, and the server that is named is "
-            f"of cluster {there.cluster_id}: name another folder"
+            f"the archive is of topic {there.topic} in cluster {archived.cluster_id}, but the given server belongs to "
+            f"cluster {there.cluster_id}: name another folder"
         )
     if archived.topic_id and there.topic_id and archived.topic_id != there.topic_id:
         raise Unreadable(
-            f"topic {there.topic} was deleted and made anew since it was archived: name another folder for what it has "
-            "now; the archive of the earlier one stays as it is"
+            f"topic {there.topic} was deleted and recreated since it was archived: name another folder for the new "
+            "topic; the archive of the old one stays as it is"
         )
     if archived.isolation != there.isolation:
         raise Unreadable(
-            f"the archive was begun with kafka.isolation.level={archived.isolation}, and goes on with that only"
+            f"the archive was begun with kafka.isolation.level={archived.isolation}, and can be continued only with "
+            "that"
         )
     return Identity(
         topic=archived.topic,

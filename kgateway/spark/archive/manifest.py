@@ -200,7 +200,7 @@ class Manifests:
         except (ValueError, TypeError, KeyError):
             is_whole = False
         if not is_whole:
-            raise ManifestDamaged(f"{path} is damaged: it is not what was written")
+            raise ManifestDamaged(f"{path} is damaged: its content is not what was written")
         if body["version"] not in _VERSIONS:
             raise ManifestDamaged(
                 f"{path} is of version {body['version']}; this program knows up to version {_VERSION}"
@@ -242,7 +242,7 @@ class Manifests:
 
     def _taken(self, number: int) -> ArchiveTaken:
         path = self._path(number)
-        return ArchiveTaken(f"another job has written {path} meanwhile: is there one running on this archive?")
+        return ArchiveTaken(f"another job has written {path} meanwhile: is one still running on this archive?")
 
     def _numbers(self) -> list[int]:
         names = self.store.names(self.folder)

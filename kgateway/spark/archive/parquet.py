@@ -145,7 +145,7 @@ def file_of(store: Store, path: PurePath) -> File:
         checksum = facts.pop("checksum")
         numbers = {name: int(value) for name, value in facts.items()}
     except (KeyError, ValueError) as error:
-        raise Unreadable(f"it does not say in its footer what is in it: {error}") from None
+        raise Unreadable(f"its footer does not describe its content: {error}") from None
     return File(name=path.name, checksum=checksum, bytes=size_of(store, path), crc=crc_of(store, path), **numbers)
 
 
@@ -156,7 +156,7 @@ def footer(store: Store, path: PurePath) -> dict[str, str]:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise Unreadable(f"it is no Parquet file, or its footer is damaged: {first_line(error)}") from None
+        raise Unreadable(f"it is not a Parquet file, or its footer is damaged: {first_line(error)}") from None
     pairs = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()}
     return {name.removeprefix(_PREFIX): value for name, value in pairs.items() if name.startswith(_PREFIX)}
 

@@ -94,7 +94,7 @@ def _snapshot(folder: Folder, own: Path | None) -> LeasedArchive:
             return LeasedArchive(manifest, _paths(folder, manifest, own))
         except FileNotFoundError as error:
             missing = str(error.filename or error)
-    raise Unreadable(f"{missing} is part of the archive, and not there: `kgateway spark verify` says more")
+    raise Unreadable(f"{missing} is part of the archive, but missing: run `kgateway spark verify` for details")
 
 
 def _paths(folder: Folder, manifest: Manifest, own: Path | None) -> tuple[PurePath, ...]:

@@ -108,7 +108,7 @@ def records(logs: Logs, of: OffsetRange, seen: GapReasons) -> Iterator[pa.Record
 
 def log_ended(partition: TopicPartition, offset: int) -> Unreadable:
     return Unreadable(
-        f"{partition} ends before offset {offset}, which was there: the topic was made anew since, or has lost its end"
+        f"{partition} ends before offset {offset}, which existed before: the topic was recreated, or has lost its end"
     )
 
 
@@ -181,7 +181,7 @@ def rows_as_written(folder: Folder, file: File) -> Iterator[pa.RecordBatch]:
     except Unreadable as error:
         raise Unreadable(f"{path}: {error}") from error
     if checksum.text != file.checksum:
-        raise Unreadable(f"{path} does not have the records that were written to it: `kgateway spark verify`")
+        raise Unreadable(f"{path} does not have the records that were written to it: run `kgateway spark verify`")
 
 
 def mergeable(manifest: Manifest, file_bytes: int) -> list[list[File]]:

@@ -89,7 +89,7 @@ class CompactionProof:
             named = wrong.where(F.col("partition") == index).orderBy("offset").limit(_NAMED_MAX).collect()
             others = f", and {count - len(named):,} more," if count > len(named) else ""
             place = str(TopicPartition(self.manifest.identity.topic, index))
-            reason = "gone, as if by compaction, and the archive has no later record of their keys"
+            reason = "missing, as if compacted, but the archive has no later record of their keys"
             yield Finding(place, f"{spans(row['offset'] for row in named)}{others} {reason}")
 
 
@@ -151,7 +151,7 @@ class Verification:
         if not (self._location and extents and any(file.removed for file in manifest.files)):
             return 0
         if any(finding.is_fault for finding in findings):
-            reason = "what compaction removed is looked at when nothing else is wrong"
+            reason = "records that compaction removed are only checked if nothing else is wrong"
             findings.append(Finding(manifest.identity.topic, reason, is_fault=False))
             return 0
         proven, wrong = CompactionProof(self._spark, self._folder, manifest, self._location, extents).run()
@@ -183,17 +183,19 @@ class Verification:
         found = []
         for name in self._folder.strangers(manifest):
             if name in manifest.leaving:
-                reason = "another file has taken its place, and a job was killed before it was removed: archive again"
+                reason = "another file has replaced it, and a job was killed before removing it: archive again"
             else:
-                reason = "no file of the archive, and readers of the folder may take it for one"
+                reason = "not a file of the archive, although readers of the folder may read it as one"
             found.append(Finding(name, reason))
         staged = self._folder.staged_names()
         waiting = {file.name for file in manifest.files}.intersection(staged)
         for name in sorted(waiting):
-            reason = "part of the archive, and not where readers of the folder look: archive again"
+            reason = "part of the archive, but not where readers of the folder look: archive again"
             found.append(Finding(name, reason, is_fault=False))
         if len(staged) > len(waiting):
-            reason = f"{len(staged) - len(waiting)} files are being written, or were when a job was killed"
+            reason = (
+                f"{len(staged) - len(waiting)} files are being written, or were being written when a job was killed"
+            )
             found.append(Finding("_staged", reason, is_fault=False))
         return found
 
@@ -207,7 +209,9 @@ def _of_tiles(manifest: Manifest) -> Iterator[Finding]:
             yield Finding(place, f"offsets {first} to {last} are in {'no file' if is_hole else 'two files'}")
         for tile in manifest.of(partition):
             if isinstance(tile, Gap):
-                yield Finding(place, f"{tile.range} had gone from the log before they were archived", is_fault=False)
+                yield Finding(
+                    place, f"{tile.range} had been deleted from the log before they were archived", is_fault=False
+                )
 
 
 def _of_extents(manifest: Manifest, extents: Mapping[int, Extent]) -> Iterator[Finding]:
@@ -223,14 +227,14 @@ def _of_extents(manifest: Manifest, extents: Mapping[int, Extent]) -> Iterator[F
             continue
         first = manifest.of(index)[0].first
         if start < min(first, end):
-            yield Finding(place, f"the archive begins with offset {first}, and the log with {start}")
+            yield Finding(place, f"the archive begins with offset {first}, but the log begins with {start}")
         if end < archived:
-            yield Finding(place, f"the log ends at offset {end}, and the archive has it up to {archived - 1}")
+            yield Finding(place, f"the log ends at offset {end}, but the archive has it up to {archived - 1}")
         if end > archived:
             yield Finding(place, f"offsets {archived} to {end - 1} are not archived yet", is_fault=False)
         for tile in manifest.of(index):
             if isinstance(tile, Gap) and tile.last >= start:
-                yield Finding(place, f"the log has some of {tile.range}, of which the archive says they were gone")
+                yield Finding(place, f"the log has some of {tile.range}, which the archive recorded as deleted")
     missing = manifest.ends.keys() - extents.keys() if extents else set()
     for index in sorted(missing):
         yield Finding(str(TopicPartition(manifest.identity.topic, index)), "the log has no such partition")

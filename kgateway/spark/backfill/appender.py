@@ -48,7 +48,7 @@ def progress_of(cluster: Cluster, partition: TopicPartition, start: int, produce
     """
     extent = cluster.retry(lambda: extents(cluster, [partition]), reconnect=True).get(partition)
     if extent is None:
-        raise TopicGone(f"{partition} is there no more")
+        raise TopicGone(f"{partition} does not exist any more")
     first, low, span = max(start, extent.start), extent.end, _FIRST_LOOK
     while low > first:
         high, low = low, max(low - span, first)
@@ -58,8 +58,8 @@ def progress_of(cluster: Cluster, partition: TopicPartition, start: int, produce
         span *= _FURTHER
     if extent.start > start:
         raise Unreadable(
-            f"{partition} begins with offset {extent.start} now, and the backfill began at {start}: rows may have "
-            "gone, by retention say. Begin anew, with another --state"
+            f"{partition} begins with offset {extent.start} now, but the backfill began at {start}: rows may have "
+            "been deleted, for example by retention. Start again with another --state"
         )
     return Progress(0, start)
 
@@ -146,7 +146,7 @@ class Appender:
         elif result.error_code in _TOO_LARGE and len(rows) > 1:
             self._most_bytes //= 2
         else:
-            raise Unwritten(f"{self._partition} takes no row {self._next + 1}: {_words(result)}")
+            raise Unwritten(f"{self._partition} does not accept row {self._next + 1}: {_words(result)}")
 
     def _account(self, count: int) -> None:
         is_first = self._next == 0
@@ -155,8 +155,8 @@ class Appender:
         # A server that drops sequence numbers could not say later how far the backfill has come.
         if is_first and self._look().rows < count:
             raise Unwritten(
-                f"the server keeps records of {self._partition} without the numbers of their producer: what is in the "
-                "log could not be told from what is not"
+                f"the server stores records of {self._partition} without the sequence numbers of their producer: rows "
+                "that are in the log could not be told from rows that are not"
             )
 
     def _look_again(self, result: _Result) -> None:
@@ -166,7 +166,8 @@ class Appender:
         found = self._look()
         if found.rows <= self._next:
             raise Unwritten(
-                f"{self._partition} has {found.rows:,} rows, and takes no row {self._next + 1:,}: {_words(result)}"
+                f"{self._partition} has {found.rows:,} rows, but does not accept row {self._next + 1:,}: "
+                f"{_words(result)}"
             )
         self._next = found.rows
 
@@ -186,7 +187,7 @@ class Appender:
     def _find_leader(self) -> Node:
         leaders = leaders_of(self._cluster, [self._partition.topic])
         if self._partition not in leaders:
-            raise TopicGone(f"{self._partition} is there no more")
+            raise TopicGone(f"{self._partition} does not exist any more")
         return leaders[self._partition].node
 
 

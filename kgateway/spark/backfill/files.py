@@ -123,7 +123,7 @@ def _format_of(files: Sequence[File]) -> str:
     found = Counter(_format_named(file.path) for file in files)
     if len(found) > 1 or None in found:
         names = ", ".join(str(one or "others") for one in found)
-        raise WrongOption(f"these files are not all of one form ({names}): say which by --format")
+        raise WrongOption(f"these files do not all have the same format ({names}): name it with --format")
     return next(str(one) for one in found)
 
 

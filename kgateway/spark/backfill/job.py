@@ -61,19 +61,19 @@ class State:
         Refuse to continue with anything but what the backfill was started with.
         """
         if topic != self.topic:
-            raise WrongOption(f"it is of a backfill of {self.topic}, and not of {topic}")
+            raise WrongOption(f"it belongs to a backfill of {self.topic}, not of {topic}")
         if topic_id != self.topic_id:
-            raise WrongOption(f"the topic {topic} was made anew since")
+            raise WrongOption(f"the topic {topic} was recreated since")
         if partitions != len(self.starts):
-            raise WrongOption(f"{topic} had {len(self.starts)} partitions, and has {partitions} now: keys have moved")
+            raise WrongOption(f"{topic} had {len(self.starts)} partitions, but has {partitions} now: keys have moved")
         for name in sorted(said.keys() | self.said.keys()):
             if said.get(name) != self.said.get(name):
-                raise WrongOption(f"--{name} was {_shown(self.said.get(name))}, and is {_shown(said.get(name))} now")
+                raise WrongOption(f"--{name} was {_shown(self.said.get(name))}, but is {_shown(said.get(name))} now")
         before = {file.path: file for file in self.files}
         now = {file.path: file for file in files}
         for path in sorted(before.keys() | now.keys()):
             if before.get(path) != now.get(path):
-                how = "is new" if path not in before else "is gone" if path not in now else "has changed since"
+                how = "is new" if path not in before else "is missing" if path not in now else "has changed since"
                 raise WrongOption(f"the file {path} {how}")
 
 
@@ -97,7 +97,7 @@ def load_state(path: Path) -> State | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unreadable(f"{path} is no state of a backfill: name another file by --state") from error
+        raise Unreadable(f"{path} is not the state of a backfill: name another file with --state") from error
 
 
 def _numbered(numbers: Mapping[str, int] | None) -> Any:
@@ -189,7 +189,9 @@ class Backfill:
         try:
             state.check(self.topic.name, self.topic.id, len(self.topic.parts), files, self._repeated_options())
         except WrongOption as error:
-            raise WrongOption(f"{self.state} cannot be gone on with: {error}. Another --state begins anew") from error
+            raise WrongOption(
+                f"cannot continue from {self.state}: {error}. Use another --state to start again"
+            ) from error
 
     def _begun(self, cluster: Cluster, placed: DataFrame, files: Sequence[Any]) -> State:
         self.report(f"counting the rows of {len(files):,} file{'' if len(files) == 1 else 's'}")
@@ -227,8 +229,8 @@ class Backfill:
         if kept_ms != _FOREVER and "delete" in found.get("cleanup.policy", "delete") and age_ms > kept_ms:
             raise WrongOption(
                 f"the oldest row is {age_ms // _DAY_MS:,} days old, and {self.topic.name} keeps records for "
-                f"{kept_ms / _DAY_MS:,.3g} days (retention.ms={kept_ms}): it would be deleted at once. Change that "
-                f"(kgateway configs set topic {self.topic.name} retention.ms=-1), or leave out --timestamp"
+                f"{kept_ms / _DAY_MS:,.3g} days (retention.ms={kept_ms}): it would be deleted at once. Change the "
+                f"retention (kgateway configs set topic {self.topic.name} retention.ms=-1), or leave out --timestamp"
             )
 
     def _send(self, spark: SparkSession, state: State, placed: DataFrame) -> None:
@@ -257,7 +259,7 @@ class Backfill:
         for index, rows in state.rows.items():
             if found[index].rows < rows:
                 partition = TopicPartition(self.topic.name, index)
-                raise Unwritten(f"{partition} has {found[index].rows:,} rows of {rows:,}; run it again to go on")
+                raise Unwritten(f"{partition} has {found[index].rows:,} rows of {rows:,}; run it again to continue")
         if self.marker:
             found = {index: self._marked(cluster, state, index) for index in state.starts}
         ends = {index: one.end for index, one in found.items()}
@@ -300,7 +302,7 @@ def _numbering(cluster: Cluster) -> ProducerEpoch:
     """
     connection = cluster.any_server()
     if not connection.serves(InitProducerIdRequest):
-        raise WrongOption(f"{connection.address} knows no idempotent producers: rows could come twice")
+        raise WrongOption(f"{connection.address} does not support idempotent producers: rows could be duplicated")
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
     result = connection.ask(request, InitProducerIdResponse)
     refuse(result.error_code)

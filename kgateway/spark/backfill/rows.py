@@ -100,7 +100,7 @@ class RowMapping:
         for place, name in enumerate(self.order if texts_only else ()):
             if counted and all(row[f"order{place}"] for row in counted):
                 raise WrongOption(
-                    f"the numbers in {name} are texts, in whose order 10 comes before 9: say what columns are, such as "
+                    f"the numbers in {name} are strings, which sort 10 before 9: name the types of the columns, as in "
                     f"--schema 'id long, {name} long'"
                 )
         oldest = [row.oldest for row in counted if row.oldest is not None]
@@ -112,7 +112,7 @@ class RowMapping:
         for name in filter(None, (self.key, self.value, self.timestamp, *self.order)):
             if name not in frame.columns:
                 near = get_close_matches(name, frame.columns) or frame.columns
-                advice = f"did you mean {' or '.join(near)}?" if near != frame.columns else f"there are {_some(near)}"
+                advice = f"did you mean {' or '.join(near)}?" if near != frame.columns else f"choose from {_some(near)}"
                 raise WrongOption(f"there is no column {name} in these files; {advice}")
 
     def _time(self, frame: DataFrame) -> Any:
@@ -123,7 +123,7 @@ class RowMapping:
             return column.cast("long")
         if isinstance(kind, _TIMES):
             return F.unix_millis(column.try_cast("timestamp"))
-        raise WrongOption(f"the column {self.timestamp} is of type {kind.simpleString()}, and no time")
+        raise WrongOption(f"the column {self.timestamp} is of type {kind.simpleString()}, which is not a time")
 
 
 def _some(names: Sequence[str]) -> str:

@@ -79,7 +79,7 @@ class BackfillTask:
             with Cluster(self.bootstrap, self.patience_s) as cluster:
                 appended = self._append(cluster, batches)
         except (KafkaError, Unanswered) as error:
-            raise Unwritten(f"rows could not be written to {self.topic}: {error}; run it again to go on") from error
+            raise Unwritten(f"rows could not be written to {self.topic}: {error}; run it again to continue") from error
         numbers = pa.array([*appended], pa.int32()), pa.array([*appended.values()], pa.int64())
         yield pa.RecordBatch.from_arrays([*numbers], ["partition", "appended"])
 

@@ -106,12 +106,12 @@ class Snapshots:
             made.rename(place)
         except OSError as error:
             raise ArchiveTaken(
-                f"another job has made {place} meanwhile: is there one running? {error.strerror}"
+                f"another job has created {place} meanwhile: is one still running? {error.strerror}"
             ) from None
         _sync_folder(self._folder)
         if (newest := self._numbers()[-1]) != snapshot.number:  # a faster job has removed its table of this number
             shutil.rmtree(place)
-            raise ArchiveTaken(f"another job has made {self._place(newest)} meanwhile: is there one running?")
+            raise ArchiveTaken(f"another job has created {self._place(newest)} meanwhile: is one still running?")
         self._turn(snapshot.number)
         for number in self._numbers()[:-_KEPT]:
             shutil.rmtree(self._place(number))
@@ -120,7 +120,7 @@ class Snapshots:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ArchiveTaken(f"another job is at work on {self.path}: wait until it has ended") from None
+            raise ArchiveTaken(f"another job is working on {self.path}: wait until it has ended") from None
 
     @property
     def _folder(self) -> Path:
@@ -152,7 +152,7 @@ class Snapshots:
             is_whole = False
         if not is_whole:
             raise ManifestDamaged(
-                f"{path} is damaged, or not there: remove its folder, and the table is made from scratch"
+                f"{path} is damaged or missing: remove its folder, and the table is rebuilt from scratch"
             )
         return _of_json(body)
 

@@ -84,7 +84,7 @@ class ScanTask:
         """
         path = path_of(self.folder, self.file)
         if crc_of(self.folder.store, path) != self.file.crc:
-            raise Unreadable(f"{path} was changed since it was written: `kgateway spark verify`")
+            raise Unreadable(f"{path} was changed since it was written: run `kgateway spark verify`")
         first = None if self.before_ms is None else _first_since(self.folder.store, path, self.before_ms)
         return self.file.last + 1 if first is None else first
 

@@ -24,7 +24,7 @@ def gather(buffer: pa.Buffer, starts: np.ndarray, sizes: np.ndarray) -> pa.Array
     if not count:
         return pa.array([], pa.binary())
     if buffer.size > BUFFER_BYTES_MAX:
-        raise ValueError(f"a column cannot be made of a buffer of {buffer.size} bytes")
+        raise ValueError(f"a column cannot be built from a buffer of {buffer.size} bytes")
     is_null = sizes < 0
     borders = np.empty(2 * count, np.int32)
     borders[0::2] = starts
@@ -84,7 +84,7 @@ def read_uvarints(data: np.ndarray, at: np.ndarray, bits: int) -> tuple[np.ndarr
     longer, shift = np.flatnonzero(first > 127), 7
     while longer.size:
         if shift >= bits:
-            raise TooLong(f"a variable-length number goes on beyond {bits} bits")
+            raise TooLong(f"a variable-length number extends beyond {bits} bits")
         byte = data[after[longer]]
         after[longer] += 1
         part = (byte & 127).astype(np.uint64)

@@ -90,7 +90,7 @@ class LengthPrefixed:
     def step(self, source: Source, at: np.ndarray) -> Step:
         sizes, starts = read_varints(source.data, at, bits=64)
         if (sizes < 0).any() or (sizes > len(source.data)).any():
-            raise IndexError("a length that cannot be")
+            raise IndexError("an impossible length")
         return lambda: gather(source.buffer, starts, sizes).cast(self.type), starts + sizes
 
 
@@ -110,7 +110,7 @@ class Nullable:
     def step(self, source: Source, at: np.ndarray) -> Step:
         branches, after = read_varints(source.data, at)
         if ((branches < 0) | (branches > 1)).any():
-            raise IndexError("a branch that the union has not")
+            raise IndexError("a branch that the union does not have")
         is_there = branches != self.null_branch
         rows = np.flatnonzero(is_there)
         make, after[rows] = self.inside.step(source, after[rows])

@@ -133,4 +133,4 @@ class _Parser:
 
     def _wrong(self) -> ValueError:
         left = self._text[self._at :].strip()
-        return ValueError(f"{left!r} is not what follows there" if left else "it ends too early")
+        return ValueError(f"{left!r} is unexpected" if left else "it ends too early")

@@ -159,5 +159,5 @@ def json_decoder(schema: str, corrupt: str = "") -> JsonDecoder:
         except ValueError as error:
             raise WrongOption(f"{schema!r} is not a schema: {error}") from error
     if corrupt in struct.fieldNames() and not isinstance(struct[corrupt].dataType, StringType):
-        raise WrongOption(f"the column {corrupt} has to be a string: malformed values go there")
+        raise WrongOption(f"the column {corrupt} must be a string: malformed values are stored there")
     return JsonDecoder(to_arrow_type(struct.toNullable(), timezone="UTC"), corrupt)

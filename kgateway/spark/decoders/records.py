@@ -183,7 +183,7 @@ def _header_spans(data: np.ndarray, layout: Layout) -> HeaderSpans:
     """
     counts, at = layout.header_counts, layout.headers
     if counts.size and counts.min() < 0:
-        raise IndexError("a record declares fewer than no headers")
+        raise IndexError("a record declares a negative number of headers")
     if (counts > (layout.ends - at) // 2).any():
         raise IndexError("a record declares more headers than fit")
     firsts = np.cumsum(counts) - counts
@@ -203,5 +203,5 @@ def _header_spans(data: np.ndarray, layout: Layout) -> HeaderSpans:
         number += 1
         rows = rows[counts[rows] > number]
     if not np.array_equal(at, layout.ends):
-        raise IndexError("a record is longer or shorter than what is in it")
+        raise IndexError("a record is longer or shorter than its content")
     return spans

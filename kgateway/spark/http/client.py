@@ -74,7 +74,7 @@ def is_url(text: str) -> bool:
 def url_path(text: str) -> UrlPath:
     parts = urlsplit(text)
     if not is_url(text) or not parts.hostname or parts.query or parts.fragment or parts.username is not None:
-        raise ValueError(f"{text!r} is no http://HOST:PORT/PATH")
+        raise ValueError(f"{text!r} is not http://HOST:PORT/PATH")
     _ = parts.port  # raises ValueError where it is no number
     return UrlPath(f"{parts.scheme}:", parts.netloc, *unquote(parts.path).strip("/").split("/"))
 
@@ -137,10 +137,10 @@ class Access:
         Advice for when a server denies access.
         """
         if self.authorization:
-            return "it does not take what kgateway.http.authorization says"
+            return "it does not accept the value of kgateway.http.authorization"
         if self.security_file:
-            return f"it does not take what is signed with `key` under [{_READ}] of {self.security_file}"
-        return "name what it wants by kgateway.http.authorization, or a security.toml by kgateway.seaweed.security"
+            return f"it does not accept signatures made with `key` under [{_READ}] of {self.security_file}"
+        return "set kgateway.http.authorization to what it requires, or kgateway.seaweed.security to a security.toml"
 
 
 class RemoteError(OSError):
@@ -211,7 +211,7 @@ class HttpServer:
         except _RETRIED as error:
             reason, waited_s = str(error) or type(error).__name__, time.monotonic() - began
             kind = FileUnavailable if isinstance(error, _UNDELIVERED) else RemoteError
-            raise kind(f"{path} cannot be had, tried for {waited_s:.0f} s: {reason}") from error
+            raise kind(f"cannot get {path}, tried for {waited_s:.0f} s: {reason}") from error
 
     def _patience_s(self, error: Exception) -> float:
         if isinstance(error, _FINAL) or not isinstance(error, _RETRIED):
@@ -250,7 +250,7 @@ class HttpServer:
         if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
             raise RemoteError(f"no TLS with {origin}: {error}") from error
         if isinstance(error, BadStatusLine) and not isinstance(error, RemoteDisconnected):
-            raise RemoteError(f"what {origin} answers is no HTTP: is it another port of the server?") from error
+            raise RemoteError(f"{origin} does not respond with HTTP: is it another port of the server?") from error
 
     def _check(self, path: UrlPath, answer: HTTPResponse) -> None:
         status = answer.status
@@ -262,7 +262,7 @@ class HttpServer:
         if status in _NOT_ALLOWED:
             raise RemoteError(f"{path}: {words}: {self.access.why_refused}")
         if status < _REFUSED:
-            raise RemoteError(f"{path}: {words}: it is at {answer.getheader('Location')}, so name that")
+            raise RemoteError(f"{path}: {words}: it is at {answer.getheader('Location')}, so name that address")
         if status in _PASSING or status >= _FAILED:
             raise _Transient(words)
         raise RemoteError(f"{path}: {words}")
@@ -274,7 +274,7 @@ def _part(path: UrlPath, answer: HTTPResponse, start: int, size: int) -> bytes:
     length = _length_of_part(path, answer, start, size)
     data = answer.read(length)
     if len(data) != length:
-        raise _Transient(f"the answer broke off after {len(data):,} of {length:,} bytes")
+        raise _Transient(f"the response ended after {len(data):,} of {length:,} bytes")
     return data
 
 
@@ -296,7 +296,9 @@ def _length_of_part(path: UrlPath, answer: HTTPResponse, start: int, size: int) 
         return answer.length
     match = _RANGE.fullmatch(answer.getheader("Content-Range", ""))
     if not match or match[1] is None:
-        raise RemoteError(f"{path.origin} does not answer ranges: {size:,} bytes of {path} were wanted, and all came")
+        raise RemoteError(
+            f"{path.origin} does not support ranges: {size:,} bytes of {path} were requested, but it sent all"
+        )
     first, last = int(match[1]), int(match[2])
     if first != start or not start <= last < start + size:
         raise RemoteError(f"{path.origin} sent bytes {first} to {last} of {path} instead of {size:,} from {start} on")
@@ -306,10 +308,10 @@ def _length_of_part(path: UrlPath, answer: HTTPResponse, start: int, size: int) 
 def _page(path: UrlPath, answer: HTTPResponse, bytes_max: int) -> bytes:
     kind = answer.getheader("Content-Type", "")
     if answer.status != _WHOLE or not kind.startswith("application/json"):
-        raise RemoteError(f"{path} is no folder that {path.origin} lists as a filer does: it sent {kind or 'no JSON'}")
+        raise RemoteError(f"{path.origin} does not list {path} as a filer lists a folder: it sent {kind or 'no JSON'}")
     data = answer.read(bytes_max + 1)
     if len(data) > bytes_max:
         raise RemoteError(f"{path.origin} lists more than {bytes_max:,} bytes of {path} at once")
     if answer.length:
-        raise _Transient(f"the answer broke off {answer.length:,} bytes before its end")
+        raise _Transient(f"the response ended {answer.length:,} bytes too early")
     return data

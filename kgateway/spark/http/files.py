@@ -56,7 +56,7 @@ def read_page(data: bytes) -> Page:
         entries = [_listed(entry) for entry in document["Entries"] or ()]
         return Page(entries, not (entries and document["ShouldDisplayLoadMore"]))
     except (TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise ValueError(f"it is no page of a folder: {type(error).__name__} {error}") from None
+        raise ValueError(f"it is not a page of a folder: {type(error).__name__} {error}") from None
 
 
 def _listed(entry: dict[str, Any]) -> FolderEntry:
@@ -89,12 +89,14 @@ class RemoteFiles:
             try:
                 page = read_page(self._server.page(folder, query, _PAGE_BYTES_MAX))
             except ValueError as error:
-                raise RemoteError(f"{folder} is not listed as a filer does: {error}") from error
+                raise RemoteError(f"{folder} is not listed as by a filer: {error}") from error
             found += page.entries
             if page.is_last:
                 return found
             if page.entries[-1].name <= after:
-                raise RemoteError(f"{folder} is not listed as a filer does: what follows {after} begins anew")
+                raise RemoteError(
+                    f"{folder} is not listed as by a filer: the page after {after} starts again from the beginning"
+                )
             after = page.entries[-1].name
 
     def read(self, path: PurePath) -> bytes:

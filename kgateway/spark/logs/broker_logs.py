@@ -59,7 +59,7 @@ class SameTopics(Cluster):
                 continue
             refuse(topic.error_code)
             if self.topic_ids.setdefault(topic.name or "", topic.topic_id) != topic.topic_id:
-                raise TopicGone(f"topic {topic.name} was deleted and made anew while it was read")
+                raise TopicGone(f"topic {topic.name} was deleted and recreated while it was being read")
         return metadata
 
 
@@ -124,7 +124,9 @@ class ServerLogs:
             if fetched.readable <= position and waited >= SETTLING_S:
                 return None
             if waited >= self._servers.patience_s:
-                raise Unreadable(f"{partition} has no batch at offset {position}, though it ends at {fetched.readable}")
+                raise Unreadable(
+                    f"{partition} has no batch at offset {position}, although it ends at {fetched.readable}"
+                )
 
     def _fetch(self, fetcher: Fetcher) -> Fetched:
         """
@@ -156,4 +158,4 @@ class ServerLogs:
                 reason = str(error)
             tried = f", tried for {time.monotonic() - began:.0f} s" if code is None or code.retriable else ""
             kind = TopicGone if code in NO_TOPIC else Unreadable
-            raise kind(f"{what} cannot be had from {self._servers}{tried}: {reason}") from error
+            raise kind(f"cannot get {what} from {self._servers}{tried}: {reason}") from error

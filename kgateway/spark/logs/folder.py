@@ -73,8 +73,8 @@ class FolderLogs:
             return known
         if self._committed_only:
             raise Unreadable(
-                f"which transactions have ended is not known from the files in {self._path} alone: name their server "
-                "by kafka.bootstrap.servers, or leave out kafka.isolation.level=read_committed"
+                f"the files in {self._path} do not show which transactions have ended: name their server with "
+                "kafka.bootstrap.servers, or leave out kafka.isolation.level=read_committed"
             )
         names = self._names()
         return {one: self._extent(one, names) for one in wanted if str(one) in names}
@@ -149,17 +149,15 @@ class FolderLogs:
         """
         cluster_id, known = self._cluster_id(), servers.cluster.cluster_id
         if cluster_id != known:
-            raise Unreadable(
-                f"{self._path} is of cluster {cluster_id}, and the server that is named of cluster {known}"
-            )
+            raise Unreadable(f"{self._path} belongs to cluster {cluster_id}, but the given server to cluster {known}")
         try:
             written = self._files.read(self._path / str(partition) / METADATA)
         except FileNotFoundError:
-            raise Unreadable(f"{partition} is not in {self._path}: does its server keep it elsewhere?") from None
+            raise Unreadable(f"{partition} is not in {self._path}: does its server store it elsewhere?") from None
         if topic_id_of(written.rstrip() + b"\n") != servers.cluster.topic_ids.get(
             partition.topic
         ):  # Kafka's file has no newline at its end
-            raise TopicGone(f"{partition} in {self._path} is of an earlier topic of that name")
+            raise TopicGone(f"{partition} in {self._path} belongs to an earlier topic of that name")
 
     def _cluster_id(self) -> str:
         try:

@@ -74,12 +74,12 @@ def within(wanted: OffsetRange, extent: Extent) -> tuple[OffsetRange, str | None
     if wanted.start < extent.start and len(wanted):
         last = min(extent.start, wanted.end) - 1
         return found, (
-            f"{wanted.partition} begins with offset {extent.start} now, and offsets {wanted.start} to {last} were to "
-            "be read: they were removed, as by retention or DeleteRecords"
+            f"{wanted.partition} begins with offset {extent.start} now, but offsets {wanted.start} to {last} were "
+            "requested: they were deleted, for example by retention or DeleteRecords"
         )
     if max(wanted.start, wanted.end) > extent.end:
         return found, (
-            f"{wanted.partition} ends at offset {extent.end}, and {max(wanted.start, wanted.end)} was asked for: "
-            "the topic was made anew since, its log has lost its end, or the offset is a mistake"
+            f"{wanted.partition} ends at offset {extent.end}, but {max(wanted.start, wanted.end)} was requested: the "
+            "topic was recreated, its log has lost its end, or the offset is wrong"
         )
     return found, None

@@ -152,7 +152,7 @@ def _cut(data: bytes, at: int, expected: int, end: int, path: PurePath) -> tuple
         if header.base_offset >= end:
             expected = end
         elif header.base_offset < expected:
-            raise _damaged(path, at + used, f"offset {header.base_offset} stands behind offset {expected - 1}")
+            raise _damaged(path, at + used, f"offset {header.base_offset} comes after offset {expected - 1}")
         else:
             found.append(batch)
             used += len(batch.data)

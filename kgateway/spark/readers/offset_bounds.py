@@ -47,11 +47,13 @@ class Bound:
             return dict.fromkeys(extents, self.everywhere)
         missing, alien = extents.keys() - self.each.keys(), self.each.keys() - extents.keys()
         if alien:
-            raise WrongOption(f"{self.option} names {_some(alien)}, which this query does not read, or is not there")
+            raise WrongOption(
+                f"{self.option} names {_some(alien)}, which this query does not read, or which does not exist"
+            )
         if missing:
             raise WrongOption(
-                f"{self.option} says nothing of {_some(missing)}: it has to name all partitions that are read; "
-                "-1 stands for the latest offset and -2 for the earliest"
+                f"{self.option} does not name {_some(missing)}: it must name all partitions that are read; -1 means "
+                "the latest offset and -2 the earliest"
             )
         return self.each
 
@@ -68,8 +70,8 @@ class Bound:
                 offset = found[partition].offset if partition in found else None
                 if offset is None and not self.else_latest:
                     raise WrongOption(
-                        f"{self.option}: {partition} has no record from {time} on; "
-                        "startingOffsetsByTimestampStrategy=latest has it begin at its end then"
+                        f"{self.option}: {partition} has no record from {time} on; with "
+                        "startingOffsetsByTimestampStrategy=latest it would begin at its end"
                     )
                 offsets[partition] = extents[partition].end if offset is None else offset
         return offsets

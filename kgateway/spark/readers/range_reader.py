@@ -58,7 +58,7 @@ def read_range(windows: Windows, of: OffsetRange, wanted: ReadSpec) -> Iterator[
                 yield from _decoded(window, OffsetRange(of.partition, position, of.end), wanted)
                 position = window.next_offset
             if position < of.end:
-                raise DataLost(f"{of.partition} ends at offset {position}, and {of} were to be read")
+                raise DataLost(f"{of.partition} ends at offset {position}, but {of} were requested")
             return
         except OffsetGone as gone:
             position = _after(gone, left, wanted)
@@ -78,7 +78,7 @@ def _after(gone: OffsetGone, left: OffsetRange, wanted: ReadSpec) -> int:
     else:
         lost, following = f"{left.partition} begins with offset {start} now", start
     last = min(following, left.end) - 1
-    lost = f"{lost}, and offsets {gone.offset} to {last} were to be read: they were removed meanwhile"
+    lost = f"{lost}, but offsets {gone.offset} to {last} were requested: they were deleted meanwhile"
     if wanted.fail_on_data_loss:
         raise DataLost(lost)
     _log.warning("%s", lost)

@@ -55,7 +55,7 @@ class BatchReader(DataSourceReader):
     def _check(self, partition: TopicPartition, start: int, end: int) -> None:
         if start > end and self._ending.everywhere is None:
             raise WrongOption(
-                f"{self._starting.option} of {partition} is {start}, behind {self._ending.option}, which is {end}"
+                f"{self._starting.option} of {partition} is {start}, after {self._ending.option}, which is {end}"
             )
 
 
@@ -107,7 +107,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         extents = self._extents()
         for one in ends.keys() - extents.keys():
-            self._query.report_loss(f"{one} is not there any more: it was deleted")
+            self._query.report_loss(f"{one} does not exist any more: it was deleted")
         ends = {one: ends[one] for one in ends.keys() & extents.keys()}
         starts = {one: starts.get(one, extents[one].start) for one in ends}
         return [Task(of) for of in self._query.ranges(starts, ends, extents)]
@@ -140,8 +140,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         alien = [topic for topic in offsets if not self._query.topics.has(topic)]
         if alien:
             raise WrongOption(
-                f"the checkpoint is of a query that reads {', '.join(alien)}, and this one reads {self._query.topics}: "
-                "give this query a checkpointLocation of its own"
+                f"the checkpoint belongs to a query that reads {', '.join(alien)}, but this one reads "
+                f"{self._query.topics}: give this query its own checkpointLocation"
             )
         try:
             return of_json(offsets)
@@ -151,11 +151,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check_ends(self, starts: Offsets, extents: Mapping[TopicPartition, Extent]) -> None:
         for one, at in starts.items():
             if one not in extents:
-                self._query.report_loss(f"{one} is not there any more: it was deleted")
+                self._query.report_loss(f"{one} does not exist any more: it was deleted")
             elif at > extents[one].end:
                 self._query.report_loss(
-                    f"{one} ends at offset {extents[one].end}, and this query has read up to {at - 1}: "
-                    "the topic was made anew since, or its log has lost its end"
+                    f"{one} ends at offset {extents[one].end}, but this query has read up to {at - 1}: the topic was "
+                    "recreated, or its log has lost its end"
                 )
 
 

@@ -64,11 +64,11 @@ def _like(missing: Iterable[str], logs: Logs) -> str:
 def selection_of(options: Options) -> TopicSelection:
     given = [way for way in _WAYS if options.has(way)]
     if len(given) != 1:
-        which = f"not {' and '.join(given)}" if given else "and none is given"
-        raise WrongOption(f"say by one of {', '.join(_WAYS)} which topics are read, {which}")
+        which = f"not {' and '.join(given)}" if given else "but none is given"
+        raise WrongOption(f"select the topics with one of {', '.join(_WAYS)}, {which}")
     match given[0]:
         case "subscribe":
-            return TopicSelection(names=options.parsed("subscribe", _names, "names of topics with commas between"))
+            return TopicSelection(names=options.parsed("subscribe", _names, "names of topics, separated by commas"))
         case "subscribePattern":
             return TopicSelection(pattern=options.parsed("subscribePattern", _pattern, "a regular expression"))
         case _:

@@ -108,17 +108,17 @@ def _section(topic: TopicFacts) -> Iterator[str]:
         yield from _parts(topic.parts)
         yield from _keys(topic.keys, topic.records)
     else:
-        yield "<p>There is no record in it.</p>"
+        yield "<p>It has no records.</p>"
     yield from _lags(topic.lags)
     yield "</section>"
 
 
 def _volume(times: Times, records: int) -> Iterator[str]:
     yield "<h3>Volume over time</h3>"
-    yield f"<p>From {whole(times.first_ms)} to {whole(times.last_ms)}, by the time that records have:"
+    yield f"<p>From {whole(times.first_ms)} to {whole(times.last_ms)}, by the timestamps of records,"
     yield f"{_whose(times, records)}. A column is {in_time(times.slot_ms)}.</p>"
     if times.outside:
-        yield f"<p>Not drawn: {_count(times.outside, 'record')} with a time far outside of this, or with none.</p>"
+        yield f"<p>Not drawn: {_count(times.outside, 'record')} with a time far outside of it, or with none.</p>"
     marks = _time_marks(times)
     when = [at_(times, slot.start_ms) for slot in times.slots]
     counts = [Column(slot.records, f"{at}: {slot.records:,}") for at, slot in zip(when, times.slots, strict=True)]
@@ -129,8 +129,10 @@ def _volume(times: Times, records: int) -> Iterator[str]:
 
 def _whose(times: Times, records: int) -> str:
     if not times.of_server:
-        return "that of the producer"
-    return "that at which the server appended them" if times.of_server == records else "the producer's or the server's"
+        return "set by the producer"
+    return (
+        "set by the server when it appended them" if times.of_server == records else "set by the producer or the server"
+    )
 
 
 def at_(times: Times, ms: int) -> str:
@@ -151,19 +153,19 @@ def _latency(topic: TopicFacts, times: Times) -> Iterator[str]:
     if topic.latency:
         yield from _latency_plot(topic.latency, times)
     elif not times.of_server:
-        yield '<p class="quiet">Not known: records of this topic have the time that the producer gave them, and nobody'
-        yield " has noted when they were appended. With <code>message.timestamp.type=LogAppendTime</code> and a header"
-        yield " or a field that tells when they were sent, it is.</p>"
+        yield '<p class="quiet">Not known: records of this topic have the time that the producer set, and nothing'
+        yield " recorded when they were appended. With <code>message.timestamp.type=LogAppendTime</code> and a header"
+        yield " or a field with the time when they were sent, it is known.</p>"
     elif topic.sent is None:
-        yield '<p class="quiet">Not known: <code>--sent-header</code> or <code>--sent-field</code> says where records'
-        yield " tell when they were sent.</p>"
+        yield '<p class="quiet">Not known: <code>--sent-header</code> or <code>--sent-field</code> names where records'
+        yield " have the time when they were sent.</p>"
     else:
-        yield f'<p class="quiet">Not known: no record tells by {escape(topic.sent)} when it was sent.</p>'
+        yield f'<p class="quiet">Not known: no record has the time when it was sent in {escape(topic.sent)}.</p>'
 
 
 def _latency_plot(latency: Latency, times: Times) -> Iterator[str]:
     yield f"<p>Half of the records were appended within {in_time(latency.median_ms)}, and 99 of 100 within"
-    yield f" {in_time(latency.late_ms)}. Known of {_count(latency.records, 'record')}.</p>"
+    yield f" {in_time(latency.late_ms)}. Known for {_count(latency.records, 'record')}.</p>"
     places = {slot.start_ms: place for place, slot in enumerate(times.slots)}
     median: list[float | None] = [None] * len(places)
     late = median.copy()
@@ -186,7 +188,7 @@ def _sizes(sizes: Sizes) -> Iterator[str]:
     drawn = [Column(size.records, f"up to {in_bytes(size.up_to)}: {size.records:,}") for size in sizes.bins]
     every = -(-len(drawn) // 12)
     marks = Marks([(place + 0.5, in_bytes(size.up_to)) for place, size in enumerate(sizes.bins) if place % every == 0])
-    yield "<figure><figcaption>Records with a value of up to so many bytes</figcaption>"
+    yield "<figure><figcaption>Records by the size of their value in bytes</figcaption>"
     yield f"{columns(drawn, _NUMBERS, marks, 'sizes of values')}</figure>"
 
 
@@ -227,7 +229,7 @@ def _shown(key: bytes) -> str:
 def _lags(lags: Sequence[Lag]) -> Iterator[str]:
     yield "<h3>Lag of groups</h3>"
     if not lags:
-        yield "<p>No group has committed offsets of it.</p>"
+        yield "<p>No group has committed offsets of this topic.</p>"
         return
     most = max(lag.total for lag in lags) or 1
     rows = [

@@ -120,6 +120,6 @@ class WritableFiler:
         try:
             return asked_in_reactor(lambda: question(self._filer))
         except RpcError as error:
-            raise RemoteError(f"the filer {self._filer.address} cannot be asked by gRPC: {error.message}") from error
+            raise RemoteError(f"the filer {self._filer.address} cannot be reached by gRPC: {error.message}") from error
         except FilerRefused as error:
             raise RemoteError(f"the filer {self._filer.address} refuses: {error}") from error

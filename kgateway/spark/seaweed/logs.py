@@ -75,7 +75,7 @@ class PartitionFiles:
             except FileNotFound as gone:
                 looks = looks + 1 if position == before else 0
                 if looks == _LOOKS:
-                    raise Unreadable(f"{gone}: it is another one at each look") from gone
+                    raise Unreadable(f"{gone}: it changes with each attempt") from gone
                 self._refresh()
 
     def windows_published(self, timestamp_ms: int, start: int, end: int) -> Iterator[Window]:
@@ -181,7 +181,7 @@ class FilerLogs:
             try:
                 self._files.names(self._root / folder.strip("/"))
             except FileNotFoundError:
-                reason = f"there is no {folder} in {self}: no topic was made yet, or it is no filer of SeaweedFS"
+                reason = f"there is no {folder} in {self}: no topic was created yet, or it is not a filer of SeaweedFS"
                 raise Unreadable(reason) from None
             return result_of(self._topics.names())
 
@@ -242,7 +242,8 @@ class FilerLogs:
         message_format = stored.file.format
         if message_format.record_type() is None:
             raise Unreadable(
-                f"topic {partition.topic} is of the format {message_format.name}, which SeaweedFS has no Parquet of"
+                f"topic {partition.topic} is of the format {message_format.name}, for which SeaweedFS has no Parquet "
+                "files"
             )
         return ParquetFiles(self._files, self._root, self._folders(partition, stored))
 

@@ -119,7 +119,7 @@ def whole(rows: DataFrame, decoders: Decoders) -> DataFrame:
 
 
 def _missing(field: Any) -> Column:
-    reason = f.lit(f"the column {field.name} was not read, for the statement was thought not to need it")
+    reason = f.lit(f"the column {field.name} was not read, because the statement seemed not to need it")
     return f.raise_error(reason).cast(field.dataType).alias(field.name)
 
 

@@ -52,7 +52,7 @@ def json_value(column: Column, kind: DataType) -> Column:
 def check_names(result: DataFrame) -> None:
     twice = [name for name, count in Counter(result.columns).items() if count > 1]
     if twice:
-        raise WrongOption(f"there are two columns {twice[0]}: give one of them another name, with AS")
+        raise WrongOption(f"there are two columns {twice[0]}: rename one of them with AS")
 
 
 def _columns(result: DataFrame) -> list[tuple[str, Column, DataType]]:
@@ -131,8 +131,8 @@ def form_of(names: Sequence[str]) -> RecordForm:
     alien = [name for name in left if name not in NAMES and name != _PARTITION]
     if alien:
         raise WrongOption(
-            f"a record has no place for {', '.join(alien)} beside {roles['value']}: select key, value and headers, or "
-            "no value, and all columns become an object of JSON"
+            f"a record cannot have {', '.join(alien)} besides {roles['value']}: select key, value and headers, or no "
+            "value, and all columns become a JSON object"
         )
     return RecordForm(roles, ())
 

@@ -35,7 +35,7 @@ def check(statement: str) -> None:
     while comment := _COMMENT.match(statement, at):
         at = comment.end()
     if not statement[at:].upper().startswith(_QUERIES):
-        raise WrongOption(f"this is no query: a statement begins with {', '.join(_QUERIES[:-1])}")
+        raise WrongOption(f"this is not a query: a statement begins with {', '.join(_QUERIES[:-1])}")
 
 
 @contextmanager

@@ -63,19 +63,19 @@ def seam(ends: Mapping[int, int], extents: Mapping[TopicPartition, Extent], *, m
     """
     gone = ends.keys() - {partition.index for partition in extents}
     if gone:
-        raise Unreadable(f"the archive has partition {min(gone)}, and the topic has none of that number")
+        raise Unreadable(f"the archive has partition {min(gone)}, but the topic does not")
     log, lost = [], []
     for partition, extent in sorted(extents.items()):
         start = ends.get(partition.index, extent.start)
         if start < extent.start:
             lost.append(
-                f"{partition} is archived up to offset {start - 1}, and its log begins with {extent.start} now: "
+                f"{partition} is archived up to offset {start - 1}, but its log begins with {extent.start} now: "
                 f"offsets {start} to {extent.start - 1} are in neither"
             )
         if start > extent.end and not may_lag:
             lost.append(
-                f"{partition} ends at offset {extent.end}, and the archive has it up to {start - 1}: the topic was "
-                "made anew since, or its log has lost its end"
+                f"{partition} ends at offset {extent.end}, but the archive has it up to {start - 1}: the topic was "
+                "recreated, or its log has lost its end"
             )
         behind = OffsetRange(partition, max(start, extent.start), extent.end)
         if len(behind):
@@ -101,7 +101,7 @@ class Tables:
     ) -> None:
         for name in options:
             if name.lower().startswith(_OF_THE_STATEMENT):
-                raise WrongOption(f"{name} follows from the statement and the archives, and cannot be given here")
+                raise WrongOption(f"{name} is derived from the statement and the archives, and cannot be set here")
         location_of(Options(options, READ))  # raises WrongOption where they are wrong
         self._spark = spark
         self._given = dict(options)
@@ -183,7 +183,7 @@ class Tables:
             gaps = [tile for tile in plan.archive.manifest.tiles if isinstance(tile, Gap)]
             for gap in gaps:
                 self._report(
-                    f"{plan.topic}-{gap.partition}: {gap.range} had gone from the log before they were archived"
+                    f"{plan.topic}-{gap.partition}: {gap.range} had been deleted from the log before they were archived"
                 )
 
 
@@ -203,8 +203,8 @@ def _read_alike(given: Mapping[str, str], archived: Identity | None) -> dict[str
     options = {name.lower(): value for name, value in given.items()}
     if archived and archived.isolation == "read_committed" and _SERVERS not in options:
         raise Unreadable(
-            f"the archive of topic {archived.topic} has what is committed, and the log can be read so only with a "
-            "server beside it that says what that is: name one"
+            f"the archive of topic {archived.topic} has only committed records, and the log can only be read that way "
+            "with a server: name one"
         )
     if _SERVERS in options:
         options.setdefault(_ISOLATION, archived.isolation if archived else "read_committed")
@@ -245,7 +245,7 @@ def archives_of(given: Iterable[str], access: Access) -> dict[str, Folder]:
             known = found.setdefault(topic, folder)
             if known != folder:
                 raise WrongOption(
-                    f"there are two archives of topic {topic}, {known.path} and {folder.path}: leave one of them out"
+                    f"there are two archives of topic {topic}, {known.path} and {folder.path}: name only one of them"
                 )
     return found
 

@@ -96,7 +96,7 @@ class Sink:
         self._options = options = Options(given, ONCE)
         self._guard = TopicPartition(options.text("guardTopic") or options.text("topic"), 0)
         if not self._guard.topic:
-            raise WrongOption("where rows name their topics, name one for the number of the last batch by guardTopic")
+            raise WrongOption("if rows name their topics, name one for the number of the last batch with guardTopic")
         self._timeout_ms = options.number("kafka.transaction.timeout.ms", _SINK_TIMEOUT_MS)
 
     def __call__(self, frame: DataFrame, number: int) -> None:
@@ -108,8 +108,8 @@ class Sink:
                 if self._is_written(cluster, name, number) or self._write(frame, number, transaction, writing):
                     return
         raise Unwritten(
-            f"batch {number} could not be written: in each of {_TRIES} tries Spark began a task again, as it does "
-            "where machines go, and with spark.speculation"
+            f"batch {number} could not be written: in each of {_TRIES} attempts Spark restarted a task, as it does "
+            "when machines fail, or with spark.speculation"
         )
 
     def _is_written(self, cluster: Cluster, name: str, number: int) -> bool:
@@ -117,8 +117,9 @@ class Sink:
         following = found.offset if found else 0
         if following > number + 1:
             raise Unwritten(
-                f"batch {number} comes again after batch {following - 1} was written: the checkpoint is older than "
-                f"what is in the topics. With another checkpoint the query begins anew; the group {name} has the number"
+                f"batch {number} is repeated after batch {following - 1} was written: the checkpoint is older than "
+                "the content of the topics. With another checkpoint the query starts from the beginning; the group "
+                f"{name} has the number"
             )
         return following == number + 1
 
@@ -171,5 +172,5 @@ def _query_of(frame: DataFrame) -> str:
     """
     query = frame.sparkSession.sparkContext.getLocalProperty(_QUERY)
     if not query:
-        raise WrongOption("exactly_once is for writeStream.foreachBatch: there is no query here")
+        raise WrongOption("exactly_once is for writeStream.foreachBatch: it was called outside of a query")
     return str(query)

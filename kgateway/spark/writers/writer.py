@@ -99,7 +99,7 @@ def topic_writer_of(options: Options, schema: pa.Schema) -> TopicWriter:
     topic = options.text("topic") or None
     _check(schema, topic)
     if not options.has("kafka.bootstrap.servers"):
-        raise WrongOption("say where to write to: kafka.bootstrap.servers names servers")
+        raise WrongOption("name the servers to write to with kafka.bootstrap.servers")
     return TopicWriter(
         bootstrap=options.addresses(),
         topic=topic,
@@ -115,13 +115,13 @@ def _check(schema: pa.Schema, topic: str | None) -> None:
     """
     for field in schema:
         if field.name not in _ROW and field.name not in _ONLY_READ:
-            raise WrongOption(f"a record has no place for the column {field.name}, but for {', '.join(_ROW)}")
+            raise WrongOption(f"a record has no field for the column {field.name}, only for {', '.join(_ROW)}")
         if field.name in _CHECKS and not any(fits(field.type) for fits in _CHECKS[field.name]):
-            raise WrongOption(f"the column {field.name} is of type {field.type}: it has to be {_TYPES[field.name]}")
+            raise WrongOption(f"the column {field.name} is of type {field.type}: it must be {_TYPES[field.name]}")
     if "value" not in schema.names:
         raise WrongOption("rows have no column value")
     if topic is None and "topic" not in schema.names:
-        raise WrongOption("say which topic is written to, by the option topic or a column of that name")
+        raise WrongOption("name the topic to write to with the option topic or a column of that name")
 
 
 def _bytes(value: Any) -> bytes | None:

@@ -105,8 +105,8 @@ def test_a_damaged_file_is_refused(damage: Callable[[bytes], bytes], world: LogW
     with pytest.raises(FolderError) as error:
         world.start()
     assert str(error.value) == (
-        f"{path} is damaged; bring it back from a copy, or remove it: nothing is set for any group or broker then, "
-        "and the gateway's settings hold for all"
+        f"{path} is damaged; restore it from a copy, or remove it: groups and brokers then have no configs of their "
+        "own and use the gateway's settings"
     )
     assert (world.path / CLEAN).exists()
     path.write_bytes(whole)
@@ -147,7 +147,10 @@ def test_a_file_of_a_newer_gateway_is_refused(row: object, tmp_path: Path) -> No
     path.write_bytes(checked({"kind": "GROUP", "name": "h", "config": {SESSION: "50000"}}, row))
     with pytest.raises(FolderError) as error:
         ConfigFile.open(path, LocalDisk())
-    assert str(error.value) == f"{path} has {json.dumps(row)}, which this kgateway does not know; start a newer one"
+    assert (
+        str(error.value)
+        == f"{path} has {json.dumps(row)}, which this version of kgateway does not know; start a newer one"
+    )
 
 
 def test_a_file_that_cannot_be_read_is_refused(world: LogWorld) -> None:
@@ -279,7 +282,7 @@ class TestSlowDisk:
         made = [configure(world, timeout_ms) for timeout_ms in (50_000, 60_000)]
         stopped = world.broker.stop()
         error = refusal(lambda: configure(world, 55_000))
-        assert str(error) == "KAFKA_STORAGE_ERROR: no config can be changed: the gateway stops"
+        assert str(error) == "KAFKA_STORAGE_ERROR: no config can be changed: the gateway is stopping"
         world.threads.work()
         assert not stopped.called
         world.threads.work()

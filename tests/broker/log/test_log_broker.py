@@ -272,6 +272,6 @@ def test_a_stop_ends_all(world: LogWorld) -> None:
     log.on_lost(lambda: heard.append("lost"))
     result(world.broker.stop())
     error = refusal(lambda: partition.append(batch(), Origin.CLIENT))
-    assert str(error) == "NOT_LEADER_OR_FOLLOWER: the gateway stops"
+    assert str(error) == "NOT_LEADER_OR_FOLLOWER: the gateway is stopping"
     assert refusal(lambda: log.append([(b"a", b"1")])).code is ErrorCode.NOT_COORDINATOR
     assert heard == ["lost"]

@@ -116,7 +116,7 @@ def test_full_disk_assigns_no_ids(path: Path) -> None:
     disk.full = True
     error = refusal(ids.next)
     assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert error.message == "no producer id can be given: No space left on device"
+    assert error.message == "cannot assign a producer id: No space left on device"
     disk.full = False
     assert given(ids, 1) == [0]
 
@@ -137,8 +137,8 @@ def test_a_damaged_file_is_refused(path: Path, data: bytes) -> None:
     with pytest.raises(FolderError) as error:
         opened(path)
     assert str(error.value) == (
-        f"{path} is damaged; bring it back from a copy, or write into it "
-        '{"reserved": N} with an N above every producer id that was ever given'
+        f"{path} is damaged; restore it from a copy, or write "
+        '{"reserved": N} into it, with an N above every producer id that was ever assigned'
     )
 
 

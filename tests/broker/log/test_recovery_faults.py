@@ -57,7 +57,7 @@ def test_invalid_bytes_are_truncated_and_kept(known_good: KnownGood, left: LeftL
     found = left.open(known_good)
     (fault,) = found.faults
     assert fault.startswith(f"{path}, byte {2 * SIZE}: a batch of 2021161092 bytes, with 100 left; truncated")
-    assert fault.endswith(f"and the 100 bytes from there on are kept in {LAST}.cut-{2 * SIZE}")
+    assert fault.endswith(f"{LAST}.cut-{2 * SIZE} has the 100 bytes from there on")
     assert (left.folder / f"{LAST}.cut-{2 * SIZE}").read_bytes() == b"x" * 100
     assert (found.segment_list.end_offset, path.stat().st_size) == (12, 2 * SIZE)
 
@@ -101,8 +101,7 @@ def test_damaged_batch_ends_the_log_after_a_power_cut(left: LeftLog) -> None:
     cut, first, second = found.faults
     kept = f"{LOG}.cut-{2 * SIZE}"
     assert cut == (
-        f"{left.folder / LOG}, byte {2 * SIZE}: {CRC}; "
-        f"truncated, and the {3 * SIZE} bytes from there on are kept in {kept}"
+        f"{left.folder / LOG}, byte {2 * SIZE}: {CRC}; truncated; {kept} has the {3 * SIZE} bytes from there on"
     )
     missing = "the records before this segment are missing; the segment is kept as"
     assert first == f"{left.folder / nth(5)}: {missing} {nth(5)}.cut-0"
@@ -192,7 +191,9 @@ def test_a_changed_leader_epoch(number: int, known_good: KnownGood, left: LeftLo
     at = (number - 10) * SIZE
     left.change(at + 12, LAST)
     found = left.open(known_good)
-    where = f"{left.folder / LAST}, byte {at}: leader epoch {(0xFF << 24) - (1 << 32) + 2}, and 100 begins only now"
+    where = (
+        f"{left.folder / LAST}, byte {at}: leader epoch {(0xFF << 24) - (1 << 32) + 2}, although 100 begins only now"
+    )
     assert found.faults == [f"{where}; skipped: readers get CORRUPT_MESSAGE"]
     assert (found.segment_list.end_offset, beside(left)) == (13, [])
     assert found.epochs.last == 2
@@ -252,8 +253,8 @@ def test_damage_in_what_was_settled(left: LeftLog) -> None:
     assert (last.indexes.last_time, last.size) == ((START_MS, 0), 3 * SIZE)
     assert (fresh.base_offset, found.segment_list.end_offset, found.segment_list.segment_of(13)) == (14, 14, fresh)
     cut, missing = found.faults
-    assert cut.endswith(f"; truncated, and the {SIZE - 1} bytes from there on are kept in {beside(left)[0]}")
-    assert missing.endswith(f"{LAST}: offsets 13 to 13 are missing after it; consumers go on from 14")
+    assert cut.endswith(f"; truncated; {beside(left)[0]} has the {SIZE - 1} bytes from there on")
+    assert missing.endswith(f"{LAST}: offsets 13 to 13 are missing after it; consumers continue from 14")
     left.append(sequenced(14))
     assert left.open(after_process(settled)).segment_list.end_offset == 15
 

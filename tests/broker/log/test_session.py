@@ -392,7 +392,7 @@ def test_a_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_bytes(b"")
     assert refused(file) == (
-        f"{file} cannot be made: File exists; it is a file and no folder; name an empty folder or a new one"
+        f"{file} cannot be made: File exists; it is a file, not a folder; name an empty folder or a new one"
     )
     assert refused(file / "below") == (
         f"{file / 'below'} cannot be made: Not a directory; "
@@ -413,9 +413,9 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        (EROFS, "Read-only file system at {}; mount its file system for writing, or name another folder"),
+        (EROFS, "Read-only file system at {}; mount its file system read-write, or name another folder"),
         (EACCES, "Permission denied at {}; let the user who runs kgateway read and write there"),
-        (ENOSPC, "No space left on device at {}; make room on its disk"),
+        (ENOSPC, "No space left on device at {}; free some space on its disk"),
     ],
     ids=["read-only", "rights", "full"],
 )
@@ -442,7 +442,7 @@ def test_a_file_system_without_locks_is_refused(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(fcntl, "lockf", lockf)
     assert refused(tmp_path) == (
-        f"{tmp_path} cannot be opened: No locks available; see to its disk, or name another folder"
+        f"{tmp_path} cannot be opened: No locks available; check its disk, or name another folder"
     )
 
 
@@ -506,11 +506,11 @@ def test_a_newer_form_is_refused(tmp_path: Path) -> None:
         ({"version": "0"}, "does not have the line version=1"),
         ({"version": None}, "does not have the line version=1"),
         ({"cluster_id": None}, "has no line cluster.id"),
-        ({"cluster_id": "short"}, "has an impossible value: not a Kafka UUID"),
+        ({"cluster_id": "short"}, "has an invalid value: not a Kafka UUID"),
         ({"directory_id": None}, "has no line directory.id"),
-        ({"directory_id": ""}, "has an impossible value: not a Kafka UUID"),
+        ({"directory_id": ""}, "has an invalid value: not a Kafka UUID"),
         ({"node_id": None}, "has no line node.id"),
-        ({"node_id": "first"}, "has an impossible value: invalid literal"),
+        ({"node_id": "first"}, "has an invalid value: invalid literal"),
     ],
 )
 def test_a_damaged_meta_is_refused(tmp_path: Path, changes: dict[str, str | None], how: str) -> None:
@@ -521,7 +521,7 @@ def test_a_damaged_meta_is_refused(tmp_path: Path, changes: dict[str, str | None
     message = refused(tmp_path)
     assert message.startswith(f"{tmp_path / 'meta.properties'} {how}")
     assert message.endswith(
-        "; bring it back from a copy, or write its lines anew: "
+        "; restore it from a copy, or write these lines into it: "
         "kgateway.format=1, version=1, cluster.id, directory.id and node.id"
     )
 
@@ -561,13 +561,13 @@ def test_a_damaged_start_is_refused(tmp_path: Path, text: str) -> None:
     message = refused(tmp_path)
     assert message.startswith(f"{tmp_path / 'kgateway.start'} ")
     assert message.endswith(
-        'write into it {"start_number": N} with an N above every leader epoch that clients may have seen'
+        'write {"start_number": N} into it, with an N above every leader epoch that clients may have seen'
     )
 
 
 def test_a_start_that_was_removed_is_missed(tmp_path: Path) -> None:
     """
-    Nor where the file is gone and others are there.
+    Nor where the file is missing and others are there.
     """
     start(tmp_path)
     (tmp_path / "kgateway.start").unlink()
@@ -591,7 +591,7 @@ def test_the_folder_of_another_node_is_refused(tmp_path: Path) -> None:
     """
     start(tmp_path, 2)
     assert refused(tmp_path, 3) == (
-        f"{tmp_path} belongs to node 2, and this gateway is node 3: give it --node-id=2, or another folder"
+        f"{tmp_path} belongs to node 2, but this gateway is node 3: start it with --node-id=2, or name another folder"
     )
 
 
@@ -602,7 +602,7 @@ def test_a_folder_has_one_process(tmp_path: Path) -> None:
     with other_process(OPENING, tmp_path) as (pid, said):
         assert said == "opened"
         assert (tmp_path / ".lock").read_text() == f"{pid}\n"
-        assert refused(tmp_path) == f"{tmp_path} is held by process {pid}; end that one, or name another folder"
+        assert refused(tmp_path) == f"{tmp_path} is in use by process {pid}; stop it, or name another folder"
     assert start(tmp_path).start_number == 2
 
 
@@ -612,7 +612,7 @@ def test_kafka_s_lock_is_heeded(tmp_path: Path) -> None:
     """
     start(tmp_path)
     with other_process(LOCKING_AS_KAFKA, tmp_path):
-        assert refused(tmp_path) == f"{tmp_path} is held by another process; end that one, or name another folder"
+        assert refused(tmp_path) == f"{tmp_path} is in use by another process; stop it, or name another folder"
 
 
 def test_lock_file_contains_only_the_pid(tmp_path: Path) -> None:
@@ -631,9 +631,9 @@ def test_folder_is_locked_within_its_process(tmp_path: Path) -> None:
     folder = FolderSession.open(tmp_path, LocalDisk(), 1)
     try:
         holder = f"this process, {os.getpid()}"
-        assert refused(tmp_path) == f"{tmp_path} is held by {holder}; end that one, or name another folder"
+        assert refused(tmp_path) == f"{tmp_path} is in use by {holder}; stop it, or name another folder"
         with other_process(OPENING, tmp_path) as (_, said):
-            assert said == f"{tmp_path} is held by process {os.getpid()}; end that one, or name another folder"
+            assert said == f"{tmp_path} is in use by process {os.getpid()}; stop it, or name another folder"
     finally:
         folder.close()
 
@@ -648,13 +648,13 @@ def test_a_closed_folder_is_free(tmp_path: Path) -> None:
     folder.close()
     try:
         with other_process(OPENING, tmp_path) as (_, said):
-            assert "is held by process" in said
+            assert "is in use by process" in said
     finally:
         next_folder.close()
 
 
 def test_failed_start_releases_the_lock(tmp_path: Path) -> None:
-    assert "make room" in refused(tmp_path, disk=RecordingDisk(**{"write and sync": ENOSPC}))
+    assert "free some space" in refused(tmp_path, disk=RecordingDisk(**{"write and sync": ENOSPC}))
     with other_process(OPENING, tmp_path) as (_, said):
         assert said == "opened"
 

@@ -95,7 +95,7 @@ def test_a_check_of_a_state_that_was_being_written(world: LogWorld) -> None:
     result(world.broker.stop())
     name = f"{STATE}{file_name(7, '')}.1-2-3.tmp"
     put(partition.folder, [name])
-    assert found(world.path) == [(name, "a process ended while it wrote it", False)]
+    assert found(world.path) == [(name, "a process ended while writing it", False)]
     assert found(world.path, holder="process 7") == []
 
 

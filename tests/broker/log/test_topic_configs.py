@@ -229,7 +229,7 @@ def test_a_stop_waits(world: LogWorld) -> None:
     made = [alter(world, setting(retention_ms=value)) for value in (77, 78)]
     stopped = world.broker.stop()
     error = refusal(lambda: alter(world, setting(retention_ms=79)))
-    assert str(error) == "KAFKA_STORAGE_ERROR: the gateway stops"
+    assert str(error) == "KAFKA_STORAGE_ERROR: the gateway is stopping"
     while not stopped.called:
         world.threads.work()
     assert [result(each) for each in made] == [None, None]

@@ -212,7 +212,7 @@ def test_a_failed_sync_is_the_last(path: Path) -> None:
         opened.put(TWO)
     disk.before_sync = lambda: None
     for change in (lambda: opened.put(THREE), lambda: opened.delete(ONE.id)):
-        with pytest.raises(OSError, match="takes no changes since a sync failed; restart the gateway"):
+        with pytest.raises(OSError, match="accepts no changes since a sync failed; restart the gateway"):
             change()
     assert list(opened.topics) == [ONE.id]
     assert len(disk.synced) == 1  # the sync of ONE
@@ -315,7 +315,7 @@ def test_a_torn_line_after_each_end(path: Path, last_end: LastEnd) -> None:
     for size in range(whole + 1, len(data)):
         path.write_bytes(data[:size])
         if last_end is LastEnd.CLEAN_STOP:
-            with pytest.raises(FolderError, match=r"line 2 of .*: the gateway was stopped in good order; bring"):
+            with pytest.raises(FolderError, match=r"line 2 of .*: the gateway was shut down cleanly; restore"):
                 journal(path, last_end=last_end)
             assert path.read_bytes() == data[:size]
         else:
@@ -401,7 +401,7 @@ def test_missing_sectors_of_what_was_sure(path: Path, last_end: LastEnd) -> None
     journal(path, ONE, numbered(2, "two", **{"retention.ms": "7" * 1500}), THREE)
     data = path.read_bytes()
     path.write_bytes(data[:512] + bytes(512) + data[1024:])
-    with pytest.raises(FolderError, match=r"line 2 of .*, and it was intact once: later lines are; bring"):
+    with pytest.raises(FolderError, match=r"line 2 of .*, and it was intact once: later lines still are; restore"):
         journal(path, last_end=last_end)
 
 
@@ -411,7 +411,7 @@ def test_a_closed_journal_takes_no_changes(path: Path) -> None:
     """
     opened = journal(path, ONE)
     assert opened.close()
-    with pytest.raises(OSError, match="the gateway stops"):
+    with pytest.raises(OSError, match="the gateway is stopping"):
         opened.put(TWO)
     assert names(path) == ["one"]
     disk = WatchedDisk()
@@ -432,8 +432,8 @@ def test_a_damaged_line_is_refused(path: Path) -> None:
     with pytest.raises(FolderError) as error:
         journal(path)
     assert str(error.value) == (
-        f"line 2 of {path} is damaged, and it was intact once: later lines are; bring the file back from a copy, "
-        "or remove the line: the topic that it is about is then as it was before, and put aside if it was new"
+        f"line 2 of {path} is damaged, and it was intact once: later lines still are; restore the file from a copy, "
+        "or remove the line: its topic is then as it was before the line, or put aside if the line created it"
     )
     assert path.read_bytes() == damaged
     path.write_bytes(b"".join(line for line in damaged.splitlines(True) if b"two" not in line))
@@ -464,7 +464,9 @@ def test_an_unknown_change_is_refused(path: Path) -> None:
     rest = b'%d {"renamed": "x"}' % path.stat().st_size
     with path.open("ab") as file:
         file.write(b"%08x %s\n" % (crc32c(rest), rest))
-    with pytest.raises(FolderError, match=r"line 2 of .* is intact, but this kgateway does not know what it means"):
+    with pytest.raises(
+        FolderError, match=r"line 2 of .* is intact, but this version of kgateway does not understand it"
+    ):
         journal(path)
 
 
@@ -523,7 +525,7 @@ def test_a_file_is_written_anew_or_not_at_all(path: Path) -> None:
 
     journal(path, ONE, ONE)
     before = path.read_bytes()
-    with pytest.raises(FolderError, match=r"cannot be opened: No space left on device; make room on its disk"):
+    with pytest.raises(FolderError, match=r"cannot be opened: No space left on device; free some space on its disk"):
         journal(path, disk=FullDisk())
     assert path.read_bytes() == before
 

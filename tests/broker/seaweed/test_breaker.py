@@ -41,7 +41,7 @@ class BreakerTests(SynchronousTestCase):
         """
         self.fail(5)
         self.assertTrue(self.breaker.is_failing)
-        with self.assertRaisesRegex(RpcError, "filer:8888 is not asked.* 5 calls .* no connection"):
+        with self.assertRaisesRegex(RpcError, "filer:8888 is not called.* 5 calls .* no connection"):
             self.breaker.admit()
 
     def test_one_probes_when_the_pause_is_over(self) -> None:

@@ -56,7 +56,7 @@ def test_an_object_is_that_of_its_name() -> None:
     A file that was moved is no object.
     """
     made = ChainObject(7, new_nonce(), new_nonce(), b"payload")
-    with pytest.raises(ChainDamaged, match=f"{name_of(8)} holds what belongs to {name_of(7)}"):
+    with pytest.raises(ChainDamaged, match=f"{name_of(8)} has the content of {name_of(7)}"):
         decoded(made.encoded(), f"/chain/{name_of(8)}")
 
 

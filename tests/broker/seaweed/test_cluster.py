@@ -71,7 +71,7 @@ def test_who_does_not_answer_is_left_alone_and_asked_again_later(cluster: DevClu
         with pytest.raises(RpcError, match="refused"):
             wait(channel.call(_UNKNOWN, _REQUEST, 5))
     assert channel.is_out
-    with pytest.raises(RpcError, match="is not asked for a while") as told:
+    with pytest.raises(RpcError, match="is not called for a while") as told:
         wait(channel.call(_UNKNOWN, _REQUEST, 5))
     assert told.value.status is Status.UNAVAILABLE
     cluster.start_broker()

@@ -23,5 +23,5 @@ def test_what_is_no_path_is_refused(path: str) -> None:
     """
     A filer would interpret some of these as other paths.
     """
-    with pytest.raises(ValueError, match="is no path"):
+    with pytest.raises(ValueError, match="is not a path"):
         split_path(path)

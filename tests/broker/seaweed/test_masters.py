@@ -64,7 +64,7 @@ def test_all_masters_that_were_asked_are_named_when_none_answers() -> None:
     The error has the failure of each.
     """
     seaweed = SeaweedCluster(master_addresses("127.0.0.1:1,127.0.0.1:2"), reactor)
-    with pytest.raises(RpcError, match=r"no master says who leads: 127.0.0.1:1: .*; 127.0.0.1:2: "):
+    with pytest.raises(RpcError, match=r"no master knows the leader: 127.0.0.1:1: .*; 127.0.0.1:2: "):
         wait(seaweed.masters.leader(timeout_s=0.1))
     wait(seaweed.close())
 

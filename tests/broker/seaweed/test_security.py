@@ -203,7 +203,7 @@ def test_a_certificate_that_is_not_taken_is_reported(secured: SecuredCluster, na
     Another authority issued it, or its name is not admitted.
     """
     identity = secured.identity(name, Authority() if name == "gateway" else None)
-    problem = rf"alert .*: the server does not take who we say we are: .*{name}\.pem \(`cert` under \[grpc\.mq\]"
+    problem = rf"alert .*: the server does not accept our certificate: .*{name}\.pem \(`cert` under \[grpc\.mq\]"
     with client(secured, loaded(secured, {"grpc.mq": identity})) as seaweed, pytest.raises(RpcError, match=problem):
         wait(asked(seaweed, "grpc"))
 
@@ -262,7 +262,7 @@ def test_without_security_nobody_answers(secured: SecuredCluster) -> None:
     broker = SeaweedMQBroker(
         master_addresses(secured.cluster.masters[0]), node_id=1, now_ms=lambda: START_MS, reactor=reactor
     )
-    with pytest.raises(BrokerUnusable, match=r"no master says who leads.*\(seaweed_security, seaweed_filer_group\)"):
+    with pytest.raises(BrokerUnusable, match=r"no master knows the leader.*\(seaweed_security, seaweed_filer_group\)"):
         wait(broker.start())
     wait(broker.stop())
 
@@ -274,7 +274,7 @@ def test_another_filer_group_is_reported(secured: SecuredCluster, group: str) ->
     """
     which = f"of the filerGroup {group}" if group else "without a filerGroup"
     with client(secured, loaded(secured), group) as seaweed:
-        with pytest.raises(RpcError, match=f"the masters know no filer {which} that answers"):
+        with pytest.raises(RpcError, match=f"the masters know no filer {which} that responds"):
             wait(seaweed.filer())
         assert wait(seaweed.masters.nodes(BROKERS)) == []
     with client(secured, loaded(secured)) as seaweed:
@@ -287,15 +287,19 @@ def test_another_filer_group_is_reported(secured: SecuredCluster, group: str) ->
         (
             "jwt.filer_signing",
             "wrong",
-            r"PUT: .*is signed with `key` under \[jwt\.filer_signing\] of .*: it has another",
+            r"PUT: .*signatures made with `key` under \[jwt\.filer_signing\] of .*: it has another",
         ),
-        ("jwt.filer_signing", "", r"PUT: .*wants a signature, and there is no `key` under \[jwt\.filer_signing\] of"),
-        ("jwt.filer_signing.read", "wrong", r"GET: .*signed with `key` under \[jwt\.filer_signing\.read\] of"),
+        (
+            "jwt.filer_signing",
+            "",
+            r"PUT: .*requires a signature, but there is no `key` under \[jwt\.filer_signing\] of",
+        ),
+        ("jwt.filer_signing.read", "wrong", r"GET: .*made with `key` under \[jwt\.filer_signing\.read\] of"),
         ("jwt.filer_signing.read", "", r"GET: .*no `key` under \[jwt\.filer_signing\.read\] of"),
         (
             "jwt.signing",
             "wrong",
-            r"volume: .*the volume server does not .* signed with `key` under \[jwt\.signing\] of",
+            r"volume: .*the volume server does not .* made with `key` under \[jwt\.signing\] of",
         ),
     ],
 )

@@ -106,17 +106,17 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     [
         ("[grpc\n", "security.toml is not TOML: "),
         ('[grpc]\nca = "ca.pem"', r"neither \[grpc.mq\] nor \[grpc.client\] has `cert` and `key`"),
-        ('[grpc.client]\ncert = "c"\nkey = "k"', r"there is no `ca` under \[grpc\], and .*/c \(`cert` under .* given"),
-        ('[grpc.client]\ncert = "c"', r"there is no `key` under \[grpc.client\], and `cert` is given"),
-        ('[grpc.mq]\nkey = "k"', r"there is no `cert` under \[grpc.mq\], and `key` is given"),
-        ("[https.client]\nenabled = true", r"there is no `ca` under \[https.client\], and `enabled` is true"),
+        ('[grpc.client]\ncert = "c"\nkey = "k"', r"there is no `ca` under \[grpc\], but .*/c \(`cert` under .* given"),
+        ('[grpc.client]\ncert = "c"', r"there is no `key` under \[grpc.client\], but `cert` is given"),
+        ('[grpc.mq]\nkey = "k"', r"there is no `cert` under \[grpc.mq\], but `key` is given"),
+        ("[https.client]\nenabled = true", r"there is no `ca` under \[https.client\], but `enabled` is true"),
         (
             '[https.client]\nenabled = "perhaps"',
             r"'perhaps' is neither true nor false: `enabled` under \[https.client\]",
         ),
         (
             '[jwt.signing]\nkey = "k"\nexpires_after_seconds = "soon"',
-            r"'soon' is no number of seconds: `expires_after_seconds` under \[jwt.signing\]",
+            r"'soon' is not a number of seconds: `expires_after_seconds` under \[jwt.signing\]",
         ),
     ],
 )

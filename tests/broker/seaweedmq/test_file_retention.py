@@ -203,7 +203,7 @@ def test_a_damaged_log_start_is_named(start: Start, filer: Filer) -> None:
         error = refusal(lambda: broker.partition(topic.id, 0))
         assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert path in str(error)
-        assert "write the one with which the log begins" in str(error)
+        assert "write the offset with which the log begins" in str(error)
         wait(filer.delete(path))
         until(lambda: _is_open(broker))
 

@@ -51,7 +51,7 @@ WHOLE = batch_of(SAMPLE, base_offset=10).data.tobytes()
 @pytest.mark.parametrize(
     ("value", "reason", "is_foreign"),
     [
-        (b"", "0 bytes are left, a header takes 61", True),
+        (b"", "0 bytes are left, but a header has 61", True),
         (b"hello", "5 bytes are left", True),
         (bytes(200), "magic 0, not 2", True),
         (WHOLE + WHOLE, f"{len(WHOLE)} bytes are left over", True),
@@ -90,7 +90,7 @@ def test_what_is_no_batch_stops_who_asks_for_no_report() -> None:
     """
     Nothing is skipped silently.
     """
-    with pytest.raises(Malformed, match="byte 41: the value is no batch of Kafka's"):
+    with pytest.raises(Malformed, match="byte 41: the value is not a Kafka record batch"):
         FORM.decode([entry(b"hello", 41)])
     with pytest.raises(Malformed):
         FORM.placed(entry(b"hello", 41))

@@ -62,7 +62,7 @@ def test_offsets_are_the_messages_and_a_shift() -> None:
     [
         (Record(1, 5, b"k", b"v", (Header("h", b"x"),)), "headers"),
         (Record(1, 5, b"k", None), "no value"),
-        (Record(1, 5, b"", b"v"), "a key that is empty and not null"),
+        (Record(1, 5, b"", b"v"), "a key that is empty but not null"),
     ],
 )
 def test_what_has_no_place_is_refused(record: Record, what: str) -> None:
@@ -77,7 +77,7 @@ def test_what_has_no_place_is_refused(record: Record, what: str) -> None:
 
 def test_timestamps_of_producers_are_refused() -> None:
     """
-    The form has no place for them, so the topic must have LogAppendTime.
+    The form cannot report them, so the topic must have LogAppendTime.
     """
     FORM.check(BY_APPEND)
     with pytest.raises(KafkaError, match=r"message\.timestamp\.type=LogAppendTime") as refused:

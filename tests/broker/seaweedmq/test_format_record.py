@@ -248,7 +248,7 @@ def test_what_cannot_be_read_is_refused() -> None:
     """
     broken = [
         (holding(b"nothing", 1), "cannot be read"),
-        (with_header(holding(body(offset_delta=1), 1), base_offset=70), "record 0 is numbered 1$"),
+        (with_header(holding(body(offset_delta=1), 1), base_offset=70), "record 0 has the offset delta 1$"),
         (with_header(holding(b"\x0c\0\2\0\0\0\0", 1), base_timestamp=(1 << 63) - 1), "more than 64 bits"),
         (with_header(batch_of(SAMPLE), attributes=0x10), "transactions"),
     ]

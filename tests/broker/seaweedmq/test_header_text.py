@@ -47,5 +47,5 @@ def test_other_texts(text: str) -> None:
     """
     Other texts are refused, and named.
     """
-    with pytest.raises(ValueError, match="tells of no headers"):
+    with pytest.raises(ValueError, match="does not describe headers"):
         headers_of(text)

@@ -77,10 +77,10 @@ def test_another_message_is_a_fault_of_sequence() -> None:
     """
     placed = log(True)
     placed[1] = placed[1]._replace(message_offset=7)
-    assert found(batches(), placed)[0] == ["sequence: row 1 has offset 2 in message 1, and the log in message 7"]
+    assert found(batches(), placed)[0] == ["sequence: row 1 has offset 2 in message 1, but the log has it in message 7"]
     placed = log(False)
     placed[4] = placed[4]._replace(message_offset=9)
-    assert found(run(), placed)[0] == ["sequence: row 0 has offset 4 in message 4, and the log in message 9"]
+    assert found(run(), placed)[0] == ["sequence: row 0 has offset 4 in message 4, but the log has it in message 9"]
     reasons, _ = found(run(), log(False, 1) + log(False)[1:], (6, HERE[1]))
     assert reasons[0] == "sequence: row 0 has offset 0 in another generation than the log"
 
@@ -93,7 +93,9 @@ def test_a_time_after_the_publishing_is_a_fault_of_time() -> None:
     assert found(batches(), placed)[0] == []
     placed[2] = placed[2]._replace(ts_ns=NOON - SECOND_NS)
     (reason,) = found(batches(), placed)[0]
-    assert reason.startswith(f"time: row 2 has the time {NOON}, and offset 4 was published at {NOON - SECOND_NS}")
+    assert reason.startswith(
+        f"time: row 2 has the time {NOON}, but offset 4 was published earlier, at {NOON - SECOND_NS}"
+    )
 
 
 def test_offsets_without_a_row_are_a_fault_of_coverage() -> None:
@@ -102,7 +104,7 @@ def test_offsets_without_a_row_are_a_fault_of_coverage() -> None:
     for number in (0, 2):
         row = ledger.rows.at(number)
         gap.append(row.kafka, row.message_offset, row.ts_ns, row.span)
-    assert found(gap, log(True))[0] == ["coverage: offset 2 is in message 1 of the log, and in no row"]
+    assert found(gap, log(True))[0] == ["coverage: offset 2 is in message 1 of the log, but in no row"]
 
 
 @pytest.mark.parametrize("make", [batches, run])
@@ -111,5 +113,5 @@ def test_rows_without_messages_are_a_fault_of_coverage(make: type) -> None:
     placed = log(ledger.batched)
     del placed[1]
     (reason,) = found(ledger, placed)[0]
-    told = "row 1 has offsets 2 to 3, and the log has 0 of them" if ledger.batched else "row 0 has offsets 0 to 5"
+    told = "row 1 has offsets 2 to 3, but the log has 0 of them" if ledger.batched else "row 0 has offsets 0 to 5"
     assert reason.startswith(f"coverage: {told}")

@@ -36,14 +36,14 @@ def test_nothing_is_wrong_with_a_whole_ledger(batched: bool) -> None:
 @pytest.mark.parametrize(
     ("column", "place", "value", "kind", "reason"),
     [
-        (0, 1, 9, FaultKind.SEQUENCE, "row 1 begins with Kafka's offset 9, and row 0 goes to 9"),
-        (1, 2, 1, FaultKind.SEQUENCE, "row 2 begins with message 1, and row 1 goes to 1"),
-        (2, 1, 1, FaultKind.TIME, "row 1 has the time 1, and row 0 the later 2000000000"),
+        (0, 1, 9, FaultKind.SEQUENCE, "row 1 begins with Kafka's offset 9, but row 0 ends with 9"),
+        (1, 2, 1, FaultKind.SEQUENCE, "row 2 begins with message 1, but row 1 ends with 1"),
+        (2, 1, 1, FaultKind.TIME, "row 1 has the time 1, but row 0 has the later 2000000000"),
         (4, 1, 9, FaultKind.COVERAGE, "Kafka's offsets 19 to 19 are in no row before row 2"),
         (1, 2, 4, FaultKind.COVERAGE, "messages 2 to 3 are in no row before row 2"),
         (0, 0, 2, FaultKind.COVERAGE, "Kafka's offsets 0 to 1 are in no row before row 0"),
         (4, 2, 8, FaultKind.COVERAGE, "Kafka's offsets 28 to 29 are in no row before row 3"),
-        (4, 2, 11, FaultKind.COVERAGE, "the rows go to Kafka's offset 30, and the log to 29"),
+        (4, 2, 11, FaultKind.COVERAGE, "the rows end with Kafka's offset 30, but the log ends with 29"),
     ],
 )
 def test_each_fault_is_named_with_its_numbers(
@@ -65,7 +65,7 @@ def test_runs_end_where_their_messages_do() -> None:
     ledger.rows.messages[1] = 12
     assert [fault.reason for fault in verify(ledger, 30)] == [
         "messages 10 to 11 are in no row before row 1",
-        "row 2 begins with message 20, and row 1 goes to 21",
+        "row 2 begins with message 20, but row 1 ends with 21",
     ]
 
 

@@ -29,8 +29,8 @@ def ledger(first: int = 2, batches: int = 3) -> Ledger:
     [
         (ledger(batches=0), "batch", 5, 2, 8, "there is none"),
         (ledger(), "record", 5, 2, 8, "another format"),
-        (ledger(), "batch", 5, 2, 7, "it goes to offset 7, and the log to 6"),
-        (ledger(), "batch", 5, 1, 8, "it begins with offset 2, and the log with 1"),
+        (ledger(), "batch", 5, 2, 7, "it ends with offset 7, but the log ends with 6"),
+        (ledger(), "batch", 5, 1, 8, "it begins with offset 2, but the log begins with 1"),
         (ledger(), "batch", 6, 2, 8, "partitions that the topic never had"),
     ],
 )

@@ -344,5 +344,5 @@ def test_a_later_version_is_not_read() -> None:
     """
     (whole,) = messages(ledger(3), OWNER, 1, 0)
     body = b"\2" + bytes(whole.value)[1:-4]
-    with pytest.raises(Malformed, match="version 2, and this gateway reads 1"):
+    with pytest.raises(Malformed, match="version 2, but this gateway reads 1"):
         read_part(body + crc32c(body).to_bytes(4, "big"))

@@ -19,8 +19,8 @@ from tests.broker.seaweed.cluster import done
 from tests.broker.seaweed.real_reactor import pause, reactor, wait
 from tests.broker.seaweedmq.ledger_world import World, filled, rows, topic
 
-AHEAD = "offsets 4 to 7 are in files and not in what is kept of the ledger yet"
-NO_LEDGER = "it has messages and no ledger yet; a gateway makes one when it serves the topic"
+AHEAD = "offsets 4 to 7 are in files, but not yet in the stored part of the ledger"
+NO_LEDGER = "it has messages but no ledger yet; a gateway creates one when it serves the topic"
 _FLUSHED_S = 1.1  # longer than a broker of the tests waits with its files
 FORMS = pytest.mark.parametrize("form", ["batch", "record", "plain"])
 

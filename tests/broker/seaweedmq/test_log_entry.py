@@ -140,5 +140,5 @@ def test_a_length_that_cannot_be_is_no_unfinished_message(length: bytes) -> None
     Zeros and nonsense are damage, which more data does not mend. Messages before it remain whole.
     """
     assert whole_size(WEED + length, 5000) == len(WEED)
-    with pytest.raises(Malformed, match="byte 5316: no message has"):
+    with pytest.raises(Malformed, match="byte 5316: a message cannot have"):
         whole_size(length, 5000 + len(WEED))

@@ -164,5 +164,5 @@ def test_what_is_no_whole_message_is_told_with_its_place() -> None:
         with pytest.raises(Malformed) as failure:
             now(collected(read_ranges(file.read, 0, size, 50)))
         assert failure.value.position == wanted[0].end
-    with pytest.raises(Malformed, match="no message has 0 bytes"):
+    with pytest.raises(Malformed, match="a message cannot have 0 bytes"):
         now(read_range(File(data + bytes(9)).read, len(data), len(data) + 9, 50))

@@ -230,7 +230,7 @@ def test_a_stop_says_what_may_be_lost(error: RpcError | None, start: Start, monk
         assert each
         each.addErrback(lambda failure: failure.trap(KafkaError))
     told = [formatEvent(event) for event in logged if "may not be in files" in formatEvent(event)]
-    assert told == [f"t-1: 3 records at its end may not be in files: {error or 'no broker has taken them'}"]
+    assert told == [f"t-1: 3 records at its end may not be in files: {error or 'no broker has accepted them'}"]
 
 
 def test_groups_and_configs_are_there_again(start: Start) -> None:

@@ -112,7 +112,7 @@ def test_what_the_form_needs(start: Start) -> None:
         before = made(broker, config("plain")).config
         for values, says in (
             ({"message_timestamp_type": "CreateTime"}, "a topic of the format plain has message.timestamp.type"),
-            ({"seaweedmq_format": "batch"}, "seaweedmq.format is decided when a topic is made, and cannot change"),
+            ({"seaweedmq_format": "batch"}, "seaweedmq.format is set when a topic is created, and cannot be changed"),
         ):
             error = refusal(partial(broker.change_config, T, setting(**values)))
             assert error.code is ErrorCode.INVALID_CONFIG

@@ -41,5 +41,5 @@ def test_sizes_and_durations_become_numbers(text: str, value: str, is_converted:
     ],
 )
 def test_an_unknown_unit_is_refused(text: str, units: str) -> None:
-    with pytest.raises(ArgumentTypeError, match=f"there is no unit .*; there are {units}$"):
+    with pytest.raises(ArgumentTypeError, match=f"there is no unit .*; choose from {units}$"):
         config_value(text)

@@ -65,7 +65,7 @@ def test_names_are_arguments_or_options(given: list[str]) -> None:
     ("given", "says"),
     [
         ([], "error: the following arguments are required: GROUP"),
-        (["a", "-g", "b"], "error: 'a' is one too many: test --help tells what there may be"),
+        (["a", "-g", "b"], "error: 'a' is one argument too many: see test --help"),
     ],
 )
 def test_one_name_may_be_needed(given: list[str], says: str) -> None:
@@ -92,7 +92,7 @@ def test_one_name_may_be_needed(given: list[str], says: str) -> None:
         (["dou", "a"], "error: there is no command 'dou'; did you mean do?"),
         (["xyz", "a"], "error: there is no command 'xyz'; test --help lists them"),
         (["--hepl"], "error: there is no option --hepl; did you mean --help?"),
-        (["bare", "a"], "error: 'a' is one too many: test bare --help tells what there may be"),
+        (["bare", "a"], "error: 'a' is one argument too many: see test bare --help"),
     ],
 )
 def test_a_mistake_is_reported_in_a_line(given: list[str], says: str) -> None:

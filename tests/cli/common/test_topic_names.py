@@ -37,8 +37,8 @@ def test_names_and_patterns_match(names: list[str], found: list[str]) -> None:
         (["ordres"], "there is no topic ordres; did you mean orders or order.1?"),
         (["orders.1"], "there is no topic orders.1; did you mean order.1 or orders?"),
         (["zzz"], "there is no topic zzz"),
-        (["z*", "zzz", "orders"], "no topic fits z*; there is no topic zzz"),
-        (["__*"], "no topic fits __*"),
+        (["z*", "zzz", "orders"], "no topic matches z*; there is no topic zzz"),
+        (["__*"], "no topic matches __*"),
     ],
 )
 def test_an_unmatched_pattern_is_refused(names: list[str], says: str) -> None:

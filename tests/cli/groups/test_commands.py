@@ -126,7 +126,7 @@ def test_an_unreachable_server_is_reported_with_advice(groups: Groups) -> None:
     The advice follows the reason.
     """
     assert groups("list", "--bootstrap", NOWHERE) == (
-        f"kgateway groups list: nobody listens at {NOWHERE}; {ADVICE}",
+        f"kgateway groups list: nothing listens at {NOWHERE}; {ADVICE}",
         "",
     )
 
@@ -151,7 +151,7 @@ def test_an_invalid_address_in_the_environment(
     with pytest.raises(SystemExit) as end:
         main(["groups", "list", "--bootstrap", NOWHERE])
     assert end.value.code == 1
-    assert "nobody listens" in capsys.readouterr().err
+    assert "nothing listens" in capsys.readouterr().err
 
 
 def test_twisted_is_not_imported() -> None:
@@ -164,7 +164,7 @@ def test_twisted_is_not_imported() -> None:
     command = [sys.executable, "-c", f"{script}; main({arguments})"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (1, "\n")
-    assert run.stderr.startswith("kgateway groups list: nobody listens at")
+    assert run.stderr.startswith("kgateway groups list: nothing listens at")
 
 
 def test_list_for_programs(groups: Groups, kafka: Kafka) -> None:
@@ -196,7 +196,9 @@ def test_list_some(groups: Groups, idle: str, kafka: Kafka) -> None:
         assert ids("--state", "Stable", "--state", "Empty") == {"busy", idle, "new"}
         assert ids("--type", "consumer") == {"new"}
         assert ids("--type", "classic", "--state", "Stable") == {"busy"}
-        assert groups("list", "--state", "Dead")[1] == f"none of {len(json_of(groups, 'list')['groups'])} groups fits\n"
+        assert (
+            groups("list", "--state", "Dead")[1] == f"none of {len(json_of(groups, 'list')['groups'])} groups matches\n"
+        )
     groups("delete", "new")
 
 
@@ -259,7 +261,7 @@ def test_describe_nothing(mistake: Mistake) -> None:
     """
     Exactly one of names and --all is required.
     """
-    wanted = "name groups, or say --all"
+    wanted = "name groups, or add --all"
     assert mistake("describe") == mistake("describe", "busy", "--all") == mistake("describe", "--all", "busy") == wanted
 
 
@@ -334,7 +336,7 @@ def test_reset_of_a_missing_partition(
         (["--from-file", file], f"{nothing}; {nine}"),
     ):
         code, printed = groups("reset-offsets", idle, *aim, *execute)
-        assert code == f"kgateway groups reset-offsets: {why}; nothing is changed"
+        assert code == f"kgateway groups reset-offsets: {why}; nothing was changed"
         assert (here in str(code), printed.splitlines()[-1].endswith("there is no such partition")) == (False, True)
         assert stored(kafka, idle) == dict.fromkeys(range(4), 10)
 
@@ -345,7 +347,7 @@ def test_reset_of_missing_topics(groups: Groups, kafka: Kafka, idle: str) -> Non
     """
     topics = ["--topic", "nothing", "--topic", TOPIC, "--topic", "never:0"]
     code, printed = groups("reset-offsets", idle, "--to-earliest", *topics, "--execute")
-    why = "there is no topic nothing, never; nothing is changed"
+    why = "there is no topic nothing, never; nothing was changed"
     assert (code, printed) == (f"kgateway groups reset-offsets: {why}", "")
     assert stored(kafka, idle) == dict.fromkeys(range(4), 10)
 
@@ -370,9 +372,9 @@ def test_a_shift_without_a_committed_offset(groups: Groups, kafka: Kafka) -> Non
     groups("reset-offsets", "half", "--to-offset", 9, "--topic", f"{TOPIC}:0,1", "--execute")
     for execute in ([], ["--execute"]):
         code, printed = groups("reset-offsets", "half", "--shift-by", -1, "--topic", f"{TOPIC}:1,2", *execute)
-        why = f"{TOPIC}-2: nothing is committed to shift from; nothing is changed"
+        why = f"{TOPIC}-2: no offset is committed to shift from; nothing was changed"
         assert code == f"kgateway groups reset-offsets: {why}"
-        assert (stored(kafka, "half"), "set" in printed) == ({0: 9, 1: 9}, False)
+        assert (stored(kafka, "half"), "group half" in printed) == ({0: 9, 1: 9}, False)
     groups("delete", "half")
 
 
@@ -391,7 +393,7 @@ def test_reset_with_members(groups: Groups, kafka: Kafka) -> None:
     The reset is refused before anything is changed.
     """
     code, printed = groups("reset-offsets", "busy", "--to-latest", "--execute")
-    told = "group busy has 1 member (app at 127.0.0.1), which would go on where they are: stop them first"
+    told = "group busy has 1 member (app at 127.0.0.1), which would keep their current positions: stop them first"
     assert (code, printed) == (f"kgateway groups reset-offsets: {told}", "")
     assert stored(kafka, "busy") == {0: 5}
 
@@ -414,7 +416,7 @@ def test_reset_with_members_that_joined_meanwhile(
     """
     monkeypatch.setattr(changes, "_refuse_members", lambda cluster, group_id: None)
     code, _ = groups("reset-offsets", "busy", "--to-latest", "--execute")
-    told = "group busy has members by now: stop them first; nothing is changed"
+    told = "group busy has members now: stop them first; nothing was changed"
     assert code == f"kgateway groups reset-offsets: {told}"
     assert stored(kafka, "busy") == {0: 5}
 
@@ -553,4 +555,4 @@ def test_timeout(groups: Groups) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         bootstrap = f"127.0.0.1:{silent.getsockname()[1]}"
         code, _ = groups("list", "--bootstrap", bootstrap, "--timeout", "0.1")
-        assert f"{bootstrap} did not give an answer to ApiVersions within 0.1 s" in str(code)
+        assert f"{bootstrap} did not send a response to ApiVersions within 0.1 s" in str(code)

@@ -71,7 +71,7 @@ def test_members_of_another_protocol() -> None:
     """
     lines = list(group_text(group(member(None), protocol_type="connect"), []))
     assert lines[0].startswith("billing: Stable, consumer group of connect, assignor uniform, ")
-    assert lines[-1].endswith("in a form of its own")
+    assert lines[-1].endswith("in a format of its own")
 
 
 def test_lag_is_summed_where_it_is_known() -> None:
@@ -80,7 +80,7 @@ def test_lag_is_summed_where_it_is_known() -> None:
     """
     readings = [reading(0, 5, 1_000), reading(1, 70, 7), reading(2, None, 9), reading(10, 3, None)]
     assert list(group_text(group(), readings))[1:] == [
-        "0 members; lag 995 in 2 partitions, and 2 partitions of which the lag is not known",
+        "0 members; lag 995 in 2 partitions, and 2 partitions with unknown lag",
         "",
         "TOPIC   PARTITION  COMMITTED   END  LAG  MEMBER",
         "orders          0          5  1000  995  -",

@@ -277,7 +277,7 @@ def test_a_missing_topic(tool: Tool) -> None:
     topic = new_topic(tool)
     told = refused(tool("produce", f"{topic}x", text="a"))
     assert told.startswith(f"there is no topic {topic}x; did you mean {topic}")
-    assert told.endswith("?; --create makes it")
+    assert told.endswith("?; --create creates it")
     assert tool("produce", f"{topic}x", "--create", "--partition", 0, text="a").code == 0
     assert values(tool, f"{topic}x", 1) == [b"a"]
 
@@ -323,7 +323,10 @@ def test_a_line_without_an_end(tool: Tool) -> None:
     """
     topic = new_topic(tool)
     told = refused(tool("produce", topic, text=b"1\n2\n" + bytes(70 << 20)))
-    assert told == "stdin, line 3: a record of more than 64 MiB: is that really one? (2 records were delivered)"
+    assert (
+        told
+        == "stdin, line 3: a record of more than 64 MiB: is this really a single record? (2 records were delivered)"
+    )
     assert values(tool, topic, 2) == [b"1", b"2"]
 
 
@@ -334,7 +337,7 @@ def test_without_acks_a_refusal_is_an_error(tool: Tool) -> None:
     topic = new_topic(tool, max_message_bytes="1000")
     told = refused(tool("produce", topic, "--acks", "0", text="x" * 5000))
     assert "closed the connection" in told
-    assert told.endswith("records: with acks of 1 or all it would say why (0 records were delivered)")
+    assert told.endswith("records: with acks of 1 or all it would give the reason (0 records were delivered)")
 
 
 def test_a_record_that_is_too_large_is_named(tool: Tool) -> None:
@@ -363,7 +366,7 @@ def test_records_without_a_key_for_a_compacted_topic_are_named(tool: Tool) -> No
     ("options", "says"),
     [
         (["--key-delimiter", ""], "argument -K/--key-delimiter: must not be empty"),
-        (["--key-delimiter", ":", "--json"], "--key-delimiter is for lines, and neither for --json"),
+        (["--key-delimiter", ":", "--json"], "--key-delimiter is for lines, not for --json"),
         (["--key-delimiter", ":", "--key", "a"], "argument -k/--key: not allowed with argument -K/--key-delimiter"),
         (["--header", "a"], "argument -H/--header: 'a' is not NAME=VALUE"),
         (["--partition", "-1"], "argument -p/--partition: must be a partition number of at least 0, not '-1'"),

@@ -153,7 +153,7 @@ def test_findings(name: str, world: World, run: Command, monkeypatch: pytest.Mon
         monkeypatch.setattr(kept_ledgers, "message", shifted)
     ended = run("verify", name)
     assert ended.code == 1
-    assert ended.lines[0] == f"{name}-0: sequence: row 0 has offset 0 in message 7, and the log in message 0"
+    assert ended.lines[0] == f"{name}-0: sequence: row 0 has offset 0 in message 7, but the log has it in message 0"
     assert len(ended.lines) == 22
     assert ended.lines[-2] == f"{name}-0: sequence: and 5 more"
     assert ended.lines[-1].endswith(": 25 findings")

@@ -92,7 +92,7 @@ def test_it_serves_and_leaves_nothing(tmp_path: Path) -> None:
             else:
                 os.killpg(process.pid, how)  # as a terminal does
         for process in processes.values():
-            assert read_until(process, "has ended")
+            assert read_until(process, "has stopped")
             assert process.wait(_PATIENCE_S) == 0
         assert not [weed_processes(folder) for folder in folders.values() if weed_processes(folder)]
 
@@ -207,7 +207,7 @@ def test_no_room_for_a_temporary_folder(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(SystemExit):
         main(["seaweedmq", "dev"])
-    assert "there is no place for a temporary folder: No such file or directory" in capsys.readouterr().err
+    assert "cannot create a temporary folder: No such file or directory" in capsys.readouterr().err
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     try:
         with started("--folder", str(tmp_path)) as second:
             told = read_until(second, "another cluster uses")
-            assert f"another cluster uses {tmp_path}: process {pid} is its server. End that cluster" in told
+            assert f"another cluster uses {tmp_path}: process {pid} is its server. Stop that cluster" in told
             assert second.wait(_PATIENCE_S) == 1
         assert cluster.server.is_running
     finally:

@@ -222,7 +222,7 @@ def _topics() -> Iterator[tuple[str, Ask]]:
         "well": {0: [1], 1: [1]},
         "to nobody": {0: [5]},
         "twice to one": {0: [1, 1]},
-        "from 1 on": {1: [1]},
+        "at least 1": {1: [1]},
         "to none": {0: []},
     }
     for what, assigned in nodes.items():

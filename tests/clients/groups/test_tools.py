@@ -315,7 +315,7 @@ class TestConfigs:
         """
         for wrong, says in (
             ("consumer.session.timeout.ms=5", "must be greater than or equal to group.consumer.min.session.timeout.ms"),
-            ("share.session.timeout.ms=50000", "share groups, and these are not served here"),
+            ("share.session.timeout.ms=50000", "share groups, which are not served here"),
             ("consumer.mood=fair", "Unknown group config name: consumer.mood"),
         ):
             told = configure(group_kafka, "--entity-name", name, "--alter", "--add-config", wrong, fails=True)

@@ -148,7 +148,7 @@ def test_the_leader_says_why_not(client: Client, name: str) -> None:
     """
     code, reason = created(client, name, seaweedmq_format="record", compression_type="zstd")
     assert code == ErrorCode.INVALID_CONFIG
-    assert reason == "a topic of the format record keeps single records: compression.type can only be producer"
+    assert reason == "a topic of the format record stores single records: compression.type can only be producer"
 
 
 @pytest.mark.parametrize("validate_only", [True, False])

@@ -338,7 +338,7 @@ def test_one_with_the_address_of_the_leader_closes_its_port(cluster: DevCluster,
     """
     second = Gateway(cluster, tmp_path, "second", 2)
     first = Gateway(cluster, tmp_path, "first", advertised=second.bootstrap)
-    why = f"node 1 says that it is reached at {second.bootstrap}, as this one does; mend --advertise"
+    why = f"node 1 advertises {second.bootstrap}, as this one does; correct --advertise"
     try:
         first.start()
         second.start()
@@ -393,7 +393,7 @@ def test_changes_while_nobody_leads_can_be_asked_for_again(pair: Pair) -> None:
         pair.first.kill()
         [told] = client.ask(CreateTopicsRequest(topics=[topic]), _CREATE_VERSION).topics
     assert told.error_code == ErrorCode.REQUEST_TIMED_OUT
-    assert told.error_message.startswith(f"node 1 cannot be asked at {pair.first.bootstrap}: Connection was refused")
+    assert told.error_message.startswith(f"node 1 cannot be reached at {pair.first.bootstrap}: Connection was refused")
     pair.wait_for_second()
     pair.second.create(f"later-{pair.place[0]}", 1, "held", "batch")
 
@@ -419,8 +419,8 @@ def test_it_takes_over_from_one_that_stands_still_with_much_to_do_for_others(pai
 @pytest.mark.parametrize(
     ("interface", "node_id", "why"),
     [
-        ("127.0.0.1", 1, "the leader has the node id 1, as this gateway has; give each a --node-id of its own"),
-        ("0.0.0.0", 2, "node 1 does not say where its plaintext is reached"),  # all of them
+        ("127.0.0.1", 1, "the leader has the node id 1, like this gateway; give each a --node-id of its own"),
+        ("0.0.0.0", 2, "node 1 advertises no address for its plaintext"),  # all of them
     ],
 )
 def test_a_second_that_cannot_tell_of_the_first_waits_with_its_port_closed(

@@ -97,7 +97,7 @@ class Client:
         self.crowd.entry.append(waiting)
 
         def taken(answer: Any) -> None:
-            if self.waiting is waiting:  # else the request was given up
+            if self.waiting is waiting:  # else the request was abandoned
                 self.waiting = None
                 self.beat_at = self.crowd.clock.seconds()
                 if not self.is_gone:

@@ -19,7 +19,7 @@ _GROUPS = str(Path("kgateway", "groups"))
 class CostTests(GroupTestCase):
     def rebalance(self, members: list[JoinResult]) -> list[JoinResult]:
         """
-        Let all members join again, the leader first, and sync.
+        Let all members rejoin, the leader first, and sync.
         """
         waiting = [self.join(each.member_id) for each in members]
         joined = [self.successResultOf(each) for each in waiting]

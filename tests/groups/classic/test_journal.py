@@ -222,7 +222,7 @@ class FailureTests(GroupTestCase):
 
     def test_an_unwritable_assignment_is_not_given_out(self) -> None:
         """
-        All members join again.
+        All members rejoin.
         """
         leader, follower = self.members(2)
         waiting = self.sync(follower)
@@ -235,7 +235,7 @@ class FailureTests(GroupTestCase):
 
     def test_an_assignment_whose_write_fails_later(self) -> None:
         """
-        All members join again, whatever the error.
+        All members rejoin, whatever the error.
         """
         for error, code in ((UNAVAILABLE, UNAVAILABLE.code), (ValueError("a bug"), ErrorCode.UNKNOWN_SERVER_ERROR)):
             self.group = self.made()

@@ -81,7 +81,7 @@ class BarrierTests(GroupTestCase):
         self.assertEqual(
             [
                 "group g: preparing to rebalance generation 1: 1 member left",
-                "group g: generation 2 has 1 member and speaks range",
+                "group g: generation 2 has 1 member and uses range",
             ],
             [formatEvent(event) for event in logged][1:],
         )
@@ -222,7 +222,7 @@ class SyncTests(GroupTestCase):
 
     def test_a_leader_that_does_not_sync_is_removed(self) -> None:
         """
-        After the rebalance timeout the waiting members join again.
+        After the rebalance timeout the waiting members rejoin.
         """
         leader, follower = self.members(2)
         waiting = self.sync(follower)

@@ -81,6 +81,6 @@ def test_unknown_assignors_are_refused() -> None:
     """
     The message lists the known ones.
     """
-    with pytest.raises(KafkaError, match="mine is none of uniform, range") as raised:
+    with pytest.raises(KafkaError, match="mine is not one of uniform, range") as raised:
         check(**JOIN, server_assignor="mine")
     assert raised.value.code is ErrorCode.UNSUPPORTED_ASSIGNOR

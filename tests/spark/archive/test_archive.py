@@ -127,7 +127,7 @@ def test_records_deleted_before_their_turn_are_a_gap(topics: Topics, archives: A
     assert archives.offsets(topic) == [*range(50), *range(70, 100)]
     outcome = archives.verify(topic)
     assert fault_texts(outcome) == []
-    assert "offsets 50 to 69 had gone from the log before they were archived" in [
+    assert "offsets 50 to 69 had been deleted from the log before they were archived" in [
         one.reason for one in outcome.findings
     ]
     assert (outcome.compared, outcome.alone) == (130, 50)
@@ -304,7 +304,7 @@ def test_a_merge_that_was_killed(topics: Topics, archives: Archives, monkeypatch
     assert archives.rows(topic) == before
     faults = fault_texts(archives.verify(topic))
     assert len(faults) == MANY
-    assert all("another file has taken its place" in fault for fault in faults)
+    assert all("another file has replaced it" in fault for fault in faults)
     archives.archive(topic)
     assert len(archives.names(topic)) == 1
     assert archives.rows(topic) == before
@@ -391,9 +391,9 @@ def test_a_recreated_topic_is_another_topic(topics: Topics, archives: Archives) 
     archives.archive(topic)
     topics.delete(topic)
     topics.make(*numbered(100), name=topic)
-    with pytest.raises(Unreadable, match="was deleted and made anew since it was archived"):
+    with pytest.raises(Unreadable, match="was deleted and recreated since it was archived"):
         archives.archive(topic)
-    assert any("was deleted and made anew" in fault for fault in fault_texts(archives.verify(topic)))
+    assert any("was deleted and recreated" in fault for fault in fault_texts(archives.verify(topic)))
     assert fault_texts(archives.verify(topic, log=False)) == []
 
 
@@ -414,8 +414,8 @@ def test_a_log_that_lost_its_end(of_folder: Archives, tmp_path: Path) -> None:
     segment(tmp_path / "data" / str(ORDERS), 0, [batch(0, 10), batch(10, 10)])
     of_folder.archive("orders")
     segment(tmp_path / "data" / str(ORDERS), 0, [batch(0, 10)])
-    with pytest.raises(Unreadable, match="orders-0 ends before offset 19, which was there"):
+    with pytest.raises(Unreadable, match="orders-0 ends before offset 19, which existed before"):
         of_folder.archive("orders")
-    assert "orders-0: the log ends at offset 10, and the archive has it up to 19" in fault_texts(
+    assert "orders-0: the log ends at offset 10, but the archive has it up to 19" in fault_texts(
         of_folder.verify("orders")
     )

@@ -36,7 +36,7 @@ def test_archive_and_verify(topics: Topics, tmp_path: Path) -> None:
     next((tmp_path / "archives" / topic).glob("*.parquet")).unlink()
     done = Ended(topics, "verify", topic, "--in", into, "--master", "local[2]")
     assert (done.code, done.err) == (1, "")
-    assert "the file is gone: offsets 0 to 499 (500 records) are in no file" in done.out
+    assert "the file is missing: offsets 0 to 499 (500 records) are in no file" in done.out
     assert done.out.endswith(": 1 fault\n")
 
 
@@ -76,7 +76,7 @@ def test_another_job(
         runner(topics, monkeypatch, "archive")(topic, "--into", archives.path, "--once")
     assert end.value.code == 1
     told = capsys.readouterr().err
-    assert re.fullmatch(r"kgateway spark archive: another job has written .*: is there one running .*\n", told)
+    assert re.fullmatch(r"kgateway spark archive: another job has written .*: is one still running .*\n", told)
 
 
 def test_help_needs_no_spark() -> None:

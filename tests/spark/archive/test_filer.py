@@ -202,7 +202,7 @@ class TestStore:
 
     def test_an_unreachable_filer_is_named(self, cluster: DevCluster, url: str) -> None:
         away = url_path("http://127.0.0.1:1/archives")
-        with pytest.raises(RemoteError, match=r"http://127.0.0.1:1/archives cannot be had"):
+        with pytest.raises(RemoteError, match=r"cannot get http://127.0.0.1:1/archives"):
             store_of(away, SOON).names(away)
 
 
@@ -241,7 +241,7 @@ def test_what_killed_jobs_leave(topics: Topics, there: Archives, monkeypatch: py
     assert len(there.names(topic)) == 2 * PARTITIONS
     assert folder.staged_names() == []
     assert there.verify(topic).compared == 110
-    with pytest.raises(ArchiveTaken, match="is there one running on this archive"):
+    with pytest.raises(ArchiveTaken, match="is one still running on this archive"):
         folder.manifests.commit(replace(first.manifest))
 
 
@@ -259,7 +259,7 @@ def test_damage_is_found(topics: Topics, there: Archives) -> None:
     folder.store.remove(gone)
     put(folder.path / "stranger.parquet", b"PAR1")
     found = "\n".join(fault_texts(there.verify(topic)))
-    assert f"{gone.name}: the file is gone" in found
+    assert f"{gone.name}: the file is missing" in found
     assert f"{changed.name}: the file was changed" in found
     assert "stranger.parquet: no file of the archive" in found
 
@@ -289,7 +289,7 @@ def test_lost_bytes(topics: Topics, there: Archives) -> None:
     assert found.reason.startswith("it cannot be read: ")
     assert found.reason.endswith("offsets 0 to 4 (5 records) are in no file")
     away = Folder(url_path("http://127.0.0.1:1/archives") / topic, SOON)
-    with pytest.raises(RemoteError, match="cannot be had"):
+    with pytest.raises(RemoteError, match="cannot get"):
         FileCheck(away, manifest.identity, file, None, None).run()
 
 

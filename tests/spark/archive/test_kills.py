@@ -101,7 +101,7 @@ def test_kills(topics: Topics, somewhere: Archives) -> None:
         for number in range(KILLS):
             print(f"kill {number} of seed {SEED} at manifest {killed(topics, somewhere, topic, chance)}")
             faults = fault_texts(somewhere.verify(topic))
-            assert all("another file has taken its place" in fault for fault in faults), f"seed {SEED}: {faults}"
+            assert all("another file has replaced it" in fault for fault in faults), f"seed {SEED}: {faults}"
     job = somewhere.job(topic)
     for _ in job.rounds(job.extents()):
         pass
@@ -168,7 +168,7 @@ def test_each_step_may_be_the_last(topics: Topics, somewhere: Archives, monkeypa
         manifest = here.folder(topic).manifests.newest()
         if manifest:
             faults = fault_texts(here.verify(topic))
-            assert all("another file has taken its place" in fault for fault in faults), (last, faults)
+            assert all("another file has replaced it" in fault for fault in faults), (last, faults)
             places = [(row["partition"], row["offset"]) for row in here.rows(topic)]
             assert len(places) == len(set(places)), last
         archive_and_merge(here, topic)

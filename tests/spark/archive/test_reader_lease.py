@@ -103,7 +103,7 @@ def test_a_missing_file_is_named(archives: Archives, topic: str) -> None:
     name = archives.names(topic)[0]
     (archives.path / topic / name).unlink()
     with (
-        pytest.raises(Unreadable, match=f"{name} is part of the archive, and not there"),
+        pytest.raises(Unreadable, match=f"{name} is part of the archive, but missing"),
         leased(archives.folder(topic)),
     ):
         pass

@@ -65,34 +65,34 @@ def elsewhere(table: pa.Table) -> pa.Table:
 
 
 DAMAGES = {
-    "removed": (lambda path: path.unlink(), ["the file is gone: offsets 0 to 49 (50 records) are in no file"]),
+    "removed": (lambda path: path.unlink(), ["the file is missing: offsets 0 to 49 (50 records) are in no file"]),
     "row doubled": (
         lambda path: changed(path, doubled),
-        ["the file was changed", "offset 7 is more than once, or not in order", "there were 50 with"],
+        ["the file was changed", "offset 7 is more than once, or not in order", "instead of 50 with"],
     ),
     "rows missing": (
         lambda path: changed(path, cut),
-        ["the file was changed", "there were 50 with", "offsets 7 to 8 are in the log, and not in the archive"],
+        ["the file was changed", "instead of 50 with", "offsets 7 to 8 are in the log, but not in the archive"],
     ),
     "value changed": (
         lambda path: changed(path, other_value),
-        ["the file was changed", "there were 50 with", "offset 7 is not what the log has"],
+        ["the file was changed", "instead of 50 with", "offset 7 is different in the log"],
     ),
     "offset changed": (
         lambda path: changed(path, elsewhere),
-        ["the file was changed", "offset 1000 is in it, and do", "there were 50 with", "offset 49 is in the log"],
+        ["the file was changed", "offset 1000 is in it, but the", "instead of 50 with", "offset 49 is in the log"],
     ),
     "byte flipped": (lambda path: flipped(path, path.stat().st_size // 2), ["the file was changed: the CRC32C of its"]),
     "last byte flipped": (
         lambda path: flipped(path, path.stat().st_size - 1),
-        ["it is no Parquet file, or its footer"],
+        ["it is not a Parquet file, or its footer"],
     ),
     "cut off": (lambda path: path.write_bytes(path.read_bytes()[:-100]), ["or its footer is damaged"]),
-    "empty": (lambda path: path.write_bytes(b""), ["it is no Parquet file", "the file was changed: it has 0 bytes"]),
-    "alien": (lambda path: path.with_name("a.parquet").write_bytes(path.read_bytes()), ["no file of the archive"]),
+    "empty": (lambda path: path.write_bytes(b""), ["it is not a Parquet file", "the file was changed: it has 0 bytes"]),
+    "alien": (lambda path: path.with_name("a.parquet").write_bytes(path.read_bytes()), ["not a file of the archive"]),
     "copied": (
         lambda path: path.with_name(path.name.replace("-50-", "-51-")).write_bytes(path.read_bytes()),
-        ["no file of the archive, and readers of the folder may take it for one"],
+        ["not a file of the archive, although readers of the folder may read it as one"],
     ),
 }
 
@@ -146,7 +146,7 @@ def test_a_changed_manifest_is_not_trusted(topic: str, archives: Archives) -> No
     told["manifest"]["tiles"].pop()
     path.write_text(json.dumps(told))
     [fault] = fault_texts(archives.verify(topic))
-    assert fault == f"manifest: {path} is damaged: it is not what was written"
+    assert fault == f"manifest: {path} is damaged: its content is not what was written"
 
 
 def test_a_manifest_with_a_hole(topic: str, archives: Archives) -> None:
@@ -173,7 +173,9 @@ def test_an_archive_that_begins_behind_the_log(topic: str, archives: Archives) -
     manifest = archives.folder(topic).manifests.newest()
     assert manifest
     archives.folder(topic).manifests.commit(replace(manifest, tiles=(replace(manifest.files[0], first=5),)))
-    assert f"{topic}-0: the archive begins with offset 5, and the log with 0" in fault_texts(archives.verify(topic))
+    assert f"{topic}-0: the archive begins with offset 5, but the log begins with 0" in fault_texts(
+        archives.verify(topic)
+    )
 
 
 def test_a_missing_archive_is_a_fault(topics: Topics, archives: Archives) -> None:
@@ -219,4 +221,4 @@ def test_offset_lists_for_people() -> None:
     """
     assert spans([3]) == "offset 3 is"
     assert spans([5, 3, 4, 9]) == "offsets 3 to 5, 9 are"
-    assert spans(range(0, 24, 2)) == "offsets 0, 2, 4, 6, 8, 10, 12, 14, 16, 18 and 2 more such are"
+    assert spans(range(0, 24, 2)) == "offsets 0, 2, 4, 6, 8, 10, 12, 14, 16, 18 and 2 more are"

@@ -48,7 +48,7 @@ def test_tables(topics: Topics, tmp_path: Path) -> None:
     assert [line.split() for line in lines[2:4]] == [["0", "0", "99", "50"], ["1", "0", "99", "50"]]
     assert lines[4].startswith("snapshot 1: 100 records stay of 200 that were read, in ")
     done = Ended(topics, "compact", topic, "--output", output, *LOCAL)
-    assert done.out.splitlines()[4] == "nothing came since: snapshot 1 stays, with 100 records"
+    assert done.out.splitlines()[4] == "there are no new records: snapshot 1 stays, with 100 records"
     assert Ended(topics, "archive", topic, "--into", into, "--once", *LOCAL).code == 0
     done = Ended(topics, "compact", "--in", into, "--output", output, "--json", *LOCAL)
     assert (done.code, done.err) == (0, "")
@@ -77,19 +77,19 @@ def test_archives(topics: Topics, tmp_path: Path) -> None:
     assert done.out.splitlines()[4].startswith("50 records removed")
     done = Ended(topics, "verify", "--in", into, *LOCAL)
     assert (done.code, done.err) == (0, "")
-    assert "150 records removed by compaction, 150 of them rightly, as the log shows\n" in done.out
+    assert "150 records removed by compaction, 150 of them correctly, as the log shows\n" in done.out
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--output x", "name topics, or by --in where archives are"),
-        ("t --in-place key", "--in-place is about archives: say by --in where they are"),
+        ("--output x", "name topics, or the folder of archives with --in"),
+        ("t --in-place key", "--in-place changes archives: name their folder with --in"),
         ("--in x --in-place time", "--in-place time needs --older-than AGE or --before TIME"),
-        ("t --output x --older-than 7d", "--older-than and --before go with --in-place"),
-        ("--in x --in-place time --older-than 7d --tombstones-older-than 1d", "--tombstones-older-than goes with"),
-        ("--in x --in-place key --keep-tombstones", "--keep-tombstones goes with --output"),
-        ("--in x --in-place time --older-than 7d --keep-keyless", "--keep-keyless is about keys"),
+        ("t --output x --older-than 7d", "--older-than and --before need --in-place"),
+        ("--in x --in-place time --older-than 7d --tombstones-older-than 1d", "--tombstones-older-than needs"),
+        ("--in x --in-place key --keep-tombstones", "--keep-tombstones needs --output"),
+        ("--in x --in-place time --older-than 7d --keep-keyless", "--keep-keyless is for compaction by key"),
         ("--in nowhere --in-place key", "there is no archive in nowhere"),
         ("t --in nowhere --output x", "there is no archive in "),
     ],

@@ -136,7 +136,7 @@ def test_old_tombstones_are_removed(topics: Topics, archives: Archives) -> None:
     newest = manifest_of(archives.folder(topic))
     archives.folder(topic).manifests.commit(replace(newest, removals=manifest.removals))
     [fault] = fault_texts(archives.verify(topic))
-    words = "gone, as if by compaction, and the archive has no later record of their keys"
+    words = "missing, as if compacted, but the archive has no later record of their keys"
     assert fault == f"{topic}-0: offsets 4, 6 are {words}"
 
 
@@ -227,7 +227,7 @@ def test_a_missing_latest_record_is_a_fault(topic: str, archives: Archives) -> N
     rows = [row for row in archives.rows(topic) if row["partition"] == 0]
     last = rows[-1]["offset"]
     forged(archives, topic, last)
-    words = "gone, as if by compaction, and the archive has no later record of their keys"
+    words = "missing, as if compacted, but the archive has no later record of their keys"
     assert fault_texts(archives.verify(topic)) == [f"{topic}-0: offset {last} is {words}"]
 
 
@@ -248,7 +248,7 @@ def test_more_is_missing_than_was_removed(topic: str, archives: Archives) -> Non
     forged(archives, topic, offset, lambda file: replace(file, removed=file.removed - 1))
     faults = fault_texts(archives.verify(topic))
     assert any("its footer is not that of the file that was written: removed" in fault for fault in faults)
-    assert any("records are in the log alone, and compaction has removed" in fault for fault in faults)
+    assert any("records are only in the log, but compaction has removed" in fault for fault in faults)
 
 
 def test_two_jobs_at_once(topics: Topics, topic: str, archives: Archives) -> None:

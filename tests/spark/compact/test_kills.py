@@ -77,7 +77,7 @@ def check(archives: Archives, topic: str, every: list[Row], told: str) -> None:
     """
     assert values(of_manifest(archives, topic)) == values(every), told
     faults = fault_texts(archives.verify(topic))
-    assert all("another file has taken its place" in fault for fault in faults), (told, faults)
+    assert all("another file has replaced it" in fault for fault in faults), (told, faults)
     places = [(row["partition"], row["offset"]) for row in archives.rows(topic)]
     assert len(places) == len(set(places)), told
 

@@ -67,7 +67,7 @@ def test_files_moved_during_a_read(tables: Tables, monkeypatch: pytest.MonkeyPat
     assert tables.rows(topic) == wanted(archives.rows(topic))
     (archives.path / topic / archives.names(topic)[0]).unlink()
     tables.options = {"keep_tombstones": True}
-    with pytest.raises(Unreadable, match="parquet is gone: `kgateway spark verify`"):
+    with pytest.raises(Unreadable, match="parquet is missing: run `kgateway spark verify`"):
         tables.of_archive(topic)
 
 
@@ -245,7 +245,7 @@ def test_a_recreated_topic_is_another_topic(tables: Tables) -> None:
     before = tables.rows(topic)
     tables.topics.delete(topic)
     tables.topics.make(*some(100, seed=6), name=topic)
-    with pytest.raises(Unreadable, match="was deleted and made anew since"):
+    with pytest.raises(Unreadable, match="was deleted and recreated since"):
         tables.of_log(topic)
     assert tables.rows(topic) == before
 
@@ -281,7 +281,7 @@ def test_a_second_job_gives_up(tables: Tables) -> None:
     with first.lock():
         making = first.new_folder()
         making.mkdir()
-        with pytest.raises(ArchiveTaken, match=f"another job is at work on {first.path}: wait until it has ended"):
+        with pytest.raises(ArchiveTaken, match=f"another job is working on {first.path}: wait until it has ended"):
             tables.of_log(topic)
         assert making.exists()
     assert tables.of_log(topic).snapshot.number == 1
@@ -297,7 +297,7 @@ def test_two_jobs_at_once(tables: Tables) -> None:
     made = tables.of_log(topic)
     making = first.new_folder()
     making.mkdir()
-    with pytest.raises(ArchiveTaken, match="another job has made"):
+    with pytest.raises(ArchiveTaken, match="another job has created"):
         first.publish(made.snapshot, making)
     assert tables.table(topic).snapshots.newest() == made.snapshot
 
@@ -314,7 +314,7 @@ def test_a_number_used_before(tables: Tables) -> None:
         newest = tables.of_log(topic).snapshot
     making = snapshots.new_folder()
     making.mkdir()
-    with pytest.raises(ArchiveTaken, match=r"another job has made .*/0*4 meanwhile"):
+    with pytest.raises(ArchiveTaken, match=r"another job has created .*/0*4 meanwhile"):
         snapshots.publish(replace(first, number=2), making)
     assert snapshots.newest() == newest
     assert (snapshots.path / CURRENT / "_snapshot.json").exists()
@@ -329,5 +329,5 @@ def test_a_damaged_snapshot_is_not_updated(tables: Tables) -> None:
     tables.of_log(topic)
     path = tables.path / "latest" / topic / CURRENT / "_snapshot.json"
     path.write_text(path.read_text().replace('"end": ', '"end": 1'))
-    with pytest.raises(Unreadable, match="is damaged, or not there: remove its folder"):
+    with pytest.raises(Unreadable, match="is damaged or missing: remove its folder"):
         tables.of_log(topic)

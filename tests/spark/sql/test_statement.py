@@ -39,7 +39,7 @@ def test_queries(statement: str) -> None:
     "statement", ["DROP TABLE orders", "", "-- SELECT 1", "INSERT INTO orders VALUES (1)", "SET a = 1"]
 )
 def test_statements_that_change_something_are_refused(statement: str) -> None:
-    with pytest.raises(WrongOption, match="this is no query: a statement begins with SELECT, WITH"):
+    with pytest.raises(WrongOption, match="this is not a query: a statement begins with SELECT, WITH"):
         check(statement)
 
 
@@ -103,7 +103,7 @@ def test_rows_that_are_records() -> None:
     assert form_of(virtual) == RecordForm({"key": "_key", "value": "_value", "headers": "_headers"}, ())
     assert form_of(["partition", "key", "_value"]).roles == {"key": "key", "value": "_value", "partition": "partition"}
     assert str(form_of(["key", "_value"])) == "value _value, key key"
-    with pytest.raises(WrongOption, match="a record has no place for who beside value"):
+    with pytest.raises(WrongOption, match="a record cannot have who besides value"):
         form_of(["who", "value", "_value"])
 
 

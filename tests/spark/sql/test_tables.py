@@ -59,7 +59,7 @@ def test_offsets_in_neither_are_reported() -> None:
         found = seam({0: 10}, {ZERO: Extent(12, end)})
         assert found.log == ((OffsetRange(ZERO, 12, 15),) if end == 15 else ())
         assert found.lost == (
-            "orders-0 is archived up to offset 9, and its log begins with 12 now: offsets 10 to 11 are in neither",
+            "orders-0 is archived up to offset 9, but its log begins with 12 now: offsets 10 to 11 are in neither",
         )
 
 
@@ -68,7 +68,7 @@ def test_a_log_that_ends_before_the_archive() -> None:
     The shorter log is reported of a server; files alone may lag.
     """
     [lost] = seam({0: 10}, {ZERO: Extent(0, 8)}).lost
-    assert lost.startswith("orders-0 ends at offset 8, and the archive has it up to 9: ")
+    assert lost.startswith("orders-0 ends at offset 8, but the archive has it up to 9: ")
     found = seam({0: 10}, {ZERO: Extent(0, 8)}, may_lag=True)
     assert (found.log, found.lost) == ((), ())
 
@@ -77,7 +77,7 @@ def test_a_missing_partition() -> None:
     """
     The archive has a partition that the topic lacks.
     """
-    with pytest.raises(Unreadable, match="the archive has partition 2, and the topic has none of that number"):
+    with pytest.raises(Unreadable, match="the archive has partition 2, but the topic does not"):
         seam({0: 10, 2: 5}, {ZERO: Extent(0, 10)})
 
 
@@ -194,7 +194,7 @@ def test_what_the_log_lost_before_it_was_archived(topics: Topics, archives: Arch
     asked = (COUNTED.format(topic), "--archive", archives.path, "--format", "json")
     with pytest.raises(SystemExit):
         sql(*asked)
-    lost = f"{topic}-0 is archived up to offset 9, and its log begins with 15 now: offsets 10 to 14 are in neither"
+    lost = f"{topic}-0 is archived up to offset 9, but its log begins with 15 now: offsets 10 to 14 are in neither"
     assert capsys.readouterr().err.startswith(f"kgateway spark sql: {lost}. With failOnDataLoss=false ")
     found = [json.loads(line) for line in sql(*asked, "--option", "failOnDataLoss=false")]
     assert [(row["rows"], row["first"], row["last"]) for row in found] == [(15, 0, 19), (20, 0, 19)]
@@ -202,7 +202,10 @@ def test_what_the_log_lost_before_it_was_archived(topics: Topics, archives: Arch
     archives.archive(topic)
     found = [json.loads(line) for line in sql(*asked)]
     assert [(row["rows"], row["first"], row["last"]) for row in found] == [(15, 0, 19), (20, 0, 19)]
-    assert f"{topic}-0: offsets 10 to 14 had gone from the log before they were archived\n" in capsys.readouterr().err
+    assert (
+        f"{topic}-0: offsets 10 to 14 had been deleted from the log before they were archived\n"
+        in capsys.readouterr().err
+    )
 
 
 def test_an_archive_that_grows_between_two_looks(
@@ -264,7 +267,7 @@ def test_committed_records_need_a_server(topics: Topics, archives: Archives, spa
     topic = topics.make(*numbered(4))
     archives.archive(topic)
     found = Tables(spark, {"kgateway.log.folder": "/nowhere"}, {topic: archives.folder(topic)}, print)
-    with found, pytest.raises(Unreadable, match="can be read so only with a server beside it"):
+    with found, pytest.raises(Unreadable, match="can only be read that way with a server"):
         found.table(topic, {})
 
 
@@ -278,4 +281,4 @@ def test_a_recreated_topic(topics: Topics, archives: Archives, sql: Run, capsys:
     topics.make(*numbered(20), name=topic)
     with pytest.raises(SystemExit):
         sql(f"SELECT * FROM `{topic}`", "--archive", archives.path)
-    assert f"topic {topic} was deleted and made anew since it was archived" in capsys.readouterr().err
+    assert f"topic {topic} was deleted and recreated since it was archived" in capsys.readouterr().err

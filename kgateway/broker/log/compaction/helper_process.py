@@ -51,12 +51,12 @@ class HelperProcess:
         """
         with self._lock:
             if self._stopped:
-                raise OSError("compaction is stopped")
+                raise OSError("compaction was stopped")
             process = self._process = self._process or _start(self._memory_bytes)
         answer = _answer(process, job)
         if not answer:
             self.rest()
-            raise OSError(f"the process that compacts ended with {process.returncode}, and told nothing")
+            raise OSError(f"the compaction process ended with {process.returncode} and reported nothing")
         return _outcome(answer)
 
     def rest(self) -> None:

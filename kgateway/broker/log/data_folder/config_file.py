@@ -54,8 +54,10 @@ def _read(path: Path, data: bytes) -> AllOverrides:
         return decode_overrides(data)
     except ConfigsDamaged:
         raise FolderError(
-            f"{path} is damaged; bring it back from a copy, or remove it: nothing is set for any group or broker then, "
-            "and the gateway's settings hold for all"
+            f"{path} is damaged; restore it from a copy, or remove it: groups and brokers then have no configs of "
+            "their own and use the gateway's settings"
         ) from None
     except UnknownConfigLine as line:
-        raise FolderError(f"{path} has {line}, which this kgateway does not know; start a newer one") from None
+        raise FolderError(
+            f"{path} has {line}, which this version of kgateway does not know; start a newer one"
+        ) from None

@@ -95,7 +95,7 @@ class DataFolder:
             config = TopicConfig.of(stored.config, defaults)
         except KafkaError as error:
             raise FolderError(
-                f"topic {stored.name} in {self._path}: {error.message}; start a kgateway that knows it"
+                f"topic {stored.name} in {self._path}: {error.message}; start a version of kgateway that knows it"
             ) from None
         node_id = self.session.node_id
         led = PartitionState(node_id, self.leader_epoch(stored.born), (node_id,), (node_id,))

@@ -11,12 +11,12 @@ from kgateway.broker.base import BrokerUnusable
 
 OTHER = "name an empty folder or a new one"
 _RIGHTS = "let the user who runs kgateway read and write there"
-_ROOM = "make room on its disk"
+_ROOM = "free some space on its disk"
 _REMEDIES = {
     EACCES: _RIGHTS,
     EPERM: _RIGHTS,
-    EROFS: "mount its file system for writing, or name another folder",
-    EEXIST: f"it is a file and no folder; {OTHER}",
+    EROFS: "mount its file system read-write, or name another folder",
+    EEXIST: f"it is a file, not a folder; {OTHER}",
     ENOTDIR: f"a file is where a folder should be; {OTHER}",
     ENOSPC: _ROOM,
     EDQUOT: _ROOM,
@@ -38,5 +38,5 @@ def refusing(path: Path, done: str = "opened") -> Iterator[None]:
         yield
     except OSError as error:
         at = f" at {error.filename}" if error.filename and str(error.filename) != str(path) else ""
-        remedy = _REMEDIES.get(error.errno or 0, "see to its disk, or name another folder")
+        remedy = _REMEDIES.get(error.errno or 0, "check its disk, or name another folder")
         raise FolderError(f"{path} cannot be {done}: {error.strerror or error}{at}; {remedy}") from error

@@ -70,7 +70,7 @@ def _take(descriptor: int, folder: Path) -> None:
 
 
 def _locked_by(folder: Path, holder: str) -> FolderError:
-    return FolderError(f"{folder} is held by {holder}; end that one, or name another folder")
+    return FolderError(f"{folder} is in use by {holder}; stop it, or name another folder")
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -92,7 +92,7 @@ def _understood(path: Path, lines: Mapping[str, str]) -> Meta:
     except KeyError as missing:
         raise _damaged(path, f"has no line {missing.args[0]}") from None
     except ValueError as wrong:
-        raise _damaged(path, f"has an impossible value: {wrong}") from None
+        raise _damaged(path, f"has an invalid value: {wrong}") from None
 
 
 def _check_empty(path: Path, names: Collection[str]) -> None:
@@ -105,4 +105,4 @@ def _check_empty(path: Path, names: Collection[str]) -> None:
 
 def _damaged(path: Path, how: str) -> FolderError:
     keys = f"{_FORMAT_KEY}={FORMAT}, {_VERSION_KEY}={_VERSION}, cluster.id, directory.id and node.id"
-    return FolderError(f"{path / META} {how}; bring it back from a copy, or write its lines anew: {keys}")
+    return FolderError(f"{path / META} {how}; restore it from a copy, or write these lines into it: {keys}")

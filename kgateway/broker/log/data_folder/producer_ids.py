@@ -84,7 +84,7 @@ class ProducerIds:
 
 
 def _refusal(error: OSError) -> KafkaError:
-    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no producer id can be given: {describe_error(error)}")
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot assign a producer id: {describe_error(error)}")
 
 
 def read_reserved(path: Path, disk: Disk) -> int:
@@ -105,7 +105,7 @@ def _decode(path: Path, data: bytes) -> int:
         reserved = None
     if type(reserved) is not int or not 0 <= reserved <= _END - BLOCK:
         raise FolderError(
-            f"{path} is damaged; bring it back from a copy, or write into it "
-            '{"reserved": N} with an N above every producer id that was ever given'
+            f"{path} is damaged; restore it from a copy, or write "
+            '{"reserved": N} into it, with an N above every producer id that was ever assigned'
         )
     return reserved

@@ -178,8 +178,8 @@ def _meta(path: Path, disk: Disk, node_id: int) -> Meta | None:
     meta = read_meta(path, disk)
     if meta and meta.node_id != node_id:
         raise FolderError(
-            f"{path} belongs to node {meta.node_id}, and this gateway is node {node_id}: "
-            f"give it --node-id={meta.node_id}, or another folder"
+            f"{path} belongs to node {meta.node_id}, but this gateway is node {node_id}: start it with "
+            f"--node-id={meta.node_id}, or name another folder"
         )
     return meta
 

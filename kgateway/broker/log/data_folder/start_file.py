@@ -54,6 +54,6 @@ def read_start(path: Path, disk: Disk) -> Start:
 
 def damaged_start(path: Path, how: str) -> FolderError:
     return FolderError(
-        f"{path} {how}; bring it back from a copy, or write into it "
-        '{"start_number": N} with an N above every leader epoch that clients may have seen'
+        f"{path} {how}; restore it from a copy, or write "
+        '{"start_number": N} into it, with an N above every leader epoch that clients may have seen'
     )

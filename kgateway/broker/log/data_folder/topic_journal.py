@@ -121,7 +121,7 @@ class TopicJournal:
         """
         with self._writing:
             is_synced = not self._refusal
-            self._refusal = "the gateway stops"
+            self._refusal = "the gateway is stopping"
             self._file.close()
         return is_synced
 
@@ -161,7 +161,7 @@ class TopicJournal:
             self._file.sync()
         except BaseException:
             # The kernel believes that the pages are written: a second fsync would succeed without writing them.
-            self._refusal = "the topic journal takes no changes since a sync failed; restart the gateway"
+            self._refusal = "the topic journal accepts no changes since a sync failed; restart the gateway"
             with suppress(OSError):
                 self._file.truncate(synced)
             raise
@@ -220,7 +220,9 @@ def _change(path: Path, number: int, text: bytes) -> _Change:
         topic = StoredTopic(topic_id, row["name"], row["partitions"], row["config"], row["internal"], row["born"])
         return _Change(topic_id, topic)
     except (ValueError, KeyError, TypeError):
-        reason = f"line {number} of {path} is intact, but this kgateway does not know what it means; start a newer one"
+        reason = (
+            f"line {number} of {path} is intact, but this version of kgateway does not understand it; start a newer one"
+        )
         raise FolderError(reason) from None
 
 
@@ -242,11 +244,11 @@ def changes(path: Path, data: bytes, last_end: LastEnd) -> tuple[list[bytes], in
             found.append(parsed[1])
             end += len(raw_line)
         elif parsed[0] > end:
-            raise _damaged(path, unfinished, "it was intact once: later lines are")
+            raise _damaged(path, unfinished, "it was intact once: later lines still are")
     if unfinished and last_end is LastEnd.CLEAN_STOP:
-        raise _damaged(path, unfinished, "it was intact once: the gateway was stopped in good order")
+        raise _damaged(path, unfinished, "it was intact once: the gateway was shut down cleanly")
     if unfinished and not _from_a_crash(data, end, last_end):
-        raise _damaged(path, unfinished, "no crash leaves it like this")
+        raise _damaged(path, unfinished, "a crash does not leave it like this")
     return found, end
 
 
@@ -296,6 +298,6 @@ def _misses_sectors(data: bytes, start: int, stop: int) -> bool:
 
 def _damaged(path: Path, number: int, why: str) -> FolderError:
     return FolderError(
-        f"line {number} of {path} is damaged, and {why}; bring the file back from a copy, or remove the line: "
-        "the topic that it is about is then as it was before, and put aside if it was new"
+        f"line {number} of {path} is damaged, and {why}; restore the file from a copy, or remove the line: its topic "
+        "is then as it was before the line, or put aside if the line created it"
     )

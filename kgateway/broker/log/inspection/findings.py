@@ -68,14 +68,14 @@ class Survey:
             yield from steps
         except FileNotFoundError:
             if not self.in_use:  # else its process has removed it meanwhile
-                yield unreadable(path, "it is gone meanwhile")
+                yield unreadable(path, "it was deleted meanwhile")
         except OSError as error:
             yield unreadable(Path(error.filename or path), error.strerror or str(error))
 
 
 def unreadable(path: Path, reason: str) -> Finding:
     return Finding(
-        path, f"it cannot be read: {reason}", "see to its disk and to its rights, and bring it back from a copy"
+        path, f"it cannot be read: {reason}", "check its disk and its permissions, and restore it from a copy"
     )
 
 

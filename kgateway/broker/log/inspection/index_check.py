@@ -13,10 +13,11 @@ from pathlib import Path
 from kgateway.broker.log.inspection.findings import Finding, Survey
 from kgateway.broker.log.segments.index import OFFSETS, TIMES
 from kgateway.broker.log.segments.segment import largest_timestamp
+from kgateway.plurals import counted
 from kgateway.records.batch import NO_TIMESTAMP, BatchHeader
 
-_REMEDY = "remove this file while the gateway is stopped: it is made again from the batches"
-_LATER = "nothing has to be done: it is made again when its partition is next opened after a restart"
+_REMEDY = "remove this file while the gateway is stopped: it is rebuilt from the batches"
+_LATER = "no action is needed: it is rebuilt when its partition is next opened after a restart"
 _NEVER = (1 << 63) - 1
 
 
@@ -47,7 +48,7 @@ class IndexCheck:
                 self.entries.pop()  # Kafka gives the file its full size at once
         for number, (before, after) in enumerate(pairwise(self.entries), 1):
             if after[0] < before[0] or after[1] <= before[1]:
-                self._is_wrong(number, f"it has {_shown(after)} behind {_shown(before)}")
+                self._is_wrong(number, f"it has {_shown(after)} after {_shown(before)}")
 
     def _is_wrong(self, number: int, what: str) -> None:
         self._wrong.append((number, what))
@@ -66,7 +67,7 @@ class IndexCheck:
             told = f"entry {number} of {len(self.entries)} is wrong, {what}{rest}"
             return Finding(self._path, told, _REMEDY, byte=number * self.entry.size)
         if self._left_over and not self._survey.in_use:
-            told = f"{self._left_over} bytes at its end are no entry"
+            told = f"its last {counted(self._left_over, 'byte')} cannot be an entry"
             return Finding(self._path, told, _REMEDY, byte=len(self.entries) * self.entry.size)
         return None
 
@@ -93,10 +94,10 @@ class OffsetIndexCheck(IndexCheck):
             told = self.entries[self._number][0] + self._base_offset
             last, ours = header.last_offset, self._survey.is_ours
             if self.next != position:
-                where = f"the batch at byte {position}" if self.next > position else "a place before it"
+                where = f"the batch at byte {position}" if self.next > position else "an earlier batch"
                 self._is_wrong(self._number, f"it points to byte {self.next}, into {where}")
             elif told < last or (told > last and ours):
-                self._is_wrong(self._number, f"it tells of offset {told}, where a batch ends with {last}")
+                self._is_wrong(self._number, f"it has offset {told}, but the batch there ends with {last}")
             self._step()
 
     def _step(self) -> None:
@@ -113,7 +114,7 @@ class OffsetIndexCheck(IndexCheck):
     def end(self, position: int) -> None:
         if self._number < len(self.entries) and not (self._is_last and self._survey.in_use):
             for number in range(self._number, len(self.entries)):
-                self._is_wrong(number, f"it points to byte {self.entries[number][1]}, and the log ends at {position}")
+                self._is_wrong(number, f"it points to byte {self.entries[number][1]}, but the log ends at {position}")
 
 
 class TimeIndexCheck(IndexCheck):
@@ -149,11 +150,13 @@ class TimeIndexCheck(IndexCheck):
             is_here = self.next == header.last_offset or (self.next >= header.base_offset and not self._survey.is_ours)
             if not is_here:
                 if is_known or self.next >= header.base_offset:
-                    self._is_wrong(self._number, f"it tells of offset {self.next}, with which no batch ends")
+                    self._is_wrong(self._number, f"it has offset {self.next}, which is not the last one of any batch")
             elif timestamp != largest:
-                self._is_wrong(self._number, f"it tells of {timestamp} at offset {self.next}, and {largest} is there")
+                self._is_wrong(
+                    self._number, f"it has timestamp {timestamp} for offset {self.next}, but {largest} is there"
+                )
             elif self.largest > timestamp:
-                self._is_wrong(self._number, f"it tells of {timestamp}, and {self.largest} is before it")
+                self._is_wrong(self._number, f"it has timestamp {timestamp}, but {self.largest} is before it")
             self._number += 1
             self.next = self._offset()
 
@@ -162,11 +165,11 @@ class TimeIndexCheck(IndexCheck):
             return
         for number in range(self._number, len(self.entries)):
             told = self.entries[number][1] + self._base_offset
-            self._is_wrong(number, f"it tells of offset {told}, and the log ends at {next_offset}")
+            self._is_wrong(number, f"it has offset {told}, but the log ends at {next_offset}")
         last = self.entries[-1][0] if self.entries else NO_TIMESTAMP
         if not self._wrong and not self._is_last and self.largest > last:
-            told = f"no timestamp after {last}, and offset {self._largest_offset} has {self.largest}"
-            self._is_wrong(max(len(self.entries) - 1, 0), f"it knows of {told}")
+            told = f"no timestamp after {last}, but offset {self._largest_offset} has {self.largest}"
+            self._is_wrong(max(len(self.entries) - 1, 0), f"it has {told}")
 
 
 def _shown(entry: tuple[int, ...]) -> str:

@@ -47,7 +47,7 @@ from kgateway.topic_partition import TopicPartition
 _PARTITION = re.compile(r"(.+)-([0-9]{1,10})")
 _FILES = {META, START, CLEAN, TOPICS, CONFIGS, PRODUCER_IDS, SYNCED, SETTLED, LOG_STARTS, CLEANED_OFFSETS} | EMPTY
 _NONE = b"0\n0\n"  # checkpoints of no partition
-_NOTHING = "nothing has to be done"
+_NOTHING = "no action is needed"
 
 
 class FolderCheck:
@@ -81,9 +81,9 @@ class FolderCheck:
             (
                 LOG_STARTS,
                 self._starts,
-                "bring it back from a copy: without it, records that were deleted may be there again",
+                "restore it from a copy: without it, deleted records may reappear",
             ),
-            (CLEANED_OFFSETS, self._cleaned, f"{_NOTHING}: logs are compacted from their beginning once more"),
+            (CLEANED_OFFSETS, self._cleaned, f"{_NOTHING}: logs are compacted from their beginning again"),
         ):
             if name in self._names:
                 yield from survey.reading(self._path / name, self._offsets(name, offsets, remedy))
@@ -122,7 +122,7 @@ class FolderCheck:
         path = self._path / TOPICS
         if TOPICS not in self._names:
             if self.partitions:
-                yield Finding(path, "it is missing, and so are all topics for clients", "bring it back from a copy")
+                yield Finding(path, "it is missing, and clients see no topics", "restore it from a copy")
             return
         data = self._survey.read(path)
         try:
@@ -134,7 +134,7 @@ class FolderCheck:
         self._topics = {topic.name: topic for topic in journal.topics.values()}
         self._changes = data
         if journal.cut_bytes and not self._survey.in_use:
-            what = f"the last {journal.cut_bytes} bytes are of a change that was not finished"
+            what = f"the last {journal.cut_bytes} bytes belong to a change that was not completed"
             yield Finding(path, what, f"{_NOTHING}: it was not acknowledged", is_fault=False)
 
     def _checkpoints(self, name: str, offsets: Offsets) -> Steps:
@@ -144,8 +144,8 @@ class FolderCheck:
             yield Finding(self._path / name, "it is damaged", remedy)
         for partition, offset in offsets.items():
             if str(partition) not in self._names and offset:
-                what = f"it knows partition {partition} up to offset {offset}, and that has no folder"
-                remedy = "if the topic is not deleted, bring its folder back from a copy"
+                what = f"it has partition {partition} up to offset {offset}, but that partition has no folder"
+                remedy = "if the topic was not deleted, restore its folder from a copy"
                 yield Finding(self._path / name, what, remedy, is_fault=self._topic_of(partition) is not None)
 
     def _offsets(self, name: str, offsets: Offsets, remedy: str) -> Steps:
@@ -163,12 +163,12 @@ class FolderCheck:
         for name in sorted({*self._names} - _FILES - {*self.partitions}):
             what, remedy = UNKNOWN_FILE
             if name.endswith(DELETED):
-                what, remedy = "it is left of a deleted topic", f"{_NOTHING}: the next start removes it"
+                what, remedy = "it is left over from a deleted topic", f"{_NOTHING}: the next start removes it"
             elif name.endswith(STRAY):
                 what = "it belonged to no topic when the gateway started, and was put aside"
                 remedy = "remove it if nobody needs it"
             elif name.endswith(TEMPORARY):
-                what, remedy = "a process ended while it wrote it", f"{_NOTHING}: the next start removes it"
+                what, remedy = "a process ended while writing it", f"{_NOTHING}: the next start removes it"
             if not (self._survey.in_use and name.endswith((DELETED, TEMPORARY))):
                 yield Finding(self._path / name, what, remedy, is_fault=False)
 
@@ -177,37 +177,33 @@ class FolderCheck:
         topic = self._topic_of(partition)
         if topic is None:
             if self._changes and not self._survey.in_use:
-                yield self._stray(path, partition)
+                yield self._stray(path)
             return
         data = self._survey.read(path / METADATA)
         if topic_id_of(data) != topic.id:
             words = data.decode("ascii", "replace").split()
-            what = f"it says {' '.join(words)[:80]!r}, and the topic {topic.name} has the id {topic.id}"
-            remedy = (
-                "move the folder elsewhere if it is needed: as that of a deleted topic it will be removed by and by"
-            )
+            what = f"it says {' '.join(words)[:80]!r}, but the topic {topic.name} has the id {topic.id}"
+            remedy = "move the folder elsewhere if you need it: it will be removed as the folder of a deleted topic"
             yield Finding(path / METADATA, what, remedy)
 
-    def _stray(self, path: Path, partition: TopicPartition) -> Finding:
+    def _stray(self, path: Path) -> Finding:
         """
         A folder of no topic: a crash may have come between the deletion of its topic and its own.
         """
         topic_id = topic_id_of(self._survey.read(path / METADATA))
-        what, remedy = (
-            f"there is no topic {partition.topic} with a partition {partition.index}",
-            "the next start puts it aside",
-        )
+        what, remedy = "it is not the folder of a partition of any topic", "the next start puts it aside"
         if f'{{"deleted": "{topic_id}"}}'.encode() in self._changes:
-            return Finding(path, f"{what}, it was deleted", remedy, is_fault=False)
-        return Finding(path, what, f"bring {TOPICS} back from a copy, if it knows the topic; else {remedy}")
+            return Finding(path, f"{what}: its topic was deleted", remedy, is_fault=False)
+        copy = f"restore {TOPICS} from a copy that has the topic, if there is one"
+        return Finding(path, what, f"{copy}; otherwise {remedy}")
 
     def _checkpoint_ahead(self, name: str, offsets: Offsets) -> Steps:
         for partition, end in self._ends.items():
             told = offsets.get(partition, 0)
             if told > end:
-                what = f"it knows partition {partition} up to offset {told}, and the log ends at {end}"
-                remedy = "records are lost; before the next start, bring the partition's folder back from a copy"
-                yield Finding(self._path / name, what, f"{remedy}, or their offsets are given to others")
+                what = f"it has partition {partition} up to offset {told}, but the log ends at {end}"
+                remedy = "records are lost; before the next start, restore the partition's folder from a copy"
+                yield Finding(self._path / name, what, f"{remedy}, or their offsets are given to other records")
 
     def _settled_counts(self) -> bool:
         """
@@ -231,10 +227,10 @@ class FolderCheck:
         Check the ids after the logs, because the reserved ones grow before they are used.
         """
         path, used = self._path / PRODUCER_IDS, self._survey.largest_producer_id
-        remedy = f'write into it {{"reserved": {max(used + 1, 0) + 1000}}} while the gateway is stopped'
+        remedy = f'write {{"reserved": {max(used + 1, 0) + 1000}}} into it while the gateway is stopped'
         if PRODUCER_IDS not in self._names:
             if used >= 0 and not self._survey.in_use:
-                yield Finding(path, f"it is missing, and producer {used} has written records", remedy)
+                yield Finding(path, f"it is missing, but producer {used} has written records", remedy)
             return
         self._survey.read(path)
         try:
@@ -243,7 +239,7 @@ class FolderCheck:
             yield _finding_of(path, error)
             return
         if used >= reserved:
-            yield Finding(path, f"ids below {reserved} were given, and producer {used} has written records", remedy)
+            yield Finding(path, f"ids below {reserved} were assigned, but producer {used} has written records", remedy)
 
 
 def _partition_of(name: str) -> TopicPartition:
@@ -268,12 +264,12 @@ def check_log(path: Path, disk: Disk, *, holder: str | None = None, only: Collec
         was_clean = holder is None and CLEAN in names
         survey = Survey(disk, is_ours=True, in_use=holder is not None, was_clean=was_clean)
         if not is_data_folder(names):
-            kafkas = f"if it is Kafka's, name {PARTITION_OR_SEGMENT} in it"
+            kafkas = f"if it is Kafka's data folder, name {PARTITION_OR_SEGMENT} in it"
             raise NoLog(f"{path} is not the data folder of a kgateway; {kafkas}")
         folder = FolderCheck(survey, path, names)
         missing = sorted(set(only) - set(folder.partitions))
         if missing:
-            raise NoLog(f"there is no partition {missing[0]} in {path}; those that were used have a folder")
+            raise NoLog(f"there is no partition {missing[0]} in {path}; only partitions that were used have a folder")
         return survey, folder.steps(only or folder.partitions)
     if is_partition_folder(names):
         survey = Survey(disk, is_ours=False, in_use=False, was_clean=False)
@@ -285,7 +281,7 @@ def check_log(path: Path, disk: Disk, *, holder: str | None = None, only: Collec
 def _segment(path: Path, disk: Disk) -> tuple[Survey, Steps]:
     size = disk.names(path.parent)[path.name] if path.exists() else 0
     if path.exists() and LOG not in path.suffixes:
-        raise NoLog(f"{path} cannot be checked by itself; name a data folder, {PARTITION_OR_SEGMENT}")
+        raise NoLog(f"{path} cannot be checked on its own; name a data folder, {PARTITION_OR_SEGMENT}")
     survey = Survey(disk, is_ours=False, in_use=False, was_clean=False)
     survey.tally.bytes_in_all = size
     reached = Reached(base_of(path))

@@ -29,12 +29,13 @@ from kgateway.broker.partition.producer_snapshot import SNAPSHOT
 from kgateway.broker.partition.transactions import ABORTED_INDEX
 from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.cluster.partition import EARLIEST_OFFSET
+from kgateway.plurals import counted
 from kgateway.records.batch import BatchHeader
 
-UNKNOWN_FILE = ("kgateway does not know this file", "nothing has to be done: it is left alone")
+UNKNOWN_FILE = ("kgateway does not know this file", "no action is needed: it is left as it is")
 _STEP = 4 << 20
-_COPY = "with the gateway stopped, bring the file back from a copy to have them again"
-_CUT = "nothing has to be done: it was not acknowledged, and the next start cuts it off"
+_COPY = "with the gateway stopped, restore the file from a copy to recover them"
+_CUT = "no action is needed: it was not acknowledged, and the next start truncates it"
 
 
 class SegmentCheck:
@@ -121,30 +122,37 @@ class SegmentCheck:
         if self._may_have_gaps:
             return None
         expected = self._reached.next_offset
-        what = f"a batch there begins with offset {header.base_offset}, and {expected} is next"
+        what = f"a batch there begins with offset {header.base_offset}, but {expected} is expected"
         remedy = f"its first bytes, which the CRC does not cover, may be damaged, or records are missing; {_COPY}"
         return Finding(self._path, what, remedy, byte=position, offset=expected)
 
     def _damage_inside(self, damage: Damage, following: int) -> Finding:
         first = self._reached.next_offset
-        known = "though its bytes are good" if damage.misplaced else f"and nothing is known of its {damage.size} bytes"
+        known = (
+            "although its bytes are intact"
+            if damage.misplaced
+            else f"and its {counted(damage.size, 'byte')} cannot be interpreted"
+        )
         what = f"{damage.reason}, {known}"
         if following <= first:
             return Finding(self._path, what, "no offset is missing", byte=damage.position, offset=first)
         lost = f"offset {first}" if following == first + 1 else f"offsets {first} to {following - 1}"
-        remedy = f"consumers are told CORRUPT_MESSAGE for {lost} and can go on from {following}; {_COPY}"
+        remedy = f"consumers get CORRUPT_MESSAGE for {lost} and can continue from {following}; {_COPY}"
         return Finding(self._path, what, remedy, byte=damage.position, offset=first)
 
     def _damage_at_end(self, file: File, damage: Damage) -> Finding:
         place, offset = damage.position, self._reached.next_offset
         may_be_half = self._is_last and not self._survey.was_clean
         if may_be_half and is_unfinished(file.read, place, file.size, offset):
-            what, remedy = f"a batch is there of which {damage.size} bytes were written", _CUT
+            what, remedy = (
+                f"it has an incomplete batch, of which only the first {counted(damage.size, 'byte')} were written",
+                _CUT,
+            )
             if self._survey.in_use:
-                what, remedy = "a batch is there that is just being written", "nothing has to be done"
+                what, remedy = "a batch is being written there", "no action is needed"
             return Finding(self._path, what, remedy, byte=place, offset=offset, is_fault=False)
-        what = f"{damage.reason}, and nothing is known of the {damage.size} bytes from there to the end of the file"
-        remedy = f"what they held from offset {offset} on is lost; {_COPY}"
+        what = f"{damage.reason}, and the rest of the file ({counted(damage.size, 'byte')}) cannot be interpreted"
+        remedy = f"the records in them, from offset {offset} on, are lost; {_COPY}"
         return Finding(self._path, what, remedy, byte=place, offset=offset)
 
 
@@ -198,8 +206,8 @@ class PartitionCheck:
 
     def _deleted(self) -> Finding:
         count = len(self._left_over)
-        what = f"{count} file{' is' if count == 1 else 's are'} left of records that were deleted"
-        remedy = "nothing has to be done: they go when the partition is next opened"
+        what = f"{count} file{' is' if count == 1 else 's are'} left over from deleted records"
+        remedy = "no action is needed: they are removed when the partition is next opened"
         return Finding(self._folder, what, remedy, is_fault=False)
 
     def _segments(self, epochs: EpochCheck) -> Steps:
@@ -219,14 +227,14 @@ class PartitionCheck:
     def _border_fault(self, path: Path, base: int) -> Finding | None:
         expected = self.reached.next_offset
         if base < expected:
-            what = f"it begins with offset {base}, and the segment before it ends with {expected - 1}"
-            remedy = "one of the two is of another log; with the gateway stopped, move that one elsewhere"
+            what = f"it begins with offset {base}, but the segment before it ends with {expected - 1}"
+            remedy = "one of the two belongs to another log; with the gateway stopped, move that one elsewhere"
             return Finding(path, what, remedy, offset=base)
         if base > expected and not self._may_have_gaps:
             what = f"offsets {expected} to {base - 1} are missing before it"
             remedy = (
-                "with the gateway stopped, bring the segment that is missing, or the end of the one before, back from "
-                f"a copy; without one, consumers go on from {base}"
+                "with the gateway stopped, restore the missing segment, or the end of the one before it, from a copy; "
+                f"without one, consumers continue from {base}"
             )
             return Finding(path, what, remedy, offset=expected)
         return None
@@ -236,24 +244,24 @@ class PartitionCheck:
         The finding for a file that is neither a log nor checked here.
         """
         if _ASIDE.fullmatch(path.name):
-            what = "it was cut off a damaged log at a start, and is kept"
-            remedy = "`kgateway log dump` shows what is in it; remove it when nobody needs it"
+            what = "it was truncated from a damaged log at a start, and is kept"
+            remedy = "`kgateway log dump` shows what is in it; remove it if nobody needs it"
             return Finding(path, what, remedy, is_fault=False)
         if path.name.endswith(TEMPORARY):
             if self._survey.in_use:
                 return None
-            remedy = "nothing has to be done: the next start removes it"
-            return Finding(path, "a process ended while it wrote it", remedy, is_fault=False)
+            remedy = "no action is needed: the next start removes it"
+            return Finding(path, "a process ended while writing it", remedy, is_fault=False)
         if path.name == COMPACTED:
             if self._survey.in_use:
                 return None
-            what = "a process ended while compacted segments took the place of others"
-            remedy = "nothing has to be done: the next start does the rest; what else is found here may come of it"
+            what = "a process ended while compacted segments were replacing others"
+            remedy = "no action is needed: the next start finishes it; other findings here may be a result of it"
             return Finding(path, what, remedy, is_fault=False)
         found = numbered(path.name)
         if found and found[1] in (INDEX, TIME_INDEX, ABORTED_INDEX) and file_name(found[0], LOG) not in self._names:
-            what = "it is the index of a segment that is not there"
-            return Finding(path, what, "bring the segment back from a copy, or remove this file")
+            what = "it is the index of a missing segment"
+            return Finding(path, what, "restore the segment from a copy, or remove this file")
         if found or path.name in (EPOCH_FILE, METADATA):
             return None
         return Finding(path, *UNKNOWN_FILE, is_fault=False)

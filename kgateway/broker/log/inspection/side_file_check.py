@@ -15,10 +15,10 @@ from kgateway.broker.partition.transactions import checked_aborted
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.records.batch import BatchHeader
 
-_AGAIN = "with the gateway stopped, remove it and all .snapshot files beside it: they are made again from the batches"
+_AGAIN = "with the gateway stopped, remove it and all .snapshot files beside it: they are rebuilt from the batches"
 _EITHER = (
-    "consumers are told CORRUPT_MESSAGE for batches that differ from it; where that is one, bring its segment back "
-    "from a copy, and where it is all from there on, remove this file with the gateway stopped: it is made again from "
+    "consumers get CORRUPT_MESSAGE for batches that differ from it; if a single batch differs, restore its segment "
+    "from a copy; if all batches from there on differ, remove this file with the gateway stopped: it is rebuilt from "
     "the batches"
 )
 
@@ -56,7 +56,7 @@ class EpochCheck:
         may_be_behind = not self._survey.was_clean and len(known) == len(self._rows) and told < epoch
         if told == epoch or not self._is_whole or may_be_behind:
             return None
-        what = f"it tells of leader epoch {'none' if told < 0 else told}, and the batch there has {epoch}"
+        what = f"it has leader epoch {'none' if told < 0 else told}, but the batch there has {epoch}"
         return Finding(self._path, what, _EITHER, offset=offset)
 
     def steps(self, reached: Reached) -> Steps:
@@ -70,14 +70,14 @@ class EpochCheck:
             yield Finding(self._path, "it is damaged", _AGAIN)
         elif self._rows and self._rows[-1][1] > reached.next_offset:
             epoch, start = self._rows[-1]
-            what = f"it has leader epoch {epoch} begin at offset {start}, and the log ends at {reached.next_offset}"
+            what = f"in it leader epoch {epoch} begins at offset {start}, but the log ends at {reached.next_offset}"
             yield Finding(self._path, what, _AGAIN)
 
 
 def check_snapshot(survey: Survey, path: Path) -> Steps:
     if not load_snapshot(survey.read(path), ProducerTable(), 0):
-        what = "it is damaged, and producers that repeat a batch might not be recognised"
-        yield Finding(path, what, "with the gateway stopped, remove it: it is made again from the batches")
+        what = "it is damaged, and batches that producers repeat might not be recognised"
+        yield Finding(path, what, "with the gateway stopped, remove it: it is rebuilt from the batches")
 
 
 def check_aborted(survey: Survey, path: Path, base: int, end: int) -> Steps:
@@ -85,8 +85,10 @@ def check_aborted(survey: Survey, path: Path, base: int, end: int) -> Steps:
     Check the index of aborted transactions of the segment with these offsets.
     """
     if checked_aborted(survey.read(path), base, end) is None:
-        what = "it is damaged, and consumers of committed records might be given some that were aborted"
-        yield Finding(path, what, "nothing has to be done: the next opening makes it again from the batches")
+        what = "it is damaged, and consumers of committed records might get aborted ones"
+        yield Finding(
+            path, what, "no action is needed: it is rebuilt from the batches when the partition is next opened"
+        )
 
 
 def check_end(folder: Path, offsets: list[int], reached: Reached) -> Steps:
@@ -95,8 +97,10 @@ def check_end(folder: Path, offsets: list[int], reached: Reached) -> Steps:
     """
     for offset in offsets:
         if offset > reached.next_offset:
-            what = f"it tells of producers up to offset {offset}, and the log ends at {reached.next_offset}"
-            remedy = "what was between is lost, unless the segments are brought back from a copy; then remove this file"
+            what = f"it has producers up to offset {offset}, but the log ends at {reached.next_offset}"
+            remedy = (
+                "the records between are lost, unless the segments are restored from a copy; otherwise remove this file"
+            )
             yield Finding(folder / file_name(offset, SNAPSHOT), what, remedy)
 
 
@@ -108,7 +112,7 @@ def check_state(survey: Survey, path: Path) -> Steps:
     try:
         for found in walk(file.read, file.size, 0):
             if isinstance(found, Damage):
-                remedy = "with the gateway stopped, remove it: it is made again from the records of the partition"
+                remedy = "with the gateway stopped, remove it: it is rebuilt from the records of the partition"
                 yield Finding(path, found.reason, remedy, byte=found.position)
     finally:
         file.close()

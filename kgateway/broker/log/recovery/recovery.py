@@ -191,7 +191,7 @@ class Recovery:
             next_offset = segments[-1].next_offset
             if following is not None and next_offset < following and self._may_follow(segments[-1], following):
                 missing = f"offsets {next_offset} to {following - 1} are missing after it"
-                self._faults.append(f"{segments[-1].path}: {missing}; consumers go on from {following}")
+                self._faults.append(f"{segments[-1].path}: {missing}; consumers continue from {following}")
 
     def _report(self, cut: Truncation) -> Work:
         self._faults.append(cut.message)
@@ -200,7 +200,7 @@ class Recovery:
     def _roll_to_known_end(self, segment_list: SegmentList) -> Steps:
         last, reached, known_end = segment_list.segments[-1], segment_list.end_offset, self._known_good.known_end
         missing = f"offsets {reached} to {known_end - 1} are missing after it"
-        self._faults.append(f"{last.path}: {missing}; consumers go on from {known_end}")
+        self._faults.append(f"{last.path}: {missing}; consumers continue from {known_end}")
         last.next_offset = known_end
         segment_list.roll()
         last.next_offset = reached
@@ -224,7 +224,7 @@ class Recovery:
             if next_offset is not None:
                 segment.trust_files(self._contents.size(base), next_offset)
                 return
-            self._faults.append(f"{segment.path}: its indexes are damaged, and rebuilt")
+            self._faults.append(f"{segment.path}: its indexes were damaged, and are rebuilt")
         elif self._contents.is_indexed(base) and self._known_good.nothing_missing and self._epochs_known:
             yield from segment.resume(self._snapshot_offset)
         yield from self._recover_segment(segment, following)
@@ -270,7 +270,7 @@ class Recovery:
         header = batch.header
         epoch, offset = header.partition_leader_epoch, header.base_offset
         if not 0 <= epoch < self._leader_epoch:
-            return f"leader epoch {epoch}, and {self._leader_epoch} begins only now"
+            return f"leader epoch {epoch}, although {self._leader_epoch} begins only now"
         segment.add(header, offset, self._interval)
         self._add_epoch(epoch, offset)
         if offset < self._snapshot_offset:

@@ -16,6 +16,7 @@ from kgateway.broker.log.segments.file_names import LOG, file_name
 from kgateway.broker.log.segments.index import INDEX, TIME_INDEX
 from kgateway.broker.log.segments.segment import Segment
 from kgateway.broker.partition.transactions import ABORTED_INDEX
+from kgateway.plurals import counted
 
 _COPIED_AT_ONCE = 1 << 20
 
@@ -42,7 +43,7 @@ def plan_truncation(files: FileCache, segment: Segment, damage: Damage, size: in
     else:
         aside = _kept_path(path, position)
         work = partial(_copy_and_truncate, files.disk, path, position, aside)
-        what = f"{damage.reason}; truncated, and the {lost} bytes from there on are kept in {aside.name}"
+        what = f"{damage.reason}; truncated; {aside.name} has the {counted(lost, 'byte')} from there on"
     return Truncation(work, f"{path}, byte {position}: {what}")
 
 

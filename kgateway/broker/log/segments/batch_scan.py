@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from kgateway.broker.log.files.disk import File
 from kgateway.broker.log.segments.index import SECOND, Index
+from kgateway.plurals import counted
 from kgateway.records.batch import HEADER_SIZE, Batch, crc_holds, read_batch
 from kgateway.wire.errors import Malformed
 from kgateway.wire.types import Buffer
@@ -103,7 +104,7 @@ def locate_batch(source: Source, position: int, end: int, offset: int) -> int:
                 return position + at
             at += _LENGTH_END + length
         if not at:
-            raise Damaged(position, f"{len(window)} bytes are left, and a batch has {HEADER_SIZE} at least")
+            raise Damaged(position, _too_short(len(window)))
         position += at
     return end
 
@@ -131,7 +132,7 @@ def _last_border(source: Source, borders: Index, start: int, limit: int, end: in
         if position + _head.size > seen + len(window):
             window, seen = source(position, min(_WINDOW, end - position)), position
         if len(window) < _head.size:
-            raise Damaged(position, f"{len(window)} bytes are left, and a batch has {HEADER_SIZE} at least")
+            raise Damaged(position, _too_short(len(window)))
         base, length, _ = _head.unpack_from(window, position - seen)
         _check_length(position, length, end)
         if position + _LENGTH_END + length > limit:
@@ -210,7 +211,7 @@ def check_batches(data: bytes, position: int, offset: int, following: int | None
 
 def _size_at(data: Buffer, at: int, position: int, end: int) -> int:
     if len(data) - at < _head.size:
-        raise Damaged(position, f"{len(data) - at} bytes are left, and a batch has {HEADER_SIZE} at least")
+        raise Damaged(position, _too_short(len(data) - at))
     _, length, _ = _head.unpack_from(data, at)
     _check_length(position, length, end)
     return _LENGTH_END + int(length)
@@ -257,3 +258,7 @@ def is_unfinished(source: Source, position: int, end: int, next_offset: int) -> 
         return not crc_holds(read_batch(whole))
     except Malformed:
         return True
+
+
+def _too_short(left: int) -> str:
+    return f"{counted(left, 'byte')} left, but a batch has at least {HEADER_SIZE}"

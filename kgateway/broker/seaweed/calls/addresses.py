@@ -30,8 +30,8 @@ class ServerAddress(NamedTuple):
             return cls(host, _port(port, text), _port(grpc_port, text))
         http = _port(port, text)
         if http + _GRPC_ABOVE > _PORT_MAX:
-            above = f"its gRPC would be on port {http + _GRPC_ABOVE}, which there cannot be"
-            raise ValueError(f"{text!r}: {above}; say it as HOST:PORT.GRPCPORT")
+            above = f"its gRPC port would be {http + _GRPC_ABOVE}, which is not a port"
+            raise ValueError(f"{text!r}: {above}; write HOST:PORT.GRPCPORT")
         return cls(host, http, http + _GRPC_ABOVE)
 
     @property
@@ -61,7 +61,7 @@ def master_addresses(text: str) -> list[ServerAddress]:
     """
     named = [part.strip() for part in text.split(",")]
     if named == [""]:
-        raise ValueError("no master is named: one or more HOST:PORT, with commas between")
+        raise ValueError("no master is named: write one or more HOST:PORT, separated by commas")
     return list(dict.fromkeys(ServerAddress.parse(part) for part in named))
 
 
@@ -75,5 +75,5 @@ def _parted(text: str) -> tuple[str, str]:
 
 def _port(text: str, address: str) -> int:
     if not (text.isascii() and text.isdecimal()) or not 0 < int(text) <= _PORT_MAX:
-        raise ValueError(f"{address!r}: {text!r} is no port")
+        raise ValueError(f"{address!r}: {text!r} is not a port")
     return int(text)

@@ -41,7 +41,7 @@ class CircuitBreaker:
         Raises RpcError if no call is to be made now.
         """
         if self.is_failing and (self._is_probing or self._clock.seconds() < self._probe_at):
-            problem = f"{self._name} is not asked for a while: {self._failures} calls in a row have failed"
+            problem = f"{self._name} is not called for a while: {self._failures} calls in a row have failed"
             raise RpcError(Status.UNAVAILABLE, f"{problem}, the last by {self._why}")
         self._is_probing = self.is_failing
 

@@ -77,7 +77,7 @@ class HttpClient:
             return Failure(RpcError(Status.UNAVAILABLE, f"{name}: {_words(failure)}"))
 
         def late(_: object, seconds: float) -> Failure:
-            return Failure(RpcError(Status.DEADLINE_EXCEEDED, f"{name}: no answer within {seconds:g} s"))
+            return Failure(RpcError(Status.DEADLINE_EXCEEDED, f"{name}: no response within {seconds:g} s"))
 
         waiting = self._places.run(lambda: Deferred.fromCoroutine(asked()))
         return waiting.addErrback(reworded).addTimeout(timeout_s, self._reactor, late)
@@ -143,7 +143,7 @@ class _BodyCollector(Protocol):
         self._pieces.append(data)
         if self._size > self._bytes_max and not self.whole.called:
             self._pieces.clear()
-            self.whole.errback(RpcError(Status.OUT_OF_RANGE, f"the answer is longer than {self._bytes_max} bytes"))
+            self.whole.errback(RpcError(Status.OUT_OF_RANGE, f"the response is longer than {self._bytes_max} bytes"))
             self._leave()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:

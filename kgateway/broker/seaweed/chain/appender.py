@@ -48,7 +48,7 @@ async def claim(folder: ChainFolder, prepared: PreparedObject, retries: Retries,
 
     async def attempt(seconds: float) -> None:
         unclear: Exception = RpcError(
-            Status.ABORTED, f"{folder.path}: number {chain_object.number} was there, and is not"
+            Status.ABORTED, f"{folder.path}: number {chain_object.number} was there, and is missing now"
         )
         try:
             if await folder.create(prepared, seconds):

@@ -157,7 +157,7 @@ class Chain:
         if not page and await self._skip_to_mark():
             return await self._read_on(take)
         if self._previous is None:
-            raise ChainDamaged(f"{self._folder.path}: its mark says {self._next}, and there is no such object")
+            raise ChainDamaged(f"{self._folder.path}: its mark says {self._next}, but there is no such object")
         return len(page)
 
     def _rewind(self) -> None:

@@ -75,13 +75,13 @@ def decoded(data: bytes, path: str) -> ChainObject:
     try:
         crc, version, is_fence, _, number, nonce, previous = _HEADER.unpack_from(data)
     except error:
-        raise ChainDamaged(f"{path} has {len(data)} bytes, which is less than any object of a chain has") from None
+        raise ChainDamaged(f"{path} has {len(data)} bytes, fewer than any object of a chain") from None
     if crc32c(memoryview(data)[_CRC.size :]) != crc:
-        raise ChainDamaged(f"{path}: its {len(data)} bytes are not those that were written: the checksum is another")
+        raise ChainDamaged(f"{path}: its {len(data)} bytes are not those that were written: the checksum differs")
     if version != _FORMAT:
-        raise ChainDamaged(f"{path} has format {version}, which a later kgateway may know")
+        raise ChainDamaged(f"{path} has format {version}, which a later version of kgateway may know")
     if number != number_of(path.rpartition("/")[2]):
-        raise ChainDamaged(f"{path} holds what belongs to {name_of(number)}")
+        raise ChainDamaged(f"{path} has the content of {name_of(number)}")
     return ChainObject(number, nonce, previous, data[_HEADER.size :], bool(is_fence))
 
 
@@ -152,7 +152,7 @@ class ChainFolder:
             try:
                 await self._filer.volumes.remove(prepared.uploaded)
             except (RpcError, FilerRefused) as error:  # the bytes take space, and do no harm
-                self._log.info("{path}: bytes that nobody needs are left: {error}", path=self.path, error=error)
+                self._log.info("{path}: bytes that are no longer needed are left: {error}", path=self.path, error=error)
 
     async def object(self, number: int, timeout_s: float = _READ_S) -> ChainObject | None:
         entry = await self._filer.entry(self._path(number), timeout_s)
@@ -220,7 +220,7 @@ class ChainFolder:
     def _marked(self, entry: Entry) -> int:
         found = entry.extended.get(MARK, b"")
         if not found.isdigit():
-            raise ChainDamaged(f"{self._mark_path} says {found!r}, which is no number")
+            raise ChainDamaged(f"{self._mark_path} says {found!r}, which is not a number")
         return int(found)
 
     async def _object(self, entry: Entry, path: str, timeout_s: float) -> ChainObject:

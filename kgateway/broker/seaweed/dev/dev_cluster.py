@@ -97,7 +97,7 @@ class DevCluster:
         """
         self.broker.start()
         self._await(self.broker, "a broker that the master knows", lambda: self._knows(BROKERS))
-        self._await(self.broker, "a broker that makes topics", self._makes_topics)
+        self._await(self.broker, "a broker that creates topics", self._makes_topics)
 
     def mend(self) -> None:
         """
@@ -110,7 +110,7 @@ class DevCluster:
                 process.resume()
             else:
                 start()
-        self._await(self.broker, "a broker that makes topics", self._makes_topics)
+        self._await(self.broker, "a broker that creates topics", self._makes_topics)
 
     def stop(self) -> None:
         self.broker.stop(_STOP_S)
@@ -164,7 +164,7 @@ class DevCluster:
             if not process.is_running:
                 raise NotStarted(f"{process.name} ended; its log {process.log_path} says:\n{process.log_tail()}")
             if time.monotonic() > deadline:
-                problem = f"there was not {wanted} within {self._patience_s:g} s"
+                problem = f"{wanted} did not appear within {self._patience_s:g} s"
                 raise NotStarted(f"{problem}; the log {process.log_path} says:\n{process.log_tail()}")
             time.sleep(_PAUSE_S)
 

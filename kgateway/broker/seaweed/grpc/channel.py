@@ -64,7 +64,7 @@ async def _ready_connection(connect: Connect, connections: ConnectionFactory) ->
     try:
         await connection.ready()
     except CancelledError:
-        connection.abort("the peer was too slow to say that it speaks HTTP/2")
+        connection.abort("the peer was too slow to confirm that it speaks HTTP/2")
         raise
     return connection
 
@@ -104,7 +104,9 @@ class UnaryCall(Generic[ResponseT]):
             return self._response.FromString(self._messages[0])
         except DecodeError as failed:
             name = self._response.DESCRIPTOR.full_name
-            raise RpcError(Status.INTERNAL, f"the peer answered with what is no {name}: {failed}") from failed
+            raise RpcError(
+                Status.INTERNAL, f"the peer answered with something other than a {name}: {failed}"
+            ) from failed
 
     def _cancel(self, _: Deferred[ResponseT]) -> None:
         self._is_cancelled = True
@@ -159,7 +161,7 @@ class Channel:
         def again(failure: Failure) -> Deferred[ResponseT]:
             failure.trap(CallNotProcessed)
             if deadline - self._clock.seconds() <= _NOT_TAKEN_S:
-                raise RpcError(Status.DEADLINE_EXCEEDED, f"{method.path} was not taken within {timeout:g} s")
+                raise RpcError(Status.DEADLINE_EXCEEDED, f"{method.path} was not accepted within {timeout:g} s")
             return deferLater(self._clock, _NOT_TAKEN_S).addCallback(lambda _: attempt())
 
         return attempt()

@@ -200,7 +200,7 @@ class Connection(Protocol):
             self.transport.abortConnection()
 
     def _stalled(self) -> None:
-        self.abort("this process stood still for some seconds, amid what it was about to send")
+        self.abort("this process was suspended for some seconds while it was sending")
 
     def dataReceived(self, data: bytes) -> None:
         self._keepalive.heard()
@@ -209,7 +209,7 @@ class Connection(Protocol):
             self._receive(data)
         except (ProtocolError, FrameTooLong) as error:
             self.transport.write(self._http2.data_to_send())  # h2's answer to that
-            self.abort(f"the peer does not speak HTTP/2 as it should: {error}")
+            self.abort(f"the peer violates HTTP/2: {error}")
         self._writer.write()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
@@ -286,7 +286,7 @@ class Connection(Protocol):
         """
         The peer takes no more calls, and has not processed those after this one.
         """
-        error = CallNotProcessed(f"{self._authority} is going away and has not taken the call")
+        error = CallNotProcessed(f"{self._authority} is going away and has not accepted the call")
         refused = [stream for stream in self._streams.values() if stream.id > last_stream]
         self._retire()
         for stream in refused:
@@ -324,7 +324,7 @@ class Connection(Protocol):
         self._writer.soon()
 
     def _give_up(self) -> None:
-        self.abort(f"no answer to a ping within {self._limits.ping_answer_s:g} s")
+        self.abort(f"no response to a ping within {self._limits.ping_answer_s:g} s")
 
     def _stop(self) -> None:
         """

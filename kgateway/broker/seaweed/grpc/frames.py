@@ -51,7 +51,7 @@ class FrameReader:
             high, low, kind, flags, stream_id = _HEAD.unpack_from(data, at)
             length = high << 8 | low
             if length > FRAME_BYTES_MAX:
-                raise FrameTooLong(f"a frame of {length} bytes; {FRAME_BYTES_MAX} were agreed on")
+                raise FrameTooLong(f"a frame of {length} bytes; the agreed maximum is {FRAME_BYTES_MAX}")
             end = at + _HEAD.size + length
             if end > size:
                 break

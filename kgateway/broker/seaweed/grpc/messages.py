@@ -65,8 +65,8 @@ class MessageReader:
 
     def _refused(self, is_compressed: int, length: int) -> RpcError:
         if is_compressed:
-            return RpcError(Status.INTERNAL, "the peer sent a compressed message, which it was not asked for")
-        reason = f"the peer sent a message of {length} bytes; {self._bytes_max} are taken"
+            return RpcError(Status.INTERNAL, "the peer sent a compressed message, although none was requested")
+        reason = f"the peer sent a message of {length} bytes; at most {self._bytes_max} are accepted"
         return RpcError(Status.RESOURCE_EXHAUSTED, reason)
 
 

@@ -97,7 +97,7 @@ class Stream:
         then none is sent.
         """
         if self.outgoing.is_finished and not self.is_over:
-            raise ValueError("a stream that is finished sends no more")
+            raise ValueError("a finished stream cannot send more")
         if messages and not self.is_over:
             self.outgoing.put(messages)
             self._carrier.wake(self)
@@ -138,12 +138,12 @@ class Stream:
             self.break_off(error)
         except Exception:
             self._log.failure(CANNOT_HANDLE_MESSAGE, path=self.request.path)
-            self.break_off(RpcError(Status.INTERNAL, "what was received could not be taken"))
+            self.break_off(RpcError(Status.INTERNAL, "the received messages could not be handled"))
 
     def take_end(self) -> None:
         error = self._answer.outcome()
         if error is None and self._incoming.is_amid:
-            error = RpcError(Status.INTERNAL, "the answer ended amid a message")
+            error = RpcError(Status.INTERNAL, "the response ended within a message")
         self.end(error)
 
     def break_off(self, error: RpcError) -> None:

@@ -49,4 +49,4 @@ class Security:
         """
         What to look at when a server answers 401 to such a request.
         """
-        return f"the {role} wants a signature, and there is no security.toml with a key"
+        return f"the {role} requires a signature, but there is no security.toml with a key"

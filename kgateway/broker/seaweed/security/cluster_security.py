@@ -58,8 +58,8 @@ class TomlSecurity(Security):
         section = _section(role, verb)
         key = self._keys.get(section)
         if not key:
-            return f"the {role} wants a signature, and there is no `key` under [{section}] of {self._file.path}"
-        problem = f"the {role} does not take what is signed with {key.place}: it has another key"
+            return f"the {role} requires a signature, but there is no `key` under [{section}] of {self._file.path}"
+        problem = f"the {role} does not accept signatures made with {key.place}: it has another key"
         return f"{problem}, or its clock is more than {key.expires_s} s ahead of ours" if key.expires_s else problem
 
     def _claims(self, key: SigningKey, role: Role, path: str) -> Mapping[str, str | int]:

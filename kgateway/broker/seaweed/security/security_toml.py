@@ -111,7 +111,7 @@ class SecurityFile:
             seconds = int(expires_s) if expires_s else _EXPIRES_S
         except ValueError:
             place = self._place(section, "expires_after_seconds")
-            raise BadSecurity(f"{expires_s!r} is no number of seconds: {place}") from None
+            raise BadSecurity(f"{expires_s!r} is not a number of seconds: {place}") from None
         return SigningKey(secret.encode(), max(seconds, 0), self._place(section, "key"))
 
     def _our_identity(self) -> Identity | None:
@@ -158,7 +158,7 @@ class SecurityFile:
         return f"`{name}` under [{section}] of {self.path}"
 
     def _missing(self, name: str, section: str, why: str) -> BadSecurity:
-        return BadSecurity(f"{self.path}: there is no `{name}` under [{section}], and {why}")
+        return BadSecurity(f"{self.path}: there is no `{name}` under [{section}], but {why}")
 
 
 _HEADER = {"alg": "HS256", "typ": "JWT"}

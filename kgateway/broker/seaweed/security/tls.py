@@ -87,11 +87,11 @@ class TlsEndpoint:
 
     def _meaning(self, problem: str) -> str:
         if "verify failed" in problem:
-            return f"the server's certificate is not from {self._tls.authorities}, or not valid now"
+            return f"the server's certificate is not from {self._tls.authorities}, or not valid at this time"
         if "alert" in problem:
             ours = self._tls.identity.certificate if self._tls.identity else f"no certificate, see {self._tls.place}"
-            theirs = "its `ca` and its `allowed_commonNames` say whom it takes"
-            return f"the server does not take who we say we are: {ours}; {theirs}"
+            theirs = "its `ca` and its `allowed_commonNames` say which clients it accepts"
+            return f"the server does not accept our certificate: {ours}; {theirs}"
         return f"the server may have no TLS: see `cert` and `key` {self._theirs}"
 
     def _creator(self, spoken: list[bytes]) -> IOpenSSLClientConnectionCreator:
@@ -152,7 +152,7 @@ def _key(identity: Identity) -> PKey:
     try:
         key = load_pem_private_key(_read(identity.key), password=None)
     except TypeError:
-        raise BadSecurity(f"{identity.key} is encrypted; SeaweedFS and kgateway want keys without a password") from None
+        raise BadSecurity(f"{identity.key} is encrypted; SeaweedFS and kgateway need keys without a password") from None
     except ValueError:
         raise BadSecurity(f"{identity.key} has no private key in PEM") from None
     if key.public_key() != _certificates(identity.certificate)[0].public_key():

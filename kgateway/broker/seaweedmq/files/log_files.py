@@ -257,7 +257,7 @@ class LogFiles:
     async def _read(self, file: LogFile, start: int, stop: int) -> bytes:
         data = await (await self._seaweed.filer()).files.read(file.path, start, stop)
         if len(data) != stop - start:
-            raise FileNotFound(file.path, f"it ends before byte {stop}, and was listed with {file.size}")
+            raise FileNotFound(file.path, f"it ends before byte {stop}, but was listed with a size of {file.size}")
         return data
 
 

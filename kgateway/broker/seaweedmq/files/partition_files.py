@@ -194,7 +194,7 @@ class PartitionFiles:
         """
         first = await self.start()
         if first is None or offset < first:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"the file that had offset {offset} is gone")
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"the file with offset {offset} was deleted")
 
     async def _listing_again(self, ask: Callable[[], Awaitable[T]]) -> T:
         """

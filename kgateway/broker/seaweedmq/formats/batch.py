@@ -51,7 +51,7 @@ def _whole(entries: Iterable[LoggedMessage], end: int, report: Report) -> Iterat
         try:
             header = _read(entry).header
         except Malformed as failure:
-            reason = f"the value is no batch of Kafka's: {failure}"
+            reason = f"the value is not a Kafka record batch: {failure}"
             report(SkippedMessage(entry.offset, reason, is_foreign=not was_batch(entry.value)))
             continue
         if header.base_offset < end:

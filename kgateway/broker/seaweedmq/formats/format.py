@@ -68,7 +68,7 @@ def repeated(entry: LoggedMessage, offset: int, end: int) -> SkippedMessage:
     """
     The report of a repeated message.
     """
-    reason = f"it holds Kafka's offset {offset}, and the log has all before {end} already"
+    reason = f"it has Kafka's offset {offset}, but the log already has all offsets before {end}"
     return SkippedMessage(entry.offset, reason, is_repeated=True)
 
 

@@ -59,10 +59,10 @@ def logged_messages(data: bytes, size: int | None = None, start: int = 0) -> Ite
         try:
             entry = parse(data[pos:end])
         except DecodeError as failure:
-            raise _malformed("entry", start + pos, f"{length} bytes are no message: {failure}") from None
+            raise _malformed("entry", start + pos, f"{length} bytes are not a message: {failure}") from None
         ts_ns = entry.ts_ns
         if not ts_ns:
-            raise _malformed("ts_ns", start + pos, f"{length} bytes are no message: they have no time")
+            raise _malformed("ts_ns", start + pos, f"{length} bytes are not a message: they have no time")
         yield _NEW(LoggedMessage, (entry.offset, ts_ns, entry.key, entry.data, start + end))
         pos = end
 
@@ -78,7 +78,7 @@ def whole_size(data: bytes, start: int = 0) -> int:
         if not 0 < length <= _LENGTH_MAX:
             if pos:
                 break
-            raise _malformed("length", start + pos, f"no message has {length} bytes")
+            raise _malformed("length", start + pos, f"a message cannot have {length} bytes")
         end = pos + LENGTH_SIZE + length
         if end > size:
             break
@@ -107,7 +107,7 @@ def cut_off(pos: int, size: int) -> Malformed:
     """
     The error for a message that is cut off.
     """
-    return _malformed("length", pos, f"a message goes on beyond the {size} bytes that are there")
+    return _malformed("length", pos, f"a message extends beyond the {size} bytes that are there")
 
 
 def _malformed(field: str, position: int, reason: str) -> Malformed:

@@ -35,9 +35,7 @@ class PlainFormat(MessageFormat):
 
     def check(self, config: TopicConfig) -> None:
         if config.timestamp_type is not TimestampType.LOG_APPEND_TIME:
-            reason = (
-                "timestamps of producers have no place in the format plain: set message.timestamp.type=LogAppendTime"
-            )
+            reason = "the format plain cannot store timestamps of producers: set message.timestamp.type=LogAppendTime"
             raise KafkaError(ErrorCode.INVALID_TIMESTAMP, reason)
 
     def encode(self, batch: Batch, base_offset: int, partition: int) -> list[Message]:
@@ -76,9 +74,9 @@ def _checked(batch: Batch) -> list[Record]:
         if record.value is None:
             raise _no_place(number, "no value (it is a tombstone)")
         if record.key == b"":
-            raise _no_place(number, "a key that is empty and not null")
+            raise _no_place(number, "a key that is empty but not null")
     return found
 
 
 def _no_place(number: int, what: str) -> KafkaError:
-    return refused(f"record {number} of the batch has {what}, and the format plain has no place for that")
+    return refused(f"record {number} of the batch has {what}, which the format plain cannot store")

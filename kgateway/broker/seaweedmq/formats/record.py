@@ -83,7 +83,7 @@ def headers_of(text: str) -> tuple[Header, ...]:
     try:
         return tuple(Header(_key(key), _value(told)) for key, told in json.loads(text))
     except (TypeError, KeyError, ValueError, RecursionError) as error:
-        raise ValueError(f"{text[:80]!r} tells of no headers") from error
+        raise ValueError(f"{text[:80]!r} does not describe headers") from error
 
 
 def _header_text(value: bytes | None) -> str | dict[str, str] | None:
@@ -208,7 +208,7 @@ def _new(
         try:
             row = _read(entry)
         except Malformed as failure:
-            report(SkippedMessage(entry.offset, f"the value is no record of ours: {failure}"))
+            report(SkippedMessage(entry.offset, f"the value is not a record of kgateway: {failure}"))
             continue
         offset = row.offset
         if offset is None:

@@ -85,16 +85,16 @@ def single_records(batch: Batch) -> list[Record]:
     """
     header = batch.header
     if header.is_control or header.is_transactional:
-        raise refused("batches of transactions have no place in this topic, whose messages are single records")
+        raise refused("this topic cannot store batches of transactions, because its messages are single records")
     try:
         found = list(records(batch))
     except Malformed as failure:
         raise refused(f"the records cannot be read: {failure}") from None
     for number, record in enumerate(found):
         if record.offset != header.base_offset + number:
-            raise refused(f"record {number} is numbered {record.offset - header.base_offset}")
+            raise refused(f"record {number} has the offset delta {record.offset - header.base_offset}")
         if record.timestamp not in _LONG:
-            raise refused(f"record {number} has the timestamp {record.timestamp}, which takes more than 64 bits")
+            raise refused(f"record {number} has the timestamp {record.timestamp}, which needs more than 64 bits")
     return found
 
 

@@ -27,7 +27,7 @@ def with_format(config: TopicConfig, topic_defaults: Mapping[str, str]) -> Topic
     compression = overrides.get("compression.type", _AS_PRODUCED)
     if not message_format.batched and compression not in (_AS_PRODUCED, "uncompressed"):
         reason = (
-            f"a topic of the format {message_format.name} keeps single records: compression.type can only be producer"
+            f"a topic of the format {message_format.name} stores single records: compression.type can only be producer"
         )
         raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
     for name, value in message_format.needs.items():

@@ -49,21 +49,23 @@ def verify(ledger: Ledger, end: int | None = None) -> Iterator[Fault]:
     if end is not None and covered < end:
         yield _missing("Kafka's offsets", covered, end, ledger.rows.end)
     if end is not None and covered > end:
-        yield Fault(FaultKind.COVERAGE, f"the rows go to Kafka's offset {covered - 1}, and the log to {end - 1}")
+        yield Fault(
+            FaultKind.COVERAGE, f"the rows end with Kafka's offset {covered - 1}, but the log ends with {end - 1}"
+        )
 
 
 def _follows(number: int, last: Row, row: Row) -> Iterator[Fault]:
     if row.kafka < last.end:
-        reason = f"row {number} begins with Kafka's offset {row.kafka}, and row {number - 1} goes to {last.end - 1}"
+        reason = f"row {number} begins with Kafka's offset {row.kafka}, but row {number - 1} ends with {last.end - 1}"
         yield Fault(FaultKind.SEQUENCE, reason)
     if row.ts_ns < last.ts_ns:
-        reason = f"row {number} has the time {row.ts_ns}, and row {number - 1} the later {last.ts_ns}"
+        reason = f"row {number} has the time {row.ts_ns}, but row {number - 1} has the later {last.ts_ns}"
         yield Fault(FaultKind.TIME, reason)
 
 
 def _messages(number: int, expected: int, message_offset: int) -> Iterator[Fault]:
     if message_offset < expected:
-        reason = f"row {number} begins with message {message_offset}, and row {number - 1} goes to {expected - 1}"
+        reason = f"row {number} begins with message {message_offset}, but row {number - 1} ends with {expected - 1}"
         yield Fault(FaultKind.SEQUENCE, reason)
     if message_offset > expected:
         yield _missing("messages", expected, message_offset, number)
@@ -138,19 +140,20 @@ class LedgerCheck:
             return
         index = bisect_right(rows.kafka, offset) - 1
         if index < 0 or offset >= rows.kafka[index] + rows.spans[index]:
-            yield Fault(FaultKind.COVERAGE, f"offset {offset} is in message {message_offset} of the log, and in no row")
+            yield Fault(FaultKind.COVERAGE, f"offset {offset} is in message {message_offset} of the log, but in no row")
             return
         self._seen[index] += span
         row = rows.at(index)
         number = rows.first + index
         expected = row.message_offset if ledger.batched else row.message_offset + offset - row.kafka
         if expected != message_offset:
-            reason = f"row {number} has offset {offset} in message {expected}, and the log in message {message_offset}"
+            found = f"but the log has it in message {message_offset}"
+            reason = f"row {number} has offset {offset} in message {expected}, {found}"
             yield Fault(FaultKind.SEQUENCE, reason)
         if ledger.section_of(number)[1:] != generation:
             yield Fault(FaultKind.SEQUENCE, f"row {number} has offset {offset} in another generation than the log")
         if row.ts_ns >= ts_ns + SECOND_NS:
-            reason = f"row {number} has the time {row.ts_ns}, and offset {offset} was published at {ts_ns}, before it"
+            reason = f"row {number} has the time {row.ts_ns}, but offset {offset} was published earlier, at {ts_ns}"
             yield Fault(FaultKind.TIME, reason)
 
     def rest(self) -> Iterator[Fault]:
@@ -160,11 +163,11 @@ class LedgerCheck:
         for (number, row), seen in zip(self._ledger.rows.numbered(), self._seen, strict=True):
             there = row.end - max(row.kafka, self._ledger.start)
             if (seen == 0) if self._ledger.batched else (seen < there):
-                reason = f"row {number} has offsets {row.kafka} to {row.end - 1}, and the log has {seen} of them"
+                reason = f"row {number} has offsets {row.kafka} to {row.end - 1}, but the log has {seen} of them"
                 yield Fault(FaultKind.COVERAGE, reason)
 
 
-_NO_LEDGER = "it has messages and no ledger yet; a gateway makes one when it serves the topic"
+_NO_LEDGER = "it has messages but no ledger yet; a gateway creates one when it serves the topic"
 
 
 class Finding(NamedTuple):
@@ -211,7 +214,7 @@ class Verification:
                 async for found in self._partition(stored, index, partition_files):
                     yield found
             except Malformed as error:
-                yield Finding(f"{stored.name}-{index}", "coverage", f"its files cannot be read on: {error}")
+                yield Finding(f"{stored.name}-{index}", "coverage", f"the rest of its files cannot be read: {error}")
 
     async def _partition(
         self, stored: StoredTopic, index: int, partition_files: PartitionFiles
@@ -253,7 +256,7 @@ class Verification:
         for fault in (*files.rest(), *check.rest()):
             yield Finding(place, fault.kind.value, fault.reason)
         if check.ahead:
-            reason = f"offsets {ledger.end} to {end - 1} are in files and not in what is kept of the ledger yet"
+            reason = f"offsets {ledger.end} to {end - 1} are in files, but not yet in the stored part of the ledger"
             yield Finding(place, "coverage", reason if is_kept else _NO_LEDGER, is_fault=False)
 
 

@@ -17,7 +17,7 @@ CLUSTER_ERRORS = (RpcError, FilerRefused, ChainLost, ChainDamaged, Malformed)
 NOT_LEADER = KafkaError(
     ErrorCode.NOT_LEADER_OR_FOLLOWER, "this gateway does not lead the topics of this cluster, or not yet"
 )
-NOT_CONTROLLER = KafkaError(ErrorCode.NOT_CONTROLLER, "the topics are not this gateway's to change, or not yet")
+NOT_CONTROLLER = KafkaError(ErrorCode.NOT_CONTROLLER, "this gateway may not change the topics, or not yet")
 
 
 async def with_kafka_errors(done: Awaitable[T]) -> T:
@@ -35,5 +35,5 @@ def kafka_error(error: Exception) -> KafkaError:
     The KafkaError for an error of gRPC, the filer, or a file.
     """
     if is_passing(error):
-        return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"the SeaweedFS cluster does not answer: {error}")
+        return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"the SeaweedFS cluster does not respond: {error}")
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the SeaweedFS cluster: {error}")

@@ -25,7 +25,7 @@ def read_topic_conf(data: bytes) -> ConfigureTopicResponse:
     except (ParseError, ValueError, RecursionError) as failure:
         raise _malformed(str(failure)) from None
     if not conf.broker_partition_assignments:
-        raise _malformed("it tells of no partition")
+        raise _malformed("it describes no partition")
     return conf
 
 

@@ -104,7 +104,7 @@ class TopicFile:
 def read_topic_file(data: bytes) -> TopicFile:
     file = read_intent(data)
     if not file.generations:
-        raise _malformed("JSON", "it tells of no partitions")
+        raise _malformed("JSON", "it describes no partitions")
     return file
 
 
@@ -112,7 +112,7 @@ def read_intent(data: bytes) -> TopicFile:
     try:
         fields = json.loads(data)
         if fields["version"] != VERSION:
-            raise _malformed("version", f"version {fields['version']!r}, and this gateway reads {VERSION}")
+            raise _malformed("version", f"version {fields['version']!r}, but this gateway reads {VERSION}")
         topic_id, generations = Uuid.parse(fields["id"]), tuple(map(_generation, fields["generations"]))
         internal, is_foreign = fields["internal"], fields.get("found", False)
         configs = {str(name): _text(value) for name, value in fields["configs"].items()}
@@ -122,9 +122,9 @@ def read_intent(data: bytes) -> TopicFile:
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as failure:
         raise _malformed("JSON", f"{type(failure).__name__}: {failure}") from None
     if type(internal) is not bool or type(is_foreign) is not bool:
-        raise _malformed("JSON", "it does not tell whether the topic is internal, or others made it")
+        raise _malformed("JSON", "it does not say whether the topic is internal, or was created by another program")
     if configs.get(FORMAT, RecordFormat.name) not in FORMATS:
-        raise _malformed(FORMAT, f"nothing is known here of messages of the format {configs[FORMAT]}")
+        raise _malformed(FORMAT, f"this gateway does not know the message format {configs[FORMAT]}")
     return file
 
 
@@ -148,13 +148,13 @@ def _generation_partition(start: int, stop: int, kafka_start: int, message_start
 
 def _number(value: object) -> int:
     if type(value) is not int:
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{value!r} is not a string")
     return value
 
 

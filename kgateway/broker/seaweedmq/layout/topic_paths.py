@@ -113,7 +113,8 @@ def check_name(name: str) -> None:
     """
     if not may_be_topic(name):
         reason = (
-            f"no client can have a topic {name} on SeaweedMQ: such a name is the gateway's own, or begins with a dot"
+            f"clients cannot create a topic {name} on SeaweedMQ: the name is reserved for the gateway, or begins with "
+            "a dot"
         )
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
 

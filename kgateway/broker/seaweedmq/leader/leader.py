@@ -43,7 +43,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _OPEN_S = 3.0
-_STOPPING = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the gateway stops")
+_STOPPING = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the gateway is stopping")
 _GROUPS = STATE_TOPICS[Resource.GROUP]
 
 

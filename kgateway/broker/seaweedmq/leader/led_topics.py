@@ -247,7 +247,7 @@ class LedTopics:
 
     def _flush_ended(self, outcome: Failure | None, partition: SeaweedMQPartition) -> None:
         if outcome or partition.unflushed_count:
-            why = outcome.getErrorMessage() if outcome else "no broker has taken them"
+            why = outcome.getErrorMessage() if outcome else "no broker has accepted them"
             name, count = f"{partition.topic.name}-{partition.index}", partition.unflushed_count
             self._log.warn(RECORDS_NOT_IN_FILES, partition=name, records=counted(count, "record"), why=why)
 

@@ -150,7 +150,7 @@ class LedgerStore:
     def _not_stored(self, failure: Failure) -> None:
         if not failure.check(CancelledError):
             failure.trap(*CLUSTER_ERRORS, KafkaError)
-            self._log.info("ledgers are saved later: {why}", why=failure.getErrorMessage())
+            self._log.info("ledgers will be saved later: {why}", why=failure.getErrorMessage())
 
     async def _store(self) -> None:
         while self._changed:

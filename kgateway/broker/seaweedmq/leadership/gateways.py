@@ -179,7 +179,7 @@ class Gateways:
             node, process_id = Node(int(name), addresses=addresses), str(fields.get("mark"))
             seen = _SeenGateway(node, fields["number"], self._gateway.reactor.seconds(), process_id)
             if str(node.id) != name or not _is_possible(node):
-                raise ValueError("no node has such an id, or no host such a name, or no port such a number")
+                raise ValueError("the node id, a host name or a port number is invalid")
         except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
             if self._strange.get(name) != content:
                 self._log.warn(BAD_GATEWAY_FILE, path=f"{self._folder}/{name}", error=error)

@@ -94,7 +94,7 @@ class LeaderLease:
         Raise a KafkaError if another gateway may lead by now: this one stood still, or no filer has answered it.
         """
         if self._clock.seconds() >= self._until:
-            reason = f"this gateway could not renew its lock within {LOCK_S} s; another one may lead by now"
+            reason = f"this gateway could not renew its lock within {LOCK_S} s; another gateway may lead by now"
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, reason)
 
     def has_stalled(self) -> bool:
@@ -119,7 +119,7 @@ class LeaderLease:
         try:
             await self._lock.give_back()
         except RpcError as error:
-            self._log.info("cannot release the lock, which expires by itself: {error}", error=error)
+            self._log.info("cannot release the lock, which will expire: {error}", error=error)
 
     def _stop_renewing(self) -> None:
         self._until = 0.0

@@ -95,7 +95,7 @@ def read_key(key: bytes) -> LedgerKey:
         raise _malformed("key", f"{len(key)} bytes, not {_KEY.size}")
     topic_id, first, last = _KEY.unpack(key)
     if first % SLOTS or last - first != SLOTS - 1:
-        raise _malformed("key", f"slots {first} to {last} are of no partition")
+        raise _malformed("key", f"slots {first} to {last} do not belong to a partition")
     return LedgerKey(Uuid(topic_id), first // SLOTS)
 
 
@@ -229,7 +229,7 @@ def read_part(data: bytes) -> LedgerPart:
         raise _malformed("crc", "the CRC is not that of the bytes")
     version, batched, epoch, start, unix_time_ns, *part, first_row, count = _HEAD.unpack_from(body)
     if version != VERSION:
-        raise _malformed("version", f"version {version}, and this gateway reads {VERSION}")
+        raise _malformed("version", f"version {version}, but this gateway reads {VERSION}")
     columns, pos = [], _HEAD.size
     for letter in COLUMN_TYPES:
         column = array(letter)

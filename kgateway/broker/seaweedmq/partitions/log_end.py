@@ -61,7 +61,7 @@ def _counted(context: PartitionContext, end: FilesEnd, next_message: int) -> Fil
     if context.format.numbered:
         return end._replace(next_message=next_message)
     if difference < 0:
-        reason = f"{name}: its broker would give offsets again, from {next_message} on; start it again"
+        reason = f"{name}: its broker would assign offsets again, from {next_message} on; restart it"
         raise RpcError(Status.UNAVAILABLE, reason)
     return end._replace(offset=end.offset + difference, next_message=next_message, gap=difference)
 
@@ -79,7 +79,7 @@ async def repair_counters(filer: Filer, folder: str, end: FilesEnd) -> None:
     if before == next_message - 1:
         return
     _log.info(
-        "{folder}: the checkpoint says that {before} is the last offset, the files say {last}; the files are right",
+        "{folder}: the checkpoint says that {before} is the last offset, the files say {last}; the files are used",
         folder=folder,
         before=before,
         last=next_message - 1,

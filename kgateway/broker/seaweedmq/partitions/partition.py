@@ -224,7 +224,7 @@ class SeaweedMQPartition(PartitionBase):
     def _write(self, batch: Batch) -> None:
         self._format.check(self.topic.config)
         if (waiting := self._recent.unflushed) > self._unflushed_max():
-            reason = f"{waiting} bytes of {self.topic.name}-{self.index} wait for SeaweedMQ; try again"
+            reason = f"{waiting} bytes of {self.topic.name}-{self.index} are waiting for SeaweedMQ; try again"
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, reason)
         base_offset = self.log_end
         data = b"".join(placed(batch, base_offset, self.leader_epoch))
@@ -314,7 +314,9 @@ class SeaweedMQPartition(PartitionBase):
 
     def _not_followed(self, failure: Failure) -> None:
         reason = failure.getErrorMessage()
-        self._log.info("cannot read what others published to {topic}: {reason}", topic=self.topic.name, reason=reason)
+        self._log.info(
+            "cannot read the messages of other programs in {topic}: {reason}", topic=self.topic.name, reason=reason
+        )
 
     def _is_flushed(self) -> bool:
         return self._flushed >= self.log_end or self.lost is not None
@@ -373,7 +375,7 @@ class SeaweedMQPartition(PartitionBase):
 
     def _not_deleted(self, failure: Failure) -> None:
         reason = failure.getErrorMessage()
-        self._log.info("old files of {topic} are deleted later: {reason}", topic=self.topic.name, reason=reason)
+        self._log.info("old files of {topic} will be deleted later: {reason}", topic=self.topic.name, reason=reason)
 
     def _read(self, found: list[Buffer], isolation: Isolation) -> Read:
         self._check_led()
@@ -399,6 +401,6 @@ class SeaweedMQPartition(PartitionBase):
             reason = f"{self.topic.name}-{self.index} cannot be read from the filer: {failure.value}"
             return Failure(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason))
         if isinstance(failure.value, Malformed):
-            reason = f"{self.topic.name}-{self.index} has a log file that is damaged: {failure.value}"
+            reason = f"{self.topic.name}-{self.index} has a damaged log file: {failure.value}"
             return Failure(KafkaError(ErrorCode.CORRUPT_MESSAGE, reason))
         return failure

@@ -95,9 +95,9 @@ def check(
     if ledger.batched != message_format.batched:
         raise LedgerMismatch("its rows are of another format")
     if ledger.end > end:
-        raise LedgerMismatch(f"it goes to offset {ledger.end - 1}, and the log to {end - 1}")
+        raise LedgerMismatch(f"it ends with offset {ledger.end - 1}, but the log ends with {end - 1}")
     if ledger.rows.kafka[0] > start:
-        raise LedgerMismatch(f"it begins with offset {ledger.rows.kafka[0]}, and the log with {start}")
+        raise LedgerMismatch(f"it begins with offset {ledger.rows.kafka[0]}, but the log begins with {start}")
     there = [(folder.unix_time_ns, folder.part) for folder in folders]
     if any(section[1:] not in there for section in ledger.sections):
         raise LedgerMismatch("it has partitions that the topic never had")
@@ -133,7 +133,7 @@ async def replay_ledgers(files: PartitionFiles) -> Replay:
             for entry in piece:
                 replay.add(entry.key, entry.value)
     except Malformed as error:
-        replay.leave_out(f"its files cannot be read on: {error}")
+        replay.leave_out(f"the rest of its files cannot be read: {error}")
     return replay
 
 
@@ -310,7 +310,7 @@ class PartitionLedger:
             if self._known.unstored > _WAITING_MAX:
                 self._changed()
         if last:
-            raise LedgerMismatch(f"it has offset {last.offset}, and the log has not")
+            raise LedgerMismatch(f"it has offset {last.offset}, but the log does not")
 
     def _agrees(self, last: Mapping, folder: PartitionFolder, piece: list[LoggedMessage]) -> bool:
         """
@@ -320,7 +320,7 @@ class PartitionLedger:
         for placed in self._format.walk(piece, folder.shift, offset, _skip):
             if (placed.offset, placed.message_offset) != (offset, message_offset):
                 found = f"offset {placed.offset} in message {placed.message_offset}"
-                raise LedgerMismatch(f"it has offset {offset} in message {message_offset}, and the log {found}")
+                raise LedgerMismatch(f"it has offset {offset} in message {message_offset}, but the log has {found}")
             return True
         return False
 

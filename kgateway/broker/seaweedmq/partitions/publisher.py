@@ -163,7 +163,7 @@ class PartitionPublisher:
             await self._until_gone()
         end = await flushed_log_end(context)
         if end.gap and any(batch.base_offset < end.offset for batch in self._batches_from(end.offset - end.gap)):
-            lost = OffsetsShifted(f"messages before {end.next_message} are lost, and nothing can take their offsets")
+            lost = OffsetsShifted(f"messages before {end.next_message} are lost, and their offsets cannot be filled")
             context.clock.callLater(0, self._shifted, lost)  # which cancels this coroutine
             return
         # A message that arrives while the broker unloads the partition gets an offset, and is lost.
@@ -269,7 +269,7 @@ class PartitionPublisher:
         if send_window is None or stream is not send_window.stream:
             return
         self._send_window = None
-        self._log.info("{name}: the stream to its broker broke: {error}", name=self._name, error=error)
+        self._log.info("{name}: the stream to its broker failed: {error}", name=self._name, error=error)
         if send_window.is_behind or not self.in_flight.is_empty:  # unflushed messages may be lost
             self._connect()
 

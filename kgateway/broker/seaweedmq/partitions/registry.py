@@ -50,7 +50,7 @@ class ClusterPartitionRegistry:
                 self._opening.pop(key, None)
         if key in self.open and self.open[key].lost is None:
             return self.open[key]
-        why = self._refused.get(key, "its files are being looked at")
+        why = self._refused.get(key, "its files are being examined")
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic.name}-{index} is not open yet: {why}")
 
     async def opened(self, topic: Topic, index: int) -> Partition:

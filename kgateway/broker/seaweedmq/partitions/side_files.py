@@ -45,7 +45,9 @@ class FilerSideFiles:
         if content is None:
             return EARLIEST_OFFSET
         if not _OFFSET.fullmatch(content):
-            raise FilerRefused(path, "has no offset; write the one with which the log begins, in digits, or remove it")
+            raise FilerRefused(
+                path, "has no offset; write the offset with which the log begins, in digits, or remove the file"
+            )
         return int(content)
 
     async def store_log_start(self, offset: int) -> None:

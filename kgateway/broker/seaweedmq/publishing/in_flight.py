@@ -80,7 +80,7 @@ class InFlight:
         self._first_unanswered += message_count
         if last_message != self._first_unanswered - 1:
             raise OffsetsShifted(
-                f"a message has the offset {last_message}, and should have {self._first_unanswered - 1}"
+                f"a message has the offset {last_message}, but should have {self._first_unanswered - 1}"
             )
         before = self.acked
         while self._unanswered and self._unanswered[0].last_message <= last_message:

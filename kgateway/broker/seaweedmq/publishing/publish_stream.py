@@ -45,7 +45,7 @@ class PublishStream:
         Ask for the partition; fires when the broker takes messages.
         """
         hello = self._hello
-        assert hello is not None, "a publisher is opened once"
+        assert hello is not None, "a publisher can be opened only once"
         self._late = self._clock.callLater(HELLO_S, self._too_late)
         stream = self._stream = open_stream(self._received, self._ended)
         init = PublishMessageRequest.InitMessage(topic=topic, partition=partition, publisher_name=name)
@@ -103,7 +103,7 @@ class PublishStream:
         self._late = None
         if self._stream:
             self._stream.cancel()
-        self._end(RpcError(Status.DEADLINE_EXCEEDED, f"no answer to the opening of the stream within {HELLO_S} s"))
+        self._end(RpcError(Status.DEADLINE_EXCEEDED, f"no response to the opening of the stream within {HELLO_S} s"))
 
     def _ended(self, error: RpcError | None) -> None:
         self._end(error or RpcError(Status.UNAVAILABLE, "the broker has ended the stream"))

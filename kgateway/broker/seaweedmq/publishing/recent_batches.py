@@ -108,5 +108,5 @@ def _read(found: list[Stored]) -> list[Buffer]:
     try:
         return read_spooled(found)
     except OSError as error:
-        reason = f"what was produced lately cannot be read from its temporary file: {error}"
+        reason = f"recent records cannot be read from their temporary file: {error}"
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason) from error

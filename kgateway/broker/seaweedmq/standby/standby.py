@@ -206,14 +206,12 @@ class Standby:
     def _named(self, name: str) -> Topic:
         topics = self._shown.view().topics
         if name not in topics:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"topic {name} cannot be seen here yet; ask again")
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"topic {name} is not visible here yet; try again")
         return topics[name]
 
     def _leader(self) -> Node:
         if self._leader_node is None:
-            raise KafkaError(
-                ErrorCode.BROKER_NOT_AVAILABLE, "it is not known where the leader of the topics is reached"
-            )
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "the address of the leader of the topics is not known")
         return self._leader_node
 
     def _view(self, epoch: int) -> ClusterView:
@@ -247,11 +245,11 @@ class Standby:
         """
         node_id = self._leadership.node_id
         if node_id == self._gateways.own.id:
-            return f"the leader has the node id {node_id}, as this gateway has; give each a --node-id of its own"
+            return f"the leader has the node id {node_id}, like this gateway; give each a --node-id of its own"
         if shared := self._gateways.shared_with(self._leader_node):
-            return f"node {node_id} says that it is reached at {shared}, as this one does; mend --advertise"
+            return f"node {node_id} advertises {shared}, as this one does; correct --advertise"
         if missing := self._listeners - (self._leader_node.addresses.keys() if self._leader_node else set()):
-            return f"node {node_id} does not say where its {', '.join(sorted(missing))} is reached"
+            return f"node {node_id} advertises no address for its {', '.join(sorted(missing))}"
         return ""
 
     def _change_leader(self, leadership: Leadership) -> None:

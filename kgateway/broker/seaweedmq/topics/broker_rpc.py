@@ -156,7 +156,7 @@ class BrokerRpc:
         """
         Ask the brokers, one after the other, until one answers.
         """
-        error = RpcError(Status.UNAVAILABLE, "the masters know of no broker of SeaweedMQ")
+        error = RpcError(Status.UNAVAILABLE, "the masters know no broker of SeaweedMQ")
         for address in await self._seaweed.brokers():
             try:
                 return await self._seaweed.channel(address).call(method, request, seconds)

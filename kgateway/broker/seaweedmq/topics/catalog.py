@@ -150,7 +150,7 @@ class TopicCatalog:
         if not await filer.create(path, entry, only_if_absent=True):
             return await self.adopt(name)  # another gateway has adopted it at the same time
         await self._intents.forget(name)
-        why = "made by others" if stored.file.is_foreign else "half made when a gateway ended"
+        why = "created by another program" if stored.file.is_foreign else "created partly when a gateway ended"
         message_format = stored.file.format.name
         self._log.info("topic {name} was {why}; it is served as {kind}", name=name, why=why, kind=message_format)
         return stored
@@ -195,7 +195,7 @@ class TopicCatalog:
 
     async def create(self, topic_id: Uuid, new: NewTopic, configs: Mapping[str, str]) -> StoredTopic:
         if await self.is_there(new.name):
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic {new.name} already")
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {new.name} already exists")
         check_count(new.partition_count)
         file = TopicFile(topic_id, (), configs, new.internal)
         await self._intents.store(new.name, file)
@@ -230,7 +230,7 @@ class TopicCatalog:
         """
         conf = await self._conf(stored.name)
         if conf is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {stored.name} is there no more")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {stored.name} does not exist any more")
         grown = await self._with_newest(stored, conf, self._flushed_ends)
         await self.store(grown)
         self._log.warn(

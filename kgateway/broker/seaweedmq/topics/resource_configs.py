@@ -30,10 +30,10 @@ class ResourceConfigs:
             return decode_overrides(content)
         except ConfigsDamaged:
             raise FilerRefused(
-                self._path, "is damaged; remove it, and nothing is set for any group or broker"
+                self._path, "is damaged; remove it: groups and brokers then have no configs of their own"
             ) from None
         except UnknownConfigLine as line:
-            problem = f"has {line}, which this kgateway does not know; start a newer one"
+            problem = f"has {line}, which this version of kgateway does not know; start a newer one"
             raise FilerRefused(self._path, problem) from None
 
     async def store(self, overrides: AllOverrides) -> None:

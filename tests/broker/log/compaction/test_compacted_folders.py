@@ -140,15 +140,15 @@ def left(world: Compacted) -> Path:
 
 def test_files_written_in_vain(world: Compacted) -> None:
     """
-    The check names them and says that nothing has to be done; the next process ignores and removes them.
+    The check names them and says that no action is needed; the next process ignores and removes them.
     """
     folder = left(world)
     for name in (f"{0:020d}.log.1-2.cleaned", f"{0:020d}.index.1-2.cleaned"):
         (folder / name).write_bytes(b"junk")
     (finding,) = [one for one in findings(world.path) if one.path == folder]
     assert not finding.is_fault
-    assert finding.what.startswith("2 files are left of ")
-    assert finding.remedy.startswith("nothing has to be done")
+    assert finding.what.startswith("2 files are left over from ")
+    assert finding.remedy.startswith("no action is needed")
     world.start()
     assert offsets(world.again()) == [0, 1, 2, 3, 4]
     world.clock.advance(0)
@@ -169,7 +169,7 @@ def test_swap_that_was_not_finished(world: Compacted) -> None:
     found = [one for one in findings(world.path) if one.path.is_relative_to(partition.folder)]
     told_of = [one for one in found if one.path.name == COMPACTED]
     assert [one.is_fault for one in told_of] == [False]
-    assert told_of[0].remedy.startswith("nothing has to be done")
+    assert told_of[0].remedy.startswith("no action is needed")
     assert not [one for one in findings(world.path, holder="it") if one.path.name == COMPACTED]
     world.disk.failing.clear()
     world.start()
@@ -196,7 +196,7 @@ def test_decision_that_cannot_be_read(world: Compacted) -> None:
     [
         (b"0\n1\nt 0 4\n", None),
         (b"0\n2\nt 0 4\n", "it is damaged"),
-        (b"0\n1\nt 0 99\n", "it knows partition t-0 up to offset 99, and the log ends at 5"),
+        (b"0\n1\nt 0 99\n", "it has partition t-0 up to offset 99, but the log ends at 5"),
     ],
 )
 def test_cleaned_offsets_are_checked(data: bytes, what: str | None, world: Compacted) -> None:
@@ -209,7 +209,7 @@ def test_cleaned_offsets_are_checked(data: bytes, what: str | None, world: Compa
     (world.path / CLEANED_OFFSETS).write_bytes(data)
     assert [one.what for one in findings(world.path)] == ([what] if what else [])
     if what == "it is damaged":
-        assert findings(world.path)[0].remedy.startswith("nothing has to be done")
+        assert findings(world.path)[0].remedy.startswith("no action is needed")
         world.start()
         world.round()
         assert world.work.jobs[-1].first_dirty == 0

@@ -116,7 +116,7 @@ def test_another_process_after_one_that_was_killed(jobs: Jobs, two: HelperProces
     assert two._process
     two._process.kill()
     two._process.wait(_PATIENCE_S)
-    with pytest.raises(OSError, match="ended with -9, and told nothing"):
+    with pytest.raises(OSError, match="ended with -9 and reported nothing"):
         two.compact(jobs.job(token="two"))
     assert two.compact(jobs.job(token="three")).records_seen == 2
 
@@ -162,7 +162,7 @@ def test_a_process_that_tells_nothing(jobs: Jobs, two: HelperProcess, capfd: pyt
     """
     A process that dies by itself has not done the job.
     """
-    with pytest.raises(OSError, match="the process that compacts ended with 1, and told nothing"):
+    with pytest.raises(OSError, match="the compaction process ended with 1 and reported nothing"):
         two.compact(jobs.job(segments=[None]))
     assert "Traceback" in capfd.readouterr().err
 
@@ -185,7 +185,7 @@ def test_stop(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped.stop()
     assert isinstance(asking.ended(), OSError)
     assert process.returncode == -9
-    with pytest.raises(OSError, match="compaction is stopped"):
+    with pytest.raises(OSError, match="compaction was stopped"):
         stopped.compact(job)
     assert processes.empty()
     stopped.stop()

@@ -362,7 +362,7 @@ def test_stop_ends_what_was_begun(world: Compacted) -> None:
     world.threads.work()
     with capturedLogs() as events:
         stopped = world.broker.stop()
-        world.work.failure = OSError("the process that compacts ended with -9, and told nothing")
+        world.work.failure = OSError("the compaction process ended with -9 and reported nothing")
         while len(world.threads):
             world.threads.work()
     result(stopped)

@@ -136,7 +136,7 @@ def test_a_peer_that_speaks_something_else_is_left() -> None:
     context.protocol.dataReceived(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     context.lose()
     assert context.transport.is_aborted
-    assert "does not speak HTTP/2 as it should" in failure(call).message
+    assert "the peer violates HTTP/2" in failure(call).message
 
 
 def test_a_lost_connection_fails_its_calls_and_the_next_call_connects_again() -> None:
@@ -314,7 +314,7 @@ def test_an_answer_that_is_no_such_message_is_an_error() -> None:
     peer.accept().answer(1, b"\xff\xff")
     error = failure(call)
     assert error.status is Status.INTERNAL
-    assert "is no google.protobuf.BytesValue" in error.message
+    assert "other than a google.protobuf.BytesValue" in error.message
 
 
 def test_a_request_that_is_too_long_is_not_sent() -> None:

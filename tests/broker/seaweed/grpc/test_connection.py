@@ -278,7 +278,7 @@ def test_an_answer_that_ends_amid_a_message_is_an_error() -> None:
     context.http2.send_data(1, framed(b"whole") + framed(b"cut")[:6])
     context.end(1)
     assert heard.messages == [b"whole"]
-    assert str(heard.ends[0]) == "INTERNAL: the answer ended amid a message"
+    assert str(heard.ends[0]) == "INTERNAL: the response ended within a message"
 
 
 def test_the_page_of_a_proxy_is_no_message() -> None:
@@ -342,7 +342,7 @@ def test_a_call_that_is_never_taken_ends_in_its_time() -> None:
         context.pump()
         peer.clock.advance(0.05)
         context.pump()
-    assert [str(error) for error in failed] == [f"DEADLINE_EXCEEDED: {METHOD.path} was not taken within 0.12 s"]
+    assert [str(error) for error in failed] == [f"DEADLINE_EXCEEDED: {METHOD.path} was not accepted within 0.12 s"]
     peer.clock.advance(1)
     context.pump()
     assert len(context.requests()) == 3, "none goes out that could not be answered in time"
@@ -494,7 +494,7 @@ def test_a_peer_that_does_not_answer_a_ping_is_left() -> None:
     peer.clock.advance(0.1)
     assert context.transport.is_aborted
     context.lose()
-    assert str(heard.ends[0]) == "UNAVAILABLE: peer:1: no answer to a ping within 20 s"
+    assert str(heard.ends[0]) == "UNAVAILABLE: peer:1: no response to a ping within 20 s"
 
 
 def test_a_peer_that_owes_nothing_is_not_pinged() -> None:
@@ -516,7 +516,7 @@ def test_a_peer_that_breaks_the_protocol_is_left() -> None:
     context.http2.receive_data(b"".join(context.transport.writes))
     assert context.http2.state_machine.state.name == "CLOSED", "it was told"
     assert heard.status == "UNAVAILABLE"
-    assert "does not speak HTTP/2 as it should" in str(heard.ends[0])
+    assert "the peer violates HTTP/2" in str(heard.ends[0])
 
 
 def test_windows_are_large_from_the_start() -> None:

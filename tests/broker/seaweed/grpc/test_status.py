@@ -37,7 +37,7 @@ def test_a_code_that_is_none_is_unknown(text: bytes) -> None:
 
 
 def test_an_answer_without_status_is_unknown() -> None:
-    assert _outcome(*_HEADERS) == (Status.UNKNOWN, "the answer ended without a status")
+    assert _outcome(*_HEADERS) == (Status.UNKNOWN, "the response ended without a status")
 
 
 @pytest.mark.parametrize(
