@@ -5,6 +5,7 @@ The commands of the pages print what the pages show.
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.groups.gateway import PARTITIONS, commit, commit_as_nobody, fill, members
-from tests.docs.console import ROOT, Block, Command, File, Session, blocks, differences, matches, parts
+from tests.docs.console import APPEARANCE_S, ROOT, Block, Command, File, Session, blocks, differences, matches, parts
 
 FOLDERS = [ROOT, ROOT / "docs"]
 PAGES = {page.name: page.read_text() for folder in FOLDERS for page in sorted(folder.glob("*.md"))}
@@ -195,6 +196,32 @@ def test_lasting_commands_are_left_running(session: Session) -> None:
     assert session.run("kill -9 %1; wait %1; echo $?")[1].endswith("137\n")
     waits = "trap 'echo end; exit 4' INT; echo begin; while :; do sleep 0.05; done"
     assert session.start(f"({waits})", "begin\n^C\nend\n") == (4, "begin\n^C\nend\n")
+
+
+def test_a_lasting_command_that_ends_is_not_waited_for(session: Session) -> None:
+    assert session.start("(sleep 0.2; echo one) | (cat; sleep 100) &", "one\n") == (None, "one\n")
+    began = time.monotonic()
+    assert session.start("(echo one; exit 1)", "two\n") == (None, "one\n")
+    assert time.monotonic() - began < APPEARANCE_S / 2
+
+
+def test_addresses_of_the_page_are_replaced(session: Session) -> None:
+    """
+    Commands have the real one, and the output that of the page.
+    """
+    session.stand_in("filer1:8888", "127.0.0.1:123")
+    assert session.run("address=filer1:8888; echo $address, ${#address}") == (0, "filer1:8888, 13\n")
+
+
+def test_daemons_end_with_a_session(tmp_path: Path) -> None:
+    """
+    They have left its processes, but not its folder.
+    """
+    with Session(tmp_path) as session:
+        _, pid = session.start("setsid sh -c 'echo process $$; exec sleep 1000'", "process 1\n")
+        os.kill(int(pid.split()[1]), 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.split()[1]), 0)
 
 
 def test_nothing_outlives_a_session(tmp_path: Path) -> None:
