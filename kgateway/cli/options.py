@@ -42,6 +42,7 @@ which the gateway runs, except `--config`, which is relative to the folder in wh
 
 A file, and a command that uses it (options of `twistd` itself, such as `-n`, come before the word `kgateway`):
 
+<!-- file: gateway.toml -->
 ```toml
 listen = ["tcp:9092:interface=0.0.0.0"]
 advertise = ["gateway.example.org:9092"]
@@ -51,28 +52,48 @@ num_partitions = 8
 auto_create_topics = false
 ```
 
-```sh
-twistd -n kgateway --config gateway.toml --log-level debug
+<!-- console
+$ unset KGATEWAY_LISTEN
+-->
+
+```console
+$ twistd -n kgateway --config gateway.toml --log-level debug
+...
+2026-11-27T12:00:00+0000 kgateway 0.1.0 is ready: plaintext on 0.0.0.0:9092; data in kgateway-data (0 topics)
 ```
 
 The same in the environment, for example of a container:
 
-```sh
-KGATEWAY_LISTEN=tcp:9092:interface=0.0.0.0
-KGATEWAY_ADVERTISE=gateway.example.org:9092
-KGATEWAY_MAX_REQUEST_BYTES=64MiB
-KGATEWAY_MAX_IDLE_MS=30min
-KGATEWAY_NUM_PARTITIONS=8
-KGATEWAY_AUTO_CREATE_TOPICS=no
+<!-- console
+$ kill $(cat twistd.pid); wait
+-->
+
+```console
+$ export KGATEWAY_LISTEN=tcp:9092:interface=0.0.0.0
+$ export KGATEWAY_ADVERTISE=gateway.example.org:9092
+$ export KGATEWAY_MAX_REQUEST_BYTES=64MiB
+$ export KGATEWAY_MAX_IDLE_MS=30min
+$ export KGATEWAY_NUM_PARTITIONS=8
+$ export KGATEWAY_AUTO_CREATE_TOPICS=no
+$ twistd -n kgateway --log-level debug
+...
+2026-11-27T12:00:00+0000 kgateway 0.1.0 is ready: plaintext on 0.0.0.0:9092; data in kgateway-data (0 topics)
 ```
 
 Several listeners need names. Each can advertise an address to its clients; by default clients are told the address they
 connected to, which is right unless a proxy or a port mapping is in between.
 
-```sh
-twistd -n kgateway \\
-    --listen internal=tcp:9092:interface=10.0.0.5 \\
-    --listen external=tcp:19092 --advertise external=kafka.example.org:443
+<!-- console
+$ kill $(cat twistd.pid); wait
+$ unset KGATEWAY_ADVERTISE
+-->
+
+```console
+$ twistd -n kgateway \\
+    --listen internal=tcp:9092:interface=127.0.0.1 \\
+    --listen external=tcp:9093 --advertise external=kafka.example.org:443
+...
+2026-11-27T12:00:00+0000 kgateway 0.1.0 is ready: internal on 127.0.0.1:9092, external on 0.0.0.0:9093; ...
 ```
 
 In an endpoint string, escape colons inside an address: `tcp6:9092:interface=\\:\\:1`. An advertised IPv6 address

@@ -13,8 +13,14 @@ _PAGE = """# Topic configs
 
 Topics have all configs of Kafka 4.3. Set them when you create a topic, or later:
 
-```sh
-kgateway configs set topic orders retention.ms=86400000
+<!-- console
+$ kgateway topics create orders
+orders: created
+-->
+
+```console
+$ kgateway configs set topic orders retention.ms=86400000
+topic orders: retention.ms=86400000 set
 ```
 
 See [tools.md](tools.md#show-and-change-configs). A topic without a value of its own uses the broker config in the table

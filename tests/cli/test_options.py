@@ -19,8 +19,8 @@ from kgateway.testing.kafka import Kafka
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 ROWS = pytest.mark.parametrize("row", OPTIONS.values(), ids=OPTIONS)
-TOML, *SHELL = re.findall(r"```(?:toml|sh)\n(.*?)```", PAGE.read_text(), re.DOTALL)
-WITH_FILE, VARIABLES, LISTENERS = SHELL
+TOML, *CONSOLE = re.findall(r"```(?:toml|console)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+WITH_FILE, VARIABLES, LISTENERS = CONSOLE
 
 
 def test_the_configuration_page_matches_the_table() -> None:
@@ -55,7 +55,7 @@ def arguments(command: str) -> list[str]:
     """
     The arguments behind the subcommand.
     """
-    words = shlex.split(command.replace("\\\n", " "))
+    words = shlex.split(command.replace("\\\n", " ").partition("\n")[0])
     return words[words.index("kgateway") + 1 :]
 
 
@@ -76,7 +76,7 @@ def test_the_example_environment_is_the_example_file(tmp_path: Path) -> None:
     file = tmp_path / "gateway.toml"
     file.write_text(TOML)
     of_file = read_settings([], {"KGATEWAY_CONFIG": str(file)})
-    of_environment = read_settings([], dict(line.split("=", 1) for line in VARIABLES.split()))
+    of_environment = read_settings([], dict(re.findall(r"^\$ export (\w+)=(.*)$", VARIABLES, re.MULTILINE)))
     rest = OPTIONS.keys() - {"config"}
     assert {name: getattr(of_file, name) for name in rest} == {name: getattr(of_environment, name) for name in rest}
     assert of_environment != Settings()

@@ -48,10 +48,13 @@ from typing import NamedTuple, Self
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300
-APPEARANCE_S = 30  # of the output of a command that lasts
-PORTS = ("9092", "9093")  # those that pages name; a session has two free ones in their places
-SERVES = re.compile(r"(^|[|&;] *)(kgateway (seaweedmq dev|serve)|twistd\b.* kgateway)\b")
-LASTING = re.compile(rf"{SERVES.pattern}|^kgateway consume .*--follow")
+APPEARANCE_S = 120  # of the output of a command that lasts
+PORTS = ("9092", "9093", "8080")  # those that pages name; a session has free ones in their places
+_COMMAND = r"(?:^|[|&;] *)(?:\w+=\S* )*(?:\S*/)?"
+SERVES = re.compile(rf"{_COMMAND}(kgateway (seaweedmq dev|serve)|twistd\b[^|&;]* kgateway)\b")
+LASTING = re.compile(
+    rf"{_COMMAND}(kgateway (seaweedmq dev|serve)|twistd -n\b[^|&;]* kgateway)\b|^kgateway consume .*--follow"
+)
 
 # A shell cannot interrupt its commands where it began with an ignored SIGINT, as a job in the background does.
 _BASH = """\
@@ -65,7 +68,9 @@ _PROGRAMS = {
     "pytest": f"{_PYTHON} -m pytest",
     "python": _PYTHON,
     "python3": _PYTHON,
+    "twistd": f"{_PYTHON} -c 'from twisted.scripts.twistd import run; run()'",
     "kafka-configs.sh": 'java -cp "$KAFKA_JARS/*" kafka.admin.ConfigCommand',  # see tox.ini
+    "kafka-dump-log.sh": 'java -cp "$KAFKA_JARS/*" org.apache.kafka.tools.DumpLogSegments',
 }
 
 _PARTS = re.compile(
@@ -231,7 +236,7 @@ class Session:
         self.folder = folder / "session"
         self._outputs = folder / "outputs"
         self._programs = folder / "programs"
-        self._ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
+        self._addresses = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
         self._code = 0
         self._count = 0
 
@@ -266,12 +271,14 @@ class Session:
 
     def _processes(self) -> list[int]:
         """
-        All that bash has started.
+        All that bash has started. A daemon has a session of its own, but runs in a folder below this one.
         """
         found = []
         for name in filter(str.isdecimal, os.listdir("/proc")):
-            with suppress(ProcessLookupError):
-                if os.getsid(int(name)) == self._bash.pid:
+            with suppress(OSError):
+                if os.getsid(int(name)) == self._bash.pid or Path(f"/proc/{name}/cwd").readlink().is_relative_to(
+                    self.folder.resolve()
+                ):
                     found.append(int(name))
         return found
 
@@ -282,7 +289,13 @@ class Session:
 
     @property
     def bootstrap(self) -> str:
-        return f"127.0.0.1:{self._ports['9092']}"
+        return f"127.0.0.1:{self._addresses['9092']}"
+
+    def stand_in(self, shown: str, address: str) -> None:
+        """
+        An address that the page names is this one.
+        """
+        self._addresses[shown] = address
 
     def serve(self, options: str = "") -> None:
         """
@@ -304,8 +317,8 @@ class Session:
 
     def start(self, text: str, shown: str = "") -> tuple[int | None, str]:
         """
-        Leave a command running when this was printed. Interrupt it where `^C` is shown. The exit code is that of an
-        interrupted command.
+        Leave a command running when this was printed, or it has ended. Interrupt it where `^C` is shown. The exit code
+        is that of an interrupted command.
         """
         output = self._new_output()
         job = text if _in_background(text) else f"{{ {text}\n}} &"
@@ -313,11 +326,12 @@ class Session:
         self._code = 0
         before, interrupted, _ = shown.partition("^C\n")
         if before:
-            _wait(lambda: matches(before, self._read(output)))
+            _wait(lambda: matches(before, self._read(output)) or not _is_alive(group))
         if not interrupted:
             return None, self._read(output)
         told = self._read(output)
-        os.killpg(group, signal.SIGINT)
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGINT)
         self._code = int(self._ask("wait $!; echo $?"))
         return self._code, f"{told}^C\n{self._read(output)[len(told) :]}"
 
@@ -327,11 +341,11 @@ class Session:
         """
         path = Path(self._ask("pwd").strip(), file.name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self._with_free_ports(file.content))
+        path.write_text(self._with_real_addresses(file.content))
 
     def environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("KGATEWAY_")}
-        port = self._ports["9092"]
+        port = self._addresses["9092"]
         return inherited | {
             "PATH": os.pathsep.join([str(self._programs), str(Path(sys.executable).parent), inherited["PATH"]]),
             "PYTHONPATH": str(ROOT),
@@ -350,18 +364,18 @@ class Session:
         return self._outputs / str(self._count)
 
     def _redirected(self, text: str, output: Path) -> str:
-        command = shlex.quote(self._with_free_ports(text))
+        command = shlex.quote(self._with_real_addresses(text))
         return f"(exit {self._code}); eval {command} </dev/null >{shlex.quote(str(output))} 2>&1"
 
-    def _with_free_ports(self, text: str) -> str:
-        for shown, port in self._ports.items():
-            text = re.sub(rf"\b{shown}\b", port, text)
+    def _with_real_addresses(self, text: str) -> str:
+        for shown, real in self._addresses.items():
+            text = re.sub(rf"\b{re.escape(shown)}\b", real, text)
         return text
 
     def _read(self, output: Path) -> str:
         printed = output.read_text(errors="replace")
-        for shown, port in self._ports.items():
-            printed = re.sub(rf"\b{port}\b", shown, printed)
+        for shown, real in self._addresses.items():
+            printed = re.sub(rf"\b{re.escape(real)}\b", shown, printed)
         return printed
 
     def _ask(self, script: str) -> str:
@@ -382,6 +396,14 @@ def _wait(done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + APPEARANCE_S
     while not done() and time.monotonic() < deadline:
         time.sleep(0.05)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _free_ports(count: int) -> list[str]:

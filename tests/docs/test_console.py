@@ -4,32 +4,96 @@ The commands of the pages print what the pages show.
 
 import os
 import re
+import shlex
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 
 import pytest
+from twisted.python.usage import UsageError
+from twisted.scripts._twistd_unix import ServerOptions
 
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.cli.common.errors import CommandError
+from kgateway.cli.main import parser
 from tests.cli.groups.gateway import PARTITIONS, commit, commit_as_nobody, fill, members
-from tests.docs.console import ROOT, Block, Command, File, Session, blocks, differences, matches, parts
+from tests.docs.console import APPEARANCE_S, ROOT, Block, Command, File, Session, blocks, differences, matches, parts
 
-FOLDERS = [ROOT, ROOT / "docs"]
-PAGES = {page.name: page.read_text() for folder in FOLDERS for page in sorted(folder.glob("*.md"))}
+FILES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*/README.md")]
+PAGES = {str(path.relative_to(ROOT)).removeprefix("docs/"): path.read_text() for path in sorted(FILES)}
 # tests/spark/test_console.py runs these: they need Java.
 SPARK = {"archives.md", "pipeline.md", "spark-report.md", "spark.md"}
 
 # What is not everywhere, and the environment that has it.
 TOOLS = {
     "kcat": (re.compile(r"\bkcat\b"), "tox -e kcat", shutil.which("kcat") is not None),
-    "pip": (re.compile(r"\b(pip install|git clone)\b"), "tox -e plugin", "DOCS_INSTALL" in os.environ),
+    "pip": (re.compile(r"\b(pip (un)?install|git\b.* clone)\b"), "tox -e plugin", "DOCS_INSTALL" in os.environ),
     "kafka": (re.compile(r"\bkafka-[\w-]+\.sh\b"), "tox -e java", "KAFKA_JARS" in os.environ),
 }
+# What most machines have. Blocks that name these, or a file that they have made, are left out on the others.
+PROGRAMS = {"curl": re.compile(r"\bcurl\b"), "openssl": re.compile(r"\bopenssl\b|\.pem\b")}
 
-# The first commands of blocks that no test runs, and why.
+# The first commands of blocks that no test runs as they stand, and why.
+CLUSTER = "needs a SeaweedMQ cluster of other machines; "
+ENGINE = "needs an engine for containers; tests/packaging tries what the files say"
+ROOTS = "needs root; tests/packaging/test_systemd.py runs the command of the unit"
+SPARKS = "PySpark is a download of 450 MB; tox -e spark installs the extra"
+TOX = "takes tox, and too long; "
 NOT_RUN = {
+    ("CONTRIBUTING.md", "python3 -m venv .venv && .venv/bin/pip install -q -e '.[test]' tox"): (
+        f"{TOX}.ci/run runs these environments, and the default suite tests/wire"
+    ),
+    ("README.md", "python3 -m venv .venv && .venv/bin/pip install -q tox && .venv/bin/tox"): (
+        f"{TOX}tests/test_docs.py checks that .ci/run runs it"
+    ),
+    ("archives.md", "pip install '.[spark,seaweedmq]'"): SPARKS,
+    ("benchmarks.md", "tox -e bench"): f"{TOX}.ci/run runs the environments",
+    ("benchmarks.md", "tox -e bench-kafka -- --results kafka.json"): f"{TOX}the next block draws results",
+    ("deployment.md", "docker build -f packaging/Containerfile -t kgateway ."): ENGINE,
+    ("deployment.md", "docker compose -f packaging/compose.yaml up --build --detach --wait"): ENGINE,
+    (
+        "deployment.md",
+        "ADVERTISED_HOST=kafka.example.org PUBLISHED_ON=0.0.0.0 docker compose -f packaging/compose.yaml up --build"
+        " --detach",
+    ): ENGINE,
+    ("deployment.md", "docker stop kgateway"): ENGINE,
+    ("deployment.md", "sudo python3 -m venv /opt/kgateway"): ROOTS,
+    ("deployment.md", "sudo /opt/kgateway/bin/kgateway why --control-socket /run/kgateway/kgateway.sock"): ROOTS,
+    ("deployment.md", "sudo install -d -o kgateway -g kgateway /var/lib/kgateway /var/log/kgateway /run/kgateway"): (
+        "needs root; operations.md runs a daemon, and tests/packaging/test_logrotate.py the rotation"
+    ),
+    ("pipeline.md", "pip install -e '.[spark]'"): SPARKS,
     ("plugins.md", "kgateway plugins"): "acme-kgateway is not installed; tox -e plugin has a test of this output",
+    ("seaweedmq.md", "twistd -n kgateway --broker seaweedmq:master1:9333,master2:9333"): (
+        f"{CLUSTER}`kgateway seaweedmq dev` starts a gateway in this way on the same page"
+    ),
+    (
+        "seaweedmq.md",
+        "twistd -n --pidfile= kgateway --broker seaweedmq:master1:9333 --node-id 1 --listen tcp:9092"
+        " --advertise gw1:9092",
+    ): f"{CLUSTER}tests/faults/seaweedmq/test_two_gateways.py has two gateways before one on this machine",
+    (
+        "seaweedmq.md",
+        'weed-sql -master=master1:9333 -database kafka -query "SELECT key, value, _kafka_offset, _kafka_headers'
+        ' FROM orders"',
+    ): f"{CLUSTER}tests/broker/seaweedmq/test_weed_sql.py, in tox -e seaweedmq-sql, makes such queries",
+    ("spark.md", "pip install '.[spark]'"): SPARKS,
+    ("spark.md", "pip wheel --no-deps . && mv kgateway-*.whl kgateway.zip"): (
+        "needs a Spark cluster; tests/spark/test_spark_cluster.py starts one, and ships it what jobs need"
+    ),
+    ("testing.md", "tox"): f"{TOX}.ci/run runs the environments",
 }
+
+FENCED = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+SHELLS = {"bash", "sh", "shell", "zsh"}
+LOOKS_LIKE_A_COMMAND = re.compile(
+    r"(\w+=\S* )*(\S*/)?"
+    r"(apt-get|cd|curl|docker|echo|export|git|journalctl|kafka-\S+|kcat|kgateway|mvn|openssl|pip3?|podman|pytest|python3?"
+    r"|spark-submit|sudo|systemctl|tox|twistd|weed|weed-sql) |\w+=\S* $"
+)
 
 
 @contextmanager
@@ -49,7 +113,18 @@ def groups(session: Session) -> Iterator[None]:
         yield
 
 
-PREPARED = {"groups.md": groups}
+@contextmanager
+def filer(session: Session) -> Iterator[None]:
+    """
+    A gateway, and the filer of archives.md.
+    """
+    session.serve()
+    with DevCluster(session.folder.parent / "seaweedfs") as cluster:
+        session.stand_in("filer1:8888", cluster.filer)
+        yield
+
+
+PREPARED = {"archives.md": filer, "groups.md": groups}
 
 
 def tools_of(page: str) -> list[str]:
@@ -68,6 +143,7 @@ def run(name: str, folder: Path, present: set[str]) -> None:
     page = PAGES[name]
     left_out = [block for block in blocks(page) if is_listed(name, block)]
     absent = [pattern for tool, (pattern, _, _) in TOOLS.items() if tool not in present]
+    absent += [pattern for program, pattern in PROGRAMS.items() if shutil.which(program) is None]
 
     def is_run(command: Command) -> bool:
         return not any(command in block.commands for block in left_out) and not any(
@@ -98,13 +174,57 @@ def test_commands_of_other_tools_print_what_the_page_shows(name: str, tool: str,
     run(name, tmp_path, present={tool})
 
 
+def blocks_without_output(page: str) -> list[str]:
+    """
+    The blocks of commands that show no output.
+    """
+    return [
+        text
+        for language, text in FENCED.findall(page)
+        if language in SHELLS or (not language and LOOKS_LIKE_A_COMMAND.match(first_command(text) + " "))
+    ]
+
+
+def first_command(text: str) -> str:
+    """
+    The first line, without its comment.
+    """
+    return re.sub(r" +# .*| *\\$", "", text.partition("\n")[0]).strip()
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_all_commands_are_in_console_blocks(name: str) -> None:
     """
     A block of another language does not begin with `$ `.
     """
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", PAGES[name], re.DOTALL | re.MULTILINE)
+    fenced = FENCED.findall(PAGES[name])
     assert [text for language, text in fenced if language != "console" and text.startswith("$ ")] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_all_commands_are_run(name: str) -> None:
+    """
+    The table has a reason for each block of commands without output. Output that looks like a command is in a block
+    of `text`.
+    """
+    commands = map(first_command, blocks_without_output(PAGES[name]))
+    assert [command for command in commands if (name, command) not in NOT_RUN] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_block_has_an_environment(name: str) -> None:
+    """
+    Each tool is in another one, and none is where the pages about Spark are run.
+    """
+    needed = [
+        [
+            tool
+            for tool, (pattern, _, _) in TOOLS.items()
+            if any(pattern.search(command.text) for command in block.commands)
+        ]
+        for block in blocks(PAGES[name])
+    ]
+    assert [tools for tools in needed if len(tools) > (name not in SPARK)] == []
 
 
 @pytest.mark.parametrize(("name", "command"), NOT_RUN, ids=map(" ".join, NOT_RUN))
@@ -112,7 +232,62 @@ def test_the_table_names_blocks_of_the_pages(name: str, command: str) -> None:
     """
     What is listed as not run begins a block.
     """
-    assert command in [block.commands[0].text for block in blocks(PAGES[name]) if block.commands]
+    page = PAGES[name]
+    assert command in [
+        *map(first_command, blocks_without_output(page)),
+        *(block.commands[0].text for block in blocks(page) if block.commands),
+    ]
+
+
+def commands_of(text: str) -> Iterator[list[str]]:
+    """
+    The words of each command, without redirections, `sudo`, variables, and the container that it is for.
+    """
+    for line in text.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        for is_between, group in groupby(lexer, lambda word: set(word) <= set("&|;")):
+            words = [] if is_between else list(group)
+            if ">" in words:
+                words = words[: words.index(">")]
+            while words and (words[0] == "sudo" or "=" in words[0]):
+                del words[0]
+            if words[:1] == ["docker"] and "exec" in words:
+                words = words[words.index("exec") + 2 :]
+            if words:
+                yield [Path(words[0]).name, *words[1:]]
+
+
+def read(words: list[str]) -> None:
+    """
+    Read a command of ours as it would be when it is run. The user exists only where the page is followed, and the file
+    is where it is installed from.
+    """
+    words = [re.sub("^(--[ug]id)=.*", r"\1=0", word) for word in words]
+    words = [word.replace("/etc/kgateway/", f"{ROOT}/packaging/") for word in words]
+    program, *options = words
+    if program == "kgateway":
+        parser(options).parse_args(options)
+    elif program == "twistd" and options != ["--help"]:
+        ServerOptions().parseOptions(options)
+    elif program == "tox" and options:
+        assert options[0] == "-e"
+        environments = (ROOT / "tox.ini").read_text()
+        assert [name for name in options[1].split(",") if f"[testenv:{name}]" not in environments] == []
+
+
+COMMANDS = [
+    (name, words) for name, page in PAGES.items() for text in blocks_without_output(page) for words in commands_of(text)
+]
+OURS = [(name, words) for name, words in COMMANDS if words[0] in ("kgateway", "tox", "twistd")]
+
+
+@pytest.mark.parametrize(("name", "words"), OURS, ids=[f"{name} {' '.join(words)}" for name, words in OURS])
+def test_commands_that_are_not_run_can_be_read(name: str, words: list[str]) -> None:
+    """
+    All options exist, and have values that are allowed.
+    """
+    read(words)
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +323,40 @@ def test_comments_have_commands_and_name_files() -> None:
     assert (hidden.visible, [command.text for command in hidden.commands]) == (False, ["a"])
     assert (visible.visible, [command.text for command in visible.commands]) == (True, ["b"])
     assert file == ("c.py", "d()\n")
+
+
+@pytest.mark.parametrize(
+    ("block", "first"),
+    [
+        ("```sh\nmake coffee  # strong\n```\n", ["make coffee"]),
+        ("```\nkgateway why\n```\n", ["kgateway why"]),
+        ("   ```\n   PYTHONPATH=. .venv/bin/python a.py\n   ```\n", ["PYTHONPATH=. .venv/bin/python a.py"]),
+        ("```\nKGATEWAY_NODE_ID=2\n```\n", ["KGATEWAY_NODE_ID=2"]),
+        ("```sh\nkgateway why \\\n    --all\n```\n", ["kgateway why"]),
+        ("```text\nkgateway cannot start: it is late\n```\n", []),
+        ("```\norders-0/\n```\n", []),
+        ("```console\n$ kgateway why\n```\n", []),
+        ("```toml\nnode_id = 2\n```\n", []),
+    ],
+)
+def test_blocks_of_commands_are_found(block: str, first: list[str]) -> None:
+    assert [first_command(text) for text in blocks_without_output(f"# A page\n\n{block}")] == first
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd / && sudo docker exec kgateway kgateway why --sinse 10m > reasons",
+        "kgateway topics crate orders",
+        "twistd -n \\\n    kgateway --lisen tcp:9092",
+        "twistd -n kgateway --max-idle-ms soon",
+        "twistd --pid-file=kgateway.pid kgateway",
+        "tox -e banch",
+    ],
+)
+def test_typing_errors_in_commands_are_found(command: str) -> None:
+    with pytest.raises((AssertionError, CommandError, SystemExit, UsageError)):
+        read(list(commands_of(command))[-1])
 
 
 @pytest.mark.parametrize(
@@ -195,6 +404,32 @@ def test_lasting_commands_are_left_running(session: Session) -> None:
     assert session.run("kill -9 %1; wait %1; echo $?")[1].endswith("137\n")
     waits = "trap 'echo end; exit 4' INT; echo begin; while :; do sleep 0.05; done"
     assert session.start(f"({waits})", "begin\n^C\nend\n") == (4, "begin\n^C\nend\n")
+
+
+def test_a_lasting_command_that_ends_is_not_waited_for(session: Session) -> None:
+    assert session.start("(sleep 0.2; echo one) | (cat; sleep 100) &", "one\n") == (None, "one\n")
+    began = time.monotonic()
+    assert session.start("(echo one; exit 1)", "two\n") == (None, "one\n")
+    assert time.monotonic() - began < APPEARANCE_S / 2
+
+
+def test_addresses_of_the_page_are_replaced(session: Session) -> None:
+    """
+    Commands have the real one, and the output that of the page.
+    """
+    session.stand_in("filer1:8888", "127.0.0.1:123")
+    assert session.run("address=filer1:8888; echo $address, ${#address}") == (0, "filer1:8888, 13\n")
+
+
+def test_daemons_end_with_a_session(tmp_path: Path) -> None:
+    """
+    They have left its processes, but not its folder.
+    """
+    with Session(tmp_path) as session:
+        _, pid = session.start("setsid sh -c 'echo process $$; exec sleep 1000'", "process 1\n")
+        os.kill(int(pid.split()[1]), 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.split()[1]), 0)
 
 
 def test_nothing_outlives_a_session(tmp_path: Path) -> None:

@@ -2,10 +2,6 @@
 A listener with TLS, and a real client.
 """
 
-import shlex
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,19 +64,3 @@ def test_a_client_that_does_not_trust_the_certificate_is_not_served(kafka: Kafka
     assert producer.flush(2) == 1
     producer.purge()
     producer.flush(0)
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="the page makes its certificate with openssl")
-def test_the_example_of_the_page_works(tmp_path: Path) -> None:
-    """
-    Its commands make a key and a certificate, and its client connects with them.
-    """
-    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text().partition("## TLS\n")[2]
-    made, _, served = page.partition("```sh\n")[2].partition("```\n")[0].partition("kgateway serve ")
-    subprocess.run(made, shell=True, cwd=tmp_path, capture_output=True, check=True)
-    options = shlex.split(served.replace("ssl:9093:", "ssl:0:"))
-    example = page.partition("```py\n")[2].partition("```\n")[0]
-    with Kafka(*options, folder=tmp_path) as kafka:
-        program = example.replace("localhost:9093", f"localhost:{kafka.port}") + "\nassert len(producer) == 0\n"
-        subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=60, check=True)
-        assert "closed" not in kafka.log
