@@ -150,7 +150,7 @@ def test_compression(start: Start) -> None:
         assert alter(broker, setting(compression_type="uncompressed")).codec is Codec.NONE
         error = refusal(partial(broker.change_config, T, setting(compression_type="gzip")))
         assert error.code is ErrorCode.INVALID_CONFIG
-        assert "a topic of the format record keeps single records" in str(error.message)
+        assert "a topic of the format record stores single records" in str(error.message)
 
 
 def test_compression_of_batches(start: Start) -> None:

@@ -95,7 +95,7 @@ class LedTopics:
 
     def known(self) -> list[StoredTopic]:
         """
-        All topics by now: others may have made or changed some since they were loaded.
+        All topics by now: the import of offsets may have created an internal one since they were loaded.
         """
         return list(self._stored.values())
 
@@ -132,11 +132,12 @@ class LedTopics:
 
     async def adopt(self, name: str) -> StoredTopic | None:
         """
-        Adopt a topic that another program has just made; returns `None` if it is known already.
+        Adopt a topic that another program has just made, or that could not be read before; returns `None` if it is
+        known already.
         """
         if any(each.name == name for each in self._stored.values()):
             return None
-        stored = await self._parts.topics.adopt(name)
+        stored = await self._parts.topics.load(name)
         if stored is None or any(each.name == name for each in self._stored.values()):
             return None
         self._stored[stored.file.id] = stored

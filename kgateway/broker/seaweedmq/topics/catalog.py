@@ -119,9 +119,7 @@ class TopicCatalog:
         found: list[StoredTopic] = []
         for name in await self.names():
             try:
-                stored = await self.adopt(name)
-                if stored and await self.is_recreated(stored):
-                    stored = await self.store_recreated(stored)
+                stored = await self.load(name)
             except Malformed as error:
                 self._log.error(TOPIC_LEFT_ALONE, name=name, error=error)
             else:
@@ -131,6 +129,15 @@ class TopicCatalog:
     async def names(self) -> list[str]:
         entries = await (await self._seaweed.filer()).all_entries(f"/topics/{self.namespace}")
         return [entry.name for entry in entries if entry.is_directory and may_be_topic(entry.name)]
+
+    async def load(self, name: str) -> StoredTopic | None:
+        """
+        Adopt a topic, with the partitions that SeaweedMQ has now. Returns `None` if there is no such topic.
+        """
+        stored = await self.adopt(name)
+        if stored and await self.is_recreated(stored):
+            return await self.store_recreated(stored)
+        return stored
 
     async def adopt(self, name: str) -> StoredTopic | None:
         """
