@@ -49,7 +49,7 @@ NOT_RUN = {
     ("README.md", "python3 -m venv .venv && .venv/bin/pip install -q tox && .venv/bin/tox"): (
         f"{TOX}tests/test_docs.py checks that .ci/run runs it"
     ),
-    ("archives.md", "pip install '.[spark,seaweedmq]'"): SPARKS,
+    ("archives.md", "pip install -e '.[spark,seaweedmq]'"): SPARKS,
     ("benchmarks.md", "tox -e bench"): f"{TOX}.ci/run runs the environments",
     ("benchmarks.md", "tox -e bench-kafka -- --results kafka.json"): f"{TOX}the next block draws results",
     ("deployment.md", "docker build -f packaging/Containerfile -t kgateway ."): ENGINE,
@@ -80,7 +80,7 @@ NOT_RUN = {
         'weed-sql -master=master1:9333 -database kafka -query "SELECT key, value, _kafka_offset, _kafka_headers'
         ' FROM orders"',
     ): f"{CLUSTER}tests/broker/seaweedmq/test_weed_sql.py, in tox -e seaweedmq-sql, makes such queries",
-    ("spark.md", "pip install '.[spark]'"): SPARKS,
+    ("spark.md", "pip install -e '.[spark]'"): SPARKS,
     ("spark.md", "pip wheel --no-deps . && mv kgateway-*.whl kgateway.zip"): (
         "needs a Spark cluster; tests/spark/test_spark_cluster.py starts one, and ships it what jobs need"
     ),

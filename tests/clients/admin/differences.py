@@ -5,7 +5,7 @@ same to users, which tests/test_compatibility.py checks. Each reason has to expl
 
 EXTRA = "the gateway has configs of its own"
 FEATURES = "features have one level each"
-IN_MILLISECONDS = "times that Kafka splits over several configs are shown as one, in milliseconds"
+IN_MILLISECONDS = "only the one in milliseconds is shown"
 ITS_OWN_PLACES = "addresses and folders are written in the gateway's own syntax"
 KAFKAS_BUGS = "where Kafka fails with UNKNOWN_SERVER_ERROR, the gateway returns a specific error"
 MORE_CAREFUL = "values that Kafka accepts by accident are refused"
