@@ -157,14 +157,15 @@ def _toml(named: GivenValue, file_name: str) -> dict[str, Any]:
 
 def _texts(row: Option, value: Any, place: str) -> tuple[str, ...]:
     """
-    A TOML value as it would stand on the command line, because there is one parser for all sources.
+    A TOML value as it would stand on the command line, because there is one parser for all sources. One value of an
+    option that may be repeated needs no array.
     """
-    listed = isinstance(value, list) and row.repeats
-    items = value if listed else [value]
+    items = value if isinstance(value, list) and row.repeats else [value]
     wrong = [item for item in items if type(item) not in row.kind.toml]
-    if wrong or listed != row.repeats:
-        found = _TOML_TYPES.get(type(wrong[0] if wrong else value), "date or time")
-        wanted = "array of " * row.repeats + " or ".join(_TOML_TYPES[known] for known in row.kind.toml)
+    if wrong:
+        found = _TOML_TYPES.get(type(wrong[0]), "date or time")
+        types = " or ".join(_TOML_TYPES[known] for known in row.kind.toml)
+        wanted = f"{types} or array of {types}" if row.repeats else types
         raise SettingsError(f"{place} is of type {found}: it must be of type {wanted}")
     return tuple(map(str, items))
 

@@ -334,8 +334,9 @@ def test_other_variables_are_ignored() -> None:
         ("node_id = [1]", "array", "integer"),
         ("max_idle_ms = 1.5", "float", "integer or string"),
         ('auto_create_topics = "no"', "string", "boolean"),
-        ('listen = "tcp:1"', "string", "array of string"),
-        ('listen = ["tcp:1", 2]', "integer", "array of string"),
+        ("listen = 9092", "integer", "string or array of string"),
+        ('listen = ["tcp:1", 2]', "integer", "string or array of string"),
+        ('listen = [["tcp:1"]]', "array", "string or array of string"),
         ("broker = {}", "table", "string"),
     ],
 )
@@ -357,6 +358,8 @@ def test_a_wrong_type_in_the_file_is_refused(toml: str, found: str, wanted: str)
         ('max_request_bytes = "1MiB"', "max_request_bytes", 1 << 20),
         ("auto_create_topics = false", "auto_create_topics", False),
         ("auto_create_topics = true", "auto_create_topics", True),
+        ('listen = "a=tcp:1"', "listen", (Listener("a", "tcp:1"),)),
+        ('handlers = "acme.handlers"', "handlers", ("acme.handlers",)),
         ('listen = ["a=tcp:1", "b=tcp:2"]', "listen", (Listener("a", "tcp:1"), Listener("b", "tcp:2"))),
     ],
 )
