@@ -93,6 +93,20 @@ def test_twistd_shows_a_refusal_in_one_line(
 
 
 @pytest.mark.parametrize(
+    ("program", "advice"),
+    [("twistd", ", and options of twistd come before the word kgateway"), ("kgateway serve", "")],
+)
+def test_options_of_twistd_are_explained_where_it_has_any(
+    program: str, advice: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    `twistd kgateway -n` is a common slip; `kgateway serve` has only the settings.
+    """
+    monkeypatch.setattr(sys, "argv", [f"/usr/bin/{program}"])
+    assert refusal(capsys, "-n").endswith(f": there is no option -n; `kgateway options` lists all settings{advice}")
+
+
+@pytest.mark.parametrize(
     ("endpoint", "message"),
     [
         (

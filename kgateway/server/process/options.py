@@ -18,7 +18,7 @@ from twisted.python import usage
 from kgateway import __version__
 from kgateway.config.listeners import NEEDS_BOTH, Listener, parameters, suggestion
 from kgateway.config.settings import OPTION_SOURCES, OPTIONS, Settings, read_settings
-from kgateway.config.sources import Option, SettingsError
+from kgateway.config.sources import ADVICE, Check, Option, SettingsError
 from kgateway.extras import not_installed
 from kgateway.server.brokers import check_broker
 
@@ -43,7 +43,8 @@ class Options(usage.Options):
         if "--version" in arguments:
             self.opt_version()
         try:
-            self.settings = read_settings(arguments, os.environ, {"broker": check_broker, "listen": check_endpoint})
+            checks: dict[str, Check] = {"broker": check_broker, "listen": check_endpoint}
+            self.settings = read_settings(arguments, os.environ, checks, _advice())
         except SettingsError as error:
             _refuse(error)
         self.postOptions()
@@ -100,6 +101,10 @@ def _fault_of_pem(given: Mapping[str, str], error: Exception) -> str:
 def _refuse(error: SettingsError) -> NoReturn:
     print(f"{_program()}: {error}", file=sys.stderr)
     raise SystemExit(MISTAKE)
+
+
+def _advice() -> str:
+    return ADVICE if _program() == _SERVE else f"{ADVICE}, and options of twistd come before the word kgateway"
 
 
 def _program() -> str:

@@ -22,7 +22,7 @@ from errno import EACCES, EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EROFS
 from pathlib import Path
 from typing import Protocol, Self
 
-from kgateway.broker.log.data_folder.folder_error import FolderError, refusing
+from kgateway.broker.log.data_folder.folder_error import ANOTHER, FolderError, refusing
 from kgateway.broker.log.data_folder.folder_lock import FolderLock
 from kgateway.broker.log.data_folder.meta_properties import EMPTY, META, Meta, read_meta
 from kgateway.broker.log.data_folder.start_file import START, LastEnd, Start, damaged_start, read_start
@@ -179,7 +179,7 @@ def _meta(path: Path, disk: Disk, node_id: int) -> Meta | None:
     if meta and meta.node_id != node_id:
         raise FolderError(
             f"{path} belongs to node {meta.node_id}, but this gateway is node {node_id}: start it with "
-            f"--node-id={meta.node_id}, or name another folder"
+            f"--node-id={meta.node_id}, or {ANOTHER}"
         )
     return meta
 
