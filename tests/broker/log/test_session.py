@@ -292,6 +292,17 @@ def test_a_new_folder_is_given_back_by_removing_it(tmp_path: Path) -> None:
     assert start(tmp_path / "new").start_number == 1
 
 
+def test_a_new_folder_is_given_back_with_the_files_of_others(tmp_path: Path) -> None:
+    """
+    Somebody has copied a file into it meanwhile.
+    """
+    folder = FolderSession.open(tmp_path / "new", LocalDisk(), 1)
+    (folder.path / "notes.txt").write_text("mine")
+    (folder.path / "meta.properties.1.tmp").write_text("half")
+    folder.give_back()
+    assert [path.name for path in folder.path.iterdir()] == ["notes.txt"]
+
+
 def test_a_folder_is_given_back_though_the_disk_fails(tmp_path: Path) -> None:
     """
     It is told why the start failed, and others can have the folder.
