@@ -1,4 +1,3 @@
-# ruff: noqa: T201  # it is run by people, who want to see what it does
 """
 A pipeline in one command: a shop's orders are written to a topic, Spark adds them up as they arrive, the sums are
 written to another topic and to Parquet files, SQL queries the files, and the result becomes a picture.
