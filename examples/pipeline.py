@@ -20,10 +20,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
-from pyspark.sql.streaming import StreamingQuery
-
 from kgateway.cli.common.values import positive
 from kgateway.client.cluster import Cluster, partitions_of
 from kgateway.client.connection import Address, Unanswered
@@ -31,8 +27,16 @@ from kgateway.client.offsets import extents
 from kgateway.client.producer import Producer
 from kgateway.client.send_queue import OutgoingRecord
 from kgateway.client.topics import create_topic
+from kgateway.extras import not_installed
 from kgateway.spark.signals import Interrupted, running
 from kgateway.testing import Kafka
+
+try:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
+    from pyspark.sql.streaming import StreamingQuery
+except ModuleNotFoundError as error:
+    sys.exit(not_installed(error) or str(error))
 
 ORDERS, SUMS = "pipeline-orders", "pipeline-sums"
 TOPICS = {ORDERS: {"retention.ms": "-1"}, SUMS: {"cleanup.policy": "compact"}}
