@@ -17,8 +17,8 @@ async def main(reactor: Any) -> None:
     reactor.seconds = time.monotonic  # a step of the wall clock must not end sessions
     gateway = Gateway(Settings(broker="memory:", listen=(parse_listener("tcp:0:interface=127.0.0.1"),)), reactor)
     try:
-        [address] = await gateway.start()  # where clients connect
-        assert address.port
+        [address] = await gateway.start()
+        print(f"clients may connect to {address.host}:{address.port}")
         await write_and_read(Embedded(gateway))
     finally:
         await gateway.stop()
@@ -27,11 +27,9 @@ async def main(reactor: Any) -> None:
 async def write_and_read(topics: Embedded) -> None:
     await topics.create_topic("orders", partition_count=1, config={"retention.ms": "60000"})
     first = await topics.produce("orders", [(b"key", b"one"), (None, b"two")])
-    one, two = await topics.fetch("orders", partition=0, offset=first)
-    assert (one.offset, one.key, one.value) == (0, b"key", b"one")
-    assert (two.offset, two.key, two.value) == (1, None, b"two")
-    assert topics.watermarks("orders", 0).high_watermark == 2
-    assert topics.stats()["topics"] == 1
+    for record in await topics.fetch("orders", partition=0, offset=first):
+        print(f"offset {record.offset}: key {record.key!r}, value {record.value!r}")
+    print(f"high watermark {topics.watermarks('orders', 0).high_watermark}, {topics.stats()['topics']} topic")
 
 
 if __name__ == "__main__":

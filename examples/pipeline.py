@@ -1,4 +1,3 @@
-# ruff: noqa: T201  # it is run by people, who want to see what it does
 """
 A pipeline in one command: a shop's orders are written to a topic, Spark adds them up as they arrive, the sums are
 written to another topic and to Parquet files, SQL queries the files, and the result becomes a picture.
@@ -21,10 +20,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
-from pyspark.sql.streaming import StreamingQuery
-
 from kgateway.cli.common.values import positive
 from kgateway.client.cluster import Cluster, partitions_of
 from kgateway.client.connection import Address, Unanswered
@@ -32,8 +27,16 @@ from kgateway.client.offsets import extents
 from kgateway.client.producer import Producer
 from kgateway.client.send_queue import OutgoingRecord
 from kgateway.client.topics import create_topic
+from kgateway.extras import not_installed
 from kgateway.spark.signals import Interrupted, running
 from kgateway.testing import Kafka
+
+try:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
+    from pyspark.sql.streaming import StreamingQuery
+except ModuleNotFoundError as error:
+    sys.exit(not_installed(error) or str(error))
 
 ORDERS, SUMS = "pipeline-orders", "pipeline-sums"
 TOPICS = {ORDERS: {"retention.ms": "-1"}, SUMS: {"cleanup.policy": "compact"}}

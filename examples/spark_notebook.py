@@ -1,4 +1,3 @@
-# ruff: noqa: T201  # notebooks show what they find
 # %% [markdown]
 # # Explore a topic with Spark
 #

@@ -11,7 +11,6 @@ has configs whether it exists or not: they remain after it, and can be set befor
 from kgateway.admin.config_alteration import NO_METRICS
 from kgateway.admin.log_levels import ProcessLog
 from kgateway.api import Context, Operation, Resource, api
-from kgateway.cluster.broker_config import LOG_DIRS
 from kgateway.cluster.config_description import (
     ConfigEntry,
     ConfigSources,
@@ -114,7 +113,7 @@ def _of_group(group_id: str, context: Context) -> list[ConfigEntry]:
 
 
 def _sources(context: Context) -> ConfigSources:
-    return ConfigSources(context.settings, context.broker.view().overrides, {LOG_DIRS: context.broker.log_dir})
+    return ConfigSources(context.settings, context.broker.view().overrides, context.broker.log_dir)
 
 
 _KINDS = {

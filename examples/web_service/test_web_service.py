@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -39,15 +40,27 @@ class Service:
 
 
 @contextmanager
-def running(kafka: Kafka) -> Iterator[Service]:
-    command = [sys.executable, str(SERVICE), "--bootstrap", kafka.bootstrap, "--listen", "tcp:0:interface=127.0.0.1"]
+def starting(bootstrap: str) -> Iterator[tuple[Service, IO[str]]]:
+    """
+    A service, and what it prints after its first line.
+    """
+    command = [sys.executable, str(SERVICE), "--bootstrap", bootstrap, "--listen", "tcp:0:interface=127.0.0.1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
-            yield Service(process.stdout.readline().removeprefix("listening on ").strip())
+            port, _, rest = process.stdout.readline().removeprefix("listening on ").partition(", ")
+            assert rest == f"connecting to {bootstrap}\n"
+            yield Service(port), process.stdout
         finally:
             process.terminate()
     assert process.returncode == 0
+
+
+@contextmanager
+def running(kafka: Kafka) -> Iterator[Service]:
+    with starting(kafka.bootstrap) as (service, output):
+        assert output.readline() == "ready: the topic has been read\n"
+        yield service
 
 
 def test_visits_are_counted(kafka: Kafka) -> None:
@@ -69,6 +82,26 @@ def test_instances_share_the_topic(kafka: Kafka) -> None:
             service.wait_for_visits({"apple": 2})
     with running(kafka) as service:
         service.wait_for_visits({"apple": 2})
+
+
+def test_a_start_before_the_server(kafka: Kafka) -> None:
+    """
+    Until the service has read the topic its answer is an error.
+    """
+    with running(kafka) as service:
+        service.get("/products/apple")
+    bootstrap, listener = kafka.bootstrap, f"tcp:{kafka.port}:interface=127.0.0.1"
+    kafka.stop()
+    with starting(bootstrap) as (service, output):
+        for path in ("/products/apple", "/visits"):
+            with pytest.raises(HTTPError) as refused:
+                service.get(path)
+            with refused.value as answer:
+                assert answer.code == 503
+                assert b"The topic has not been read yet." in answer.read()
+        with Kafka("--listen", listener, folder=kafka.folder):
+            assert output.readline() == "ready: the topic has been read\n"
+            assert service.get("/visits") == '{"apple": 1}\n'
 
 
 def test_a_visit_that_is_not_acknowledged(kafka: Kafka) -> None:

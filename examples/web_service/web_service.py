@@ -4,8 +4,8 @@ A web service on Twisted with a Kafka topic behind it.
     GET /products/NAME    a page; each request is an event in the topic `visits`
     GET /visits           how often each product was visited, counted by reading the topic
 
-It works with any Kafka server. librdkafka, the client, has threads of its own; what is called here never blocks once
-the service runs.
+It works with any Kafka server. librdkafka, the client, has threads of its own; only connecting to the server blocks, in
+another thread. Until the topic has been read, each response is 503.
 """
 
 import json
@@ -20,14 +20,17 @@ from confluent_kafka.cimpl import NewTopic
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.task import LoopingCall, react
+from twisted.internet.threads import deferToThread
 from twisted.web.http import SERVICE_UNAVAILABLE
+from twisted.web.pages import errorPage
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
 TOPIC = "visits"
 PARTITIONS = 4
 POLL_S = 0.02
-START_S = 30
+ATTEMPT_S = 2  # to connect
+UNREACHABLE = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
 DELIVERY_MS = 3_000  # after which a visit is given up
 
 
@@ -38,11 +41,23 @@ class Visits:
 
     def __init__(self, bootstrap: str) -> None:
         config: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap}
-        _create_topic(AdminClient(config))
+        config["log_level"] = 2  # below it librdkafka logs each attempt to connect
         self.counts: Counter[str] = Counter()
+        self._admin = AdminClient(config)
         self._producer = Producer({**config, "message.timeout.ms": DELIVERY_MS})
-        self._consumer = Consumer({**config, "group.id": "unused", "enable.auto.commit": False})
-        partitions = self._consumer.list_topics(TOPIC, START_S).topics[TOPIC].partitions
+        self._consumer = Consumer(
+            {**config, "group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
+        )
+        self._unread: set[int] = set()  # the partitions that have not been read to the end yet
+        self.complete: Deferred[None] = Deferred()  # fires once all visits from before the start are counted
+
+    async def connect(self) -> None:
+        """
+        Begin to read the topic, as soon as a server responds.
+        """
+        while not (partitions := await deferToThread(_partitions, self._admin)):
+            pass
+        self._unread = set(partitions)
         self._consumer.assign([TopicPartition(TOPIC, index, OFFSET_BEGINNING) for index in partitions])
 
     def record(self, product: str) -> Deferred[None]:
@@ -67,18 +82,35 @@ class Visits:
         """
         self._producer.poll(0)
         for message in self._consumer.consume(1_000, timeout=0):
-            product = message.key()
-            if message.error() is None and product is not None:
+            error, product = message.error(), message.key()
+            if error is None and product is not None:
                 self.counts[product.decode(errors="replace")] += 1
+            elif error and error.code() == KafkaError._PARTITION_EOF:
+                self._unread.discard(message.partition())
+                if not self._unread and not self.complete.called:
+                    self.complete.callback(None)
 
     def close(self) -> None:
         self._producer.flush(DELIVERY_MS / 1000)
         self._consumer.close()
 
 
+def _partitions(admin: AdminClient) -> list[int]:
+    """
+    The partitions of the topic, which is created if it is missing; none as long as no server responds. This blocks.
+    """
+    try:
+        _create_topic(admin)
+        return [*admin.list_topics(TOPIC, ATTEMPT_S).topics[TOPIC].partitions]
+    except KafkaException as error:
+        if error.args[0].code() not in UNREACHABLE:
+            raise
+        return []
+
+
 def _create_topic(admin: AdminClient) -> None:
     try:
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(START_S)
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS)], request_timeout=ATTEMPT_S)[TOPIC].result()
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
@@ -131,6 +163,19 @@ class VisitsView(Resource):
         return json.dumps(dict(self._visits.counts.most_common())).encode() + b"\n"
 
 
+class Root(Resource):
+    def __init__(self, visits: Visits) -> None:
+        super().__init__()
+        self._visits = visits
+        self.putChild(b"products", Products(visits))
+        self.putChild(b"visits", VisitsView(visits))
+
+    def getChildWithDefault(self, path: bytes, request: Request) -> Any:
+        if not self._visits.complete.called:
+            return errorPage(SERVICE_UNAVAILABLE, "Service Unavailable", "The topic has not been read yet.")
+        return super().getChildWithDefault(path, request)
+
+
 async def main(reactor: Any, *arguments: str) -> None:
     parser = ArgumentParser(description="a web service with a Kafka topic behind it")
     parser.add_argument("--bootstrap", metavar="HOST:PORT", default="127.0.0.1:9092", help="a server of the cluster")
@@ -138,11 +183,10 @@ async def main(reactor: Any, *arguments: str) -> None:
     options = parser.parse_args(arguments)
     visits = Visits(options.bootstrap)
     reactor.addSystemEventTrigger("before", "shutdown", visits.close)
-    root = Resource()
-    root.putChild(b"products", Products(visits))
-    root.putChild(b"visits", VisitsView(visits))
-    port = await serverFromString(reactor, options.listen).listen(Site(root))
-    print(f"listening on {port.getHost().port}", flush=True)
+    port = await serverFromString(reactor, options.listen).listen(Site(Root(visits)))
+    print(f"listening on {port.getHost().port}, connecting to {options.bootstrap}", flush=True)
+    visits.complete.addCallback(lambda _: print("ready: the topic has been read", flush=True))
+    await visits.connect()
     await LoopingCall(visits.poll).start(POLL_S)
 
 

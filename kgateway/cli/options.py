@@ -22,8 +22,8 @@ Each setting can be set in three places, under the same name. `num_partitions` i
 3. `num_partitions = 8` in a TOML file, which `--config` or `KGATEWAY_CONFIG` names.
 
 The first of these that has a value wins; otherwise the default below applies. Write a setting with several values as a
-repeated option on the command line, as an array in TOML, and separated by whitespace in the environment. Lists from
-different sources are not merged; the highest-priority one wins.
+repeated option on the command line, as an array in TOML, and separated by whitespace in the environment. In TOML a
+single value needs no array. Lists from different sources are not merged; the highest-priority one wins.
 
 `kgateway options --toml > gateway.toml` writes such a file with all settings and their defaults, to start from.
 

@@ -18,7 +18,7 @@ _SOURCES = {
     1: "topic",
     2: "broker",
     3: "all brokers",
-    4: "server's file",
+    4: "set at start",
     5: "default",
     6: "logger",
     7: "client metrics",

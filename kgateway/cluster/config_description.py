@@ -3,17 +3,17 @@ Configs as DescribeConfigs shows them: their values, the sources of these, and w
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from kgateway.cluster.broker_config import ALL_BROKERS, BROKER_CONFIGS, SHOWN_ONCE_SET, at_run_time
+from kgateway.cluster.broker_config import ALL_BROKERS, BROKER_CONFIGS, LOG_DIRS, SHOWN_ONCE_SET, at_run_time
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_resource import NO_OVERRIDES, AllOverrides, Overrides, broker
 from kgateway.cluster.config_rows import ConfigRow, ConfigType, show
 from kgateway.cluster.config_table import TOPIC_CONFIGS
 from kgateway.cluster.group_config import GROUP_CONFIGS
-from kgateway.config.settings import BY_KAFKA_NAME, Settings
+from kgateway.config.settings import BY_KAFKA_NAME, OPTIONS, Settings
 
 
 class ConfigSource(IntEnum):
@@ -86,13 +86,13 @@ def logger_configs(levels: Mapping[str, str]) -> list[ConfigEntry]:
 @dataclass(frozen=True, slots=True)
 class ConfigSources:
     """
-    What decides the configs of a broker: the settings it was started with, what was set at run time, and what it knows
-    of itself.
+    What decides the configs of a broker: the settings it was started with, what was set at run time, and the folder of
+    its setting `broker`.
     """
 
     started: Settings
     everything: AllOverrides
-    itself: Mapping[str, str] = field(default_factory=dict)
+    log_dir: str = ""
 
     def settings_of(self, name: str) -> tuple[ConfigValue, ...]:
         """
@@ -105,8 +105,9 @@ class ConfigSources:
             yield ConfigValue(
                 name, level.value, ConfigSource.BROKERS_AT_RUN_TIME if level.is_for_all else ConfigSource.AT_RUN_TIME
             )
-        if name in self.itself:
-            yield ConfigValue(name, self.itself[name], ConfigSource.BROKER)
+        if name == LOG_DIRS:
+            is_default = self.started.broker == OPTIONS["broker"].default
+            yield ConfigValue(name, self.log_dir, ConfigSource.DEFAULT if is_default else ConfigSource.BROKER)
             return
         if name in BY_KAFKA_NAME:
             option = BY_KAFKA_NAME[name]

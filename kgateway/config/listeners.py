@@ -18,6 +18,7 @@ from kgateway.config.hosts import is_host, is_ipv6
 PLAINTEXT, TLS = "plaintext", "tls"  # the names of listeners without a name
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _ENDPOINT = re.compile(r"[A-Za-z][A-Za-z0-9+-]*:.+")
+_ESCAPED = re.compile(r"\\(.)")
 _PART = re.compile(r"((?:\\.|[^:\\])*)(?::|$)")  # of an endpoint: a backslash takes the meaning from a colon
 _PARAMETERS = {
     "tcp": ("port", "interface", "backlog"),
@@ -25,9 +26,10 @@ _PARAMETERS = {
     "ssl": ("port", "privateKey", "certKey", "sslmethod", "interface", "backlog", "extraCertChain", "dhParameters"),
     "unix": ("address", "mode", "backlog", "lockfile"),
 }
+NEEDS_BOTH = "an ssl endpoint needs both privateKey= and certKey="
 _LIMITS = {"port": 65535, "backlog": (1 << 31) - 1}
 _EXAMPLE = "tcp:9092:interface=127.0.0.1"
-_KAFKAS = re.compile(r"(?:\w+://)?(?:(?P<host>[\w.-]*):)?(?P<port>[0-9]+)")  # Kafka's form, HOST:PORT, or PORT
+_KAFKAS = re.compile(r"(?P<scheme>\w+://)?(?:(?P<host>[\w.-]*):)?(?P<port>[0-9]+)")  # Kafka's form, HOST:PORT, or PORT
 _EVERYWHERE = ("", "0.0.0.0")
 _ADDRESS = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
@@ -72,9 +74,7 @@ def parse_listener(text: str) -> Listener:
     name, endpoint = _split_name(text)
     if not _ENDPOINT.fullmatch(endpoint):
         raise ValueError(f"{endpoint!r} is not an endpoint; {suggestion(endpoint)}")
-    kind, *parts = (match[1] for match in _PART.finditer(endpoint) if match[0])
-    if kind in _PARAMETERS:
-        _check_parameters(kind, parts)
+    parameters(endpoint)
     return Listener(name or _usual_name(endpoint), endpoint)
 
 
@@ -85,19 +85,24 @@ def suggestion(endpoint: str) -> str:
     kafkas = _KAFKAS.fullmatch(endpoint)
     if not kafkas or int(kafkas["port"]) > _LIMITS["port"]:
         return f"write one such as {_EXAMPLE}"
-    interface = "127.0.0.1" if kafkas["host"] in (None, "localhost") else kafkas["host"]
-    return f"write tcp:{kafkas['port']}" + (f":interface={interface}" if interface not in _EVERYWHERE else "")
+    host = kafkas["host"]
+    if host in (None, "localhost"):
+        host = "127.0.0.1"
+    elif host.isalnum() and not kafkas["scheme"]:
+        return f"write one such as tcp:{kafkas['port']}:interface=127.0.0.1"  # a host, or a type such as udp
+    return f"write tcp:{kafkas['port']}" + (f":interface={host}" if host not in _EVERYWHERE else "")
 
 
-def _usual_name(endpoint: str) -> str:
-    return TLS if endpoint.startswith("ssl:") else PLAINTEXT
-
-
-def _check_parameters(kind: str, parts: Sequence[str]) -> None:
+def parameters(endpoint: str) -> dict[str, str]:
     """
-    Refuse parameters that an endpoint of this type does not have, and numbers that are none.
+    The parameters of an endpoint by name; none of a type that is not known here. Refuses parameters that an endpoint of
+    its type does not have, and numbers that are none.
     """
-    names = _PARAMETERS[kind]
+    kind, *parts = (match[1] for match in _PART.finditer(endpoint) if match[0])
+    names = _PARAMETERS.get(kind)
+    if names is None:
+        return {}
+    given = {}
     has_named = False
     for position, part in enumerate(parts):
         name, equals, value = part.partition("=")
@@ -116,6 +121,14 @@ def _check_parameters(kind: str, parts: Sequence[str]) -> None:
             raise ValueError(
                 f"the {name} {value!r} is not a number from 0 to {_LIMITS[name]}; write one such as {_EXAMPLE}"
             )
+        given[name] = _ESCAPED.sub(r"\1", value)
+    if kind == "ssl" and "privateKey" not in given:
+        raise ValueError(NEEDS_BOTH)
+    return given
+
+
+def _usual_name(endpoint: str) -> str:
+    return TLS if endpoint.startswith("ssl:") else PLAINTEXT
 
 
 def parse_advertised(text: str) -> Advertised:

@@ -27,6 +27,7 @@ from kgateway.config.kinds import (
 )
 from kgateway.config.listeners import Advertised, Listener, assign, check_listeners, parse_advertised, parse_listener
 from kgateway.config.sources import (
+    ADVICE,
     Check,
     Option,
     SettingsError,
@@ -368,14 +369,17 @@ def machine_memory_bytes() -> int:
 
 
 def read_settings(
-    arguments: Sequence[str], environ: Mapping[str, str], checks: Mapping[str, Check] = MappingProxyType({})
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    checks: Mapping[str, Check] = MappingProxyType({}),
+    advice: str = ADVICE,
 ) -> Settings:
     """
     The settings from the command line, the environment and the file that one of them names. `checks` are further checks
-    of single values, by setting.
+    of single values, by setting; `advice` is for options that do not exist.
     """
     rows = OPTIONS.values()
-    given = from_environment(rows, environ) | from_arguments(rows, arguments)
+    given = from_environment(rows, environ) | from_arguments(rows, arguments, advice)
     if "config" in given:
         named = given["config"]
         given = from_file(rows, named, value_of(OPTIONS["config"], named)) | given

@@ -24,7 +24,8 @@ PREFIX = "KGATEWAY_"
 # No settings, but where commands such as `kgateway groups` find a cluster: in the environment and in a file.
 BOOTSTRAP, CLUSTER = "KGATEWAY_BOOTSTRAP", "KGATEWAY_CLUSTER"
 CLUSTERS_KEY, DEFAULT_CLUSTER_KEY = "clusters", "cluster"
-_ADVICE = "`kgateway options` lists all settings"
+ADVICE = "`kgateway options` lists all settings"
+_MEANT = {"host": "listen", "port": "listen"}  # other servers have such options
 # Kubernetes sets such variables in its containers if a service is called kgateway.
 _OF_KUBERNETES = re.compile(r"KGATEWAY_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)=.*|PORT=\w+://.*|PORT_[0-9]+_\w+=.*)")
 _TOML_TYPES = {str: "string", int: "integer", bool: "boolean", float: "float", list: "array", dict: "table"}
@@ -72,9 +73,9 @@ class GivenValue:
     texts: tuple[str, ...]
 
 
-def from_arguments(rows: Iterable[Option], arguments: Sequence[str]) -> dict[str, GivenValue]:
+def from_arguments(rows: Iterable[Option], arguments: Sequence[str], advice: str = ADVICE) -> dict[str, GivenValue]:
     """
-    The settings on the command line: `--name value` or `--name=value`.
+    The settings on the command line: `--name value` or `--name=value`. The advice is for options that do not exist.
     """
     called = {row.flag: row for row in rows}
     given: dict[str, GivenValue] = {}
@@ -83,12 +84,7 @@ def from_arguments(rows: Iterable[Option], arguments: Sequence[str]) -> dict[str
         flag, equals, text = argument.partition("=")
         if not flag.startswith("-"):
             raise SettingsError(f"{argument!r} belongs to no option: write --NAME VALUE, once for each value")
-        row = _row(
-            flag,
-            called,
-            f"there is no option {flag}",
-            f"{_ADVICE}, and options of twistd come before the word kgateway",
-        )
+        row = _row(flag, called, f"there is no option {flag}", advice)
         if not equals:
             text = next(rest, "--")
             if text.startswith("--"):
@@ -157,26 +153,27 @@ def _toml(named: GivenValue, file_name: str) -> dict[str, Any]:
 
 def _texts(row: Option, value: Any, place: str) -> tuple[str, ...]:
     """
-    A TOML value as it would stand on the command line, because there is one parser for all sources.
+    A TOML value as it would stand on the command line, because there is one parser for all sources. One value of an
+    option that may be repeated needs no array.
     """
-    listed = isinstance(value, list) and row.repeats
-    items = value if listed else [value]
+    items = value if isinstance(value, list) and row.repeats else [value]
     wrong = [item for item in items if type(item) not in row.kind.toml]
-    if wrong or listed != row.repeats:
-        found = _TOML_TYPES.get(type(wrong[0] if wrong else value), "date or time")
-        wanted = "array of " * row.repeats + " or ".join(_TOML_TYPES[known] for known in row.kind.toml)
+    if wrong:
+        found = _TOML_TYPES.get(type(wrong[0]), "date or time")
+        types = " or ".join(_TOML_TYPES[known] for known in row.kind.toml)
+        wanted = f"{types} or array of {types}" if row.repeats else types
         raise SettingsError(f"{place} is of type {found}: it must be of type {wanted}")
     return tuple(map(str, items))
 
 
-def _row(written: str, called: Mapping[str, Option], refusal: str, advice: str = _ADVICE) -> Option:
+def _row(written: str, called: Mapping[str, Option], refusal: str, advice: str = ADVICE) -> Option:
     """
     The row of this name in its source. The error suggests a similar name.
     """
     if written in called:
         return called[written]
     plain = written.removeprefix(PREFIX).strip("-").lower()
-    near = difflib.get_close_matches(plain, [row.name for row in called.values()], 1, cutoff=0.65)
+    near = difflib.get_close_matches(_MEANT.get(plain, plain), [row.name for row in called.values()], 1, cutoff=0.65)
     meant = next((f"did you mean {name}?" for name, row in called.items() if row.name in near), advice)
     raise SettingsError(f"{refusal}; {meant}")
 

@@ -3,13 +3,17 @@ The client of the control socket: plain blocking code, for command lines that st
 """
 
 import json
+import os
 import socket
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _TICK_S = 0.2
 _CHUNK_BYTES = 64 * 1024
+_ADDRESS_MAX = 107  # bytes of a path in a socket address of Linux
 
 
 class ControlError(Exception):
@@ -44,7 +48,8 @@ def ask(
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_TICK_S)
-            connection.connect(path)
+            with _address(path) as address:
+                connection.connect(address)
             connection.sendall(question)
             line = _line(connection, path, patience_s, waiting)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
@@ -55,6 +60,22 @@ def ask(
     except OSError as error:
         raise ControlError(f"the gateway at {path} cannot be reached: {error.strerror or error}") from error
     return _result(line, path)
+
+
+@contextmanager
+def _address(path: str) -> Iterator[str]:
+    """
+    An address of the socket that is short enough. A gateway may have created it under a relative path.
+    """
+    if len(os.fsencode(path)) <= _ADDRESS_MAX or sys.platform != "linux":
+        yield path
+        return
+    folder, name = os.path.split(path)
+    descriptor = os.open(folder or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{name}"
+    finally:
+        os.close(descriptor)
 
 
 def _line(connection: socket.socket, path: str, patience_s: float, waiting: Callable[[float], None]) -> bytes:

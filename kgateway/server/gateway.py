@@ -7,7 +7,9 @@ gateway all make one of these.
 
 import time
 from collections.abc import Callable, Iterable
+from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
 from functools import partial
+from socket import gaierror
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -38,6 +40,12 @@ from kgateway.server.registry import Plugin, Registry
 from kgateway.wire.errors import Malformed
 
 _LOGGED_CHARS = 400  # clients choose names, and long ones
+# Why a listener cannot be opened, and what to do.
+_REASONS = {
+    EACCES: "the user who runs kgateway may not open the port; listen on one above 1023 with --listen",
+    EADDRINUSE: "the port is in use; stop the program that uses it, or listen on another port with --listen",
+    EADDRNOTAVAIL: "this machine has no such address; use one that it has, or no interface=, in --listen",
+}
 
 
 class StartError(Exception):
@@ -154,7 +162,7 @@ class Gateway:
         try:
             port = await serverFromString(self._reactor, listener.endpoint).listen(factory)
         except CannotListenError as error:
-            raise StartError(f"{listener}: {_why(error.socketError)}: change --listen or free it") from None
+            raise StartError(f"{listener}: {_why(error.socketError)}") from None
         except (ValueError, TypeError) as error:
             raise StartError(f"{listener} is not an endpoint that Twisted can open: {error}") from None
         address = address_of(port.getHost())
@@ -195,5 +203,9 @@ def _in_thread(reactor: Any, call: Callable[[], Any]) -> Deferred[Any]:
     return deferToThreadPool(reactor, reactor.getThreadPool(), call)
 
 
-def _why(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+def _why(error: OSError) -> str:
+    if isinstance(error, gaierror):
+        return f"the host name cannot be resolved ({error.strerror}); use an address of this machine in --listen"
+    if error.errno in _REASONS:
+        return _REASONS[error.errno]
+    return f"{error.strerror or error}; name another endpoint with --listen"

@@ -121,7 +121,7 @@ class TransactionCoordinator:
             await _until_committed(shard.write(after))
             if now and after.is_prepared:
                 self._log.info(
-                    "{id}: aborting the transaction of {producer}, which a new producer replaces",
+                    "{id}: aborting the transaction of {producer}, because the transactional id was initialized again",
                     id=transactional_id,
                     producer=now.producer,
                 )

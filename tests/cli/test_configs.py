@@ -2,6 +2,7 @@
 `kgateway configs` with a gateway that runs.
 """
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -51,6 +52,15 @@ def test_describe_all(tool: Tool, topic: str) -> None:
     rows = {line.split()[0]: line.split()[1:] for line in tool("configs", "describe", "topic", topic, "--all").lines}
     assert rows["cleanup.policy"] == ["delete", "default", "delete"]
     assert rows["retention.ms"] == ["1000", "topic", "604800000"]
+
+
+def test_describe_what_an_option_has_set(tool: Tool) -> None:
+    """
+    Options, the environment and the file of settings are one source.
+    """
+    _, *rows = tool("configs", "describe", "broker", "1").lines
+    [line] = [row for row in rows if row.startswith("log.dirs ")]
+    assert re.split("  +", line) == ["log.dirs", "memory", "set at start", "-"]
 
 
 def test_describe_nothing(tool: Tool) -> None:

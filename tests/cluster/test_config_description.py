@@ -159,14 +159,17 @@ class BrokerTests(SynchronousTestCase):
         assert (shown.type, shown.read_only) == (ConfigType.LONG, False)
         assert not SHOWN_ONCE_SET & {one.name for one in broker_configs(ConfigSources(Settings(), SET))}
 
-    def test_itself(self) -> None:
+    def test_the_log_directory_is_set_with_the_broker(self) -> None:
         """
-        The log directory is described by the broker itself.
+        The value is the folder; its source is that of the setting `broker`.
         """
-        [shown] = [
-            one for one in broker_configs(ConfigSources(Settings(), {}, {LOG_DIRS: "/data"})) if one.name == LOG_DIRS
-        ]
-        assert (shown.value, shown.source, shown.read_only) == ("/data", ConfigSource.BROKER, True)
+        for settings, source in (
+            (Settings(), ConfigSource.DEFAULT),
+            (Settings(broker="log:/data"), ConfigSource.BROKER),
+        ):
+            [shown] = [one for one in broker_configs(ConfigSources(settings, {}, "/data")) if one.name == LOG_DIRS]
+            assert (shown.value, shown.source, shown.read_only) == ("/data", source, True)
+            assert [synonym.source for synonym in shown.synonyms] == [source]
 
     def test_settings_unknown_to_kafka_are_not_shown(self) -> None:
         assert [shown.name for shown in broker_configs(ConfigSources(Settings(), SET)) if not shown.name] == []

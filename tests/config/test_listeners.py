@@ -11,6 +11,7 @@ from kgateway.config.listeners import (
     Listener,
     assign,
     check_listeners,
+    parameters,
     parse_advertised,
     parse_listener,
     suggestion,
@@ -75,6 +76,8 @@ def test_invalid_listeners_are_refused(text: str, reason: str) -> None:
         ("tcp:1:interfac=", "an endpoint of type tcp has no interfac; did you mean interface?"),
         ("tcp6:1:x=1", "an endpoint of type tcp6 has no x; it has port, interface, backlog"),
         ("tcp:1::2:3:4", "'3' is one value too many; write tcp:PORT:NAME=VALUE"),
+        ("ssl:1", "an ssl endpoint needs both privateKey= and certKey="),
+        ("ssl:1:certKey=cert.pem", "an ssl endpoint needs both privateKey= and certKey="),
         ("tcp6:1:interface=::1", r"'' has no name; write \: for a colon in a value, as in interface=\:\:1"),
     ],
 )
@@ -94,13 +97,15 @@ def test_impossible_parameters_are_refused(text: str, reason: str) -> None:
         ("PLAINTEXT://:29100", "tcp:29100"),
         ("10.0.0.5:29100", "tcp:29100:interface=10.0.0.5"),
         ("29100", "tcp:29100:interface=127.0.0.1"),
+        ("udp:29100", "one such as tcp:29100:interface=127.0.0.1"),
+        ("PLAINTEXT://kafka:29100", "tcp:29100:interface=kafka"),
         ("localhost:70000", "one such as tcp:9092:interface=127.0.0.1"),
         ("systemd", "one such as tcp:9092:interface=127.0.0.1"),
     ],
 )
 def test_the_endpoint_that_was_meant_is_suggested(endpoint: str, meant: str) -> None:
     """
-    People know Kafka's listeners, HOST:PORT and bare ports.
+    People know Kafka's listeners, HOST:PORT and bare ports. A single word may be a host or a type of endpoint.
     """
     assert suggestion(endpoint) == f"write {meant}"
 
@@ -109,11 +114,23 @@ def test_listeners_with_tls_are_named_and_shown_as_such() -> None:
     """
     One of each kind needs no names, and people see which connections are encrypted.
     """
-    plain, encrypted, named = map(parse_listener, ("tcp:1", "ssl:2:privateKey=k.pem", "outside=ssl:3"))
+    plain, encrypted, named = map(parse_listener, ("tcp:1", "ssl:2:privateKey=k.pem", "outside=ssl:3:privateKey=k.pem"))
     check_listeners([plain, encrypted, named])
     assert [listener.name for listener in (plain, encrypted, named)] == ["plaintext", "tls", "outside"]
     assert [listener.title for listener in (plain, encrypted, named)] == ["plaintext", "TLS", "outside (TLS)"]
-    assert [str(listener) for listener in (encrypted, named)] == ["ssl:2:privateKey=k.pem", "outside=ssl:3"]
+    assert [str(listener) for listener in (encrypted, named)] == [
+        "ssl:2:privateKey=k.pem",
+        "outside=ssl:3:privateKey=k.pem",
+    ]
+
+
+def test_the_parameters_of_an_endpoint_are_known_by_name() -> None:
+    """
+    A value may stand without its name, and have escaped colons.
+    """
+    given = parameters(r"ssl:9093:key.pem:certKey=a\:b.pem")
+    assert given == {"port": "9093", "privateKey": "key.pem", "certKey": "a:b.pem"}
+    assert parameters("systemd:INET:0") == {}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kgateway.control.client import ControlError, ask
+from kgateway.control.client import ControlError, NoGateway, ask
 
 PATH = "kgateway.sock"
 
@@ -108,6 +108,25 @@ def test_waiting_is_reported(listener: Listener) -> None:
     ask(PATH, "why", {}, waiting=waiting)
     assert len(seen) == 3
     assert 0 <= seen[0] < seen[1] < seen[2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can open a folder for its path")
+def test_a_gateway_in_a_deep_folder_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The gateway runs in the folder and has a short path, but the path from elsewhere is too long for a socket address.
+    """
+    deep = tmp_path.joinpath(*["folder" * 10] * 3)
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+    listener = Listener()
+    monkeypatch.chdir("/")
+    waiting = listener.answering(b'{"ok": true, "result": 1}\n')
+    assert ask(str(deep / PATH), "why", {}, waiting=waiting) == 1
+    listener.close()
+    with pytest.raises(NoGateway, match=f"^no gateway responds at {deep / PATH}: "):
+        ask(str(deep / PATH), "why", {})
+    with pytest.raises(NoGateway, match=r"^no gateway responds at "):
+        ask(str(deep / "gone" / PATH), "why", {})
 
 
 def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

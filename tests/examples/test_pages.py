@@ -49,10 +49,17 @@ def test_every_plugin_is_shown() -> None:
 
 def test_the_embedded_example_runs(examples: Path, tmp_path: Path) -> None:
     """
-    The example checks what it reads, and ends.
+    The example prints what it reads, and ends.
     """
     ended = run(tmp_path, examples / "embedded.py")
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    first, *records = ended.stdout.splitlines()
+    assert re.fullmatch(r"clients may connect to 127\.0\.0\.1:\d+", first)
+    assert records == [
+        "offset 0: key b'key', value b'one'",
+        "offset 1: key None, value b'two'",
+        "high watermark 2, 1 topic",
+    ]
 
 
 def test_tests_of_the_page_pass(tmp_path: Path) -> None:

@@ -17,4 +17,4 @@ def test_its_tests_pass(examples: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(examples.parent)}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "3 passed" in ended.stdout
+    assert "4 passed" in ended.stdout

@@ -102,7 +102,9 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
         before = contents(world.data)
         ended = refused(tmp_path, f"log:{world.data}")
         assert ended.returncode == 1
-        told = f"{world.data} is in use by process {world.pid}; stop it, or name another folder"
+        told = (
+            f"{world.data} is in use by process {world.pid}; stop it, or name another folder with --broker log:FOLDER"
+        )
         assert told in only(ended.stderr)
         assert contents(world.data) == before
         assert world.produce(b"value") == (ErrorCode.NONE, 0)

@@ -266,7 +266,8 @@ def test_a_daemon_on_a_taken_port_is_refused(folder: Path) -> None:
         taken = f"tcp:{kafka.port}:interface=127.0.0.1"
         second = Daemon(folder, listen=taken)
     assert second.start.returncode == 1
-    reason = f"kgateway cannot start: {taken}: Address already in use: change --listen or free it\n"
+    advice = "stop the program that uses it, or listen on another port with --listen"
+    reason = f"kgateway cannot start: {taken}: the port is in use; {advice}\n"
     assert second.start.stdout == reason
     log = (folder / "log").read_text()
     assert log.endswith(reason)
@@ -282,7 +283,7 @@ def test_a_daemon_on_two_ports_leaves_nothing_of_a_failed_start(folder: Path) ->
         taken = f"tcp:{kafka.port}:interface=127.0.0.1"
         second = Daemon(folder, listen=f"one=tcp:0:interface=127.0.0.1 --listen two={taken}")
     assert second.start.returncode == 1
-    assert second.start.stdout.startswith(f"kgateway cannot start: two={taken}: Address already in use")
+    assert second.start.stdout.startswith(f"kgateway cannot start: two={taken}: the port is in use")
     wait_for(lambda: os.listdir(folder) == ["log"])
 
 

@@ -188,8 +188,13 @@ class BrokerTests(DescribeConfigsTestCase):
         assert (configs["log.roll.ms"].value, configs["log.roll.ms"].config_source) == ("77", 3)
 
     def test_a_broker_shows_its_log_directory(self) -> None:
-        config = self.configs(BROKER, "1")["log.dirs"]
-        assert (config.value, config.config_source, config.read_only) == ("memory", 4, True)
+        """
+        Its source is that of the setting `broker`.
+        """
+        for serving, source in ((Serving(), 5), (Serving(broker="memory:"), 4)):
+            self.serving = serving
+            config = self.configs(BROKER, "1")["log.dirs"]
+            assert (config.value, config.config_source, config.read_only) == ("memory", source, True)
 
     def test_permission_on_the_cluster_is_needed(self) -> None:
         need = (Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)

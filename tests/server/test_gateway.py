@@ -4,6 +4,7 @@ A gateway in a program: what it opens and closes, in which order, and how its li
 
 from collections.abc import Iterable
 from dataclasses import replace
+from socket import gaierror
 from typing import Any
 
 import pytest
@@ -318,10 +319,32 @@ class GatewayTests(SynchronousTestCase):
         self.reactor.taken[9093] = OSError(98, "Address already in use")
         gateway = self.gateway(listen=listeners("tcp:9092", "tcp:9093"))
         failure = self.failureResultOf(Deferred.fromCoroutine(gateway.start()), StartError)
-        text = str(failure.value)
-        assert "b=tcp:9093" in text
-        assert "Address already in use" in text
+        advice = "stop the program that uses it, or listen on another port with --listen"
+        assert str(failure.value) == f"b=tcp:9093: the port is in use; {advice}"
         assert self.events == ["broker started", "opened 9092", "closed 9092", "start undone", "broker stopped"]
+
+    def test_the_advice_fits_the_reason(self) -> None:
+        """
+        A program that uses the port is mentioned only where there may be one.
+        """
+        for error, reason in (
+            (
+                OSError(99, "Cannot assign"),
+                "this machine has no such address; use one that it has, or no interface=, in",
+            ),
+            (
+                gaierror(-3, "Temporary failure in name resolution"),
+                "the host name cannot be resolved (Temporary failure in name resolution); "
+                "use an address of this machine in",
+            ),
+            (OSError(13, "Denied"), "the user who runs kgateway may not open the port; listen on one above 1023 with"),
+            (OSError(24, "Too many open files"), "Too many open files; name another endpoint with"),
+            (OSError("AF_UNIX path too long"), "AF_UNIX path too long; name another endpoint with"),
+        ):
+            self.reactor.taken[9092] = error
+            gateway = self.gateway(listen=listeners("tcp:9092"))
+            failure = self.failureResultOf(Deferred.fromCoroutine(gateway.start()), StartError)
+            assert str(failure.value) == f"a=tcp:9092: {reason} --listen", error
 
     def test_an_endpoint_that_twisted_cannot_open(self) -> None:
         """

@@ -12,9 +12,11 @@ import pytest
 from twisted.application import app, service
 
 from kgateway import __version__
+from kgateway.config.listeners import Listener
 from kgateway.config.settings import OPTIONS, Settings
 from kgateway.extras import install_command
 from kgateway.server.process.options import Options
+from tests.broker.seaweed.grpc.certificates import Authority
 
 
 def only_ours(_interface: object, _package: object = None) -> Iterable[Any]:
@@ -91,12 +93,27 @@ def test_twistd_shows_a_refusal_in_one_line(
 
 
 @pytest.mark.parametrize(
+    ("program", "advice"),
+    [("twistd", ", and options of twistd come before the word kgateway"), ("kgateway serve", "")],
+)
+def test_options_of_twistd_are_explained_where_it_has_any(
+    program: str, advice: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    `twistd kgateway -n` is a common slip; `kgateway serve` has only the settings.
+    """
+    monkeypatch.setattr(sys, "argv", [f"/usr/bin/{program}"])
+    assert refusal(capsys, "-n").endswith(f": there is no option -n; `kgateway options` lists all settings{advice}")
+
+
+@pytest.mark.parametrize(
     ("endpoint", "message"),
     [
         (
             "localhost:9092",
             "Twisted cannot open it: Unknown endpoint type: 'localhost'; write tcp:9092:interface=127.0.0.1",
         ),
+        ("udp:9092", "Twisted cannot open it: Unknown endpoint type: 'udp'; write one such as tcp:9092:interface=127."),
         ("PLAINTEXT://0.0.0.0:9092", "Twisted cannot open it: Unknown endpoint type: 'plaintext'; write tcp:9092"),
         ("ssl:1:privateKey=/nowhere/key.pem", "/nowhere/key.pem: No such file or directory"),
         ("systemd:INET:0", "Twisted cannot open it: list index out of range; write one such as tcp:9092:"),
@@ -110,12 +127,46 @@ def test_invalid_endpoints_are_refused(endpoint: str, message: str, capsys: pyte
     assert f"kgateway: --listen is {endpoint!r}: {message}" in refusal(capsys, "--listen", endpoint)
 
 
-def test_a_key_that_is_damaged_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+DAMAGED = b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
+NO_KEY = "key.pem has no private key in PEM format that OpenSSL can read without a password"
+
+
+@pytest.mark.parametrize(
+    ("key", "certificate", "fault"),
+    [
+        (b"no key", "own", NO_KEY),
+        (DAMAGED, "own", NO_KEY),
+        ("own", b"no certificate", "cert.pem has no certificate in PEM format"),
+        ("own", None, "an ssl endpoint needs both privateKey= and certKey="),
+        ("own", "other", "Twisted cannot open it: Certificate public and private keys do not match."),
+    ],
+)
+def test_files_that_tls_cannot_use_are_refused(
+    key: bytes | str,
+    certificate: bytes | str | None,
+    fault: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """
-    OpenSSL has exceptions of its own.
+    The line names the file that is wrong, which OpenSSL does not.
     """
-    (tmp_path / "key.pem").write_text("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
-    assert "Twisted cannot open it: " in refusal(capsys, "--listen", f"ssl:1:privateKey={tmp_path / 'key.pem'}")
+    monkeypatch.chdir(tmp_path)
+    pairs = {name: Authority().certify("localhost") for name in ("own", "other")}
+    Path("key.pem").write_bytes(pairs[key].key if isinstance(key, str) else key)
+    endpoint = "ssl:1:privateKey=key.pem"
+    if certificate is not None:
+        Path("cert.pem").write_bytes(pairs[certificate].certificate if isinstance(certificate, str) else certificate)
+        endpoint += ":certKey=cert.pem"
+    assert refusal(capsys, "--listen", endpoint).endswith(f" kgateway: --listen is {endpoint!r}: {fault}")
+
+
+def test_one_file_may_have_the_key_and_the_certificate(tmp_path: Path) -> None:
+    pair = Authority().certify("localhost")
+    (tmp_path / "both.pem").write_bytes(pair.key + pair.certificate)
+    endpoint = f"ssl:1:privateKey={tmp_path / 'both.pem'}"
+    assert settings("--listen", endpoint).listen == (Listener("tls", endpoint),)
 
 
 def test_tls_needs_its_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

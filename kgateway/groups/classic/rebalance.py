@@ -151,11 +151,11 @@ class Rebalance:
         self._elect()
         state.begin_generation()
         self._log.info(
-            "group {group}: generation {generation} has {members} and uses {protocol}",
+            "group {group}: generation {generation} has {members}{protocol}",
             group=state.group_id,
             generation=state.generation,
             members=counted(len(members), "member"),
-            protocol=state.protocol,
+            protocol=f" and uses the protocol {state.protocol}" if members else "",
         )
         self._storing = False
         if members:

@@ -8,7 +8,7 @@ one line, and with exit code 2: Twisted would print it below all options.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,9 +16,9 @@ from twisted.internet.endpoints import serverFromString
 from twisted.python import usage
 
 from kgateway import __version__
-from kgateway.config.listeners import Listener, suggestion
+from kgateway.config.listeners import NEEDS_BOTH, Listener, parameters, suggestion
 from kgateway.config.settings import OPTION_SOURCES, OPTIONS, Settings, read_settings
-from kgateway.config.sources import Option, SettingsError
+from kgateway.config.sources import ADVICE, Check, Option, SettingsError
 from kgateway.extras import not_installed
 from kgateway.server.brokers import check_broker
 
@@ -43,7 +43,8 @@ class Options(usage.Options):
         if "--version" in arguments:
             self.opt_version()
         try:
-            self.settings = read_settings(arguments, os.environ, {"broker": check_broker, "listen": check_endpoint})
+            checks: dict[str, Check] = {"broker": check_broker, "listen": check_endpoint}
+            self.settings = read_settings(arguments, os.environ, checks, _advice())
         except SettingsError as error:
             _refuse(error)
         self.postOptions()
@@ -70,12 +71,40 @@ def check_endpoint(listener: Listener) -> None:
     except OSError as error:
         raise ValueError(f"{error.filename}: {error.strerror}") from None
     except Exception as error:  # each type of endpoint has its own
+        if listener.endpoint.startswith("ssl:"):
+            raise ValueError(_fault_of_pem(parameters(listener.endpoint), error)) from None
         raise ValueError(f"Twisted cannot open it: {error}; {suggestion(listener.endpoint)}") from None
+
+
+def _fault_of_pem(given: Mapping[str, str], error: Exception) -> str:
+    """
+    What is wrong with the files of an endpoint with TLS. The errors of OpenSSL name no file.
+    """
+    from OpenSSL import crypto
+
+    key_file = given["privateKey"]
+    certificate_file = given.get("certKey", key_file)  # one file may have both
+    key, certificate = (Path(file).read_bytes() for file in (key_file, certificate_file))
+    try:
+        crypto.load_privatekey(
+            crypto.FILETYPE_PEM, certificate + b"\n" + key, b""
+        )  # without a question on the terminal
+    except crypto.Error:
+        return f"{key_file} has no private key in PEM format that OpenSSL can read without a password"
+    try:
+        crypto.load_certificate(crypto.FILETYPE_PEM, certificate + b"\n" + key)
+    except crypto.Error:
+        return f"{certificate_file} has no certificate in PEM format" if "certKey" in given else NEEDS_BOTH
+    return f"Twisted cannot open it: {error}"
 
 
 def _refuse(error: SettingsError) -> NoReturn:
     print(f"{_program()}: {error}", file=sys.stderr)
     raise SystemExit(MISTAKE)
+
+
+def _advice() -> str:
+    return ADVICE if _program() == _SERVE else f"{ADVICE}, and options of twistd come before the word kgateway"
 
 
 def _program() -> str:

@@ -14,7 +14,7 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from kgateway.broker.log.data_folder.folder_error import FolderError
+from kgateway.broker.log.data_folder.folder_error import ANOTHER, FolderError
 from kgateway.broker.log.data_folder.folder_lock import FolderLock
 from kgateway.broker.log.data_folder.session import FolderSession, this_boot
 from kgateway.broker.log.data_folder.start_file import LastEnd
@@ -290,6 +290,17 @@ def test_a_new_folder_is_given_back_by_removing_it(tmp_path: Path) -> None:
     FolderSession.open(tmp_path / "empty", LocalDisk(), 1).give_back()
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
     assert start(tmp_path / "new").start_number == 1
+
+
+def test_a_new_folder_is_given_back_with_the_files_of_others(tmp_path: Path) -> None:
+    """
+    Somebody has copied a file into it meanwhile.
+    """
+    folder = FolderSession.open(tmp_path / "new", LocalDisk(), 1)
+    (folder.path / "notes.txt").write_text("mine")
+    (folder.path / "meta.properties.1.tmp").write_text("half")
+    folder.give_back()
+    assert [path.name for path in folder.path.iterdir()] == ["notes.txt"]
 
 
 def test_a_folder_is_given_back_though_the_disk_fails(tmp_path: Path) -> None:
@@ -591,7 +602,7 @@ def test_the_folder_of_another_node_is_refused(tmp_path: Path) -> None:
     """
     start(tmp_path, 2)
     assert refused(tmp_path, 3) == (
-        f"{tmp_path} belongs to node 2, but this gateway is node 3: start it with --node-id=2, or name another folder"
+        f"{tmp_path} belongs to node 2, but this gateway is node 3: start it with --node-id=2, or {ANOTHER}"
     )
 
 
@@ -602,7 +613,7 @@ def test_a_folder_has_one_process(tmp_path: Path) -> None:
     with other_process(OPENING, tmp_path) as (pid, said):
         assert said == "opened"
         assert (tmp_path / ".lock").read_text() == f"{pid}\n"
-        assert refused(tmp_path) == f"{tmp_path} is in use by process {pid}; stop it, or name another folder"
+        assert refused(tmp_path) == f"{tmp_path} is in use by process {pid}; stop it, or {ANOTHER}"
     assert start(tmp_path).start_number == 2
 
 
@@ -612,7 +623,7 @@ def test_kafka_s_lock_is_heeded(tmp_path: Path) -> None:
     """
     start(tmp_path)
     with other_process(LOCKING_AS_KAFKA, tmp_path):
-        assert refused(tmp_path) == f"{tmp_path} is in use by another process; stop it, or name another folder"
+        assert refused(tmp_path) == f"{tmp_path} is in use by another process; stop it, or {ANOTHER}"
 
 
 def test_lock_file_contains_only_the_pid(tmp_path: Path) -> None:
@@ -631,9 +642,9 @@ def test_folder_is_locked_within_its_process(tmp_path: Path) -> None:
     folder = FolderSession.open(tmp_path, LocalDisk(), 1)
     try:
         holder = f"this process, {os.getpid()}"
-        assert refused(tmp_path) == f"{tmp_path} is in use by {holder}; stop it, or name another folder"
+        assert refused(tmp_path) == f"{tmp_path} is in use by {holder}; stop it, or {ANOTHER}"
         with other_process(OPENING, tmp_path) as (_, said):
-            assert said == f"{tmp_path} is in use by process {os.getpid()}; stop it, or name another folder"
+            assert said == f"{tmp_path} is in use by process {os.getpid()}; stop it, or {ANOTHER}"
     finally:
         folder.close()
 

@@ -73,18 +73,24 @@ class BarrierTests(GroupTestCase):
         self.leave(two.member_id)
         self.assertEqual(1, len(self.successResultOf(again).members))
 
-    def test_the_log_counts_one_member_in_the_singular(self) -> None:
+    def test_the_log_has_the_members_of_each_generation(self) -> None:
+        """
+        One member is counted in the singular, and without members there is no protocol.
+        """
         one, two = self.stable(2)
         with capturedLogs() as logged:
             self.leave(two.member_id)
             self.successResultOf(self.join(one.member_id))
+            self.leave(one.member_id)
+        lines = [formatEvent(event) for event in logged]
         self.assertEqual(
             [
                 "group g: preparing to rebalance generation 1: 1 member left",
-                "group g: generation 2 has 1 member and uses range",
+                "group g: generation 2 has 1 member and uses the protocol range",
             ],
-            [formatEvent(event) for event in logged][1:],
+            lines[1:3],
         )
+        self.assertEqual("group g: generation 3 has 0 members", lines[-1])
 
     def test_a_waiting_join_keeps_the_session_alive(self) -> None:
         """

@@ -10,6 +10,7 @@ from pathlib import Path
 from kgateway.broker.base import BrokerUnusable
 
 OTHER = "name an empty folder or a new one"
+ANOTHER = "name another folder with --broker log:FOLDER"  # at a start
 _RIGHTS = "let the user who runs kgateway read and write there"
 _ROOM = "free some space on its disk"
 _REMEDIES = {

@@ -19,7 +19,7 @@ from errno import EACCES, EAGAIN
 from pathlib import Path
 from threading import Lock
 
-from kgateway.broker.log.data_folder.folder_error import FolderError
+from kgateway.broker.log.data_folder.folder_error import ANOTHER, FolderError
 
 LOCK = ".lock"
 _NUMBER_BYTES = 20
@@ -70,7 +70,7 @@ def _take(descriptor: int, folder: Path) -> None:
 
 
 def _locked_by(folder: Path, holder: str) -> FolderError:
-    return FolderError(f"{folder} is in use by {holder}; stop it, or name another folder")
+    return FolderError(f"{folder} is in use by {holder}; stop it, or {ANOTHER}")
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

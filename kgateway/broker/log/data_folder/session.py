@@ -22,14 +22,19 @@ from errno import EACCES, EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EROFS
 from pathlib import Path
 from typing import Protocol, Self
 
-from kgateway.broker.log.data_folder.folder_error import FolderError, refusing
-from kgateway.broker.log.data_folder.folder_lock import FolderLock
+from kgateway.broker.log.data_folder.checkpoints import CLEANED_OFFSETS, LOG_STARTS, SETTLED, SYNCED
+from kgateway.broker.log.data_folder.config_file import CONFIGS
+from kgateway.broker.log.data_folder.folder_error import ANOTHER, FolderError, refusing
+from kgateway.broker.log.data_folder.folder_lock import LOCK, FolderLock
 from kgateway.broker.log.data_folder.meta_properties import EMPTY, META, Meta, read_meta
+from kgateway.broker.log.data_folder.producer_ids import PRODUCER_IDS
 from kgateway.broker.log.data_folder.start_file import START, LastEnd, Start, damaged_start, read_start
+from kgateway.broker.log.data_folder.topic_journal import TOPICS
 from kgateway.broker.log.files.disk import TEMPORARY, Disk
 from kgateway.wire.uuids import Uuid
 
 CLEAN = ".kafka_cleanshutdown"
+OWN_FILES = {LOCK, META, START, CLEAN, TOPICS, CONFIGS, PRODUCER_IDS, SYNCED, SETTLED, LOG_STARTS, CLEANED_OFFSETS}
 _CLEAN_VERSION = 0
 _NEVER_SYNCED = (EACCES, EPERM, EROFS, EINVAL, ENOSYS, EOPNOTSUPP)
 
@@ -147,7 +152,7 @@ class FolderSession:
     def give_back(self) -> None:
         """
         Undo a start that failed before there were topics, so that the next one finds the folder as this one did, or
-        finds none.
+        finds none. Files of others in a new folder stay, and the folder with them.
         """
         try:
             with suppress(OSError):
@@ -160,7 +165,8 @@ class FolderSession:
 
     def _remove(self) -> None:
         for name in self._disk.names(self.path):
-            self._disk.remove(self.path / name)
+            if name in OWN_FILES or name.endswith(TEMPORARY):
+                self._disk.remove(self.path / name)
         self._disk.remove(self.path)
 
 
@@ -179,7 +185,7 @@ def _meta(path: Path, disk: Disk, node_id: int) -> Meta | None:
     if meta and meta.node_id != node_id:
         raise FolderError(
             f"{path} belongs to node {meta.node_id}, but this gateway is node {node_id}: start it with "
-            f"--node-id={meta.node_id}, or name another folder"
+            f"--node-id={meta.node_id}, or {ANOTHER}"
         )
     return meta
 

@@ -26,7 +26,7 @@ from kgateway.broker.log.data_folder.folder_error import FolderError
 from kgateway.broker.log.data_folder.meta_properties import EMPTY, META, read_meta
 from kgateway.broker.log.data_folder.partition_folder import DELETED, METADATA, STRAY, topic_id_of
 from kgateway.broker.log.data_folder.producer_ids import PRODUCER_IDS, read_reserved
-from kgateway.broker.log.data_folder.session import CLEAN, this_boot
+from kgateway.broker.log.data_folder.session import CLEAN, OWN_FILES, this_boot
 from kgateway.broker.log.data_folder.start_file import START, LastEnd, read_start
 from kgateway.broker.log.data_folder.topic_journal import TOPICS, StoredTopic, TopicJournal
 from kgateway.broker.log.files.disk import TEMPORARY, Disk
@@ -45,7 +45,6 @@ from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.topic_partition import TopicPartition
 
 _PARTITION = re.compile(r"(.+)-([0-9]{1,10})")
-_FILES = {META, START, CLEAN, TOPICS, CONFIGS, PRODUCER_IDS, SYNCED, SETTLED, LOG_STARTS, CLEANED_OFFSETS} | EMPTY
 _NONE = b"0\n0\n"  # checkpoints of no partition
 _NOTHING = "no action is needed"
 
@@ -160,7 +159,7 @@ class FolderCheck:
         return topic if topic and partition.index < topic.partition_count else None
 
     def _unknown_files(self) -> Steps:
-        for name in sorted({*self._names} - _FILES - {*self.partitions}):
+        for name in sorted({*self._names} - OWN_FILES - EMPTY - {*self.partitions}):
             what, remedy = UNKNOWN_FILE
             if name.endswith(DELETED):
                 what, remedy = "it is left over from a deleted topic", f"{_NOTHING}: the next start removes it"
