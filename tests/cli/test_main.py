@@ -165,6 +165,20 @@ def test_the_protocol_page_matches_the_tables(capsys: pytest.CaptureFixture[str]
         (["topic", "list"], "kgateway: error: there is no command 'topic'; did you mean topics?"),
         (["topics", "lsit"], "kgateway topics: error: there is no command 'lsit'; did you mean list?"),
         (["frobnicate"], "kgateway: error: there is no command 'frobnicate'; kgateway --help lists them"),
+        (["stop"], "kgateway: error: there is no command 'stop'; kgateway --help lists them"),
+        (["configs", "get"], "kgateway configs: error: there is no command 'get'; kgateway configs --help lists them"),
+        (
+            ["--bootstrap", "a", "topics", "list"],
+            "kgateway topics list: error: options come after the command: kgateway topics list --bootstrap a",
+        ),
+        (
+            ["topics", "alter", "t", "--partitons", "4"],
+            "kgateway topics alter: error: there is no option --partitons; did you mean --partitions?",
+        ),
+        (
+            ["groups", "reset-offsets", "g", "--to-earlist"],
+            "kgateway groups reset-offsets: error: there is no option --to-earlist; did you mean --to-earliest?",
+        ),
         (["log"], "kgateway log: error: name a command: check, dump"),
         (["--versoin"], "kgateway: error: there is no option --versoin; did you mean --version?"),
     ],
