@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
 from kgateway.client.backoff import retry
-from kgateway.client.connection import Address, Connection, Unanswered
+from kgateway.client.connection import Address, Connection, NothingListens, Unanswered
 from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
 from kgateway.topic_partition import TopicPartition
@@ -141,8 +141,9 @@ class Cluster:
             try:
                 return self._connection(address)
             except Unanswered as error:
-                problems.append(str(error))
-        raise Unanswered("; ".join(problems))
+                problems.append(error)
+        kind = NothingListens if all(isinstance(error, NothingListens) for error in problems) else Unanswered
+        raise kind("; ".join(map(str, problems)))
 
     def _connection(self, address: Address) -> Connection:
         known = self._connections.get(address)
