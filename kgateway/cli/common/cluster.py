@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kgateway.cli.common.cluster_profiles import DEFAULT, Target, target
-from kgateway.cli.common.errors import MISTAKE, UNREACHABLE, CommandError, Problem, UsageError
+from kgateway.cli.common.errors import FAILED, MISTAKE, UNREACHABLE, CommandError, Problem, UsageError
 from kgateway.cli.common.json_document import Json, error_of
 from kgateway.cli.common.output import safe_lines
 from kgateway.cli.common.parser import Command, Parser, add_example
@@ -94,18 +94,18 @@ def _connected(options: Namespace) -> Cluster:
     return cluster
 
 
-def unreachable(error: Unanswered, options: Namespace) -> CommandError:
+def unreachable(error: Unanswered, options: Namespace, exit_code: int = FAILED) -> CommandError:
     """
     The failure to reach a server, with what named its address, unless that is the command line.
     """
     named: Target | None = vars(options).get("target")
     if named is None:
-        return CommandError(str(error), code=UNREACHABLE)
+        return CommandError(str(error), exit_code, UNREACHABLE)
     advice = f"that is {named.source}"
     if named.source == DEFAULT:
         start = ", or start one with `kgateway serve`" if isinstance(error, NothingListens) else ""
         advice = f"name a server with --bootstrap HOST[:PORT] or in ${BOOTSTRAP}{start}"
-    return CommandError(f"{error}; {advice}", code=UNREACHABLE)
+    return CommandError(f"{error}; {advice}", exit_code, UNREACHABLE)
 
 
 class Done(NamedTuple):

@@ -107,6 +107,7 @@ def _targets(options: Namespace) -> "tuple[LogLocation, list[Target]]":
     from kgateway.spark.archive.parquet import Target
 
     logs, topics = location_of(options), dict.fromkeys(options.topics)
+    logs.check_servers()
     return logs, [
         Target(
             archive_of(options, options.into, topic), identity_of(logs, topic), options.file_mib << 20, options.codec

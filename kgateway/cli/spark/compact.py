@@ -85,6 +85,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _run(options: Namespace) -> Iterator[str | Json]:
     _check(options)
     topics = dict.fromkeys(options.topics or archived_topics(options, options.folder))
+    if not options.folder:
+        location_of(options).check_servers()
     job, done = _compacted if options.in_place else _tabled, []
     with session(options) as spark:
         for topic in topics:

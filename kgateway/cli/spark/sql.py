@@ -173,7 +173,9 @@ def _check_target(source: dict[str, str], topic: str) -> None:
 
     if _SERVERS not in source:
         raise UsageError("--to-topic needs a server to write to: name it with --bootstrap")
-    with closing(location_of(Options(source, READ)).open(planning=True)) as logs:
+    location = location_of(Options(source, READ))
+    location.check_servers()
+    with closing(location.open(planning=True)) as logs:
         TopicSelection(names=(topic,)).partitions(logs)
 
 

@@ -119,7 +119,9 @@ class Tables:
         self._holding.close()
 
     def topics(self) -> list[str]:
-        with closing(location_of(Options(self._given, READ)).open(planning=True)) as logs:
+        location = location_of(Options(self._given, READ))
+        location.check_servers()
+        with closing(location.open(planning=True)) as logs:
             return [*logs.partitions()]
 
     def outline(self, topic: str, more: Mapping[str, str], folder: Path) -> DataFrame:
