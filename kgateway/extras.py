@@ -28,4 +28,6 @@ def not_installed(error: ImportError, extra: str | None = None) -> str | None:
     """
     library = (error.name or "").partition(".")[0]
     extra = extra or next((name for name, libraries in _LIBRARIES.items() if library in libraries), None)
-    return extra and f"{library} is not installed; `{install_command(extra)}` installs it"
+    if extra is None:
+        return None
+    return f"the extra `{extra}` is not installed (there is no {library}): install it with `{install_command(extra)}`"

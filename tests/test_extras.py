@@ -49,5 +49,7 @@ def test_every_command_gives_the_same_advice(options: list[str], beginning: str)
     """
     script = f"import sys; sys.modules['h2'] = None; from kgateway.cli.main import main; main({options})"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    advice = f"h2 is not installed; `{install_command('seaweedmq')}` installs it"
+    advice = (
+        f"the extra `seaweedmq` is not installed (there is no h2): install it with `{install_command('seaweedmq')}`"
+    )
     assert f"{beginning}: {advice}\n" in run.stdout + run.stderr

@@ -9,14 +9,14 @@ from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from argcomplete import autocomplete
 from argcomplete.completers import FilesCompleter, SuppressCompleter
 from argcomplete.shell_integration import shellcode
 
 from kgateway.cli.common.errors import UsageError
-from kgateway.cli.common.parser import Command, Parser
+from kgateway.cli.common.parser import Command, Parser, example_text
 
 if TYPE_CHECKING:
     from kgateway.client.cluster import Cluster
@@ -36,7 +36,7 @@ Completer = Callable[..., Iterable[str]]
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("shell", metavar="SHELL", choices=_SHELLS, help=f"one of {', '.join(_SHELLS)}")
-    parser.epilog = _SETUP
+    parser.epilog = f"{_SETUP}\n\n{example_text('kgateway completion bash')}"
 
 
 def _run(options: Namespace) -> list[str]:
@@ -139,10 +139,28 @@ def _names(options: Namespace, ask: "Callable[[Cluster], list[str]]") -> list[st
     return []
 
 
+def _configs(parsed_args: Namespace, **context: object) -> list[str]:
+    """
+    The names of configs that a gateway knows, which are Kafka's.
+    """
+    from kgateway.cluster.broker_config import BROKER_CONFIGS
+    from kgateway.cluster.config_table import TOPIC_CONFIGS
+    from kgateway.cluster.group_config import GROUP_CONFIGS
+
+    tables = {"topic": TOPIC_CONFIGS, "broker": BROKER_CONFIGS, "group": GROUP_CONFIGS}
+    return [*tables.get(vars(parsed_args).get("of", "topic"), ())]
+
+
+def _configs_to_set(**context: Any) -> list[str]:
+    return [f"{name}=" for name in _configs(**context)]
+
+
 _COMPLETERS: Mapping[str, Completer] = {
     "TOPIC": _topics,
     "TOPIC[:N,N]": _topics,
     "GROUP": _groups,
     "NAME": _resources,
     "CLUSTER": _clusters,
+    "CONFIG": _configs,
+    "CONFIG=VALUE": _configs_to_set,
 }

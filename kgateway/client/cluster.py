@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
 from kgateway.client.backoff import retry
-from kgateway.client.connection import Address, Connection, Unanswered
+from kgateway.client.connection import Address, Connection, NothingListens, Unanswered
 from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
 from kgateway.topic_partition import TopicPartition
@@ -102,10 +102,17 @@ class Cluster:
         refuse(found.error_code, found.error_message)
         return Node(found.node_id, Address(found.host, found.port))
 
-    def retry(self, attempt: Callable[[], T], *, reconnect: bool = False) -> T:
+    def retry(
+        self,
+        attempt: Callable[[], T],
+        *,
+        reconnect: bool = False,
+        report: Callable[[Exception, float], None] = lambda error, patience_s: None,
+    ) -> T:
         """
         Repeat an attempt until it succeeds, fails for good, or patience ends. With `reconnect` it is repeated also
-        after a broken connection or if no server answered; the request must be safe to send twice.
+        after a broken connection or if no server answered; the request must be safe to send twice. The first failure
+        that is retried is reported, with the patience.
         """
 
         def patience_s(error: Exception) -> float:
@@ -116,7 +123,7 @@ class Cluster:
                 return self._patience_s if reconnect else 0
             return 0
 
-        return retry(attempt, patience_s)
+        return retry(attempt, patience_s, report)
 
     def close(self) -> None:
         """
@@ -141,8 +148,9 @@ class Cluster:
             try:
                 return self._connection(address)
             except Unanswered as error:
-                problems.append(str(error))
-        raise Unanswered("; ".join(problems))
+                problems.append(error)
+        kind = NothingListens if all(isinstance(error, NothingListens) for error in problems) else Unanswered
+        raise kind("; ".join(map(str, problems)))
 
     def _connection(self, address: Address) -> Connection:
         known = self._connections.get(address)

@@ -16,7 +16,7 @@ from kgateway import __version__
 from kgateway.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgateway.wire.codec import decode, decoder
 from kgateway.wire.errors import ErrorCode, Malformed
-from kgateway.wire.frames import Framer
+from kgateway.wire.frames import HEAD_BYTES, Framer
 from kgateway.wire.headers import ResponseHeader, request_frame, response_header_version
 from kgateway.wire.schema import Message
 
@@ -64,6 +64,12 @@ class Unanswered(Exception):
     """
 
 
+class NothingListens(Unanswered):
+    """
+    The machine refuses connections to the address.
+    """
+
+
 class Connection:
     def __init__(self, address: Address, patience_s: float) -> None:
         self.address = address
@@ -105,6 +111,10 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
+
+    @property
+    def _stranger(self) -> str:
+        return f"what listens at {self.address} does not speak Kafka's protocol"
 
     @property
     def is_open(self) -> bool:
@@ -164,7 +174,16 @@ class Connection:
             if frames:
                 return frames[0]
             if self._framer.failure:
+                self._refuse_text(data)
                 raise self._framer.failure
+
+    def _refuse_text(self, data: bytes) -> None:
+        """
+        Raise Unanswered if a server of another protocol, such as HTTP, has sent a text where a frame has its size.
+        """
+        begins = data[:HEAD_BYTES].decode("ascii", errors="replace")
+        if begins.isascii() and begins.isprintable():
+            raise Unanswered(f"{self._stranger}: its response begins with {begins!r}")
 
     @contextmanager
     def _closing_if_broken(self) -> Iterator[None]:
@@ -185,15 +204,15 @@ class Connection:
         except TimeoutError as error:
             raise Unanswered(f"{self.address} did not send {wanted} within {self._patience_s:g} s") from error
         except ConnectionRefusedError as error:
-            raise Unanswered(f"nothing listens at {self.address}") from error
+            raise NothingListens(f"nothing listens at {self.address}") from error
         except (ConnectionResetError, BrokenPipeError) as error:
-            problem = f"{self.address} closed the connection instead of {wanted}"
+            problem = f"{self.address} closed the connection without {wanted}"
             advice = "" if self._offered else ": it may require TLS or a login, which this command does not support"
             raise Unanswered(f"{problem}{advice}") from error
         except (socket.gaierror, UnicodeError) as error:  # UnicodeError: names with an empty part
             raise Unanswered(f"the host {self.address.host} is unknown") from error
         except Malformed as error:
-            raise Unanswered(f"what listens at {self.address} does not speak Kafka's protocol: {error}") from error
+            raise Unanswered(f"{self._stranger}: {error}") from error
         except OSError as error:
             raise Unanswered(f"{self.address} cannot be reached: {error.strerror or error}") from error
 

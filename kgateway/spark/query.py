@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from urllib.parse import urlsplit
 
+from kgateway.client.cluster import Cluster
 from kgateway.client.offsets import Extent
 from kgateway.spark.decoders.columns import decoders_of, kafka_columns
 from kgateway.spark.errors import DataLost, WrongOption
@@ -57,6 +58,14 @@ class LogLocation:
         if isinstance(self.folder, UrlPath):
             return RemoteFolderLogs(self.folder, self.access, servers, committed_only=committed_only)
         return FolderLogs(self.folder, LocalFiles(), servers, committed_only=committed_only)
+
+    def check_servers(self) -> None:
+        """
+        Raise Unanswered at once if no server responds, where a job begins; once it runs it retries.
+        """
+        if self.servers:
+            with Cluster(self.servers.bootstrap, self.servers.patience_s, self.servers.answer_s) as cluster:
+                cluster.any_server()
 
     def extents(self, topic: str) -> dict[TopicPartition, Extent]:
         """

@@ -55,7 +55,7 @@ def test_the_help_of_serve_is_ours(capsys: pytest.CaptureFixture[str], arguments
     assert end.value.code == 0
     assert shown.startswith("usage: kgateway serve [options]\n")
     assert "  --node-id NUMBER" in shown
-    assert "by default 4" in " ".join(shown.split())
+    assert "; default 4)" in " ".join(shown.split())
 
 
 def test_the_table_of_apis_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,14 +63,17 @@ def test_the_table_of_apis_is_printed(capsys: pytest.CaptureFixture[str]) -> Non
     Each API is a line with its versions.
     """
     assert main(["apis"]) == 0
-    assert "  3  Metadata                     0-13      9+\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert shown.startswith("KEY  API ")
+    assert ["3", "Metadata", "0-13", "9+"] in map(str.split, shown.splitlines())
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_the_settings_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """
     The output is for a terminal, or the page of the documentation.
     """
-    module = SimpleNamespace(OPTIONS=page(lambda: "a table", lambda: "a page", dict))
+    module = SimpleNamespace(OPTIONS=page(lambda: "a table", lambda: "a page", dict, "kgateway options"))
     monkeypatch.setitem(sys.modules, "kgateway.cli.options", module)
     main(["options"])
     main(["options", "--markdown"])
@@ -165,6 +168,20 @@ def test_the_protocol_page_matches_the_tables(capsys: pytest.CaptureFixture[str]
         (["topic", "list"], "kgateway: error: there is no command 'topic'; did you mean topics?"),
         (["topics", "lsit"], "kgateway topics: error: there is no command 'lsit'; did you mean list?"),
         (["frobnicate"], "kgateway: error: there is no command 'frobnicate'; kgateway --help lists them"),
+        (["stop"], "kgateway: error: there is no command 'stop'; kgateway --help lists them"),
+        (["configs", "get"], "kgateway configs: error: there is no command 'get'; kgateway configs --help lists them"),
+        (
+            ["--bootstrap", "a", "topics", "list"],
+            "kgateway topics list: error: options come after the command: kgateway topics list --bootstrap a",
+        ),
+        (
+            ["topics", "alter", "t", "--partitons", "4"],
+            "kgateway topics alter: error: there is no option --partitons; did you mean --partitions?",
+        ),
+        (
+            ["groups", "reset-offsets", "g", "--to-earlist"],
+            "kgateway groups reset-offsets: error: there is no option --to-earlist; did you mean --to-earliest?",
+        ),
         (["log"], "kgateway log: error: name a command: check, dump"),
         (["--versoin"], "kgateway: error: there is no option --versoin; did you mean --version?"),
     ],
@@ -176,6 +193,29 @@ def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str], given
     with pytest.raises(SystemExit) as end:
         main(given)
     assert (end.value.code, capsys.readouterr().err) == (2, f"{says}\n")
+
+
+def test_purposes_and_defaults_have_one_form(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    A purpose begins with a verb, in lower case; it ends with a full stop only if it has several sentences. A default
+    is in parentheses.
+    """
+    for names in _all_commands(COMMANDS):
+        purpose = _entry(names).purpose
+        assert purpose[0].islower(), names
+        assert purpose.endswith(".") == (". " in purpose), names
+        with pytest.raises(SystemExit):
+            main([*names, "--help"])
+        shown = " ".join(capsys.readouterr().out.split())
+        assert names == ("serve",) or "by default" not in shown, names
+
+
+def _entry(names: tuple[str, ...]) -> Entry:
+    name, *below = names
+    entry = COMMANDS[name]
+    for word in below:
+        entry = entry.subcommands[word]
+    return entry
 
 
 def _all_commands(entries: Mapping[str, Entry], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

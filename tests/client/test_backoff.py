@@ -46,6 +46,19 @@ class Failing:
         return "done"
 
 
+def test_the_first_failure_that_is_retried_is_reported(time: Time) -> None:
+    """
+    Later ones are not, nor one that is not retried.
+    """
+    reported: list[tuple[Exception, float]] = []
+    first, last = ValueError("first"), ValueError("last")
+    attempt = Failing(first, ValueError("second"))
+    assert retry(attempt, lambda error: 10, lambda error, patience_s: reported.append((error, patience_s))) == "done"
+    with pytest.raises(ValueError, match="last"):
+        retry(Failing(last), lambda error: 0, lambda error, patience_s: reported.append((error, patience_s)))
+    assert reported == [(first, 10)]
+
+
 def test_pauses_double_until_patience_ends(time: Time) -> None:
     """
     No pause is longer than two seconds, and none reaches beyond the patience. The last failure is raised.

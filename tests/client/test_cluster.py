@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from kgateway.client.cluster import Cluster, Node, refuse
-from kgateway.client.connection import Address, Unanswered
+from kgateway.client.connection import Address, NothingListens, Unanswered
 from kgateway.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgateway.messages.metadata import MetadataRequest, MetadataResponse
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -57,7 +57,7 @@ def test_the_first_address_that_answers_is_used(server: ScriptedServer) -> None:
     """
     with Cluster([NOBODY, server.address], PATIENCE_S) as cluster:
         assert len(cluster.nodes()) == 2
-    with pytest.raises(Unanswered, match=r"^nothing listens at 127\.0\.0\.1:1; nothing listens at 127\.0\.0\.1:2$"):
+    with pytest.raises(NothingListens, match=r"^nothing listens at 127\.0\.0\.1:1; nothing listens at 127\.0\.0\.1:2$"):
         Cluster([NOBODY, Address("127.0.0.1", 2)], PATIENCE_S).any_server()
 
 

@@ -116,6 +116,16 @@ def test_a_closed_port_is_named() -> None:
     assert refused(address) == f"nothing listens at {address}"
 
 
+def test_a_server_that_sends_text_is_named() -> None:
+    """
+    Its response begins with text, which would be the size of a huge frame.
+    """
+    with scripted() as server:
+        server.say = lambda frame: b"HTTP/1.1 400 Bad Request\r\n\r\n"
+        told = f"what listens at {server.address} does not speak Kafka's protocol: its response begins with 'HTTP'"
+        assert refused(server.address) == told
+
+
 def test_an_unknown_host_is_named() -> None:
     for host in ("nowhere.invalid", ".no-first-part", "no..part", 64 * "x" + ".too-long"):
         assert refused(Address(host, 9092)) == f"the host {host} is unknown"
@@ -169,11 +179,11 @@ def test_a_server_that_hangs_up() -> None:
     """
     with scripted() as server:
         server.say = lambda frame: b""
-        told = "closed the connection instead of a response to ApiVersions: it may require TLS or a login"
+        told = "closed the connection without a response to ApiVersions: it may require TLS or a login"
         assert refused(server.address).startswith(f"{server.address} {told}")
 
 
-@pytest.mark.parametrize("told", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\2\0\0", b"\0\0\0\7\0\0\0\1\0\0\xff"])
+@pytest.mark.parametrize("told", [b"\xff\xff\xff\xff", b"\0\0\0\2\0\0", b"\0\0\0\7\0\0\0\1\0\0\xff"])
 def test_a_server_of_another_protocol(told: bytes) -> None:
     """
     Impossible sizes and responses are refused.
@@ -188,7 +198,7 @@ def test_a_connection_that_worked_needs_no_login(server: ScriptedServer, connect
     A connection that breaks later is not blamed on a missing login.
     """
     server.say = lambda frame: b""
-    with pytest.raises(Unanswered, match=r"closed the connection instead of a response to ListGroups$"):
+    with pytest.raises(Unanswered, match=r"closed the connection without a response to ListGroups$"):
         connection.ask(ListGroupsRequest(), ListGroupsResponse)
 
 

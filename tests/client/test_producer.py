@@ -148,7 +148,7 @@ def test_without_acks_of_all_nothing_is_sent_twice(server: ScriptedServer, clust
     server.say = hang_up
     producer = Producer(cluster, "orders", acks=ACKS["1"])
     producer.send(record())
-    with pytest.raises(Unanswered, match="closed the connection instead of a response to Produce"):
+    with pytest.raises(Unanswered, match="closed the connection without a response to Produce"):
         producer.flush()
     assert frames == [b"\0\0"]
 

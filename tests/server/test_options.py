@@ -176,7 +176,7 @@ def test_tls_needs_its_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.setitem(sys.modules, "OpenSSL", None)
     monkeypatch.delitem(sys.modules, "twisted.internet.ssl", raising=False)
     monkeypatch.delattr("twisted.internet.ssl", raising=False)
-    advice = f"OpenSSL is not installed; `{install_command('tls')}` installs it"
+    advice = f"the extra `tls` is not installed (there is no OpenSSL): install it with `{install_command('tls')}`"
     assert refusal(capsys, "--listen", "ssl:1:privateKey=key.pem").endswith(advice)
 
 

@@ -169,6 +169,19 @@ def test_an_unreachable_bootstrap_server(pair: Pair, logs: Logs) -> None:
     assert offsets_in(reading, 0, 3) == [0, 1, 2]
 
 
+def test_a_retry_is_logged(pair: Pair, logs: Logs, caplog: pytest.LogCaptureFixture) -> None:
+    """
+    It says how long it goes on, because a user would wait without a word.
+    """
+    with scripted(**OFFERED) as gone:
+        reading = logs(gone, patience_s=0.6)
+    with pytest.raises(Unreadable):
+        reading.partitions()
+    [said] = caplog.messages
+    assert said.startswith("cannot get the list of topics from 127")
+    assert said.endswith("; retrying for 1 s")
+
+
 def test_patience_ends(pair: Pair, logs: Logs) -> None:
     """
     The error says what was tried, where, and the last failure.

@@ -2,23 +2,23 @@
 Commands that connect to a Kafka cluster, with their options, timeouts and errors.
 """
 
+import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from kgateway.cli.common.cluster_profiles import target
-from kgateway.cli.common.errors import MISTAKE, UNREACHABLE, CommandError, Problem, UsageError
+from kgateway.cli.common.cluster_profiles import DEFAULT, Target, target
+from kgateway.cli.common.errors import FAILED, MISTAKE, UNREACHABLE, CommandError, Problem, UsageError
 from kgateway.cli.common.json_document import Json, error_of
 from kgateway.cli.common.output import safe_lines
 from kgateway.cli.common.parser import Command, Parser, add_example
 from kgateway.cli.common.values import add_bootstrap
 from kgateway.client.cluster import Cluster
-from kgateway.client.connection import Address, Unanswered
+from kgateway.client.connection import Address, NothingListens, Unanswered
 from kgateway.config.sources import BOOTSTRAP
 from kgateway.wire.errors import ErrorCode, KafkaError, Malformed, Unencodable
 
-_ADVICE = f"name a server with --bootstrap HOST[:PORT] or in ${BOOTSTRAP}"
 _PATIENCE_S = 30.0
 _PATIENCE_MAX_S = 86_400
 
@@ -55,7 +55,7 @@ def add_server(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         type=_seconds,
         default=_PATIENCE_S,
-        help=f"how long to wait for one response, by default {_PATIENCE_S:g}",
+        help=f"how long to wait for one response (default {_PATIENCE_S:g})",
     )
 
 
@@ -63,11 +63,8 @@ def choose_cluster(options: Namespace) -> None:
     """
     Set `bootstrap` where the command line does not.
     """
-    options.advice = _ADVICE
     if options.bootstrap is None:
-        found = target(options.cluster)
-        if found.cluster:
-            options.advice = f"that is {found.source}"
+        found = options.target = target(options.cluster)
         try:
             options.bootstrap = addresses(found.bootstrap)
         except ArgumentTypeError as error:
@@ -94,8 +91,22 @@ def _connected(options: Namespace) -> Cluster:
     try:
         cluster.any_server()
     except Unanswered as error:
-        raise CommandError(f"{error}; {options.advice}", code=UNREACHABLE) from error
+        raise unreachable(error, options) from error
     return cluster
+
+
+def unreachable(error: Unanswered, options: Namespace, exit_code: int = FAILED) -> CommandError:
+    """
+    The failure to reach a server, with what named its address, unless that is the command line.
+    """
+    named: Target | None = vars(options).get("target")
+    if named is None:
+        return CommandError(str(error), exit_code, UNREACHABLE)
+    advice = f"that is {named.source}"
+    if named.source == DEFAULT:
+        start = ", or start one with `kgateway serve`" if isinstance(error, NothingListens) else ""
+        advice = f"name a server with --bootstrap HOST[:PORT] or in ${BOOTSTRAP}{start}"
+    return CommandError(f"{error}; {advice}", exit_code, UNREACHABLE)
 
 
 class Done(NamedTuple):
@@ -136,7 +147,7 @@ def do_to_each(
         yield {f"{kind}s": [rows[name] for name in outcomes]}
     else:
         yield from (f"{name}: {done}{one.note and f', {one.note}'}" for name, one in successes.items())
-    refuse_parts({f"{name} is not {done}": one for name, one in problems.items()})
+    refuse_parts({f"{shlex.quote(name)} is not {done}": one for name, one in problems.items()})
 
 
 def refuse_parts(problems: Mapping[str, Problem]) -> None:
@@ -152,7 +163,7 @@ def addresses(text: str) -> list[Address]:
     try:
         return [Address.parse(part) for part in text.split(",")]
     except ValueError as error:
-        raise ArgumentTypeError(f"{error}; {_ADVICE}") from error
+        raise ArgumentTypeError(str(error)) from error
 
 
 def _seconds(text: str) -> float:

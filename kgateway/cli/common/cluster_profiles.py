@@ -24,6 +24,7 @@ from kgateway.cli.common.values import DEFAULT_BOOTSTRAP
 from kgateway.config.sources import BOOTSTRAP, CLUSTER, CLUSTERS_KEY, DEFAULT_CLUSTER_KEY
 
 FILE = "kgateway.toml"
+DEFAULT = "the default"  # the source of an address that is not configured
 _BOOTSTRAP_KEY = "bootstrap"
 _KEYS = (_BOOTSTRAP_KEY,)  # of a cluster
 
@@ -80,7 +81,7 @@ def target(cluster: str | None = None) -> Target:
         return profiles.of(named, f"${CLUSTER}")
     if profiles.default is not None:
         return profiles.of(profiles.default, f"{DEFAULT_CLUSTER_KEY} in {profiles.default_file}")
-    return Target(DEFAULT_BOOTSTRAP, "the default")
+    return Target(DEFAULT_BOOTSTRAP, DEFAULT)
 
 
 def files() -> list[Path]:

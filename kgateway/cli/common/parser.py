@@ -3,17 +3,22 @@ Command lines in which options may stand anywhere, also between a topic and its 
 with a suggestion if something similar exists.
 """
 
+import re
+import shlex
 import sys
 from argparse import PARSER, Action, ArgumentError, ArgumentParser, HelpFormatter, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from itertools import takewhile
 from typing import Any, NamedTuple, NoReturn
 
 from kgateway.cli.common.errors import UsageError
 from kgateway.cli.common.json_document import OPTION, Json
 from kgateway.cli.common.stdio import writing
 
-JSON_HELP = "print JSON, with all that is known"
+JSON_HELP = "print JSON with all details"
+_OPTION = re.compile(r"-[^\s\d][^\s]*$")  # and not a negative number, such as an offset from the end
+_SIMILARITY_MIN = 0.75  # of suggestions: `set` is none for `get`, nor `--cluster` for `--color`
 
 
 class Command(NamedTuple):
@@ -78,27 +83,58 @@ class Parser(ArgumentParser):
         self._names.append(_Names(dest, metavar, is_needed or is_one, is_one))
         kind = given.get("type", str)
         self.add_argument(dest, metavar=metavar, nargs="*", action="extend", **given)
-        self.add_argument(*flags, dest=dest, metavar=metavar, action="append", type=kind, help="the same as an option")
+        self.add_argument(
+            *flags, dest=dest, metavar=metavar, action="append", type=kind, help=f"{metavar}, given as an option"
+        )
 
     def parse_known_args(  # type: ignore[override]  # of its several forms this is the one that is used
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         if self._is_within:  # the intermixed parse calls this method for its parts
             return super().parse_known_args(args, namespace)
-        if any(action.nargs == PARSER for action in self._get_positional_actions()):
-            options, unknown = super().parse_known_args(args, namespace)
+        given = list(sys.argv[1:] if args is None else args)
+        commands = next((action for action in self._get_positional_actions() if action.nargs == PARSER), None)
+        if commands:
+            self._refuse_early_options(given, commands)
+            options, unknown = super().parse_known_args(given, namespace)
         else:
-            self._is_within = True
-            try:
-                options, unknown = self.parse_known_intermixed_args(args, namespace)
-            finally:
-                self._is_within = False
-            self._check_names(options)
+            options, unknown = self._parse_intermixed(given, namespace)
         if self.unknown_dest:
             setattr(options, self.unknown_dest, unknown)
         elif unknown:
             self._refuse(unknown[0])
         return options, []
+
+    def _parse_intermixed(self, given: Sequence[str], namespace: Any) -> tuple[Any, list[str]]:
+        self._is_within = True
+        try:
+            options, unknown = self.parse_known_intermixed_args(given, namespace)
+            self._check_names(options)
+        except UsageError:
+            self._refuse_unknown_option(given)  # what seems to be missing may be misspelt
+            raise
+        finally:
+            self._is_within = False
+        return options, unknown
+
+    def _refuse_early_options(self, given: Sequence[str], commands: Action) -> None:
+        """
+        UsageError if options of a command stand in front of its name.
+        """
+        at = next((number for number, word in enumerate(given) if word in (commands.choices or ())), 0)
+        if any(self._is_unknown_option(word) for word in given[:at]):
+            corrected = shlex.join([*self.prog.split(), *given[at:], *given[:at]])
+            self.error(f"options come after the command: {corrected}")
+
+    def _refuse_unknown_option(self, given: Sequence[str]) -> None:
+        if self.unknown_dest:
+            return
+        for word in takewhile(lambda word: word != "--", given):
+            if self._is_unknown_option(word):
+                self._refuse(word)
+
+    def _is_unknown_option(self, word: str) -> bool:
+        return bool(_OPTION.match(word)) and not self._get_option_tuples(word)
 
     def _check_names(self, options: Namespace) -> None:
         for names in self._names:
@@ -138,13 +174,13 @@ class Parser(ArgumentParser):
     def _refuse(self, unknown: str) -> NoReturn:
         name = unknown.partition("=")[0]
         if not name.startswith("-"):
-            self.error(f"{name!r} is one argument too many: see {self.prog} --help")
+            self.error(f"unexpected argument {name!r}: see {self.prog} --help")
         near = _suggestion(name, self._option_string_actions)
         self.error(f"there is no option {name}; {near or f'{self.prog} --help lists them'}")
 
 
 def _suggestion(word: str, known: Iterable[str]) -> str:
-    near = get_close_matches(word, [*known], n=1)
+    near = get_close_matches(word, [*known], n=1, cutoff=_SIMILARITY_MIN)
     return f"did you mean {near[0]}?" if near else ""
 
 
@@ -163,6 +199,7 @@ def page(
     as_text: Callable[[], str],
     as_markdown: Callable[[], str],
     as_json: Callable[[], Json],
+    example: str,
     as_toml: Callable[[], str] | None = None,
 ) -> Command:
     """
@@ -175,7 +212,10 @@ def page(
         form.add_argument("--markdown", action="store_true", help="print the page of the documentation")
         form.add_argument(OPTION, action="store_true", help=JSON_HELP)
         if as_toml:
-            form.add_argument("--toml", action="store_true", help="print a file of settings, with all defaults")
+            form.add_argument(
+                "--toml", action="store_true", help="print a file with all settings, defaults and meanings"
+            )
+        add_example(parser, example)
 
     def run(options: Namespace) -> list[str | Json]:
         if options.json:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import Column, size, table
+from kgateway.cli.common.output import NAME_MAX, Column, size, table, width
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.times import local
 from kgateway.cli.common.values import positive
@@ -15,8 +15,8 @@ from kgateway.cli.gateway.control_socket import add_socket, answer
 from kgateway.plurals import counted
 
 _COLUMNS = (
-    Column("CLIENT", 40),
-    Column("SOFTWARE", 40),
+    Column("CLIENT", NAME_MAX),
+    Column("SOFTWARE", NAME_MAX),
     Column("ADDRESS", 50),
     Column("LISTENER", 20),
     Column("SINCE", 24),
@@ -45,7 +45,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="N",
         type=_limit,
         default=_LIMIT_MAX,
-        help=f"how many, by default and at most {_LIMIT_MAX}",
+        help=f"the maximum number of connections (default {_LIMIT_MAX}, which is also the highest)",
     )
     add_socket(parser)
     add_example(parser, "kgateway clients --client 'billing-*' --sort requests")
@@ -58,14 +58,14 @@ def _run(options: Namespace) -> Iterator[str | Json]:
     if options.json:
         yield result
     elif clients:
-        yield from table(_COLUMNS, [_row(client) for client in clients])
+        yield from table(_COLUMNS, [_row(client) for client in clients], width())
         left = result["fitting"] - len(clients)
         yield from [f"and {left} more: see --limit"] if left else []
     else:
         yield (
-            f"none of {counted(result['connected'], 'client')} matches"
+            f"no client matches ({counted(result['connected'], 'connection')} in all)"
             if result["connected"]
-            else "nobody is connected"
+            else "no client is connected"
         )
 
 

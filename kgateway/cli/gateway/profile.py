@@ -3,13 +3,13 @@
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.output import Column, table, width
-from kgateway.cli.common.parser import Command
+from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.gateway.control_socket import add_socket, answer
 
 _COLUMNS = (Column("   OWN s", 8), Column(" TOTAL s", 8), Column("    CALLS", 9), Column("FUNCTION", 255))
@@ -17,8 +17,11 @@ _PATIENCE_S = 30  # beyond the time of the profile: the gateway may be busy
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--seconds", metavar="N", type=float, default=10.0, help="for how long, by default 10")
+    parser.add_argument(
+        "--seconds", metavar="N", type=_seconds, default=10.0, help="how many seconds to measure (default 10)"
+    )
     add_socket(parser)
+    add_example(parser, "kgateway profile --seconds 0.5")
 
 
 def _run(options: Namespace) -> Iterator[str | Json]:
@@ -38,6 +41,13 @@ def _run(options: Namespace) -> Iterator[str | Json]:
 
 
 PROFILE = Command(_add_arguments, _run)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"must be a number of seconds, not {text!r}") from None
 
 
 def countdown(seconds: float, terminal: TextIO) -> Callable[[float], None]:

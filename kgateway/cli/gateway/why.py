@@ -9,7 +9,7 @@ from typing import Any
 
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.output import WIDTH, Column, table, width
-from kgateway.cli.common.parser import Command
+from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.times import TIMES, local, option_time_ms
 from kgateway.cli.gateway.control_socket import add_socket, answer
 from kgateway.observe.printable import printable
@@ -32,13 +32,14 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--since", metavar="TIME", dest="since_ms", type=option_time_ms, help=f"only errors since {TIMES}"
     )
-    parser.add_argument("--limit", metavar="N", type=int, default=20, help="how many, by default 20")
+    parser.add_argument("--limit", metavar="N", type=int, default=20, help="the maximum number of errors (default 20)")
     parser.add_argument(
         "--all",
         action="store_true",
         help="also errors that are a normal step of the protocol, after which clients continue",
     )
     add_socket(parser)
+    add_example(parser, "kgateway why --client 'checkout-*' --since 1h")
 
 
 def _run(options: Namespace) -> Iterator[str | Json]:
@@ -50,7 +51,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
     elif not result["remembered"]:
         yield "no client was refused since the gateway started"
     elif not result["reasons"] and not result["steps"]:
-        yield f"none of {counted(result['remembered'], 'reason')} matches"
+        yield f"no reason matches ({counted(result['remembered'], 'reason')} in all)"
     else:
         yield from _text(result)
 

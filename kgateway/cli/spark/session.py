@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgateway.cli.common.cluster_profiles import target
-from kgateway.cli.common.errors import FAILED, FAILURE, INTERRUPTED, MISTAKE, UNREACHABLE, USAGE, CommandError
+from kgateway.cli.common.errors import FAILED, FAILURE, INTERRUPTED, MISTAKE, USAGE, CommandError
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.progress import Progress, watching
@@ -79,6 +79,11 @@ def spark_job(
                 error.exit_code = failed
             raise
         except Exception as error:
+            from kgateway.cli.common.cluster import unreachable
+            from kgateway.client.connection import Unanswered
+
+            if isinstance(error, Unanswered):
+                raise unreachable(error, options, failed) from error
             reason = _reason(error)
             if reason is None:
                 raise
@@ -92,7 +97,7 @@ def _add_session(parser: ArgumentParser) -> None:
         "--master",
         metavar="MASTER",
         default=_LOCAL,
-        help=f"where Spark runs, by default {_LOCAL}, or spark://HOST:PORT of a cluster",
+        help=f"where Spark runs: {_LOCAL}, or spark://HOST:PORT of a cluster (default {_LOCAL})",
     )
     parser.add_argument(
         "--conf",
@@ -100,7 +105,7 @@ def _add_session(parser: ArgumentParser) -> None:
         type=pair,
         action="append",
         default=[],
-        help="a setting of Spark, such as spark.driver.memory=2g; may be given several times",
+        help="a setting of Spark, such as spark.driver.memory=2g; may be repeated",
     )
 
 
@@ -112,7 +117,7 @@ def add_topics(parser: ArgumentParser) -> None:
         type=pair,
         action="append",
         default=[],
-        help="an option of the data source, such as kgateway.log.folder=FOLDER; may be given several times",
+        help="an option of the data source, such as kgateway.log.folder=FOLDER; may be repeated",
     )
 
 
@@ -124,7 +129,8 @@ def source_options(options: Namespace) -> dict[str, str]:
     if options.bootstrap:
         given["kafka.bootstrap.servers"] = options.bootstrap
     elif options.cluster or not given.keys() & {"kafka.bootstrap.servers", "kgateway.log.folder", "kgateway.filer"}:
-        given["kafka.bootstrap.servers"] = target(options.cluster).bootstrap
+        options.target = target(options.cluster)
+        given["kafka.bootstrap.servers"] = options.target.bootstrap
     return given
 
 
@@ -231,11 +237,10 @@ def _reason(error: Exception) -> str | None:
     """
     The reason of a failure; None if it is a bug in our program.
     """
-    from kgateway.client.connection import Unanswered
     from kgateway.spark.errors import DataLost, Unreadable, Unwritten, WrongOption
     from kgateway.wire.errors import KafkaError, Malformed
 
-    known = DataLost | KafkaError | Malformed | OSError | Unanswered | Unreadable | Unwritten | WrongOption
+    known = DataLost | KafkaError | Malformed | OSError | Unreadable | Unwritten | WrongOption
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, known):
@@ -249,7 +254,6 @@ def _codes(error: Exception, failed: int) -> tuple[int, str]:
     """
     The exit code, and the code for programs.
     """
-    from kgateway.client.connection import Unanswered
     from kgateway.spark.errors import WrongOption
     from kgateway.wire.errors import KafkaError
 
@@ -257,7 +261,7 @@ def _codes(error: Exception, failed: int) -> tuple[int, str]:
         return MISTAKE, USAGE
     if isinstance(error, KafkaError):
         return failed, error.code.name
-    return failed, UNREACHABLE if isinstance(error, Unanswered) else FAILURE
+    return failed, FAILURE
 
 
 def in_words(trace: str) -> str:

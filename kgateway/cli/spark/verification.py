@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "topics", metavar="TOPIC", nargs="*", help="topics to verify; by default all that have archives"
-    )
+    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="topics to verify (default all that have archives)")
     parser.add_argument(
         "--in",
         metavar=LOCATION,
@@ -42,6 +40,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _run(options: Namespace) -> Iterator[str | Json]:
     topics = options.topics or archived_topics(options, options.folder)
     faults, outcomes = 0, []
+    if not options.no_log:
+        location_of(options).check_servers()
     with session(options) as spark:
         for topic in topics:
             began, outcome = time.monotonic(), _outcome(options, spark, topic)

@@ -46,8 +46,10 @@ _Start = tuple[int, Problem | None]  # where a log begins now, and why that is n
 
 
 def _add_create(parser: Parser) -> None:
-    add_topics(parser, metavar="NAME", help="its name")
-    parser.add_argument("--partitions", metavar="N", type=positive, default=SERVERS_CHOICE, help="how many it gets")
+    add_topics(parser, metavar="NAME", help="the name of a topic")
+    parser.add_argument(
+        "--partitions", metavar="N", type=positive, default=SERVERS_CHOICE, help="the number of partitions"
+    )
     parser.add_argument(
         "--replicas",
         "--replication-factor",
@@ -58,7 +60,7 @@ def _add_create(parser: Parser) -> None:
     )
     parser.add_argument(
         "--config",
-        metavar="NAME=VALUE",
+        metavar="CONFIG=VALUE",
         type=config_value,
         action="append",
         default=[],
@@ -95,7 +97,7 @@ CREATE = cluster_command(
 
 
 def _add_alter(parser: Parser) -> None:
-    add_topics(parser, help="its name")
+    add_topics(parser, help="the name of a topic")
     parser.add_argument(
         "--partitions", metavar="N", type=positive, required=True, help="the new number, higher than the current one"
     )
@@ -113,7 +115,7 @@ ALTER = cluster_command(_add_alter, _alter, "kgateway topics alter orders --part
 
 
 def _add_delete(parser: Parser) -> None:
-    add_topics(parser, help="its name or, with --yes, a pattern such as 'order*'")
+    add_topics(parser, help="the name of a topic or, with --yes, a pattern such as 'order*'")
     add_yes(parser)
 
 
@@ -121,7 +123,7 @@ def _check_delete(options: Namespace) -> None:
     patterns = [name for name in options.names if is_pattern(name)]
     if patterns and not options.yes:
         seen = f"`kgateway topics list {patterns[0]!r}` shows which topics match"
-        raise UsageError(f"{patterns[0]} is a pattern: add --yes to delete all that match; {seen}")
+        raise UsageError(f"{patterns[0]} is a pattern: add --yes to delete all topics that match; {seen}")
 
 
 def _delete(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
@@ -189,7 +191,7 @@ def _partitions_of(topic: TopicDescription, indexes: Sequence[int]) -> list[Topi
 
 
 def _add_purge(parser: Parser) -> None:
-    add_topics(parser, help="its name")
+    add_topics(parser, help="the name of a topic")
     add_yes(parser)
 
 

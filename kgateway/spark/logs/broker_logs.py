@@ -2,6 +2,7 @@
 Logs on the servers of a cluster, read by Kafka's protocol. The next batches are fetched while a task decodes some.
 """
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from kgateway.wire.uuids import Uuid
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
 _WAIT_MS = 500
 
 
@@ -143,13 +145,20 @@ class ServerLogs:
             return fetched._replace(readable=extent.end)
         return fetched
 
+    def _report(self, what: str, error: Exception, patience_s: float) -> None:
+        """
+        Log that no server responds; other failures that are retried, such as elections, are short.
+        """
+        if isinstance(error, Unanswered):
+            _log.warning("cannot get %s from %s: %s; retrying for %.0f s", what, self._servers, error, patience_s)
+
     def _retry(self, attempt: Callable[[], T], what: str) -> T:
         """
         Make an attempt until patience ends, and word its failure for the user.
         """
         began = time.monotonic()
         try:
-            return self.cluster.retry(attempt, reconnect=True)
+            return self.cluster.retry(attempt, reconnect=True, report=partial(self._report, what))
         except (Unanswered, KafkaError) as error:
             code = error.code if isinstance(error, KafkaError) else None
             if isinstance(error, KafkaError):

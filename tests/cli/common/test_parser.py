@@ -65,7 +65,7 @@ def test_names_are_arguments_or_options(given: list[str]) -> None:
     ("given", "says"),
     [
         ([], "error: the following arguments are required: GROUP"),
-        (["a", "-g", "b"], "error: 'a' is one argument too many: see test --help"),
+        (["a", "-g", "b"], "error: unexpected argument 'a': see test --help"),
     ],
 )
 def test_one_name_may_be_needed(given: list[str], says: str) -> None:
@@ -89,10 +89,15 @@ def test_one_name_may_be_needed(given: list[str], says: str) -> None:
             "error: argument -f/--form: 'jsn' must be one of json, text; did you mean json?",
         ),
         (["do", "a", "--form", "xml"], "error: argument -f/--form: 'xml' must be one of json, text"),
+        (["do", "--flga"], "error: there is no option --flga; did you mean --flag?"),
+        (["do", "--frm=json", "-f", "json"], "error: there is no option --frm; did you mean --form?"),
+        (["--flag", "do", "a b"], "error: options come after the command: test do 'a b' --flag"),
+        (["--form", "text", "do", "a"], "error: options come after the command: test do a --form text"),
+        (["do", "--color", "a"], "error: there is no option --color; test do --help lists them"),
         (["dou", "a"], "error: there is no command 'dou'; did you mean do?"),
         (["xyz", "a"], "error: there is no command 'xyz'; test --help lists them"),
         (["--hepl"], "error: there is no option --hepl; did you mean --help?"),
-        (["bare", "a"], "error: 'a' is one argument too many: see test bare --help"),
+        (["bare", "a"], "error: unexpected argument 'a': see test bare --help"),
     ],
 )
 def test_a_mistake_is_reported_in_a_line(given: list[str], says: str) -> None:

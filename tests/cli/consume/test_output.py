@@ -75,9 +75,9 @@ def test_escaped_bytes_are_printable(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("%t %z", r"'%z' at character 4 of the format has no meaning; choose from %t %p %o %T %k %s %K %S %R %h %%"),
+        ("%t %z", r"there is no format '%z' (character 4); the formats are %t %p %o %T %k %s %K %S %R %h %%"),
         ("50%", "'%' at character 3 of the format has no meaning"),
-        (r"%s\q", r"'\q' at character 3 of the format has no meaning; choose from \n \r \t \\ \xHH"),
+        (r"%s\q", r"there is no format '\q' (character 3); the formats are \n \r \t \\ \xHH"),
         (r"\x0", r"'\x' at character 1 of the format has no meaning"),
         ("%s\\", r"'\' at character 3 of the format has no meaning"),
     ],
