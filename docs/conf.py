@@ -26,6 +26,8 @@ default_role = "code"  # docstrings have single backticks
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+nitpicky = True
+nitpick_ignore_regex = [("py:class", ".*")]  # in signatures, most of which have no page here
 InterfaceClass.__repr__ = lambda interface: interface.__name__  # in signatures
 
 html_theme = "furo"

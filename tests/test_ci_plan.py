@@ -166,3 +166,31 @@ def test_the_change_is_what_main_lacks(tmp_path: Path, monkeypatch: pytest.Monke
     assert plan.changed_paths() == ["new", "newest"]
     git("update-ref", "refs/remotes/origin/main", "HEAD^")
     assert plan.changed_paths() == ["newest"]
+
+
+def test_what_the_site_is_made_of_touches_it() -> None:
+    """
+    The row of the site has each page that another includes, and each module whose docstrings are shown.
+    """
+    pages = [(path, path.read_text()) for path in (ROOT / "docs").rglob("*.md")]
+    included = {
+        str((path.parent / name).resolve().relative_to(ROOT))
+        for path, text in pages
+        for name in re.findall(r"^```\{include\} (\S+)", text, re.MULTILINE)
+    }
+    shown = {name for _, text in pages for name in re.findall(r"^\.\. auto\w+:: ([\w.]+)", text, re.MULTILINE)}
+    sources = included | {_source(name) for name in shown}
+    assert {"SECURITY.md", "kgateway/interfaces.py", "kgateway/context.py"} <= sources
+    [row] = [row for row in plan.TABLE if row.tox == "-e docs"]
+    assert {source for source in sources if not source.startswith(row.paths)} == set()
+
+
+def _source(name: str) -> str:
+    """
+    The file of a module, or of the one that has a class.
+    """
+    path = ROOT / name.replace(".", "/")
+    while not path.with_suffix(".py").exists() and not (path / "__init__.py").exists():
+        path = path.parent
+    source = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+    return str(source.relative_to(ROOT))

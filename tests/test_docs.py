@@ -3,6 +3,7 @@ The pages match what the project does.
 """
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,13 +49,61 @@ def test_examples_work(page: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_the_environment_is_activated_before_its_commands(page: str) -> None:
     """
-    A relative link of a page names an existing file.
+    A shell finds `kgateway` only in an activated environment.
     """
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-        assert (page.parent / target).exists(), f"{page.name}: {target}"
+    before, command, _ = _visible(page).partition("\n$ kgateway ")
+    if page == "README.md":
+        before = before.rpartition("\n```console\n")[0]
+    assert command
+    assert ". .venv/bin/activate" in before
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_what_an_example_imports_is_installed_before(page: str) -> None:
+    """
+    The page says how to install the client of an example, and pytest, for readers who have only kgateway.
+    """
+    text = _visible(page)
+    examples = [example for example in _blocks(text, "py") if "import " in example]
+    assert any("confluent_kafka" in example for example in examples)
+    for example in examples:
+        imported = set(re.findall(r"^(?:from|import) (\w+)", example, re.MULTILINE))
+        needed = imported - sys.stdlib_module_names - {"kgateway"} | ({"pytest"} if "\ndef test_" in example else set())
+        installed = re.findall(r"pip install ([^`\n]*)", text.partition(example)[0])
+        named = {name.replace("-", "_") for names in installed for name in names.split()}
+        assert needed <= named, example
+
+
+def _visible(page: str) -> str:
+    return re.sub(r"<!--.*?-->", "", (ROOT / page).read_text(), flags=re.DOTALL)
+
+
+def test_the_signals_of_a_daemon_are_documented() -> None:
+    """
+    docs/operations.md says what tests/faults/test_start_and_stop.py sees.
+    """
+    page = (ROOT / "docs" / "operations.md").read_text()
+    rows = dict(re.findall(r"^\| (SIG[\w, ]+) \| (.*) \|$", page, re.MULTILINE))
+    assert {signals: effect.split(" ", 1)[0] for signals, effect in rows.items()} == {
+        "SIGTERM, SIGINT": "stop,",
+        "SIGHUP": "reopen",
+        "SIGUSR1": "rotate",
+    }
+    assert "`kgateway.log` becomes `kgateway.log.1`" in rows["SIGUSR1"]
+
+
+def test_the_page_says_how_to_get_the_sql_program() -> None:
+    """
+    docs/seaweedmq.md names the folder of SeaweedFS's source that the environment `seaweedmq-sql` builds.
+    """
+    [built] = re.findall(r"^    go build .*\\\n +(\S+/weed-sql)$", (ROOT / "tox.ini").read_text(), re.MULTILINE)
+    assert f"tool {built}\n" in (ROOT / "tests" / "clients" / "weed_sql" / "go.mod").read_text()
+    page = " ".join((ROOT / "docs" / "seaweedmq.md").read_text().split())
+    folder = built.removeprefix("github.com/seaweedfs/seaweedfs/")
+    assert re.search(rf"No package contains `weed-sql`[^.]*\. Build it with Go [^.]*`{folder}`\.", page)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 `kgateway log check` finds faults in the files of a log.
 """
 
+import errno
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import pytest
 
 from kgateway.broker.log.data_folder.config_file import CONFIGS, ConfigFile
 from kgateway.broker.log.data_folder.session import this_boot
-from kgateway.broker.log.files.local_disk import LocalDisk
+from kgateway.broker.log.files.local_disk import LocalDisk, ReadOnlyDisk
 from kgateway.cluster.config_resource import ConfigResource, ResourceType
 from tests.broker.log.log_brokers import START_MS, log_broker
 from tests.cli.log_folder import BATCH, COUNT, FIRST, LAST, SECOND, Run, change, done
@@ -296,6 +298,89 @@ def test_a_topic_journal_after_a_crash(data: Path, run: Run, boot_id: str | None
     assert ended.lines[0].startswith(
         "data/kgateway.topics: line 1 is damaged, and a crash does not leave it like this; restore"
     )
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, refused: Path) -> None:
+    """
+    Let the disk refuse to read a file or a folder, as it does for users without permission.
+    """
+
+    def refusing(name: str) -> Callable[[ReadOnlyDisk, Path], object]:
+        real = getattr(ReadOnlyDisk, name)
+
+        def call(disk: ReadOnlyDisk, path: Path) -> object:
+            if path == refused or (refused.is_dir() and refused in path.parents):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return real(disk, path)
+
+        return call
+
+    for name in ("open", "read", "names"):
+        monkeypatch.setattr(ReadOnlyDisk, name, refusing(name))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kgateway.topics",
+        "recovery-point-offset-checkpoint",
+        "kgateway.settled",
+        "orders-0",
+        "orders-0/leader-epoch-checkpoint",
+        f"{FIRST}.log",
+        f"{SECOND}.log",
+        f"{LAST}.log",
+        f"{LAST}.index",
+    ],
+)
+def test_what_cannot_be_read(data: Path, run: Run, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """
+    It is the only finding, and the rest is checked: nothing is said to be lost, and nothing is to be removed.
+    """
+    refuse(monkeypatch, data / name)
+    ended = run("check", data)
+    remedy = "check its disk and its permissions, and restore it from a copy"
+    assert ended.lines[:-1] == [f"data/{name}: it cannot be read: Permission denied; {remedy}"]
+    assert (ended.code, ended.errors) == (1, "")
+    assert ended.lines[-1].endswith(": 1 finding")
+
+
+def test_log_starts_that_cannot_be_read(data: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The first segments may have been deleted with their leader epochs.
+    """
+    (data / "log-start-offset-checkpoint").write_text("0\n1\norders 0 20\n")
+    (data / "orders-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 20\n")
+    refuse(monkeypatch, data / "log-start-offset-checkpoint")
+    assert len(run("check", data).lines) == 2
+
+
+def test_an_empty_folder_without_a_topic(data: Path, run: Run) -> None:
+    """
+    It is no fault.
+    """
+    (data / "foreign-0").mkdir()
+    ended = run("check", data)
+    assert (ended.code, ended.lines[0]) == (
+        0,
+        "(no fault) data/foreign-0: it is not the folder of a partition of any topic, and is empty; "
+        "the next start puts it aside",
+    )
+
+
+@pytest.mark.parametrize("name", ["orders-0", "unknown-0"])
+def test_a_folder_that_names_no_topic(data: Path, run: Run, name: str) -> None:
+    """
+    The file is missing, and nothing was deleted meanwhile.
+    """
+    (data / "orders-0" / "partition.metadata").unlink()
+    if name == "unknown-0":
+        shutil.copytree(data / "orders-0", data / name)
+    told = {
+        "orders-0": f"data/{name}/partition.metadata: it is missing; no action is needed: it is written when",
+        "unknown-0": f"data/{name}: it is not the folder of a partition of any topic; restore kgateway.topics from",
+    }
+    assert any(line.startswith(told[name]) for line in run("check", data).lines)
 
 
 def test_a_folder_without_a_topic(data: Path, run: Run) -> None:

@@ -62,7 +62,7 @@ NOT_RUN = {
     ("deployment.md", "docker stop kgateway"): ENGINE,
     ("deployment.md", "sudo python3 -m venv /opt/kgateway"): ROOTS,
     ("deployment.md", "sudo /opt/kgateway/bin/kgateway why --control-socket /run/kgateway/kgateway.sock"): ROOTS,
-    ("deployment.md", "sudo install -d -o kgateway -g kgateway /var/lib/kgateway /var/log/kgateway /run/kgateway"): (
+    ("deployment.md", "sudo install -d -o kgateway -g kgateway /var/lib/kgateway /var/log/kgateway"): (
         "needs root; operations.md runs a daemon, and tests/packaging/test_logrotate.py the rotation"
     ),
     ("pipeline.md", "pip install -e '.[spark]'"): SPARKS,

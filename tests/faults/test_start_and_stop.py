@@ -248,6 +248,16 @@ def test_a_hangup_opens_the_log_again(daemon: Daemon) -> None:
     assert "Server Shut Down" not in (daemon.folder / "log.1").read_text()
 
 
+def test_a_signal_rotates_the_log(daemon: Daemon) -> None:
+    """
+    SIGUSR1 numbers the old log, and the gateway serves on.
+    """
+    os.kill(daemon.pid, signal.SIGUSR1)
+    wait_for((daemon.folder / "log.1").exists)
+    assert "is ready" in (daemon.folder / "log.1").read_text()
+    assert metadata(daemon.port, "orders").topics[0].error_code == ErrorCode.NONE
+
+
 def test_a_daemon_stops_on_a_signal(daemon: Daemon) -> None:
     """
     It removes its pid file, its port file and its control socket.

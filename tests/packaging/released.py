@@ -1,23 +1,26 @@
 """
-The wheel as users install it: in a fresh environment of each Python that setup.cfg names and that is on the PATH.
+The wheel as users install it: in a fresh environment of each Python that setup.cfg names and that is there. The sdist
+as packagers unpack it.
 
 These tests are not among the default ones, because pip downloads the requirements: `tox -e release` runs them.
 """
 
 import os
-import re
-import shutil
 import subprocess
 import sys
-from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 
 from kgateway import __version__
+from tests.packaging.containerfile import ROOT
 from tests.packaging.environment import Environment
+from tests.packaging.pythons import found, named, required
 
-ROOT = Path(__file__).parents[2]
+OF_THE_CHECKOUT = [
+    "tests/docs/test_links.py",
+    *(f"tests/test_{name}.py" for name in ("ci_plan", "docs", "issue_forms", "layers", "names")),
+]
 OWN_HANDLER = """
 from kgateway.api import Context, around
 from kgateway.interfaces import Proceed
@@ -31,41 +34,74 @@ async def passed_on(request: ProduceRequest, context: Context, proceed: Proceed)
 """
 
 
-def _pythons() -> list[str]:
-    setup = ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    return re.findall(r"Python :: (3\.\d+)$", setup["metadata"]["classifiers"], re.MULTILINE)
-
-
-def _found(version: str) -> str | None:
-    """
-    A Python of this version. A file of its name may be there and not start one: pyenv has such.
-    """
-    names = [sys.executable, shutil.which(f"python{version}")]
-    ask = "import sys; print('{}.{}'.format(*sys.version_info))"
-    for name in filter(None, names):
-        asked = subprocess.run([name, "-c", ask], capture_output=True, text=True, check=False)
-        if asked.stdout.strip() == version:
-            return name
-    return None
-
-
-@pytest.fixture(scope="module", params=_pythons())
-def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    python = _found(request.param)
+@pytest.fixture(scope="module", params=named())
+def environment(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, places: dict[str, str | None]
+) -> Environment:
+    python = places[request.param] = found(request.param)
     if python is None:
-        pytest.skip(f"no python{request.param} on the PATH")
-    [wheel] = Path(os.environ["RELEASE_FILES"]).glob("*.whl")
+        missing = f"there is no python{request.param}"
+        if request.param in required():
+            pytest.fail(f"{missing}, but PYTHONS requires it")
+        pytest.skip(missing)
     environment = Environment(tmp_path_factory.mktemp("environment"), python)
-    environment.pip("install", "--quiet", wheel)
+    environment.pip("install", "--quiet", _released("*.whl"))
     return environment
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """
+    The folder in the sdist.
+    """
+    folder = tmp_path_factory.mktemp("sdist")
+    subprocess.run(["tar", "--extract", "--file", _released("*.tar.gz"), "--directory", folder], check=True)
+    [unpacked] = folder.iterdir()
+    return unpacked
+
+
+def _released(pattern: str) -> Path:
+    [path] = Path(os.environ["RELEASE_FILES"]).glob(pattern)
+    return path
 
 
 def test_one_python_is_there() -> None:
     """
-    Each test below would be skipped otherwise.
+    Each test of the wheel would be skipped otherwise.
     """
-    assert any(map(_found, _pythons()))
+    assert any(map(found, named()))
+
+
+def test_required_pythons_are_named() -> None:
+    """
+    PYTHONS requires none that is not tried.
+    """
+    assert set(required()) <= set(named())
+
+
+def test_the_sdist_has_every_file(sdist: Path) -> None:
+    """
+    It has what a checkout has.
+    """
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is not a checkout")
+    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
+    assert [path for path in listed if not (sdist / path).exists()] == []
+
+
+@pytest.mark.parametrize("tests", [["tests/packaging", *OF_THE_CHECKOUT], ["tests/packaging/image.py"]])
+def test_tests_pass_in_the_sdist(tests: list[str], sdist: Path) -> None:
+    """
+    Those of the files beside the packages; and the image is built.
+    """
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+        cwd=sdist,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_the_command_is_installed(environment: Environment) -> None:

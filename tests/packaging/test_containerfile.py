@@ -4,9 +4,9 @@ its first stage runs.
 """
 
 import os
-import re
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 from kgateway.testing.kafka import Kafka
@@ -63,7 +63,9 @@ def test_every_package_is_copied() -> None:
     """
     setup.cfg names no package that the image lacks, and the links inside lead to what is copied.
     """
-    include = re.findall(r"^include =\n((?:    .*\n)+)", (ROOT / "setup.cfg").read_text(), re.MULTILINE)[0].split()
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    include = setup["options.packages.find"]["include"].split()
     assert {name.partition(".")[0] for name in include} <= set(copied())
     links = [path.resolve().relative_to(ROOT) for path in (ROOT / "kgateway").iterdir() if path.is_symlink()]
     assert [link for link in links if link.parts[0] not in copied()] == []

@@ -3,6 +3,7 @@ packaging/logrotate.
 """
 
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kgateway.config.settings import read_settings
 from tests.packaging.containerfile import ROOT
 
 PATH = ROOT / "packaging" / "logrotate"
@@ -55,3 +57,26 @@ def test_the_daemon_that_it_rotates_for_is_documented() -> None:
     page = (ROOT / "docs" / "deployment.md").read_text()
     assert f"--logfile={log}" in page
     assert f"--pidfile={pid}" in page
+
+
+def test_the_daemon_starts_after_a_reboot() -> None:
+    """
+    What the documented daemon writes is in folders that were made for it, and not in /run, which a reboot empties.
+    """
+    page = (ROOT / "docs" / "deployment.md").read_text()
+    section = page.partition("\n## Daemon\n")[2].partition("\n## ")[0]
+    [block] = re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    made, command, _ = [shlex.split(line) for line in block.replace("\\\n", "").splitlines()]
+    folders = {Path(word) for word in made if word.startswith("/")}
+    options = dict(word.split("=", 1) for word in command if word.startswith("--") and "=" in word)
+    arguments = command[command.index("kgateway") + 1 :]
+    arguments[arguments.index("--config") + 1] = str(ROOT / "packaging" / "kgateway.toml")
+    settings = read_settings(arguments, {})
+    written = [
+        options["--pidfile"],
+        options["--logfile"],
+        settings.control_socket,
+        settings.broker.removeprefix("log:"),
+    ]
+    assert {Path(path).parent for path in written} | {Path(options["--rundir"])} == folders
+    assert not any(folder.is_relative_to("/run") for folder in folders)

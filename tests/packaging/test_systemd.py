@@ -129,3 +129,20 @@ def test_it_restarts_after_a_crash_only() -> None:
     assert _values("Restart") == ["on-failure"]
     with Kafka() as kafka:
         assert kafka.stop() == -15
+
+
+def test_a_wrong_setting_is_not_tried_again(installed: Path) -> None:
+    """
+    The exit code for a setting that cannot be used ends the restarts; that of a folder in use by another gateway does
+    not.
+    """
+    [command], [folder] = _values("ExecStart"), _values("WorkingDirectory")
+
+    def exit_code(*options: str) -> str:
+        words = [*shlex.split(_moved(command, installed)), *options]
+        done = subprocess.run(words, cwd=_moved(folder, installed), capture_output=True, timeout=60, check=False)
+        return str(done.returncode)
+
+    assert [exit_code("--no-such-setting")] == _values("RestartPreventExitStatus")
+    with Kafka("--broker", f"log:{installed}/var/lib/data", folder=installed):
+        assert exit_code() not in ["0", *_values("RestartPreventExitStatus")]

@@ -50,6 +50,7 @@ class Survey:
     was_clean: bool  # shut down cleanly, so everything fits together
     tally: Tally = field(default_factory=Tally)
     largest_producer_id: int = _UNSEEN
+    unread: set[Path] = field(default_factory=set)
 
     def read(self, path: Path) -> bytes:
         data = self.disk.read(path)
@@ -66,10 +67,11 @@ class Survey:
         """
         try:
             yield from steps
-        except FileNotFoundError:
+        except FileNotFoundError as error:
             if not self.in_use:  # else its process has removed it meanwhile
-                yield unreadable(path, "it was deleted meanwhile")
+                yield Finding(Path(error.filename or path), "it is missing", "restore it from a copy")
         except OSError as error:
+            self.unread.add(path)
             yield unreadable(Path(error.filename or path), error.strerror or str(error))
 
 
@@ -82,8 +84,9 @@ def unreadable(path: Path, reason: str) -> Finding:
 @dataclass(slots=True)
 class Reached:
     """
-    The end of the log so far, from segment to segment.
+    The end of the log so far, from segment to segment. It is not known after a segment that cannot be read.
     """
 
     next_offset: int
     leader_epoch: int = -1
+    is_known: bool = False

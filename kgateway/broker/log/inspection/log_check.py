@@ -17,7 +17,6 @@ from kgateway.broker.log.data_folder.checkpoints import (
     LOG_STARTS,
     SETTLED,
     SYNCED,
-    Checkpoints,
     Offsets,
     read_offsets,
 )
@@ -30,7 +29,7 @@ from kgateway.broker.log.data_folder.session import CLEAN, OWN_FILES, this_boot
 from kgateway.broker.log.data_folder.start_file import START, LastEnd, read_start
 from kgateway.broker.log.data_folder.topic_journal import TOPICS, StoredTopic, TopicJournal
 from kgateway.broker.log.files.disk import TEMPORARY, Disk
-from kgateway.broker.log.inspection.findings import Finding, Reached, Steps, Survey
+from kgateway.broker.log.inspection.findings import Finding, Reached, Steps, Survey, unreadable
 from kgateway.broker.log.inspection.log_paths import (
     PARTITION_OR_SEGMENT,
     NoLog,
@@ -58,6 +57,8 @@ class FolderCheck:
         self._topics: dict[str, StoredTopic] = {}
         self._changes = b""  # of topics, as they stand in the journal
         self._ends: Offsets = {}
+        self._synced: Offsets = {}
+        self._settled: Offsets = {}
         self._starts: Offsets = {}
         self._cleaned: Offsets = {}
 
@@ -73,8 +74,7 @@ class FolderCheck:
         if CONFIGS in self._names:
             configs = self._own_file(CONFIGS, lambda path: ConfigFile.open(path, disk))
             yield from survey.reading(self._path / CONFIGS, configs)
-        checkpoints = Checkpoints(self._path, survey.disk, trust_settled=True, clean=survey.was_clean)
-        for name, offsets in ((SYNCED, checkpoints.synced), (SETTLED, checkpoints.settled)):
+        for name, offsets in ((SYNCED, self._synced), (SETTLED, self._settled)):
             yield from survey.reading(self._path / name, self._checkpoints(name, offsets))
         for name, offsets, remedy in (
             (
@@ -87,27 +87,39 @@ class FolderCheck:
             if name in self._names:
                 yield from survey.reading(self._path / name, self._offsets(name, offsets, remedy))
         yield from self._unknown_files()
+        yield from self._partitions(only)
+        yield from self._checkpoint_ahead(LOG_STARTS, self._starts)
+        yield from self._checkpoint_ahead(CLEANED_OFFSETS, self._cleaned)
+        yield from self._checkpoint_ahead(SYNCED, self._synced)
+        if self._settled_counts():
+            yield from self._checkpoint_ahead(SETTLED, self._settled)
+        yield from survey.reading(self._path / PRODUCER_IDS, self._producer_ids())
+
+    def _partitions(self, only: Collection[str]) -> Steps:
+        survey = self._survey
         checked = dict[str, PartitionCheck]()
         for name in [name for name in self.partitions if name in only]:
-            with suppress(FileNotFoundError):  # its topic was deleted meanwhile
+            try:
                 checked[name] = self._partition(name)
+            except FileNotFoundError:
+                pass  # its topic was deleted meanwhile
+            except OSError as error:
+                yield unreadable(self._path / name, error.strerror or str(error))
         survey.tally.bytes_in_all = survey.tally.bytes + sum(partition.size for partition in checked.values())
         for name, partition in checked.items():
             yield from survey.reading(self._path / name, self._belongs(name))
             yield from survey.reading(self._path / name, partition.steps())
-            self._ends[_partition_of(name)] = partition.reached.next_offset
-        yield from self._checkpoint_ahead(LOG_STARTS, self._starts)
-        yield from self._checkpoint_ahead(CLEANED_OFFSETS, self._cleaned)
-        yield from self._checkpoint_ahead(SYNCED, checkpoints.synced)
-        if self._settled_counts():
-            yield from self._checkpoint_ahead(SETTLED, checkpoints.settled)
-        yield from survey.reading(self._path / PRODUCER_IDS, self._producer_ids())
+            if partition.reached.is_known:
+                self._ends[_partition_of(name)] = partition.reached.next_offset
 
     def _partition(self, name: str) -> PartitionCheck:
+        unread = self._survey.unread
         topic = self._topics.get(_partition_of(name).topic)
         compacted = topic is not None and "compact" in topic.config.get("cleanup.policy", "")
-        log_start = self._starts.get(_partition_of(name), EARLIEST_OFFSET)
-        return PartitionCheck(self._survey, self._path / name, log_start, may_have_gaps=compacted)
+        may_have_gaps = compacted or self._path / TOPICS in unread
+        unlisted = None if self._path / LOG_STARTS in unread else EARLIEST_OFFSET
+        log_start = self._starts.get(_partition_of(name), unlisted)
+        return PartitionCheck(self._survey, self._path / name, log_start, may_have_gaps=may_have_gaps)
 
     def _own_file(self, name: str, read: Callable[[Path], object]) -> Steps:
         path = self._path / name
@@ -138,6 +150,7 @@ class FolderCheck:
 
     def _checkpoints(self, name: str, offsets: Offsets) -> Steps:
         data = self._survey.read(self._path / name)
+        offsets.update(read_offsets(self._path / name, self._survey.disk) or {})
         if not offsets and data != _NONE:
             remedy = f"{_NOTHING}: the next start takes longer, because it reads more"
             yield Finding(self._path / name, "it is damaged", remedy)
@@ -178,19 +191,31 @@ class FolderCheck:
             if self._changes and not self._survey.in_use:
                 yield self._stray(path)
             return
-        data = self._survey.read(path / METADATA)
-        if topic_id_of(data) != topic.id:
+        data = self._metadata(path)
+        if data is None:
+            if not self._survey.in_use:
+                remedy = f"{_NOTHING}: it is written when the partition is next opened"
+                yield Finding(path / METADATA, "it is missing", remedy, is_fault=self._survey.was_clean)
+        elif topic_id_of(data) != topic.id:
             words = data.decode("ascii", "replace").split()
             what = f"it says {' '.join(words)[:80]!r}, but the topic {topic.name} has the id {topic.id}"
             remedy = "move the folder elsewhere if you need it: it will be removed as the folder of a deleted topic"
             yield Finding(path / METADATA, what, remedy)
 
+    def _metadata(self, folder: Path) -> bytes | None:
+        try:
+            return self._survey.read(folder / METADATA)
+        except FileNotFoundError:
+            return None
+
     def _stray(self, path: Path) -> Finding:
         """
         A folder of no topic: a crash may have come between the deletion of its topic and its own.
         """
-        topic_id = topic_id_of(self._survey.read(path / METADATA))
         what, remedy = "it is not the folder of a partition of any topic", "the next start puts it aside"
+        if not self._survey.disk.names(path):
+            return Finding(path, f"{what}, and is empty", remedy, is_fault=False)
+        topic_id = topic_id_of(self._metadata(path) or b"")
         if f'{{"deleted": "{topic_id}"}}'.encode() in self._changes:
             return Finding(path, f"{what}: its topic was deleted", remedy, is_fault=False)
         copy = f"restore {TOPICS} from a copy that has the topic, if there is one"

@@ -112,6 +112,7 @@ class SegmentCheck:
                 told = position
                 yield None
         tally.bytes += size - told
+        reached.is_known = True
         if damage:
             yield self._damage_at_end(file, damage)
         else:
@@ -199,7 +200,8 @@ class PartitionCheck:
             yield self._deleted()
         yield from self._segments(epochs)
         yield from epochs.steps(self.reached)
-        yield from check_end(self._folder, snapshots, self.reached)
+        if self.reached.is_known:
+            yield from check_end(self._folder, snapshots, self.reached)
 
     def _following_base(self, base: int) -> int:
         return next((following for following in offsets_of(self._names, LOG) if following > base), LONG_MAX)
@@ -213,10 +215,13 @@ class PartitionCheck:
     def _segments(self, epochs: EpochCheck) -> Steps:
         bases = offsets_of(self._names, LOG)
         self.reached.next_offset = bases[0] if bases else EARLIEST_OFFSET
+        self.reached.is_known = True
         for base in bases:
             path = self._folder / file_name(base, LOG)
-            yield self._border_fault(path, base)
+            if self.reached.is_known:
+                yield self._border_fault(path, base)
             self.reached.next_offset = max(base, self.reached.next_offset)
+            self.reached.is_known = False
             yield from self._survey.reading(path, self._segment(path, epochs, is_last=base == bases[-1]))
 
     def _segment(self, path: Path, epochs: EpochCheck, *, is_last: bool) -> Steps:

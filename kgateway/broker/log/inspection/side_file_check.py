@@ -61,14 +61,14 @@ class EpochCheck:
 
     def steps(self, reached: Reached) -> Steps:
         """
-        Check the file once the end of the log is known.
+        Check the file once the logs have been read.
         """
         if self._data is None:
             if self._survey.was_clean and reached.next_offset:  # an empty log needs none
                 yield Finding(self._path, "it is missing", _AGAIN)
         elif not self._is_whole:
             yield Finding(self._path, "it is damaged", _AGAIN)
-        elif self._rows and self._rows[-1][1] > reached.next_offset:
+        elif reached.is_known and self._rows and self._rows[-1][1] > reached.next_offset:
             epoch, start = self._rows[-1]
             what = f"in it leader epoch {epoch} begins at offset {start}, but the log ends at {reached.next_offset}"
             yield Finding(self._path, what, _AGAIN)
