@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kgateway import __version__
 from kgateway.cli.commands import COMMANDS, add_commands, name_of, overview
 from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable, print_error
-from kgateway.cli.common.json_document import Json, is_wanted, lines
+from kgateway.cli.common.json_document import Json, lines
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import escape_unencodable, give_up_stdout, open_missing_files, writing
 from kgateway.extras import not_installed
@@ -53,7 +53,7 @@ def lines_of(given: Sequence[str]) -> Iterator[str]:
     """
     command = name_of(given)
     try:
-        yield from lines(_output(given), command.removeprefix("kgateway "), is_wanted(given))
+        yield from lines(_output(given), command.removeprefix("kgateway "), lambda: parser(given).wants_json(given))
     except CommandError as error:
         _flush()  # the reason comes last, also where stdout and stderr are the same file
         print_error(command, str(error))
