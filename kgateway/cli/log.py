@@ -22,6 +22,7 @@ from kgateway.cli.common.json_document import Json, json_line
 from kgateway.cli.common.output import cut, size, width
 from kgateway.cli.common.parser import Command
 from kgateway.cli.common.progress import Progress
+from kgateway.cli.common.values import offset, positive
 from kgateway.cli.produce.record_json import record_fields
 from kgateway.observe.printable import printable
 from kgateway.plurals import counted
@@ -46,9 +47,9 @@ def _add_dump(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--records", action="store_true", help="show the records below each batch: time, key, value, headers"
     )
-    parser.add_argument("--from", metavar="OFFSET", dest="start", type=int, default=0, help="the first offset")
+    parser.add_argument("--from", metavar="OFFSET", dest="start", type=offset, default=0, help="the first offset")
     parser.add_argument(
-        "--limit", metavar="N", type=int, help="at most N batches, or records with --records, of each PATH"
+        "--limit", metavar="N", type=positive, help="at most N batches, or records with --records, of each PATH"
     )
 
 

@@ -12,6 +12,7 @@ from kgateway.config.sources import BOOTSTRAP, CLUSTER
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 _INT_MAX = (1 << 31) - 1
+_OFFSET_MAX = (1 << 63) - 1
 
 
 def add_bootstrap(parser: ArgumentParser, **given: Any) -> None:
@@ -85,6 +86,12 @@ def positive(text: str, most: int = _INT_MAX) -> int:
         raise ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     if int(text) > most:
         raise ArgumentTypeError(f"must be at most {most}, not {text}")
+    return int(text)
+
+
+def offset(text: str) -> int:
+    if not text.isdecimal() or int(text) > _OFFSET_MAX:
+        raise ArgumentTypeError(f"must be a whole number from 0 to {_OFFSET_MAX}, not {text!r}")
     return int(text)
 
 
