@@ -3,6 +3,7 @@ Command lines in which options may stand anywhere, also between a topic and its 
 with a suggestion if something similar exists.
 """
 
+import re
 import sys
 from argparse import PARSER, Action, ArgumentError, ArgumentParser, HelpFormatter, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,9 @@ from kgateway.cli.common.stdio import writing
 
 JSON_DEST = "json"
 JSON_HELP = "print JSON, with all that is known"
+
+
+_OF_VALUE = re.compile(r"ignored explicit argument ('.*'|\".*\")$", re.DOTALL)  # what argparse calls --flag=value
 
 
 class Command(NamedTuple):
@@ -140,7 +144,7 @@ class Parser(ArgumentParser):
             setattr(options, names.dest, given[0] if names.is_one else given)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
+        raise UsageError(_OF_VALUE.sub(r"it has no value, but \1 is given", message))
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is not sys.stdout:

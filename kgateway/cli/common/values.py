@@ -78,6 +78,17 @@ def refuse_repeated(names: Sequence[str]) -> None:
             raise UsageError(f"{name} is given twice: which value should it have?")
 
 
+def new_topic(name: str) -> str:
+    """
+    A name for a topic. The server judges it, but cannot be asked about bytes that are not UTF-8.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ArgumentTypeError(f"{name!r}: a topic name has only letters, digits, '.', '_' and '-'") from None
+    return name
+
+
 def positive(text: str, most: int = _INT_MAX) -> int:
     """
     A whole number of at least 1, as large as it can be in a request.
