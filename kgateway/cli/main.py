@@ -18,8 +18,6 @@ from kgateway.extras import not_installed
 _WHAT = "a Kafka-protocol server in Python on Twisted."
 _MORE = "`kgateway COMMAND --help` says more."
 
-# PYTHON_ARGCOMPLETE_OK: argcomplete looks for this word where it completes all programs.
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
@@ -109,9 +107,12 @@ def _flush() -> None:
 
 
 def _serve(options: Sequence[str]) -> int:
-    from twisted.scripts.twistd import run
-
     # Without a pid file two may run in one folder, and the data folder has a lock of its own.
     sys.argv = ["kgateway serve", "-n", "--pidfile=", "kgateway", *options]
-    run()
+    try:
+        from twisted.scripts.twistd import run
+
+        run()
+    except KeyboardInterrupt:  # before the reactor handles signals
+        return INTERRUPTED
     return 0
