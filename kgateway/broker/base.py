@@ -252,3 +252,9 @@ class BrokerUnusable(Exception):
     """
     A broker cannot be started. The message says what is wrong, where, and what to do.
     """
+
+
+class BrokerMisplaced(BrokerUnusable):
+    """
+    No broker can ever be at the place that is named, for example because a file is there.
+    """

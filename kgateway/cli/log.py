@@ -22,6 +22,7 @@ from kgateway.cli.common.json_document import Json, json_line
 from kgateway.cli.common.output import cut, size, width
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.progress import Progress
+from kgateway.cli.common.values import offset, positive
 from kgateway.cli.produce.record_json import record_fields
 from kgateway.observe.printable import printable
 from kgateway.plurals import counted
@@ -47,9 +48,11 @@ def _add_dump(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--records", action="store_true", help="show the records below each batch: time, key, value, headers"
     )
-    parser.add_argument("--from", metavar="OFFSET", dest="start", type=int, default=0, help="the first offset to show")
     parser.add_argument(
-        "--limit", metavar="N", type=int, help="at most N batches, or records with --records, of each PATH"
+        "--from", metavar="OFFSET", dest="start", type=offset, default=0, help="the first offset to show"
+    )
+    parser.add_argument(
+        "--limit", metavar="N", type=positive, help="at most N batches, or records with --records, of each PATH"
     )
     add_example(parser, "kgateway log dump kgateway-data --partition orders-0 --records --limit 10")
 

@@ -10,15 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from kgateway import __version__
 from kgateway.cli.commands import COMMANDS, add_commands, name_of, overview
 from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandError, Unwritable, print_error
-from kgateway.cli.common.json_document import Json, is_wanted, lines
+from kgateway.cli.common.json_document import Json, lines
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import escape_unencodable, give_up_stdout, open_missing_files, writing
 from kgateway.extras import not_installed
 
 _WHAT = "a Kafka-protocol server in Python on Twisted."
 _MORE = "`kgateway COMMAND --help` says more."
-
-# PYTHON_ARGCOMPLETE_OK: argcomplete looks for this word where it completes all programs.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,7 +51,7 @@ def lines_of(given: Sequence[str]) -> Iterator[str]:
     """
     command = name_of(given)
     try:
-        yield from lines(_output(given), command.removeprefix("kgateway "), is_wanted(given))
+        yield from lines(_output(given), command.removeprefix("kgateway "), lambda: parser(given).wants_json(given))
     except CommandError as error:
         _flush()  # the reason comes last, also where stdout and stderr are the same file
         print_error(command, str(error))
@@ -109,9 +107,12 @@ def _flush() -> None:
 
 
 def _serve(options: Sequence[str]) -> int:
-    from twisted.scripts.twistd import run
-
     # Without a pid file two may run in one folder, and the data folder has a lock of its own.
     sys.argv = ["kgateway serve", "-n", "--pidfile=", "kgateway", *options]
-    run()
+    try:
+        from twisted.scripts.twistd import run
+
+        run()
+    except KeyboardInterrupt:  # before the reactor handles signals
+        return INTERRUPTED
     return 0

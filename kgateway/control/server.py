@@ -29,6 +29,12 @@ class ControlSocketError(Exception):
     """
 
 
+class ControlSocketMisplaced(ControlSocketError):
+    """
+    No socket can ever be at this path.
+    """
+
+
 class ControlSocket:
     def __init__(self, path: str, commands: Mapping[str, Command], reactor: IReactorUNIX) -> None:
         self._path = path
@@ -89,11 +95,11 @@ class _Factory(ServerFactory):
 
 def _make_room(path: str) -> None:
     if not os.path.isdir(os.path.dirname(path) or "."):
-        raise ControlSocketError(f"there is no folder for the control socket {path}: create it, or {_ELSE}")
+        raise ControlSocketMisplaced(f"there is no folder for the control socket {path}: create it, or {_ELSE}")
     try:
         mode = os.lstat(path).st_mode
         if not stat.S_ISSOCK(mode):
-            raise ControlSocketError(f"{path} already exists and is not a socket: {_ELSE}")
+            raise ControlSocketMisplaced(f"{path} already exists and is not a socket: {_ELSE}")
         if _answers(path):
             raise ControlSocketError(f"another gateway responds at {path}: {_ELSE}")
         os.unlink(path)

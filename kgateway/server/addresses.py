@@ -5,6 +5,7 @@ The addresses of listeners: those they are bound to, those that clients are give
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from errno import EISDIR
 
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IAddress
@@ -43,21 +44,30 @@ class PortFile:
     """
     The file of `--port-file`: a line HOST:PORT for each listener, in the order given. It is written under another name
     first, so that a missing folder or a full disk stops the start, and renamed when clients can connect, so that nobody
-    reads half of it.
+    reads half of it. OSError if it cannot be written.
     """
 
     def __init__(self, path: str, addresses: Iterable[Address]) -> None:
+        if os.path.isdir(path):
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
         self._path = path
-        self._prepared = f"{path}.{os.getpid()}"
-        with open(self._prepared, "w") as file:
-            file.writelines(f"{address}\n" for address in addresses)
-        # Programs of other users read it, and twistd's umask leaves new files to their owner alone.
-        os.chmod(self._prepared, 0o644)
+        self._written = f"{path}.{os.getpid()}"
+        try:
+            with open(self._written, "w") as file:
+                file.writelines(f"{address}\n" for address in addresses)
+            # Programs of other users read it, and twistd's umask leaves new files to their owner alone.
+            os.chmod(self._written, 0o644)
+        except OSError:
+            self.remove()
+            raise
 
     def publish(self) -> None:
-        os.replace(self._prepared, self._path)
+        os.replace(self._written, self._path)
+        self._written = self._path
 
     def remove(self) -> None:
-        for path in (self._prepared, self._path):
-            with suppress(FileNotFoundError):
-                os.unlink(path)
+        """
+        Remove what was written: a file that was there before may be that of another gateway.
+        """
+        with suppress(OSError):
+            os.unlink(self._written)

@@ -24,7 +24,7 @@ from twisted.plugin import IPlugin
 
 from kgateway.interfaces import IApiFilter, IApiHandler
 from kgateway.log_messages import NOT_SEARCHED
-from kgateway.server.registry import FilterRow, HandlerRow, Plugin, PluginError, Registry
+from kgateway.server.registry import FilterRow, HandlerRow, NoSuchPackage, Plugin, PluginError, Registry
 
 _log = Logger()
 
@@ -147,7 +147,7 @@ def _imported(name: str) -> ModuleType:
         return import_module(name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
-            raise PluginError(
+            raise NoSuchPackage(
                 f"there is no package {name}: install it where kgateway is installed, or put its folder on PYTHONPATH"
             ) from None
         what = f"{type(error).__name__}: {error}"

@@ -7,15 +7,16 @@ gateway all make one of these.
 
 import time
 from collections.abc import Callable, Iterable
-from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
+from contextlib import nullcontext
+from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTSOCK
 from functools import partial
 from socket import gaierror
 from typing import Any
 
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import serverFromString
+from twisted.internet.endpoints import UNIXServerEndpoint, serverFromString
 from twisted.internet.error import CannotListenError
-from twisted.internet.interfaces import IAddress, IReactorTime
+from twisted.internet.interfaces import IAddress, IListeningPort, IReactorTime
 from twisted.internet.protocol import Factory
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
@@ -37,8 +38,11 @@ from kgateway.server.discovery import discover
 from kgateway.server.dispatch import Dispatcher
 from kgateway.server.listening_port import ListeningPort
 from kgateway.server.registry import Plugin, Registry
+from kgateway.server.socket_file import unix_socket_file
 from kgateway.wire.errors import Malformed
 
+# Python has no number for the address of a socket that is too long.
+_OF_NAMES = (ENOENT, ENOTDIR, EISDIR, ENOTSOCK, ENAMETOOLONG, None)
 _LOGGED_CHARS = 400  # clients choose names, and long ones
 # Why a listener cannot be opened, and what to do.
 _REASONS = {
@@ -52,6 +56,19 @@ class StartError(Exception):
     """
     The gateway cannot start. The message says why, and what to do.
     """
+
+
+class StartMistake(StartError):
+    """
+    The gateway can never start with this value of an option, such as a file in a folder that does not exist.
+    """
+
+    @classmethod
+    def fits(cls, error: object) -> bool:
+        """
+        Whether this error of the system is about a name: of a file, or of a host.
+        """
+        return isinstance(error, gaierror) or (isinstance(error, OSError) and error.errno in _OF_NAMES)
 
 
 def wall_clock_ms() -> int:
@@ -160,9 +177,11 @@ class Gateway:
     async def _listen(self, listener: Listener) -> Address:
         factory = ListenerFactory(self, listener.name, advertised(self.settings).get(listener.name))
         try:
-            port = await serverFromString(self._reactor, listener.endpoint).listen(factory)
-        except CannotListenError as error:
-            raise StartError(f"{listener}: {_why(error.socketError)}") from None
+            port = await self._bound(listener, factory)
+        except (CannotListenError, OSError) as error:
+            why = error.socketError if isinstance(error, CannotListenError) else error
+            kind = StartMistake if StartMistake.fits(why) else StartError
+            raise kind(f"{listener}: {_why(why)}") from None
         except (ValueError, TypeError) as error:
             raise StartError(f"{listener} is not an endpoint that Twisted can open: {error}") from None
         address = address_of(port.getHost())
@@ -170,6 +189,13 @@ class Gateway:
         listening.set_open(self.serves)
         self._ports.append(listening)
         return address
+
+    async def _bound(self, listener: Listener, factory: Factory) -> IListeningPort:
+        endpoint = serverFromString(self._reactor, listener.endpoint)
+        is_file = isinstance(endpoint, UNIXServerEndpoint)
+        with unix_socket_file(endpoint._address) if is_file else nullcontext():
+            port: IListeningPort = await endpoint.listen(factory)
+        return port
 
     def _complain(self, session: Session, error: Exception | str) -> None:
         kind = ReasonKind.MALFORMED if isinstance(error, Malformed) else ReasonKind.CLOSED

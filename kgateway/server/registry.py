@@ -19,6 +19,12 @@ class PluginError(Exception):
     """
 
 
+class NoSuchPackage(PluginError):
+    """
+    A package of plugins that is named is not installed.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Plugin:
     value: Any

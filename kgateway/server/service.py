@@ -22,26 +22,30 @@ from twisted.python.failure import Failure
 
 from kgateway import __version__
 from kgateway.admin.log_levels import ProcessLog
-from kgateway.broker.base import BrokerUnusable
+from kgateway.broker.base import BrokerMisplaced, BrokerUnusable
 from kgateway.cluster.view import Address
 from kgateway.config.listeners import Listener
 from kgateway.config.settings import Settings
 from kgateway.config.sources import SettingsError
 from kgateway.control.commands import commands
 from kgateway.control.connections import Connections
-from kgateway.control.server import ControlSocket, ControlSocketError
+from kgateway.control.server import ControlSocket, ControlSocketError, ControlSocketMisplaced
 from kgateway.log_messages import CANNOT_START
 from kgateway.observe.levels import LogLevels
 from kgateway.observe.profile import Profiler
 from kgateway.server.addresses import NOWHERE, PortFile
 from kgateway.server.discovery import discover, plugin_rows
-from kgateway.server.gateway import Gateway, StartError
+from kgateway.server.gateway import Gateway, StartError, StartMistake
 from kgateway.server.process.log_files import log_files, reopen_on_hangup
+from kgateway.server.process.options import MISTAKE
 from kgateway.server.process.options import Options as Options
 from kgateway.server.process.start_report import StartReport
-from kgateway.server.registry import Plugin, PluginError
+from kgateway.server.registry import NoSuchPackage, Plugin, PluginError
 
 _FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, BrokerUnusable)
+# An option names what cannot be used, today or tomorrow; other failures may pass.
+_MISTAKES = (SettingsError, NoSuchPackage, ControlSocketMisplaced, StartMistake, BrokerMisplaced)
+_FAILED = 1  # the exit code
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
 _KEPT_BYTES = 16 << 20
 _MAPPED_BYTES = 32 << 20  # the most that malloc allows
@@ -103,6 +107,7 @@ class GatewayService(Service):
         self._gateway: Gateway | None = None
         self._control: ControlSocket | None = None
         self._port_file: PortFile | None = None
+        self._has_failed = False
 
     def privilegedStartService(self) -> None:
         """
@@ -130,7 +135,7 @@ class GatewayService(Service):
         at_once = False
         if failures:  # the reactor does not run yet
             self._report_failure(failures[0])
-            raise SystemExit(1)
+            raise SystemExit(_exit_code(failures[0]))
 
     def stopService(self) -> Deferred[None]:
         super().stopService()
@@ -152,14 +157,14 @@ class GatewayService(Service):
             await gateway.undo_start()
             raise
         collect_cycles_seldom()
-        self._reactor.callWhenRunning(self._say_ready, gateway, bound)  # only then can a signal stop it
+        self._reactor.callWhenRunning(self._become_ready, gateway, bound)  # only then can a signal stop it
 
     def _prepare_port_file(self, bound: list[Address]) -> PortFile | None:
         path = self._settings.port_file
         try:
             return PortFile(path, bound) if path else None
         except OSError as error:
-            raise StartError(f"--port-file {path} cannot be written: {error.strerror}") from None
+            raise _unwritable(path, error) from None
 
     async def _open_control(self, gateway: Gateway) -> ControlSocket:
         """
@@ -172,9 +177,21 @@ class GatewayService(Service):
         await control.open()
         return control
 
-    def _say_ready(self, gateway: Gateway, bound: list[Address]) -> None:
+    def _become_ready(self, gateway: Gateway, bound: list[Address]) -> None:
+        try:
+            self._publish_port_file()
+            self._say_ready(gateway, bound)
+        except Exception:
+            self._give_up(Failure())
+
+    def _publish_port_file(self) -> None:
         if self._port_file:
-            self._port_file.publish()
+            try:
+                self._port_file.publish()
+            except OSError as error:
+                raise _unwritable(self._settings.port_file, error) from None
+
+    def _say_ready(self, gateway: Gateway, bound: list[Address]) -> None:
         where = ", ".join(_place(*each) for each in zip(self._settings.listen, bound, strict=True))
         line = f"kgateway {__version__} is ready: {where}; {gateway.broker.description}"
         if self._report.has_log:
@@ -188,7 +205,7 @@ class GatewayService(Service):
             if self._control:
                 await self._control.close()
             if self._gateway:
-                await self._gateway.stop()
+                await (self._gateway.undo_start() if self._has_failed else self._gateway.stop())
             if self._port_file:
                 self._port_file.remove()
         finally:
@@ -203,8 +220,9 @@ class GatewayService(Service):
                 signal.signal(number, lambda *_: self._log.info("The gateway is about to stop; only a kill is faster."))
 
     def _give_up(self, failure: Failure) -> None:
+        self._has_failed = True
         self._report_failure(failure)
-        self._reactor.addSystemEventTrigger("after", "shutdown", os._exit, 1)
+        self._reactor.addSystemEventTrigger("after", "shutdown", os._exit, _exit_code(failure))
         self._reactor.stop()
 
     def _report_failure(self, failure: Failure) -> None:
@@ -215,6 +233,15 @@ class GatewayService(Service):
         elif self._report.has_log:
             self._log.critical(CANNOT_START, error=error)
         self._report.failed(CANNOT_START.format(error=error))
+
+
+def _exit_code(failure: Failure) -> int:
+    return MISTAKE if failure.check(*_MISTAKES) else _FAILED
+
+
+def _unwritable(path: str | None, error: OSError) -> StartError:
+    kind = StartMistake if StartMistake.fits(error) else StartError
+    return kind(f"--port-file {path} cannot be written: {error.strerror}")
 
 
 def _place(listener: Listener, address: Address) -> str:

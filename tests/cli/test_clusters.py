@@ -120,6 +120,14 @@ def test_variables_come_before_the_default_of_a_file(
         ("[clusters.a]", 'needs bootstrap = "HOST:PORT"'),
         ("[clusters.a]\nbootstrap = 9092", 'needs bootstrap = "HOST:PORT"'),
         ("[clusters.a]\nbootstrap = []", 'needs bootstrap = "HOST:PORT"'),
+        (
+            '[clusters.a]\nbootstrap = "x:y:z"',
+            "[clusters.a] in kgateway.toml has a bootstrap that cannot be used: 'x:y:z' ",
+        ),
+        (
+            '[clusters.a]\nbootstrap = ["h:1", "h:0"]',
+            "[clusters.a] in kgateway.toml has a bootstrap that cannot be used: 'h:0' ",
+        ),
         ('[cluster.a]\nbootstrap = "h:1"', "has [cluster.a]; did you mean [clusters.a]?"),
         ("cluster = 1", "must be the name of a cluster"),
         ('clusters = ["a"]', "must be tables, such as [clusters.dev]"),

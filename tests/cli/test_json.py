@@ -78,6 +78,38 @@ def test_a_failure_is_an_object(tool: Tool, given: tuple[str, ...], exit_code: i
     assert (without.code, without.out, without.err.splitlines()) == (exit_code, b"", [line])
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("consume", "nowhere", "-J"),
+        ("consume", "nowhere", "-eJ"),
+        ("consume", "nowhere", "-qJe"),
+        ("consume", "nowhere", "--js"),
+        ("consume", "-J", "--count", "none", "nowhere"),
+        ("consume", "--count", "none", "nowhere", "-J"),
+        ("topics", "list", "--js"),
+        ("nothing", "--json"),
+    ],
+)
+def test_a_failure_is_an_object_by_each_name_of_the_option(
+    given: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KGATEWAY_BOOTSTRAP", "127.0.0.1:1")
+    with pytest.raises(SystemExit):
+        main(given)
+    assert "error" in json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("given", [("-fJ",), ("-K", "J"), ("-qe",), ("--", "-J")])
+def test_a_value_that_looks_like_the_option_is_no_option(
+    given: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KGATEWAY_BOOTSTRAP", "127.0.0.1:1")
+    with pytest.raises(SystemExit):
+        main(["consume", "nowhere", *given])
+    assert capsys.readouterr().out == ""
+
+
 def test_what_follows_two_dashes_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["topics", "describe", "--nothing", "--", "--json"])

@@ -30,6 +30,22 @@ def test_batches_are_a_table(data: Path, run: Run) -> None:
     assert len({len(line) for line in ended.lines[1:6] if " " in line.strip()}) <= 2
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--limit", "-1", "must be a whole number of at least 1, not '-1'"),
+        ("--limit", "0", "must be a whole number of at least 1, not '0'"),
+        ("--limit", "x", "must be a whole number of at least 1, not 'x'"),
+        ("--from", "-5", "must be a whole number from 0 to 9223372036854775807, not '-5'"),
+        ("--from", str(1 << 63), "must be a whole number from 0 to 9223372036854775807, not '9223372036854775808'"),
+    ],
+)
+def test_a_limit_and_an_offset_are_whole_numbers(data: Path, run: Run, option: str, value: str, says: str) -> None:
+    ended = run("dump", data, option, value)
+    assert (ended.code, ended.lines) == (2, [])
+    assert ended.errors == f"kgateway log dump: error: argument {option}: {says}\n"
+
+
 def test_segments_before_the_offset_are_left_out(data: Path, run: Run) -> None:
     """
     Even their names are not shown.

@@ -5,8 +5,10 @@ The gateway as a Twisted service.
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -64,7 +66,7 @@ def test_a_failed_start_removes_the_pid_file(tmp_path: Path) -> None:
     """
     command = [sys.executable, "-c", _RUN["twistd"], "-n", *_LISTEN[:3], "--handlers", "acme"]
     run = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False)
-    assert run.returncode == 1
+    assert run.returncode == 2
     assert run.stderr.startswith("kgateway cannot start: there is no package acme")
     assert [*tmp_path.iterdir()] == []
 
@@ -106,15 +108,104 @@ def test_a_bug_in_the_start_has_a_line_and_a_traceback(
     assert [event["log_failure"].type for event in logged if "log_failure" in event] == [ZeroDivisionError]
 
 
-def test_an_unwritable_port_file_fails_the_start(tmp_path: Path) -> None:
+def serve(folder: Path, *options: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     """
-    A caller that waits for it would wait for ever.
+    A start that fails.
     """
-    command = [sys.executable, "-m", "kgateway", "serve", *_LISTEN[1:3], "--port-file", "nowhere/port"]
-    run = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False)
+    command = [sys.executable, "-m", "kgateway", "serve", *options]
+    given = os.environ | {f"KGATEWAY_{name.upper()}": value for name, value in environment.items()}
+    return subprocess.run(command, cwd=folder, env=given, text=True, capture_output=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """
+    A folder with a file and a folder.
+    """
+    (tmp_path / "here/folder").mkdir(parents=True)
+    (tmp_path / "here/file").touch()
+    return tmp_path / "here"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "reason"),
+    [
+        ("port_file", "nowhere/port", "--port-file nowhere/port cannot be written: No such file or directory\n"),
+        ("port_file", "folder", "--port-file folder cannot be written: Is a directory\n"),
+        ("port_file", "file/port", "--port-file file/port cannot be written: Not a directory\n"),
+        ("control_socket", "nowhere/socket", "there is no folder for the control socket nowhere/socket: "),
+        ("control_socket", "folder", "folder already exists and is not a socket: "),
+        ("broker", "log:file", "file cannot be made: File exists; it is a file, not a folder; "),
+        ("broker", "log:file/data", "file/data cannot be made: Not a directory; a file is where a folder should be; "),
+        ("handlers", "nowhere", "there is no package nowhere: "),
+        ("listen", "unix:nowhere/socket", "unix:nowhere/socket: No such file or directory: "),
+        ("listen", "unix:folder", "unix:folder: it exists, and is not a socket: "),
+        ("listen", f"unix:{'x' * 120}", f"unix:{'x' * 120}: AF_UNIX path too long: "),
+        ("listen", "tcp:0:interface=no.host.invalid", "tcp:0:interface=no.host.invalid: "),
+    ],
+)
+def test_an_option_that_can_never_be_used_is_a_mistake(folder: Path, option: str, value: str, reason: str) -> None:
+    """
+    The start fails with exit code 2 and one line, and leaves nothing.
+    """
+    run = serve(folder, **{"listen": _LISTEN[2], option: value})
+    error = run.stderr.splitlines(keepends=True)
+    assert (run.returncode, len(error)) == (2, 1)
+    assert error[0].startswith(f"kgateway cannot start: {reason}")
+    assert {path.name for path in folder.iterdir()} == {"file", "folder"}
+
+
+@pytest.mark.parametrize("source", ["flag", "environment", "file"])
+def test_a_mistake_is_one_in_each_source_of_settings(folder: Path, source: str) -> None:
+    settings = folder.with_name("kgateway.toml")
+    settings.write_text('port_file = "folder"')
+    run = {
+        "flag": lambda: serve(folder, *_LISTEN[1:3], "--port-file", "folder"),
+        "environment": lambda: serve(folder, *_LISTEN[1:3], port_file="folder"),
+        "file": lambda: serve(folder, *_LISTEN[1:3], "--config", str(settings)),
+    }[source]()
+    assert run.returncode == 2
+    assert run.stderr == "kgateway cannot start: --port-file folder cannot be written: Is a directory\n"
+
+
+def test_a_busy_port_is_no_mistake(folder: Path) -> None:
+    """
+    Another start may find it free.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        run = serve(folder, "--listen", f"tcp:{taken.getsockname()[1]}:interface=127.0.0.1")
     assert run.returncode == 1
-    assert "kgateway cannot start: --port-file nowhere/port cannot be written: No such file or directory" in run.stderr
-    assert [*tmp_path.iterdir()] == [], "the data folder was new, and empty"
+    assert "Address already in use" in run.stderr
+
+
+def test_the_port_file_of_another_gateway_stays(folder: Path) -> None:
+    """
+    A start that fails removes what it has written itself.
+    """
+    (folder / "port").write_text("127.0.0.1:9092\n")
+    run = serve(folder, *_LISTEN[1:], "--control-socket", "folder")
+    assert run.returncode == 2
+    assert {path.name for path in folder.iterdir()} == {"file", "folder", "port"}
+
+
+def test_a_port_file_that_cannot_get_its_name_fails_the_start(folder: Path) -> None:
+    """
+    Everything was ready by then. The command that started the daemon fails, and the daemon leaves only its log.
+    """
+    (folder / "broken.py").write_text(
+        "import os\ndef replace(*_): raise OSError(28, os.strerror(28))\nos.replace = replace\n"
+        "from kgateway.handlers.heartbeat import heartbeat\n"
+    )
+    command = [sys.executable, "-c", _RUN["twistd"], *_LISTEN, "--broker", "memory:", "--handlers", "broken"]
+    given = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]), "PYTHONDONTWRITEBYTECODE": "1"}
+    run = subprocess.run(command, cwd=folder, env=given, text=True, capture_output=True, timeout=60, check=False)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == "kgateway cannot start: --port-file port cannot be written: No space left on device\n"
+    expected = {"file", "folder", "broken.py", "twistd.log"}
+    until = time.monotonic() + 30
+    while {path.name for path in folder.iterdir()} != expected and time.monotonic() < until:
+        time.sleep(0.02)
+    assert {path.name for path in folder.iterdir()} == expected
 
 
 def test_a_failed_start_ends_the_process(

@@ -143,7 +143,19 @@ def _profile(name: str, table: Mapping[str, Any], file: Path) -> Profile:
     servers: list[Any] = bootstrap if isinstance(bootstrap, list) else [bootstrap]
     if not servers or not all(isinstance(server, str) and server for server in servers):
         raise UsageError(f'{place} needs bootstrap = "HOST:PORT", or an array of servers')
+    for server in servers:
+        _check_address(server, place)
     return Profile(name, ",".join(servers), file)
+
+
+def _check_address(text: str, place: str) -> None:
+    from kgateway.client.connection import Address  # with a wire codec, which not every command needs
+
+    for part in text.split(","):
+        try:
+            Address.parse(part)
+        except ValueError as error:
+            raise UsageError(f"{place} has a {_BOOTSTRAP_KEY} that cannot be used: {error}") from None
 
 
 def _refuse_unknown(key: str, known: Collection[str], place: str) -> None:

@@ -1,5 +1,5 @@
 """
-Ctrl-C and SIGTERM during long work.
+Ctrl-C, SIGTERM and the SIGHUP of a closed terminal during long work.
 """
 
 import atexit
@@ -14,7 +14,8 @@ from typing import Self, TypeVar
 
 T = TypeVar("T")
 _ONE_INTERRUPT_S = 3.0
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_TICK_S = 0.5  # a signal may come just before a wait begins
 _SIGNALLED = 128  # plus the number of the signal is the exit code, as in shells
 
 
@@ -42,7 +43,8 @@ class Interrupts:
     def __enter__(self) -> Self:
         self._bell, self._ring = os.pipe()
         if self._hears:
-            self._before = {number: signal.signal(number, self._interrupted) for number in _SIGNALS}
+            heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # as `nohup` does
+            self._before = {number: signal.signal(number, self._interrupted) for number in heard}
         return self
 
     def __exit__(
@@ -60,6 +62,16 @@ class Interrupts:
         """
         readable, _, _ = select.select([file, self._bell], [], [], patience_s)
         return file in readable and not self.came
+
+    def writable(self, file: int) -> bool:
+        """
+        Wait until a write to this file need not wait; False after an interrupt.
+        """
+        while not self.came:
+            _, writable, _ = select.select([self._bell], [file], [], _TICK_S)
+            if writable and not self.came:
+                return True
+        return False
 
     def rest(self, seconds: float) -> None:
         """

@@ -4,7 +4,7 @@ failure is in the key `error`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kgateway.cli.common.errors import CommandError, Problem
@@ -12,10 +12,6 @@ from kgateway.cli.common.errors import CommandError, Problem
 OPTION = "--json"
 
 Json = dict[str, Any]
-
-
-def is_wanted(given: Sequence[str]) -> bool:
-    return OPTION in given[: given.index("--")] if "--" in given else OPTION in given
 
 
 def error_of(problem: Problem | None) -> Json:
@@ -29,7 +25,7 @@ def json_line(value: Json) -> str:
     return json.dumps(value)
 
 
-def lines(output: Iterable[str | Json], command: str, wants_json: bool) -> Iterator[str]:
+def lines(output: Iterable[str | Json], command: str, wants_json: Callable[[], bool]) -> Iterator[str]:
     """
     The output line by line. Objects are merged to one, which comes last, with the failure of the command if it failed.
     """
@@ -43,7 +39,7 @@ def lines(output: Iterable[str | Json], command: str, wants_json: bool) -> Itera
                 document |= part
     except (CommandError, SystemExit) as end:
         failure = end
-    if wants_json and isinstance(failure, CommandError):
+    if isinstance(failure, CommandError) and wants_json():
         error = {"error": {"command": command, **failure.problem._asdict()}}
         yield json.dumps(document | error, indent=2) if document else json_line(error)
     elif document:

@@ -16,9 +16,13 @@ from kgateway.cli.common.errors import UsageError
 from kgateway.cli.common.json_document import OPTION, Json
 from kgateway.cli.common.stdio import writing
 
+JSON_DEST = "json"
 JSON_HELP = "print JSON with all details"
 _OPTION = re.compile(r"-[^\s\d][^\s]*$")  # and not a negative number, such as an offset from the end
 _SIMILARITY_MIN = 0.75  # of suggestions: `set` is none for `get`, nor `--cluster` for `--color`
+
+
+_OF_VALUE = re.compile(r"ignored explicit argument ('.*'|\".*\")$", re.DOTALL)  # what argparse calls --flag=value
 
 
 class Command(NamedTuple):
@@ -136,6 +140,35 @@ class Parser(ArgumentParser):
     def _is_unknown_option(self, word: str) -> bool:
         return bool(_OPTION.match(word)) and not self._get_option_tuples(word)
 
+    def wants_json(self, args: Sequence[str]) -> bool:
+        """
+        Whether --json is given by any of its names, to this command or to the subcommand that is given, whatever
+        mistakes there are beside it.
+        """
+        words = args[: args.index("--")] if "--" in args else args
+        commands = {name: one for action in self._subcommands() for name, one in action.choices.items()}
+        chosen = next((commands[word] for word in words if word in commands), None)
+        return chosen.wants_json(words) if chosen else any(map(self._is_json, words))
+
+    def _subcommands(self) -> "list[_SubParsersAction[Parser]]":
+        return [action for action in self._actions if isinstance(action, _SubParsersAction)]
+
+    def _is_json(self, word: str) -> bool:
+        """
+        Whether a word is --json, an abbreviation of it, an alias, or has one among the letters of several options.
+        """
+        known = self._option_string_actions
+        if word.startswith("--"):
+            fitting = [known[word]] if word in known else [found[0] for found in self._get_option_tuples(word)]
+            return word == OPTION or [action.dest for action in fitting] == [JSON_DEST]
+        for letter in word[1:] if word.startswith("-") else "":
+            action = known.get(f"-{letter}")
+            if action is None or action.nargs != 0:  # the rest is its value
+                return False
+            if action.dest == JSON_DEST:
+                return True
+        return False
+
     def _check_names(self, options: Namespace) -> None:
         for names in self._names:
             given = getattr(options, names.dest)
@@ -146,7 +179,7 @@ class Parser(ArgumentParser):
             setattr(options, names.dest, given[0] if names.is_one else given)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
+        raise UsageError(_OF_VALUE.sub(r"it has no value, but \1 is given", message))
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is not sys.stdout:

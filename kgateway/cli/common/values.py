@@ -12,6 +12,7 @@ from kgateway.config.sources import BOOTSTRAP, CLUSTER
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 _INT_MAX = (1 << 31) - 1
+_OFFSET_MAX = (1 << 63) - 1
 
 
 def add_bootstrap(parser: ArgumentParser, **given: Any) -> None:
@@ -77,6 +78,17 @@ def refuse_repeated(names: Sequence[str]) -> None:
             raise UsageError(f"{name} is given twice: which value should it have?")
 
 
+def new_topic(name: str) -> str:
+    """
+    A name for a topic. The server judges it, but cannot be asked about bytes that are not UTF-8.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ArgumentTypeError(f"{name!r}: a topic name has only letters, digits, '.', '_' and '-'") from None
+    return name
+
+
 def positive(text: str, most: int = _INT_MAX) -> int:
     """
     A whole number of at least 1, as large as it can be in a request.
@@ -85,6 +97,12 @@ def positive(text: str, most: int = _INT_MAX) -> int:
         raise ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     if int(text) > most:
         raise ArgumentTypeError(f"must be at most {most}, not {text}")
+    return int(text)
+
+
+def offset(text: str) -> int:
+    if not text.isdecimal() or int(text) > _OFFSET_MAX:
+        raise ArgumentTypeError(f"must be a whole number from 0 to {_OFFSET_MAX}, not {text!r}")
     return int(text)
 
 

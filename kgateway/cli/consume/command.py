@@ -102,8 +102,9 @@ def _check(options: Namespace) -> None:
 
 def _consume(options: Namespace, cluster: Cluster) -> Iterator[str]:
     partitions = _partitions(options, cluster)
-    began, output = time.monotonic(), Output(options)
+    began = time.monotonic()
     with Interrupts() as interrupts:
+        output = Output(options, interrupts)
         try:
             if options.group:
                 read_as_member(options, cluster, output, interrupts, partial(_note, options))

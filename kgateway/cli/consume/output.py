@@ -6,11 +6,17 @@ Writes the records that are consumed, as lines of JSON or by a format string as 
     \n \r \t \\ \xHH
 """
 
+import os
 import re
 import sys
 from argparse import ArgumentTypeError, Namespace
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
+from select import PIPE_BUF
+from typing import NamedTuple
 
+from kgateway.cli.common.interrupts import Interrupts
 from kgateway.cli.common.stdio import writing
 from kgateway.cli.produce.record_json import json_line
 from kgateway.records.record import Header, Record
@@ -23,30 +29,75 @@ LINE = r"%s\n"
 _PART = re.compile(r"%(.?)|\\x([0-9A-Fa-f]{2})|\\(.?)|([^%\\]+)", re.DOTALL)
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\"}
 _NULL = b"NULL"
+_BUFFER_BYTES = 64 * 1024
+
+
+class _Pending(NamedTuple):
+    """
+    Records of a partition that are not written yet, and their texts.
+    """
+
+    partition: TopicPartition
+    records: Sequence[Record]
+    texts: list[bytes]
 
 
 class Output:
     """
-    Writes records to stdout, and counts them and the bytes of their keys and values.
+    Writes records to stdout, and counts them and the bytes of their keys and values. An interrupt ends a write that
+    waits for the reader of a pipe; `lost` then has the offset of the first record of each partition that was not
+    written whole.
     """
 
-    def __init__(self, options: Namespace) -> None:
+    def __init__(self, options: Namespace, interrupts: Interrupts) -> None:
         self.records = 0
         self.bytes = 0
-        self._file = sys.stdout.buffer
+        self.lost: dict[TopicPartition, int] = {}
+        self._interrupts = interrupts
+        self._file = sys.stdout.fileno()
         self._write: Write = json_line if options.json else _by_format(options)
+        self._pending: list[_Pending] = []
+        self._pending_bytes = 0
 
     def write(self, partition: TopicPartition, records: Sequence[Record]) -> None:
         topic, index, write = partition.topic, partition.index, self._write
-        data = b"".join([write(topic, index, record) for record in records])
-        with writing():
-            self._file.write(data)
+        texts = [write(topic, index, record) for record in records]
+        self._pending.append(_Pending(partition, records, texts))
+        self._pending_bytes += sum(map(len, texts))
+        if self._pending_bytes >= _BUFFER_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        data = b"".join([text for each in pending for text in each.texts])
+        written = self._write_out(data)
+        if written == len(data):
+            for each in pending:
+                self._count(each.records)
+            return
+        end = 0
+        for partition, records, texts in pending:
+            _, *ends = accumulate(map(len, texts), initial=end)
+            whole = bisect_right(ends, written)
+            self._count(records[:whole])
+            if whole < len(records):
+                self.lost.setdefault(partition, records[whole].offset)
+            end = ends[-1] if ends else end
+
+    def _count(self, records: Sequence[Record]) -> None:
         self.records += len(records)
         self.bytes += sum([len(record.key or b"") + len(record.value or b"") for record in records])
 
-    def flush(self) -> None:
+    def _write_out(self, data: bytes) -> int:
+        """
+        Write until all is written or an interrupt comes; returns the number of written bytes.
+        """
+        written, view = 0, memoryview(data)
         with writing():
-            self._file.flush()
+            while written < len(data) and self._interrupts.writable(self._file):
+                # A pipe that is ready has room for so much, and a write that waits could not be interrupted.
+                written += os.write(self._file, view[written : written + PIPE_BUF])
+        return written
 
 
 def _by_format(options: Namespace) -> Write:

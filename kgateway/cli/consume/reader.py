@@ -129,6 +129,7 @@ class Reader:
             if self._ends.has_enough or self._interrupts.came:
                 break
         self._output.flush()
+        self.reached |= self._output.lost
 
     def _write(self, fetched: Fetched) -> None:
         one = fetched.partition

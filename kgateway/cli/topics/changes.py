@@ -16,7 +16,7 @@ from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import confirm
 from kgateway.cli.common.times import TIMES
 from kgateway.cli.common.topic_names import all_topics, is_pattern, matching_topics
-from kgateway.cli.common.values import add_topics, add_yes, positive, refuse_repeated, topic_partitions
+from kgateway.cli.common.values import add_topics, add_yes, new_topic, positive, refuse_repeated, topic_partitions
 from kgateway.cli.topics.overview import contents
 from kgateway.client.cluster import Cluster, refuse
 from kgateway.client.offsets import Extent, extents
@@ -46,7 +46,7 @@ _Start = tuple[int, Problem | None]  # where a log begins now, and why that is n
 
 
 def _add_create(parser: Parser) -> None:
-    add_topics(parser, metavar="NAME", help="the name of a topic")
+    add_topics(parser, metavar="NAME", type=new_topic, help="the name of a topic")
     parser.add_argument(
         "--partitions", metavar="N", type=positive, default=SERVERS_CHOICE, help="the number of partitions"
     )

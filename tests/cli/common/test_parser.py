@@ -83,7 +83,7 @@ def test_one_name_may_be_needed(given: list[str], says: str) -> None:
         (["do", "a", "--flga"], "error: there is no option --flga; did you mean --flag?"),
         (["do", "a", "--zzz=1"], "error: there is no option --zzz; test do --help lists them"),
         (["do"], "error: the following arguments are required: first"),
-        (["do", "a", "--flag=1"], "error: argument --flag: ignored explicit argument '1'"),
+        (["do", "a", "--flag=1"], "error: argument --flag: it has no value, but '1' is given"),
         (
             ["do", "a", "--form", "jsn"],
             "error: argument -f/--form: 'jsn' must be one of json, text; did you mean json?",

@@ -2,7 +2,7 @@
 The reader, with a scripted server.
 """
 
-import io
+import os
 import sys
 from argparse import Namespace
 from types import SimpleNamespace
@@ -42,8 +42,8 @@ def reached(monkeypatch: pytest.MonkeyPatch, begun: int | None = None, count: in
     """
     The output of a reader up to the end, and the offsets that it then has to commit.
     """
-    written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=written, isatty=lambda: False))
+    written, stdout = os.pipe()
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(fileno=lambda: stdout, isatty=lambda: False))
     options = Namespace(
         start=BEGINNING, until=None, follow=False, count=count, json=False, format=None, key_as=None, value_as=None
     )
@@ -63,10 +63,12 @@ def reached(monkeypatch: pytest.MonkeyPatch, begun: int | None = None, count: in
         server.will(FetchResponse(responses=[answer(topic="orders", partitions=[part])]))
         with Cluster([server.address], 5.0) as cluster, Interrupts() as interrupts:
             known = {} if begun is None else {ONE: begun}
-            reader = Reader(options, cluster, [ONE], Output(options), interrupts, known)
+            reader = Reader(options, cluster, [ONE], Output(options, interrupts), interrupts, known)
             while not reader.is_over:
                 reader.step()
-    return written.getvalue(), reader.reached[ONE]
+    os.close(stdout)
+    with os.fdopen(written, "rb") as file:
+        return file.read(), reader.reached[ONE]
 
 
 def test_a_reader_commits_past_markers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,14 @@
 Signals that end `kgateway consume`.
 """
 
+import fcntl
 import os
 import random
+import select
 import signal
 import subprocess
+import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -16,6 +20,7 @@ from kgateway.testing.kafka import Kafka
 from tests.cli.tools import Tool, new_topic
 
 PATIENCE_S = 30
+PIPE_BYTES = 64 * 1024  # what Linux holds for a pipe
 RECORDS = 10
 INT, TERM = signal.SIGINT, signal.SIGTERM
 BURSTS = ([TERM], [INT] * 2, [INT] * 2, [TERM] * 2, [INT] * 5, [INT, TERM, INT])
@@ -70,6 +75,55 @@ def test_a_member_commits_and_leaves(kafka: Kafka) -> None:
         [group] = tool("groups", "describe", f"group-{number}", "--json").json["groups"]
         assert (group["state"], group["members"]) == ("Empty", [])
         assert [part["committed"] for part in group["partitions"]] == [RECORDS]
+
+
+@pytest.mark.parametrize("number", [INT, TERM, signal.SIGHUP])
+def test_a_blocked_output_is_interrupted(kafka: Kafka, number: signal.Signals) -> None:
+    """
+    The member commits what was written whole, and leaves; the next one goes on with the first record that was not.
+    """
+    tool = Tool(kafka.bootstrap)
+    topic, count = new_topic(tool), 300
+    lines = [b"%06d" % index + b"x" * 1000 for index in range(count)]
+    tool("produce", topic, text=b"\n".join(lines))
+    with member(tool, topic, "group") as process:
+        assert process.stdout
+        assert process.stderr
+        while waiting_bytes(process.stdout.fileno()) < PIPE_BYTES - 2 * select.PIPE_BUF:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(number)
+        assert process.wait(PATIENCE_S) == 0
+        written = process.stdout.read()
+        assert process.stderr.read().startswith(b"%d records of " % written.count(b"\n"))
+    [group] = tool("groups", "describe", "group", "--json").json["groups"]
+    assert (group["state"], group["members"]) == ("Empty", [])
+    whole = written.split(b"\n")[:-1]
+    assert 0 < len(whole) < count
+    assert [part["committed"] for part in group["partitions"]] == [len(whole)]
+    rest = tool("consume", topic, "--group", "group").out.splitlines()
+    assert whole + rest == lines
+
+
+def waiting_bytes(pipe: int) -> int:
+    """
+    How much was written to a pipe and not yet read.
+    """
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), sys.byteorder)
+
+
+def test_nohup_keeps_the_hangup_out(kafka: Kafka) -> None:
+    tool = Tool(kafka.bootstrap)
+    with tool.start("consume", filled(tool), "--follow", preexec_fn=ignore_hangup) as process:
+        read(process)
+        process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
+        process.kill()
+
+
+def ignore_hangup() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def test_a_join_is_interrupted() -> None:

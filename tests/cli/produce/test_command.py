@@ -241,10 +241,10 @@ def test_typed_records(tool: Tool) -> None:
     os.close(keyboard)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals(tool: Tool, number: signal.Signals) -> None:
     """
-    At Ctrl-C or SIGTERM, the records read so far are delivered and counted.
+    At Ctrl-C, SIGTERM or SIGHUP, the records read so far are delivered and counted.
     """
     topic = new_topic(tool)
     with tool.start("produce", topic) as process:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from errno import EACCES, EDQUOT, EEXIST, ENOSPC, ENOTDIR, EPERM, EROFS
 from pathlib import Path
 
-from kgateway.broker.base import BrokerUnusable
+from kgateway.broker.base import BrokerMisplaced, BrokerUnusable
 
 OTHER = "name an empty folder or a new one"
 ANOTHER = "name another folder with --broker log:FOLDER"  # at a start
@@ -30,6 +30,12 @@ class FolderError(BrokerUnusable):
     """
 
 
+class NotAFolder(FolderError, BrokerMisplaced):
+    """
+    A file is where the folder, or a folder around it, should be.
+    """
+
+
 @contextmanager
 def refusing(path: Path, done: str = "opened") -> Iterator[None]:
     """
@@ -40,4 +46,5 @@ def refusing(path: Path, done: str = "opened") -> Iterator[None]:
     except OSError as error:
         at = f" at {error.filename}" if error.filename and str(error.filename) != str(path) else ""
         remedy = _REMEDIES.get(error.errno or 0, "check its disk, or name another folder")
-        raise FolderError(f"{path} cannot be {done}: {error.strerror or error}{at}; {remedy}") from error
+        kind = NotAFolder if error.errno in (EEXIST, ENOTDIR) else FolderError
+        raise kind(f"{path} cannot be {done}: {error.strerror or error}{at}; {remedy}") from error
