@@ -25,6 +25,10 @@ _PARAMETERS = {
     "ssl": ("port", "privateKey", "certKey", "sslmethod", "interface", "backlog", "extraCertChain", "dhParameters"),
     "unix": ("address", "mode", "backlog", "lockfile"),
 }
+_WITH_TLS = {"ssl", "tls"}  # types of endpoints
+_WRAPPER = "haproxy:"  # in front of another endpoint
+_TYPES = {*_PARAMETERS, "haproxy", "stdio", "systemd", "tls"}
+_NO_HOSTS = {*_TYPES, "fd"}  # nobody means a host of this name
 _LIMITS = {"port": 65535, "backlog": (1 << 31) - 1}
 _EXAMPLE = "tcp:9092:interface=127.0.0.1"
 _KAFKAS = re.compile(r"(?:\w+://)?(?:(?P<host>[\w.-]*):)?(?P<port>[0-9]+)")  # Kafka's form, HOST:PORT, or PORT
@@ -82,6 +86,10 @@ def suggestion(endpoint: str) -> str:
     """
     How to write an endpoint: the one that was meant, as far as that can be guessed.
     """
+    kind, colon, rest = endpoint.partition(":")
+    if not rest.startswith("//") and kind.lower() in _NO_HOSTS:
+        meant = kind.lower()
+        return f"write {meant}{colon}{rest}" if kind != meant in _TYPES else f"write one such as {_EXAMPLE}"
     kafkas = _KAFKAS.fullmatch(endpoint)
     if not kafkas or int(kafkas["port"]) > _LIMITS["port"]:
         return f"write one such as {_EXAMPLE}"
@@ -90,7 +98,8 @@ def suggestion(endpoint: str) -> str:
 
 
 def _usual_name(endpoint: str) -> str:
-    return TLS if endpoint.startswith("ssl:") else PLAINTEXT
+    kind = endpoint.removeprefix(_WRAPPER).partition(":")[0]
+    return TLS if kind in _WITH_TLS else PLAINTEXT
 
 
 def _check_parameters(kind: str, parts: Sequence[str]) -> None:

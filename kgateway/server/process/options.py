@@ -70,6 +70,8 @@ def check_endpoint(listener: Listener) -> None:
     except OSError as error:
         raise ValueError(f"{error.filename}: {error.strerror}") from None
     except Exception as error:  # each type of endpoint has its own
+        if isinstance(error, LookupError) and listener.endpoint.startswith("systemd:"):
+            raise ValueError("systemd has passed no such socket to this process") from None
         raise ValueError(f"Twisted cannot open it: {error}; {suggestion(listener.endpoint)}") from None
 
 
