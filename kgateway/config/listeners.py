@@ -26,6 +26,10 @@ _PARAMETERS = {
     "ssl": ("port", "privateKey", "certKey", "sslmethod", "interface", "backlog", "extraCertChain", "dhParameters"),
     "unix": ("address", "mode", "backlog", "lockfile"),
 }
+_WITH_TLS = {"ssl", "tls"}  # types of endpoints
+_WRAPPER = "haproxy:"  # in front of another endpoint
+_TYPES = {*_PARAMETERS, "haproxy", "stdio", "systemd", "tls"}
+_NO_HOSTS = {*_TYPES, "fd"}  # nobody means a host of this name
 NEEDS_BOTH = "an ssl endpoint needs both privateKey= and certKey="
 _LIMITS = {"port": 65535, "backlog": (1 << 31) - 1}
 _EXAMPLE = "tcp:9092:interface=127.0.0.1"
@@ -82,6 +86,10 @@ def suggestion(endpoint: str) -> str:
     """
     How to write an endpoint: the one that was meant, as far as that can be guessed.
     """
+    kind, colon, rest = endpoint.partition(":")
+    if not rest.startswith("//") and kind.lower() in _NO_HOSTS:
+        meant = kind.lower()
+        return f"write {meant}{colon}{rest}" if kind != meant in _TYPES else f"write one such as {_EXAMPLE}"
     kafkas = _KAFKAS.fullmatch(endpoint)
     if not kafkas or int(kafkas["port"]) > _LIMITS["port"]:
         return f"write one such as {_EXAMPLE}"
@@ -91,6 +99,11 @@ def suggestion(endpoint: str) -> str:
     elif host.isalnum() and not kafkas["scheme"]:
         return f"write one such as tcp:{kafkas['port']}:interface=127.0.0.1"  # a host, or a type such as udp
     return f"write tcp:{kafkas['port']}" + (f":interface={host}" if host not in _EVERYWHERE else "")
+
+
+def _usual_name(endpoint: str) -> str:
+    kind = endpoint.removeprefix(_WRAPPER).partition(":")[0]
+    return TLS if kind in _WITH_TLS else PLAINTEXT
 
 
 def parameters(endpoint: str) -> dict[str, str]:

@@ -100,14 +100,37 @@ def test_impossible_parameters_are_refused(text: str, reason: str) -> None:
         ("udp:29100", "one such as tcp:29100:interface=127.0.0.1"),
         ("PLAINTEXT://kafka:29100", "tcp:29100:interface=kafka"),
         ("localhost:70000", "one such as tcp:9092:interface=127.0.0.1"),
+        ("SSL://:29100", "tcp:29100"),
+        ("TCP:29100", "tcp:29100"),
+        ("Unix:kafka.sock", "unix:kafka.sock"),
+        ("fd:3", "one such as tcp:9092:interface=127.0.0.1"),
+        ("FD:3", "one such as tcp:9092:interface=127.0.0.1"),
+        ("systemd:0", "one such as tcp:9092:interface=127.0.0.1"),
         ("systemd", "one such as tcp:9092:interface=127.0.0.1"),
     ],
 )
 def test_the_endpoint_that_was_meant_is_suggested(endpoint: str, meant: str) -> None:
     """
-    People know Kafka's listeners, HOST:PORT and bare ports. A single word may be a host or a type of endpoint.
+    People know Kafka's listeners, HOST:PORT and bare ports, and write types of endpoints with capitals. A single word
+    may be a host or a type of endpoint.
     """
     assert suggestion(endpoint) == f"write {meant}"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "title"),
+    [
+        ("ssl:1", "TLS"),
+        ("tls:29245", "TLS"),
+        ("tls:.", "TLS"),
+        ("haproxy:ssl:1", "TLS"),
+        ("haproxy:tcp:1", "plaintext"),
+        ("tcp:1:interface=tls", "plaintext"),
+        ("systemd:domain=INET:name=ssl", "plaintext"),
+    ],
+)
+def test_each_type_of_endpoint_that_encrypts_is_tls(endpoint: str, title: str) -> None:
+    assert parse_listener(endpoint).title == title
 
 
 def test_listeners_with_tls_are_named_and_shown_as_such() -> None:

@@ -116,7 +116,9 @@ def test_options_of_twistd_are_explained_where_it_has_any(
         ("udp:9092", "Twisted cannot open it: Unknown endpoint type: 'udp'; write one such as tcp:9092:interface=127."),
         ("PLAINTEXT://0.0.0.0:9092", "Twisted cannot open it: Unknown endpoint type: 'plaintext'; write tcp:9092"),
         ("ssl:1:privateKey=/nowhere/key.pem", "/nowhere/key.pem: No such file or directory"),
-        ("systemd:INET:0", "Twisted cannot open it: list index out of range; write one such as tcp:9092:"),
+        ("systemd:INET:0", "systemd has passed no such socket to this process"),
+        ("systemd:INET:name=kafka", "systemd has passed no such socket to this process"),
+        ("TCP:9092", "Twisted cannot open it: Unknown endpoint type: 'tcp'; write tcp:9092"),
         ("tcp:70000", "the port '70000' is not a number from 0 to 65535; write one such as tcp:9092:"),
     ],
 )

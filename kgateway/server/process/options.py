@@ -73,6 +73,8 @@ def check_endpoint(listener: Listener) -> None:
     except Exception as error:  # each type of endpoint has its own
         if listener.endpoint.startswith("ssl:"):
             raise ValueError(_fault_of_pem(parameters(listener.endpoint), error)) from None
+        if isinstance(error, LookupError) and listener.endpoint.startswith("systemd:"):
+            raise ValueError("systemd has passed no such socket to this process") from None
         raise ValueError(f"Twisted cannot open it: {error}; {suggestion(listener.endpoint)}") from None
 
 

@@ -6,10 +6,13 @@ import json
 import os
 import pty
 import signal
+import subprocess
+import sys
 import termios
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
 from confluent_kafka import Producer
@@ -227,18 +230,37 @@ def test_typed_records(tool: Tool) -> None:
     A terminal shows only what is typed, until the summary.
     """
     topic = new_topic(tool)
+    command = [sys.executable, "-c", _WITH_BARS_AT_ONCE, "produce", topic]
     keyboard, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 80))
-    with tool.start("produce", topic, stdin=terminal, stderr=terminal) as process:
+    with subprocess.Popen(command, env=tool.environment, stdin=terminal, stderr=terminal) as process:
         os.close(terminal)
         for number, value in enumerate((b"first", b"second"), 1):
             os.write(keyboard, value + b"\n")
             assert values(tool, topic, number)[-1] == value
-        time.sleep(0.3)  # a bar would be drawn by now
         os.write(keyboard, b"third\n\x04")
+        with open(keyboard, "rb", buffering=0) as screen:
+            shown = b"".join(shown_on(screen))
         assert process.wait(30) == 0
-        assert os.read(keyboard, 1000).startswith(b"first\r\nsecond\r\nthird\r\n3 records of 16 bytes produced to ")
-    os.close(keyboard)
+    assert shown.startswith(b"first\r\nsecond\r\nthird\r\n3 records of 16 bytes produced to ")
+
+
+_WITH_BARS_AT_ONCE = """
+import sys
+from kgateway.cli.common import progress
+from kgateway.cli.main import main
+progress._REDRAWN_S = 0
+sys.exit(main())
+"""
+
+
+def shown_on(screen: IO[bytes]) -> Iterator[bytes]:
+    """
+    What a terminal shows until its last program ends.
+    """
+    with suppress(OSError):
+        while shown := screen.read(1000):
+            yield shown
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
