@@ -102,7 +102,7 @@ def describe_group(cluster: Cluster, group_id: str) -> GroupDescription:
     asked = DescribeGroupsRequest(groups=[group_id])
     [classic] = connection.ask(asked, DescribeGroupsResponse, newest=_WITHOUT_ERROR).groups
     if classic.group_state == _DEAD:
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no classic and no consumer group {group_id}")
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
     refuse(classic.error_code, classic.error_message)
     return _classic_group(classic, coordinator)
 

@@ -17,7 +17,8 @@ def text(given: dict[str, Any], name: str) -> str | None:
 def number(given: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
     value = given.pop(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise UsageError(f"{name} must be a number from {low} to {high}, not {value!r}")
+        shown = f"{value:g}" if isinstance(value, float) else repr(value)
+        raise UsageError(f"{name} must be a number from {low} to {high}, not {shown}")
     return value
 
 

@@ -162,7 +162,7 @@ def test_patterns(tool: Tool, producer: Producer, consumer: Consumer, options: l
 
 
 def test_no_match(tool: Tool, producer: Producer) -> None:
-    assert tool("clients", "--listener", "other").lines[0].startswith("none of ")
+    assert tool("clients", "--listener", "other").lines[0].startswith("no client matches (")
 
 
 def test_limit(tool: Tool, producer: Producer, consumer: Consumer) -> None:
@@ -187,9 +187,9 @@ def test_sorted(tool: Tool, producer: Producer, consumer: Consumer) -> None:
     assert told == sorted(told)
 
 
-def test_nobody_is_connected() -> None:
+def test_no_client_is_connected() -> None:
     with Kafka("--broker", "memory:") as kafka:
-        assert Tool(kafka.bootstrap, kafka.control_socket)("clients").lines == ["nobody is connected"]
+        assert Tool(kafka.bootstrap, kafka.control_socket)("clients").lines == ["no client is connected"]
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def test_why_without_any_reason(gateway: Gateway, capsys: pytest.CaptureFixture[
     gateway.results["why"] = {"remembered": 0, "steps": 0, "reasons": []}
     assert shown(capsys, "why") == ["no client was refused since the gateway started"]
     gateway.results["why"] = {"remembered": 7, "steps": 0, "reasons": []}
-    assert shown(capsys, "why", "--api", "Fetch") == ["none of 7 reasons matches"]
+    assert shown(capsys, "why", "--api", "Fetch") == ["no reason matches (7 reasons in all)"]
 
 
 def test_why_sends_only_given_options(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
@@ -387,3 +387,10 @@ def test_another_gateway_may_be_queried(
     assert shown(capsys, "loglevel", "--control-socket", "kgateway.sock") == ["info"]
     monkeypatch.setenv("KGATEWAY_CONTROL_SOCKET", "")
     assert shown(capsys, "loglevel") == ["info"]
+
+
+def test_seconds_that_are_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["profile", "--seconds", "x"])
+    told = "argument --seconds: must be a number of seconds, not 'x'"
+    assert (end.value.code, capsys.readouterr().err) == (2, f"kgateway profile: error: {told}\n")

@@ -180,7 +180,7 @@ def test_create_invalid_topics(tool: Tool, topic: str) -> None:
     ended = tool("topics", "create", topic, "a b", "made-d")
     assert ended.lines == ["made-d: created"]
     assert refused(ended).startswith(f"{topic} is not created: TOPIC_ALREADY_EXISTS")
-    assert "; a b is not created: INVALID_TOPIC_EXCEPTION" in ended.err
+    assert "; 'a b' is not created: INVALID_TOPIC_EXCEPTION" in ended.err
     ended = tool("topics", "create", topic, "made-e", "--json")
     assert [(told["topic"], told["created"]) for told in ended.json["topics"]] == [(topic, False), ("made-e", True)]
     assert "retention.mss" in refused(tool("topics", "create", "made-f", "--config", "retention.mss=1"))
@@ -225,7 +225,7 @@ def test_delete_missing_topics(tool: Tool, topic: str) -> None:
 def test_without_a_terminal_yes_is_required(tool: Tool, topic: str, command: list[str]) -> None:
     told = refused(tool("topics", *command, topic))
     assert told.startswith("this would delete ")
-    assert told.endswith(": confirm with --yes, because there is no terminal to ask on; nothing was done")
+    assert told.endswith(": add --yes, because there is no terminal to ask at; nothing was done")
     assert starts(tool, topic) == [0, 0]
 
 
@@ -254,7 +254,9 @@ def test_a_pattern_is_deleted_only_with_yes(tool: Tool) -> None:
     ended = tool("topics", "delete", "order*")
     assert ended.code == 2
     seen = "`kgateway topics list 'order*'` shows which topics match"
-    assert ended.err.splitlines()[-1].endswith(f"order* is a pattern: add --yes to delete all that match; {seen}")
+    assert ended.err.splitlines()[-1].endswith(
+        f"order* is a pattern: add --yes to delete all topics that match; {seen}"
+    )
 
 
 @pytest.mark.parametrize(

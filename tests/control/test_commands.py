@@ -222,10 +222,8 @@ class CommandTests(SynchronousTestCase):
         """
         A profile slows the gateway down, so it ends within a minute.
         """
-        for seconds in (0, 0.09, 60.1, "1"):
-            assert self.refusal("profile", seconds=seconds).startswith("seconds must be a number from 0.1 to 60"), (
-                seconds
-            )
+        for seconds, shown in ((0, "0"), (0.09, "0.09"), (60.1, "60.1"), ("1", "'1'"), (-1.0, "-1")):
+            assert self.refusal("profile", seconds=seconds) == f"seconds must be a number from 0.1 to 60, not {shown}"
 
     def test_a_second_profile_is_refused(self) -> None:
         """

@@ -2,6 +2,7 @@
 Commands that connect to a Kafka cluster, with their options, timeouts and errors.
 """
 
+import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -146,7 +147,7 @@ def do_to_each(
         yield {f"{kind}s": [rows[name] for name in outcomes]}
     else:
         yield from (f"{name}: {done}{one.note and f', {one.note}'}" for name, one in successes.items())
-    refuse_parts({f"{name} is not {done}": one for name, one in problems.items()})
+    refuse_parts({f"{shlex.quote(name)} is not {done}": one for name, one in problems.items()})
 
 
 def refuse_parts(problems: Mapping[str, Problem]) -> None:

@@ -145,7 +145,7 @@ def _field(letter: str, position: int, key: Show, value: Show) -> bytes | Write:
 
 
 def _wrong(what: str, position: int, known: str) -> str:
-    return f"'{what}' at character {position + 1} of the format has no meaning; choose from {known}"
+    return f"there is no format '{what}' (character {position + 1}); the formats are {known}"
 
 
 def _length(data: bytes | None) -> int:

@@ -63,9 +63,9 @@ def _run(options: Namespace) -> Iterator[str | Json]:
         yield from [f"and {left} more: see --limit"] if left else []
     else:
         yield (
-            f"none of {counted(result['connected'], 'client')} matches"
+            f"no client matches ({counted(result['connected'], 'connection')} in all)"
             if result["connected"]
-            else "nobody is connected"
+            else "no client is connected"
         )
 
 

@@ -3,7 +3,7 @@
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
@@ -17,7 +17,7 @@ _PATIENCE_S = 30  # beyond the time of the profile: the gateway may be busy
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--seconds", metavar="N", type=float, default=10.0, help="for how long, by default 10")
+    parser.add_argument("--seconds", metavar="N", type=_seconds, default=10.0, help="for how long (default 10)")
     add_socket(parser)
 
 
@@ -38,6 +38,13 @@ def _run(options: Namespace) -> Iterator[str | Json]:
 
 
 PROFILE = Command(_add_arguments, _run)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"must be a number of seconds, not {text!r}") from None
 
 
 def countdown(seconds: float, terminal: TextIO) -> Callable[[float], None]:

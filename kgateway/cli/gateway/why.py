@@ -50,7 +50,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
     elif not result["remembered"]:
         yield "no client was refused since the gateway started"
     elif not result["reasons"] and not result["steps"]:
-        yield f"none of {counted(result['remembered'], 'reason')} matches"
+        yield f"no reason matches ({counted(result['remembered'], 'reason')} in all)"
     else:
         yield from _text(result)
 

@@ -73,7 +73,7 @@ def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
     elif matching:
         yield from table(_GROUPS, [_listed(group) for group in matching])
     else:
-        yield f"none of {counted(len(known), 'group')} matches" if known else "there are no groups"
+        yield f"no group matches ({counted(len(known), 'group')} in all)" if known else "there are no groups"
 
 
 LIST = cluster_command(_add_list, _list, "kgateway groups list --state Empty")
@@ -150,11 +150,16 @@ def _summary(group: GroupDescription, readings: list[PartitionLag]) -> Iterator[
     facts += [f"epoch {group.epoch}"] if group.epoch is not None else []
     facts += [f"assignor {group.assignor}"] if group.assignor else []
     yield ", ".join([*facts, f"coordinator {group.coordinator}"])
+    yield f"{counted(len(group.members), 'member')}; {_lag(readings)}"
+
+
+def _lag(readings: list[PartitionLag]) -> str:
     known = [one.lag for one in readings if one.lag is not None]
-    open_ones = len(readings) - len(known)
-    unknown = f", and {counted(open_ones, 'partition')} with unknown lag" if open_ones else ""
-    members, partitions = counted(len(group.members), "member"), counted(len(known), "partition")
-    yield f"{members}; lag {sum(known)} in {partitions}{unknown}"
+    unknown = counted(len(readings) - len(known), "partition")
+    if readings and not known:
+        return f"lag unknown in {unknown}"
+    lag = f"lag {sum(known)} in {counted(len(known), 'partition')}"
+    return lag if len(known) == len(readings) else f"{lag}, and unknown in {unknown}"
 
 
 def _member(one: MemberDescription) -> tuple[str, ...]:

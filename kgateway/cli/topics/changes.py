@@ -121,7 +121,7 @@ def _check_delete(options: Namespace) -> None:
     patterns = [name for name in options.names if is_pattern(name)]
     if patterns and not options.yes:
         seen = f"`kgateway topics list {patterns[0]!r}` shows which topics match"
-        raise UsageError(f"{patterns[0]} is a pattern: add --yes to delete all that match; {seen}")
+        raise UsageError(f"{patterns[0]} is a pattern: add --yes to delete all topics that match; {seen}")
 
 
 def _delete(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:

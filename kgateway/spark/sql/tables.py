@@ -18,6 +18,7 @@ from typing import Any, Self
 from pyspark.sql import DataFrame
 
 from kgateway.client.offsets import Extent
+from kgateway.plurals import counted
 from kgateway.spark.archive.folder import Folder, archives_in, is_archive
 from kgateway.spark.archive.frames import archive_frame
 from kgateway.spark.archive.job import identity_of, same_identity
@@ -190,11 +191,11 @@ class Tables:
 
 
 def description(plan: TablePlan) -> str:
-    of_log = f"{sum(map(len, plan.log.log)):,} offsets of the log"
+    of_log = f"{counted(sum(map(len, plan.log.log)), 'offset', form=',')} of the log"
     if plan.archive is None:
         return f"{plan.topic}: {of_log}"
     records = sum(file.count for file in plan.archive.manifest.files)
-    return f"{plan.topic}: {records:,} records of the archive, then {of_log}"
+    return f"{plan.topic}: {counted(records, 'record', form=',')} of the archive, then {of_log}"
 
 
 def _read_alike(given: Mapping[str, str], archived: Identity | None) -> dict[str, str]:

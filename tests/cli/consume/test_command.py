@@ -398,7 +398,7 @@ class TestGroup:
     [
         (["--from", "start"], "argument -o/--from/--offset: 'start' must be beginning, end, an offset"),
         (["--until", "x"], "argument --until: 'x' must be beginning"),
-        (["-f", "%z"], "argument -f/--format: '%z' at character 1 of the format has no meaning; choose from %t"),
+        (["-f", "%z"], "argument -f/--format: there is no format '%z' (character 1); the formats are %t"),
         (["-n", "0"], "argument -n/-c/--count/--max-messages: must be a whole number of at least 1, not '0'"),
         (["--partition", "a"], "argument -p/--partition: 'a' is not N or N,N"),
         (["--group", "g", "--partition", "0"], "--partition and --group: the group assigns the partitions"),

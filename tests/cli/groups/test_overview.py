@@ -80,7 +80,7 @@ def test_lag_is_summed_where_it_is_known() -> None:
     """
     readings = [reading(0, 5, 1_000), reading(1, 70, 7), reading(2, None, 9), reading(10, 3, None)]
     assert list(group_text(group(), readings))[1:] == [
-        "0 members; lag 995 in 2 partitions, and 2 partitions with unknown lag",
+        "0 members; lag 995 in 2 partitions, and unknown in 2 partitions",
         "",
         "TOPIC   PARTITION  COMMITTED   END  LAG  MEMBER",
         "orders          0          5  1000  995  -",
@@ -88,3 +88,4 @@ def test_lag_is_summed_where_it_is_known() -> None:
         "orders          2          -     9    -  -",
         "orders         10          3     -    -  -",
     ]
+    assert list(group_text(group(), readings[2:]))[1] == "0 members; lag unknown in 2 partitions"

@@ -20,7 +20,7 @@ from kgateway.spark.archive.task import MANY
 from kgateway.spark.errors import Unreadable
 from kgateway.spark.logs.offset_range import OffsetRange
 from kgateway.spark.sql.statement import analyzed
-from kgateway.spark.sql.tables import Tables, seam
+from kgateway.spark.sql.tables import Seam, TablePlan, Tables, description, seam
 from kgateway.topic_partition import TopicPartition
 from tests.spark.archive.archives import Archives
 from tests.spark.gateway import PARTITIONS, Topics, numbered
@@ -61,6 +61,15 @@ def test_offsets_in_neither_are_reported() -> None:
         assert found.lost == (
             "orders-0 is archived up to offset 9, but its log begins with 12 now: offsets 10 to 11 are in neither",
         )
+
+
+def test_a_plan_is_described_in_a_line() -> None:
+    """
+    It counts the offsets of the log.
+    """
+    for end, offsets in ((1, "1 offset"), (1_000, "1,000 offsets")):
+        plan = TablePlan("orders", {}, None, Seam((OffsetRange(ZERO, 0, end),), ()))
+        assert description(plan) == f"orders: {offsets} of the log"
 
 
 def test_a_log_that_ends_before_the_archive() -> None:
