@@ -130,7 +130,7 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "apis": Entry("list the Kafka APIs and versions that the wire codec knows", "apis"),
     },
     "Running gateway": {
-        "clients": Entry("list the clients of a running gateway, and what they do", "gateway.clients"),
+        "clients": Entry("list the connections of clients, one per line", "gateway.clients"),
         "why": Entry("show why requests of clients were refused", "gateway.why"),
         "plugins": Entry("show which handler serves each API", "gateway.plugins"),
         "loglevel": Entry("show or set the log level", "gateway.loglevel"),

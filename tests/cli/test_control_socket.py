@@ -394,3 +394,18 @@ def test_seconds_that_are_no_number(capsys: pytest.CaptureFixture[str]) -> None:
         main(["profile", "--seconds", "x"])
     told = "argument --seconds: must be a number of seconds, not 'x'"
     assert (end.value.code, capsys.readouterr().err) == (2, f"kgateway profile: error: {told}\n")
+
+
+def test_names_of_clients_are_cut_on_terminals_only(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    In a pipe they are whole.
+    """
+    texts = dict.fromkeys(("address", "listener", "waits_for", "software_version"), "x")
+    counts = dict.fromkeys(("since_ms", "requests", "bytes_in", "bytes_out"), 1)
+    client = texts | counts | {"client_id": "c" * 60, "software": "s" * 60}
+    gateway.results["clients"] = {"connected": 1, "fitting": 1, "clients": [client]}
+    assert f"{'c' * 60}  {'s' * 60} x" in shown(capsys, "clients")[1]
+    on_a_terminal(monkeypatch)
+    assert max(map(len, shown(capsys, "clients"))) == 100

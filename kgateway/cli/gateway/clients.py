@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.output import Column, size, table
+from kgateway.cli.common.output import NAME_MAX, Column, size, table, width
 from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.times import local
 from kgateway.cli.common.values import positive
@@ -15,8 +15,8 @@ from kgateway.cli.gateway.control_socket import add_socket, answer
 from kgateway.plurals import counted
 
 _COLUMNS = (
-    Column("CLIENT", 40),
-    Column("SOFTWARE", 40),
+    Column("CLIENT", NAME_MAX),
+    Column("SOFTWARE", NAME_MAX),
     Column("ADDRESS", 50),
     Column("LISTENER", 20),
     Column("SINCE", 24),
@@ -58,7 +58,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
     if options.json:
         yield result
     elif clients:
-        yield from table(_COLUMNS, [_row(client) for client in clients])
+        yield from table(_COLUMNS, [_row(client) for client in clients], width())
         left = result["fitting"] - len(clients)
         yield from [f"and {left} more: see --limit"] if left else []
     else:
