@@ -5,6 +5,7 @@
 from collections.abc import Iterable
 
 from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import NAME_MAX, Column, table
 from kgateway.cli.common.parser import page
 from kgateway.messages.catalogue import Api, apis
 from kgateway.wire.schema import show_versions
@@ -15,11 +16,8 @@ _PAGE = """# Kafka APIs and versions
 writes. A gateway serves the APIs and versions that it advertises in ApiVersions; `kgateway plugins` lists them.
 
 """
+_COLUMNS = (Column("KEY", 5, is_number=True), Column("API", NAME_MAX), Column("VERSIONS", 9), Column("FLEXIBLE", 9))
 _HEADINGS = ("Key", "API", "Versions", "Flexible", "Purpose")
-
-
-def _rows() -> list[tuple[str, ...]]:
-    return [_HEADINGS, *map(_row, apis().values())]
 
 
 def _row(api: Api) -> tuple[str, ...]:
@@ -31,11 +29,11 @@ def _as_text() -> str:
     """
     The table without the purposes, which fits 80 columns.
     """
-    return "\n".join(f"{key:>3}  {name:<28} {versions:<9} {flexible}" for key, name, versions, flexible, _ in _rows())
+    return "\n".join(table(_COLUMNS, [row[: len(_COLUMNS)] for row in map(_row, apis().values())]))
 
 
 def _as_markdown() -> str:
-    headings, *lines = map(_cells, _rows())
+    headings, *lines = map(_cells, [_HEADINGS, *map(_row, apis().values())])
     return _PAGE + "\n".join([headings, "|---:|---|---|---|---|", *lines])
 
 

@@ -3,9 +3,11 @@
 """
 
 import json
+import sys
 from textwrap import wrap
 from typing import Any
 
+from kgateway.cli.common.colours import Colour, coloured
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.parser import page
 from kgateway.config.settings import OPTIONS as SETTINGS
@@ -113,14 +115,18 @@ _FILE = """\
 # Durations are milliseconds, or have a unit: ms, s, min or m, h, d.
 
 """
+_TEXT_ROW = "{:<44} {}"
 _FILE_COLUMNS = 100
 _NO_DEFAULT = "FILE"
 
 
 def as_text() -> str:
-    return "\n".join(
-        f"{f'{row.flag} {row.kind.metavar}':<44} {row.shown_default}".rstrip() for row in SETTINGS.values()
-    )
+    """
+    A table that fits 80 columns, because the longest options have short defaults, which are not aligned.
+    """
+    heading = coloured(_TEXT_ROW.format("OPTION", "DEFAULT"), Colour.BOLD, sys.stdout)
+    rows = [_TEXT_ROW.format(f"{row.flag} {row.kind.metavar}", row.shown_default).rstrip() for row in SETTINGS.values()]
+    return "\n".join([heading, *rows, "", "`kgateway options --toml` also prints what each setting means."])
 
 
 def as_markdown() -> str:

@@ -3,6 +3,7 @@
 """
 
 from kgateway.cli.common.json_document import Json
+from kgateway.cli.common.output import Column, table
 from kgateway.cli.common.parser import page
 from kgateway.cluster.config_rows import ConfigRow
 from kgateway.cluster.config_table import TOPIC_CONFIGS as TABLE
@@ -34,10 +35,12 @@ not compact either.
 
 """
 
+_COLUMNS = (Column("CONFIG", 80), Column("DEFAULT", 80), Column("NOTE", 20))
+
 
 def as_text() -> str:
     return "\n".join(
-        f"{row.name:<40} {row.default}{' (no effect)' * bool(row.without_effect)}" for row in TABLE.values()
+        table(_COLUMNS, [(row.name, row.default, "no effect" if row.without_effect else "") for row in TABLE.values()])
     )
 
 

@@ -63,7 +63,10 @@ def test_the_table_of_apis_is_printed(capsys: pytest.CaptureFixture[str]) -> Non
     Each API is a line with its versions.
     """
     assert main(["apis"]) == 0
-    assert "  3  Metadata                     0-13      9+\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert shown.startswith("KEY  API ")
+    assert ["3", "Metadata", "0-13", "9+"] in map(str.split, shown.splitlines())
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_the_settings_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,6 +41,12 @@ def test_each_setting_has_a_line_of_the_page(row: Option) -> None:
     assert cells[1:] == [default, row.meaning, row.allowed, kafka]
 
 
+def test_the_table_has_headings_and_names_the_meanings() -> None:
+    heading, *_, last = as_text().splitlines()
+    assert heading.split() == ["OPTION", "DEFAULT"]
+    assert "--toml" in last
+
+
 @ROWS
 def test_each_setting_has_a_line_on_a_terminal(row: Option) -> None:
     """

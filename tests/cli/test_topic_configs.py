@@ -30,5 +30,7 @@ def test_each_config_has_a_line(row: ConfigRow) -> None:
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[1:3] == [f"`{row.default}`" if row.default else "none", row.meaning]
     assert row.without_effect in cells[4] if row.without_effect else cells[4].startswith("yes")
-    (shown,) = [line for line in as_text().splitlines() if line.startswith(f"{row.name} ")]
+    heading, *lines = as_text().splitlines()
+    assert heading.split() == ["CONFIG", "DEFAULT", "NOTE"]
+    (shown,) = [line for line in lines if line.startswith(f"{row.name} ")]
     assert ("no effect" in shown) == bool(row.without_effect)

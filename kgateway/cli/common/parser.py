@@ -209,7 +209,9 @@ def page(
         form.add_argument("--markdown", action="store_true", help="print the page of the documentation")
         form.add_argument(OPTION, action="store_true", help=JSON_HELP)
         if as_toml:
-            form.add_argument("--toml", action="store_true", help="print a file of settings, with all defaults")
+            form.add_argument(
+                "--toml", action="store_true", help="print a file with all settings, defaults and meanings"
+            )
 
     def run(options: Namespace) -> list[str | Json]:
         if options.json:
