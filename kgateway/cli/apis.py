@@ -46,7 +46,7 @@ def _fields(api: Api) -> Json:
     return dict(zip(names, (api.key, *_row(api)[1:]), strict=True))
 
 
-APIS = page(_as_text, _as_markdown, _as_json)
+APIS = page(_as_text, _as_markdown, _as_json, "kgateway apis --json")
 
 
 def _cells(row: Iterable[str]) -> str:

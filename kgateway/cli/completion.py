@@ -16,7 +16,7 @@ from argcomplete.completers import FilesCompleter, SuppressCompleter
 from argcomplete.shell_integration import shellcode
 
 from kgateway.cli.common.errors import UsageError
-from kgateway.cli.common.parser import Command, Parser
+from kgateway.cli.common.parser import Command, Parser, example_text
 
 if TYPE_CHECKING:
     from kgateway.client.cluster import Cluster
@@ -36,7 +36,7 @@ Completer = Callable[..., Iterable[str]]
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("shell", metavar="SHELL", choices=_SHELLS, help=f"one of {', '.join(_SHELLS)}")
-    parser.epilog = _SETUP
+    parser.epilog = f"{_SETUP}\n\n{example_text('kgateway completion bash')}"
 
 
 def _run(options: Namespace) -> list[str]:

@@ -20,7 +20,7 @@ from kgateway.broker.log.inspection.log_paths import NoLog, is_data_folder, is_p
 from kgateway.cli.common.errors import FAILED, MISTAKE, CommandError
 from kgateway.cli.common.json_document import Json, json_line
 from kgateway.cli.common.output import cut, size, width
-from kgateway.cli.common.parser import Command
+from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.progress import Progress
 from kgateway.cli.produce.record_json import record_fields
 from kgateway.observe.printable import printable
@@ -38,6 +38,7 @@ def _add_partition(parser: ArgumentParser) -> None:
 def _add_check(parser: ArgumentParser) -> None:
     _add_partition(parser)
     parser.add_argument("path", metavar="DIR", type=Path, help=_WHERE)
+    add_example(parser, "kgateway log check kgateway-data")
 
 
 def _add_dump(parser: ArgumentParser) -> None:
@@ -50,6 +51,7 @@ def _add_dump(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--limit", metavar="N", type=int, help="at most N batches, or records with --records, of each PATH"
     )
+    add_example(parser, "kgateway log dump kgateway-data --partition orders-0 --records --limit 10")
 
 
 def _readable(run: Callable[[Namespace], Iterable[str | Json]]) -> Callable[[Namespace], Iterator[str | Json]]:

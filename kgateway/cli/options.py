@@ -146,7 +146,7 @@ def as_toml() -> str:
     return _FILE + "\n\n".join(map(_toml, rows))
 
 
-OPTIONS = page(as_text, as_markdown, as_json, as_toml)
+OPTIONS = page(as_text, as_markdown, as_json, "kgateway options --toml > gateway.toml", as_toml)
 
 
 def _fields(row: Option) -> Json:

@@ -4,7 +4,7 @@ The help of `kgateway serve`, from the table of settings. The options are read b
 
 from argparse import ArgumentParser
 
-from kgateway.cli.common.parser import Command
+from kgateway.cli.common.parser import Command, example_text
 from kgateway.config.settings import OPTION_SOURCES, OPTIONS
 from kgateway.config.sources import Option
 
@@ -14,7 +14,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     for row in OPTIONS.values():
         parser.add_argument(row.flag, metavar=row.kind.metavar, help=_help(row).replace("%", "%%"))
     parser.add_argument("--version", action="store_true", help="print the versions of kgateway and Twisted, and exit")
-    parser.epilog = OPTION_SOURCES
+    parser.epilog = (
+        f"{OPTION_SOURCES}\n\n{example_text('kgateway serve --broker log:kgateway-data --num-partitions 8')}"
+    )
 
 
 def _help(row: Option) -> str:

@@ -63,7 +63,7 @@ def _fields(row: ConfigRow) -> Json:
     }
 
 
-TOPIC_CONFIGS = page(as_text, as_markdown, as_json)
+TOPIC_CONFIGS = page(as_text, as_markdown, as_json, "kgateway topic-configs --json")
 
 
 def _line(row: ConfigRow) -> str:

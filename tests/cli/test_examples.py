@@ -12,7 +12,10 @@ from confluent_kafka import Producer
 from kgateway.cli.main import parser as parser_of
 from tests.docs.console import Session
 
-COMMANDS = ("clients", "topics", "configs", "produce", "consume", "groups", "transactions")
+COMMANDS = (
+    *("options", "topic-configs", "apis", "clients", "why", "plugins", "loglevel", "profile", "topics", "configs"),
+    *("produce", "consume", "groups", "transactions", "log", "clusters", "completion"),
+)
 PATIENCE_S = 30
 LAST = ("kgateway transactions abort", "kgateway groups delete", "kgateway topics delete", "kgateway topics create")
 
@@ -56,7 +59,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
     offsets, and an open transaction.
     """
     with Session(tmp_path) as session:
-        session.serve("--broker memory:")
+        session.serve()
         code, told = session.run(
             "kgateway topics create orders billing --partitions 4"
             "&& for p in 0 1 2 3; do seq 20 | kgateway produce orders --partition $p -q || exit 1; done"
@@ -76,7 +79,7 @@ def test_all_subcommands_have_examples() -> None:
     """
     Each example begins with the name of its command, or pipes something into it.
     """
-    assert len(ALL) == 1 + 7 + 6 + 1 + 1 + 4 + 3
+    assert len(ALL) == 8 + 7 + 6 + 1 + 1 + 4 + 3 + 2 + 2
     for name, parser in ALL.items():
         assert example(parser).rpartition("| ")[2].startswith(name), name
 

@@ -73,7 +73,7 @@ def test_the_settings_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     """
     The output is for a terminal, or the page of the documentation.
     """
-    module = SimpleNamespace(OPTIONS=page(lambda: "a table", lambda: "a page", dict))
+    module = SimpleNamespace(OPTIONS=page(lambda: "a table", lambda: "a page", dict, "kgateway options"))
     monkeypatch.setitem(sys.modules, "kgateway.cli.options", module)
     main(["options"])
     main(["options", "--markdown"])

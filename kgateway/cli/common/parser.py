@@ -197,6 +197,7 @@ def page(
     as_text: Callable[[], str],
     as_markdown: Callable[[], str],
     as_json: Callable[[], Json],
+    example: str,
     as_toml: Callable[[], str] | None = None,
 ) -> Command:
     """
@@ -212,6 +213,7 @@ def page(
             form.add_argument(
                 "--toml", action="store_true", help="print a file with all settings, defaults and meanings"
             )
+        add_example(parser, example)
 
     def run(options: Namespace) -> list[str | Json]:
         if options.json:

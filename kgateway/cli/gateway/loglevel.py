@@ -5,7 +5,7 @@
 from argparse import ArgumentParser, Namespace
 
 from kgateway.cli.common.json_document import Json
-from kgateway.cli.common.parser import Command
+from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.gateway.control_socket import add_socket, answer
 
 
@@ -14,6 +14,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "level", metavar="LEVEL", nargs="?", help="debug, info, warn, error or critical; without it the level is shown"
     )
     add_socket(parser)
+    add_example(parser, "kgateway loglevel debug")
 
 
 def _run(options: Namespace) -> list[str | Json]:

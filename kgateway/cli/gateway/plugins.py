@@ -2,13 +2,13 @@
 `kgateway plugins`: which handler serves each API in a running gateway, and whose it is.
 """
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import Any
 
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.output import NAME_MAX, Column, cut, table, width
-from kgateway.cli.common.parser import Command
+from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.gateway.control_socket import add_socket, answer
 
 _COLUMNS = (
@@ -19,6 +19,11 @@ _COLUMNS = (
     Column("FROM", NAME_MAX),
     Column("PRIORITY", 8),
 )
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    add_socket(parser)
+    add_example(parser, "kgateway plugins")
 
 
 def _run(options: Namespace) -> Iterator[str | Json]:
@@ -35,7 +40,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
         yield from (cut(f"       inside {_filter(row)}", columns) for row in plugin["filters"])
 
 
-PLUGINS = Command(add_socket, _run)
+PLUGINS = Command(_add_arguments, _run)
 
 
 def _filter(row: dict[str, Any]) -> str:

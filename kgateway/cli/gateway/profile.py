@@ -9,7 +9,7 @@ from typing import TextIO
 
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.output import Column, table, width
-from kgateway.cli.common.parser import Command
+from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.gateway.control_socket import add_socket, answer
 
 _COLUMNS = (Column("   OWN s", 8), Column(" TOTAL s", 8), Column("    CALLS", 9), Column("FUNCTION", 255))
@@ -19,6 +19,7 @@ _PATIENCE_S = 30  # beyond the time of the profile: the gateway may be busy
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--seconds", metavar="N", type=_seconds, default=10.0, help="for how long (default 10)")
     add_socket(parser)
+    add_example(parser, "kgateway profile --seconds 0.5")
 
 
 def _run(options: Namespace) -> Iterator[str | Json]:

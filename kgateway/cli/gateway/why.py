@@ -9,7 +9,7 @@ from typing import Any
 
 from kgateway.cli.common.json_document import Json
 from kgateway.cli.common.output import WIDTH, Column, table, width
-from kgateway.cli.common.parser import Command
+from kgateway.cli.common.parser import Command, add_example
 from kgateway.cli.common.times import TIMES, local, option_time_ms
 from kgateway.cli.gateway.control_socket import add_socket, answer
 from kgateway.observe.printable import printable
@@ -39,6 +39,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="also errors that are a normal step of the protocol, after which clients continue",
     )
     add_socket(parser)
+    add_example(parser, "kgateway why --client 'checkout-*' --since 1h")
 
 
 def _run(options: Namespace) -> Iterator[str | Json]:
