@@ -40,6 +40,13 @@ def test_segments_before_the_offset_are_left_out(data: Path, run: Run) -> None:
     assert len(lines) == 3
 
 
+def test_an_empty_file_takes_a_line(data: Path, run: Run) -> None:
+    """
+    There are no headings without rows.
+    """
+    assert run("dump", data, "--partition", "orders-1").lines == [f"data/orders-1/{0:020d}.log: empty"]
+
+
 def test_records_are_shown_below_their_batch(data: Path, run: Run) -> None:
     """
     They have time, key, value and headers, printable; nothing is cut in a pipe.

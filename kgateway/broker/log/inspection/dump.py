@@ -82,11 +82,14 @@ def dump_partition(folder: Path, disk: Disk, wanted: DumpRequest) -> Lines:
     """
     The lines of all segments in a partition's folder that have a wanted part.
     """
-    bases = segments(folder, disk)
+    bases, sizes = segments(folder, disk), disk.names(folder)
     left = wanted.limit
     for base, following in zip(bases, [*bases[1:], wanted.start + 1], strict=False):
         if following > wanted.start and left > 0:
             path = folder / file_name(base, LOG)
+            if not sizes[path.name]:
+                yield DumpLine(f"{path}: empty")
+                continue
             yield DumpLine(f"{path}:")
             left = yield from _log(path, disk, replace(wanted, limit=left))
 
