@@ -9,7 +9,7 @@ from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from argcomplete import autocomplete
 from argcomplete.completers import FilesCompleter, SuppressCompleter
@@ -139,10 +139,28 @@ def _names(options: Namespace, ask: "Callable[[Cluster], list[str]]") -> list[st
     return []
 
 
+def _configs(parsed_args: Namespace, **context: object) -> list[str]:
+    """
+    The names of configs that a gateway knows, which are Kafka's.
+    """
+    from kgateway.cluster.broker_config import BROKER_CONFIGS
+    from kgateway.cluster.config_table import TOPIC_CONFIGS
+    from kgateway.cluster.group_config import GROUP_CONFIGS
+
+    tables = {"topic": TOPIC_CONFIGS, "broker": BROKER_CONFIGS, "group": GROUP_CONFIGS}
+    return [*tables.get(vars(parsed_args).get("of", "topic"), ())]
+
+
+def _configs_to_set(**context: Any) -> list[str]:
+    return [f"{name}=" for name in _configs(**context)]
+
+
 _COMPLETERS: Mapping[str, Completer] = {
     "TOPIC": _topics,
     "TOPIC[:N,N]": _topics,
     "GROUP": _groups,
     "NAME": _resources,
     "CLUSTER": _clusters,
+    "CONFIG": _configs,
+    "CONFIG=VALUE": _configs_to_set,
 }

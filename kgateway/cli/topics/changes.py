@@ -58,7 +58,7 @@ def _add_create(parser: Parser) -> None:
     )
     parser.add_argument(
         "--config",
-        metavar="NAME=VALUE",
+        metavar="CONFIG=VALUE",
         type=config_value,
         action="append",
         default=[],
