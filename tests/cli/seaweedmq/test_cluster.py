@@ -164,7 +164,7 @@ def test_findings(name: str, world: World, run: Command, monkeypatch: pytest.Mon
     assert first == {
         "place": f"{name}-0",
         "kind": "sequence",
-        "reason": "row 0 has offset 0 in message 7, and the log in message 0",
+        "reason": "row 0 has offset 0 in message 7, but the log has it in message 0",
         "is_fault": True,
     }
     assert len(others) == 24  # all, not only some of a kind
