@@ -31,57 +31,57 @@ _TOPICS = {
         "compaction has removed.",
         "topics.overview",
     ),
-    "describe": Entry("show topics, their partitions, and the configs that are set.", "topics.overview"),
+    "describe": Entry("show topics, their partitions, and the configs that are set", "topics.overview"),
     "create": Entry("create topics. Omitted values use the server's defaults.", "topics.changes"),
     "alter": Entry(
         "give topics more partitions. Records stay where they are, but new records of a key may go to another "
         "partition than the old ones.",
         "topics.changes",
     ),
-    "delete": Entry("delete topics with all their records.", "topics.changes"),
-    "delete-records": Entry("delete the oldest records of topics, up to an offset or a time.", "topics.changes"),
-    "purge": Entry("delete all current records of topics, and keep the topics.", "topics.changes"),
+    "delete": Entry("delete topics with all their records", "topics.changes"),
+    "delete-records": Entry("delete the oldest records of topics, up to an offset or a time", "topics.changes"),
+    "purge": Entry("delete all current records of topics, and keep the topics", "topics.changes"),
 }
 _CONFIGS = {
-    "describe": Entry("show the configs of a topic, a broker or a group.", "configs"),
-    "set": Entry("set configs of a topic, a broker or a group: all of them or, if one is refused, none.", "configs"),
-    "append": Entry("add values to configs that are lists.", "configs"),
-    "subtract": Entry("remove values from configs that are lists.", "configs"),
-    "unset": Entry("reset configs of a topic, a broker or a group to their defaults.", "configs"),
-    "diff": Entry("compare the configs of two topics.", "configs"),
+    "describe": Entry("show the configs of a topic, a broker or a group", "configs"),
+    "set": Entry("set configs of a topic, a broker or a group: all of them or, if one is refused, none", "configs"),
+    "append": Entry("add values to configs that are lists", "configs"),
+    "subtract": Entry("remove values from configs that are lists", "configs"),
+    "unset": Entry("reset configs of a topic, a broker or a group to their defaults", "configs"),
+    "diff": Entry("compare the configs of two topics", "configs"),
 }
 _GROUPS = {
-    "list": Entry("list groups with their types and states.", "groups.overview"),
-    "describe": Entry("show groups, their members, offsets and lag.", "groups.overview"),
+    "list": Entry("list groups with their types and states", "groups.overview"),
+    "describe": Entry("show groups, their members, offsets and lag", "groups.overview"),
     "reset-offsets": Entry(
         "change the committed offsets of a group. Without --execute it only shows what would change. If one partition "
         "has no target, nothing is changed.",
         "groups.changes",
     ),
-    "delete": Entry("delete groups without members, and their committed offsets.", "groups.changes"),
+    "delete": Entry("delete groups without members, and their committed offsets", "groups.changes"),
 }
 _TRANSACTIONS = {
-    "list": Entry("list transactional ids with their states.", "transactions"),
-    "describe": Entry("show the producer of a transactional id, and its transaction.", "transactions"),
+    "list": Entry("list transactional ids with their states", "transactions"),
+    "describe": Entry("show the producer of a transactional id, and its transaction", "transactions"),
     "abort": Entry(
-        "abort an open transaction and fence its producer, or abort a hanging transaction of a partition.",
+        "abort an open transaction and fence its producer, or abort a hanging transaction of a partition",
         "transactions",
     ),
 }
 _LOG = {
     "check": Entry(
-        "Check the files of a log. It changes nothing, and may run beside the gateway. Each line says where something "
+        "check the files of a log. It changes nothing, and may run beside the gateway. Each line says where something "
         "is wrong, what, and what to do. Exit code 0: nothing is wrong; 1: something is; 2: it cannot be read.",
         "log",
     ),
     "dump": Entry(
-        "Show the batches of a log. It changes nothing, and may run beside the gateway. PATH may also be an index, a "
+        "show the batches of a log. It changes nothing, and may run beside the gateway. PATH may also be an index, a "
         "snapshot or a leader epoch file. Times are UTC.",
         "log",
     ),
 }
 _SPARK = {
-    "archive": Entry("archive topics as folders of Parquet files, with checksums of their records.", "spark.archive"),
+    "archive": Entry("archive topics as folders of Parquet files, with checksums of their records", "spark.archive"),
     "verify": Entry(
         "check that archives have each offset once, and each record as it is in the log. Exit code 0: nothing is "
         "wrong; 1: something is; 2: the check failed.",
@@ -99,7 +99,7 @@ _SPARK = {
     ),
     "report": Entry(
         "report on the content of topics, as one HTML page with plots: volume over time, sizes, keys, the lag of "
-        "groups, and, where it is known, how long records took to reach the log.",
+        "groups, and, where it is known, how long records took to reach the log",
         "spark.report",
     ),
     "backfill": Entry(
@@ -110,17 +110,17 @@ _SPARK = {
 }
 _SEAWEEDMQ = {
     "dev": Entry(
-        "Start a throw-away cluster with a gateway in front of it, to try things out; Ctrl-C stops all of it.",
+        "start a throw-away cluster with a gateway in front of it, to try things out; Ctrl-C stops all of it",
         "seaweedmq.dev",
     ),
     "verify": Entry(
-        "Check that log files are intact, and that the ledgers, which map Kafka's offsets, agree with them.",
+        "check that log files are intact, and that the ledgers, which map Kafka's offsets, agree with them",
         "seaweedmq.verification",
     ),
     "stats": Entry(
-        "Show the state of topics: ledgers, times, offsets, what is in files, and who publishes.", "seaweedmq.stats"
+        "show the state of topics: ledgers, times, offsets, what is in files, and who publishes", "seaweedmq.stats"
     ),
-    "mapping": Entry("Show which message of SeaweedMQ holds one of Kafka's offsets.", "seaweedmq.mapping"),
+    "mapping": Entry("show which message of SeaweedMQ holds one of Kafka's offsets", "seaweedmq.mapping"),
 }
 GROUPS: Mapping[str, Mapping[str, Entry]] = {
     "Server": {
@@ -177,8 +177,7 @@ def add_commands(group: "_SubParsersAction[Parser]", entries: Mapping[str, Entry
     """
     chosen = next((word for word in given or [] if not word.startswith("-")), None)
     for name, entry in entries.items():
-        title = entry.purpose.partition(".")[0]
-        parser = group.add_parser(name, help=title[0].lower() + title[1:], description=entry.purpose)
+        parser = group.add_parser(name, help=entry.purpose.partition(". ")[0], description=entry.purpose)
         if given is not None and name != chosen:
             continue
         if entry.subcommands:

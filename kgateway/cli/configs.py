@@ -28,7 +28,7 @@ _INDENT = "  "
 
 def _add_resource(parser: ArgumentParser) -> None:
     parser.add_argument("of", metavar="KIND", choices=[*KINDS], help=f"one of {', '.join(KINDS)}")
-    parser.add_argument("name", metavar="NAME", help="the name of a topic, the id of a broker or of a group")
+    parser.add_argument("name", metavar="NAME", help="the name of a topic, or the id of a broker or group")
 
 
 def _resource(options: Namespace, cluster: Cluster) -> ConfigResource:
@@ -46,8 +46,8 @@ def _topic(name: str, cluster: Cluster) -> ConfigResource:
 
 def _add_describe(parser: ArgumentParser) -> None:
     _add_resource(parser)
-    parser.add_argument("--all", action="store_true", help="also configs that are not set")
-    parser.add_argument("--verbose", action="store_true", help="below each config its description by the server")
+    parser.add_argument("--all", action="store_true", help="also show configs that are not set")
+    parser.add_argument("--verbose", action="store_true", help="also print the server's description of each config")
 
 
 def _describe(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
@@ -106,7 +106,7 @@ def _command(way: _Way) -> Command:
     def add(parser: ArgumentParser) -> None:
         _add_resource(parser)
         if way.change is AlterOperation.UNSET:
-            parser.add_argument("names", metavar="CONFIG", nargs="+", help="its name")
+            parser.add_argument("names", metavar="CONFIG", nargs="+", help="the name of a config")
         else:
             kind = config_value if way.change is AlterOperation.SET else pair
             parser.add_argument("values", metavar="CONFIG=VALUE", type=kind, nargs="+", help=way.help)
@@ -194,8 +194,8 @@ def _near(names: Iterable[str], known: list[str]) -> str:
 
 
 def _add_diff(parser: ArgumentParser) -> None:
-    parser.add_argument("first", metavar="TOPIC", help="a topic")
-    parser.add_argument("second", metavar="TOPIC", help="another one")
+    parser.add_argument("first", metavar="TOPIC", help="the first topic")
+    parser.add_argument("second", metavar="TOPIC", help="the second topic")
 
 
 def _diff(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:

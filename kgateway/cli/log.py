@@ -47,7 +47,7 @@ def _add_dump(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--records", action="store_true", help="show the records below each batch: time, key, value, headers"
     )
-    parser.add_argument("--from", metavar="OFFSET", dest="start", type=int, default=0, help="the first offset")
+    parser.add_argument("--from", metavar="OFFSET", dest="start", type=int, default=0, help="the first offset to show")
     parser.add_argument(
         "--limit", metavar="N", type=int, help="at most N batches, or records with --records, of each PATH"
     )

@@ -20,7 +20,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _help(row: Option) -> str:
-    default = f"; by default {row.shown_default}" if row.shown_default else ""
+    default = f"; default {row.shown_default}" if row.shown_default else ""
     return f"{row.meaning} ({row.allowed}{default})"
 
 

@@ -43,7 +43,7 @@ _STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit"
 
 
 def _add_list(parser: ArgumentParser) -> None:
-    add_states(parser, _STATES, "those")
+    add_states(parser, _STATES, "transactions")
 
 
 def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:

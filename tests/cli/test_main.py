@@ -55,7 +55,7 @@ def test_the_help_of_serve_is_ours(capsys: pytest.CaptureFixture[str], arguments
     assert end.value.code == 0
     assert shown.startswith("usage: kgateway serve [options]\n")
     assert "  --node-id NUMBER" in shown
-    assert "by default 4" in " ".join(shown.split())
+    assert "; default 4)" in " ".join(shown.split())
 
 
 def test_the_table_of_apis_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,6 +193,29 @@ def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str], given
     with pytest.raises(SystemExit) as end:
         main(given)
     assert (end.value.code, capsys.readouterr().err) == (2, f"{says}\n")
+
+
+def test_purposes_and_defaults_have_one_form(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    A purpose begins with a verb, in lower case; it ends with a full stop only if it has several sentences. A default
+    is in parentheses.
+    """
+    for names in _all_commands(COMMANDS):
+        purpose = _entry(names).purpose
+        assert purpose[0].islower(), names
+        assert purpose.endswith(".") == (". " in purpose), names
+        with pytest.raises(SystemExit):
+            main([*names, "--help"])
+        shown = " ".join(capsys.readouterr().out.split())
+        assert names == ("serve",) or "by default" not in shown, names
+
+
+def _entry(names: tuple[str, ...]) -> Entry:
+    name, *below = names
+    entry = COMMANDS[name]
+    for word in below:
+        entry = entry.subcommands[word]
+    return entry
 
 
 def _all_commands(entries: Mapping[str, Entry], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -55,7 +55,7 @@ def add_server(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         type=_seconds,
         default=_PATIENCE_S,
-        help=f"how long to wait for one response, by default {_PATIENCE_S:g}",
+        help=f"how long to wait for one response (default {_PATIENCE_S:g})",
     )
 
 

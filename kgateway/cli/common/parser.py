@@ -16,7 +16,7 @@ from kgateway.cli.common.errors import UsageError
 from kgateway.cli.common.json_document import OPTION, Json
 from kgateway.cli.common.stdio import writing
 
-JSON_HELP = "print JSON, with all that is known"
+JSON_HELP = "print JSON with all details"
 _OPTION = re.compile(r"-[^\s\d][^\s]*$")  # and not a negative number, such as an offset from the end
 _SIMILARITY_MIN = 0.75  # of suggestions: `set` is none for `get`, nor `--cluster` for `--color`
 
@@ -83,7 +83,9 @@ class Parser(ArgumentParser):
         self._names.append(_Names(dest, metavar, is_needed or is_one, is_one))
         kind = given.get("type", str)
         self.add_argument(dest, metavar=metavar, nargs="*", action="extend", **given)
-        self.add_argument(*flags, dest=dest, metavar=metavar, action="append", type=kind, help="the same as an option")
+        self.add_argument(
+            *flags, dest=dest, metavar=metavar, action="append", type=kind, help=f"{metavar}, given as an option"
+        )
 
     def parse_known_args(  # type: ignore[override]  # of its several forms this is the one that is used
         self, args: Sequence[str] | None = None, namespace: Any = None

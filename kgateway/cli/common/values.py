@@ -21,13 +21,13 @@ def add_bootstrap(parser: ArgumentParser, **given: Any) -> None:
         "--bootstrap",
         "--bootstrap-server",
         metavar="HOST[:PORT],...",
-        help=f"servers of the cluster; by default ${BOOTSTRAP}, or else {DEFAULT_BOOTSTRAP}. The default port is 9092",
+        help=f"servers of the cluster (default ${BOOTSTRAP}, or else {DEFAULT_BOOTSTRAP}); the default port is 9092",
         **given,
     )
     where.add_argument(
         "--cluster",
         metavar="CLUSTER",
-        help=f"a cluster of kgateway.toml; by default ${CLUSTER}, or else the default of that file",
+        help=f"a cluster of kgateway.toml (default ${CLUSTER}, or else the default of that file)",
     )
 
 

@@ -26,15 +26,15 @@ from kgateway.topic_partition import TopicPartition
 
 _EXAMPLE = r"kgateway consume orders --from -10 -f '%p %o %k: %s\n'"
 _FORMAT = (
-    "how a record is written, by default '%%s\\n': %%t topic, %%p partition, %%o offset, %%T timestamp, %%k key, "
+    "how a record is written (default '%%s\\n'): %%t topic, %%p partition, %%o offset, %%T timestamp, %%k key, "
     "%%s value, %%h headers, %%K and %%S lengths of key and value, %%R the latter in four bytes; \\n \\r \\t \\xHH"
 )
 
 
 def _add_arguments(parser: Parser) -> None:
     offsets = f"an offset, -N for N before the end, {TIMES}"
-    add_topics(parser, "topics", help="topics to read;  a pattern such as 'order*' is also allowed")
-    parser.add_argument("-p", "--partition", metavar="N[,N]", type=indexes, help="only these of each topic")
+    add_topics(parser, "topics", help="topics to read; a pattern such as 'order*' is also allowed")
+    parser.add_argument("-p", "--partition", metavar="N[,N]", type=indexes, help="only these partitions of each topic")
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         "-o",
@@ -81,7 +81,7 @@ def _add_arguments(parser: Parser) -> None:
     form.add_argument(
         "-J", "--json", action="store_true", help="write a line of JSON per record; bytes that are not text are base64"
     )
-    escaped = "; by default escaped on a terminal, otherwise text"
+    escaped = " (default escaped on a terminal, otherwise text)"
     parser.add_argument("--key-as", choices=[*SHOWS], help=f"how keys are written{escaped}")
     parser.add_argument("--value-as", choices=[*SHOWS], help=f"how values are written{escaped}")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary")

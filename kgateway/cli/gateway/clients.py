@@ -45,7 +45,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="N",
         type=_limit,
         default=_LIMIT_MAX,
-        help=f"how many, by default and at most {_LIMIT_MAX}",
+        help=f"the maximum number of connections (default {_LIMIT_MAX}, which is also the highest)",
     )
     add_socket(parser)
     add_example(parser, "kgateway clients --client 'billing-*' --sort requests")

@@ -15,7 +15,7 @@ def add_socket(parser: ArgumentParser) -> None:
         "--control-socket",
         metavar="PATH",
         default=os.environ.get("KGATEWAY_CONTROL_SOCKET") or "kgateway.sock",
-        help="the control socket of the gateway; by default $KGATEWAY_CONTROL_SOCKET, or kgateway.sock in this folder",
+        help="the control socket of the gateway (default $KGATEWAY_CONTROL_SOCKET, else kgateway.sock in this folder)",
     )
 
 

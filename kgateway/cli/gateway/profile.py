@@ -17,7 +17,9 @@ _PATIENCE_S = 30  # beyond the time of the profile: the gateway may be busy
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--seconds", metavar="N", type=_seconds, default=10.0, help="for how long (default 10)")
+    parser.add_argument(
+        "--seconds", metavar="N", type=_seconds, default=10.0, help="how many seconds to measure (default 10)"
+    )
     add_socket(parser)
     add_example(parser, "kgateway profile --seconds 0.5")
 

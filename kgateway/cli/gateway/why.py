@@ -32,7 +32,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--since", metavar="TIME", dest="since_ms", type=option_time_ms, help=f"only errors since {TIMES}"
     )
-    parser.add_argument("--limit", metavar="N", type=int, default=20, help="how many, by default 20")
+    parser.add_argument("--limit", metavar="N", type=int, default=20, help="the maximum number of errors (default 20)")
     parser.add_argument(
         "--all",
         action="store_true",

@@ -38,7 +38,7 @@ _UNDELETED = {
 
 
 def _add_delete(parser: Parser) -> None:
-    add_groups(parser, help="its id")
+    add_groups(parser, help="the id of a group")
 
 
 def _delete(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
@@ -49,7 +49,7 @@ DELETE = cluster_command(_add_delete, _delete, "kgateway groups delete billing")
 
 
 def _add_reset_offsets(parser: Parser) -> None:
-    add_groups(parser, "group", type=_group_id, is_one=True, help="its id; it must have no members")
+    add_groups(parser, "group", type=_group_id, is_one=True, help="the id of a group, which must have no members")
     add_targets(parser)
     parser.add_argument(
         "-t",
@@ -58,10 +58,10 @@ def _add_reset_offsets(parser: Parser) -> None:
         type=topic_partitions,
         action="append",
         default=[],
-        help="only this topic, or these partitions of it; may be repeated. By default all that the group has committed",
+        help="only this topic, or these partitions of it; may be repeated (default all that the group has committed)",
     )
     effect = parser.add_mutually_exclusive_group()
-    effect.add_argument("--execute", action="store_true", help="do it")
+    effect.add_argument("--execute", action="store_true", help="make the change")
     effect.add_argument(
         "--dry-run", action="store_false", dest="execute", help="only show what would change, as without --execute"
     )

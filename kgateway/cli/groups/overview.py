@@ -94,7 +94,7 @@ def _listed_json(group: GroupListing) -> dict[str, Any]:
 
 
 def _add_describe(parser: Parser) -> None:
-    add_groups(parser, is_needed=False, help="its id")
+    add_groups(parser, is_needed=False, help="the id of a group")
     parser.add_argument("--all", action="store_true", help="all classic and consumer groups")
 
 

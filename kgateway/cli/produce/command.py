@@ -31,7 +31,7 @@ _TICK_S = 0.01  # shorter waits cost more than they are worth
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC", nargs="?", help="the topic to write to")
-    parser.add_argument("-t", "--topic", metavar="TOPIC", dest="named_topic", help="the same as an option")
+    parser.add_argument("-t", "--topic", metavar="TOPIC", dest="named_topic", help="TOPIC, given as an option")
     parser.add_argument("files", metavar="FILE", nargs="*", help="files with a record per line; - or none for stdin")
     parser.add_argument("--create", action="store_true", help="create the topic if it does not exist")
     form = parser.add_mutually_exclusive_group()

@@ -32,7 +32,7 @@ def _add_arguments(parser: Parser) -> None:
         "--folder",
         metavar="FOLDER",
         type=Path,
-        help="where its data is kept for the next time; without it, the data is deleted at the end",
+        help="where to keep the data for the next start (default: it is deleted at the end)",
     )
     parser.unknown_dest = "gateway"
     parser.epilog = "All other options are those of `kgateway serve`, for the gateway.\n\n" + example_text(

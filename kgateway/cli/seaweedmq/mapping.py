@@ -15,17 +15,17 @@ _EPILOG = """\
 The result comes from the stored part of the ledger and from the log files after it. Messages that are only in the
 memory of a broker are in neither.
 
-Examples:
-  kgateway seaweedmq mapping --masters master1:9333 orders 0 1042
-  kgateway seaweedmq mapping --masters master1:9333 --json orders 0 latest
+example:
+  $ kgateway seaweedmq mapping --masters master1:9333 orders 0 1042
+  $ kgateway seaweedmq mapping --masters master1:9333 --json orders 0 latest
 """
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("topic", metavar="TOPIC", type=topic_name)
-    parser.add_argument("partition", metavar="PARTITION", type=int)
+    parser.add_argument("topic", metavar="TOPIC", type=topic_name, help="the name of a topic")
+    parser.add_argument("partition", metavar="PARTITION", type=int, help="the number of a partition")
     parser.add_argument(
-        "offset", metavar="OFFSET", type=_offset, help="one of Kafka's offsets; `earliest` (-2) and `latest` (-1)"
+        "offset", metavar="OFFSET", type=_offset, help="an offset of Kafka, or `earliest` (-2) or `latest` (-1)"
     )
 
 

@@ -36,14 +36,14 @@ Everything before HELD is at least in the memory of a broker of SeaweedMQ, and e
 dash means that there is none, or that it is unknown. ACKS is the config of the topic; if it is not set, the default of
 the gateway applies.
 
-Examples:
-  kgateway seaweedmq stats --masters master1:9333
-  kgateway seaweedmq stats --masters master1:9333 --json orders
+example:
+  $ kgateway seaweedmq stats --masters master1:9333
+  $ kgateway seaweedmq stats --masters master1:9333 --json orders
 """
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these topics; by default all")
+    parser.add_argument("topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these topics (default all)")
 
 
 async def _show(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> int:

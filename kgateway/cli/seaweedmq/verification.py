@@ -28,14 +28,14 @@ Findings that are marked (no fault) are not stored yet; a gateway stores them so
 
 Exit code 0: nothing is wrong; 1: something is; 2: the cluster cannot be read.
 
-Examples:
-  kgateway seaweedmq verify --masters master1:9333,master2:9333
-  kgateway seaweedmq verify --masters master1:9333 orders payments
+example:
+  $ kgateway seaweedmq verify --masters master1:9333,master2:9333
+  $ kgateway seaweedmq verify --masters master1:9333 orders payments
 """
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these topics; by default all")
+    parser.add_argument("topics", metavar="TOPIC", nargs="*", type=topic_name, help="only these topics (default all)")
 
 
 async def _verify(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> int:

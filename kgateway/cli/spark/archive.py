@@ -47,21 +47,21 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         type=positive,
         default=_EVERY_S,
-        help=f"otherwise the interval, by default {_EVERY_S}",
+        help=f"the pause between rounds without --once (default {_EVERY_S})",
     )
     parser.add_argument(
         "--file-mib",
         metavar="MIB",
         type=positive,
         default=_FILE_MIB,
-        help=f"the number of bytes after which the next file begins, by default {_FILE_MIB} MiB",
+        help=f"the size at which the next file begins (default {_FILE_MIB})",
     )
     parser.add_argument(
         "--task-records",
         metavar="COUNT",
         type=positive,
         default=_TASK_RECORDS,
-        help=f"the number of offsets per Spark task, by default {_TASK_RECORDS}",
+        help=f"the number of offsets per Spark task (default {_TASK_RECORDS})",
     )
     add_codec(parser)
     add_topics(parser)
@@ -69,7 +69,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def add_codec(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--codec", choices=_CODECS, default=_CODECS[0], help=f"how files are compressed, by default {_CODECS[0]}"
+        "--codec", choices=_CODECS, default=_CODECS[0], help=f"how files are compressed (default {_CODECS[0]})"
     )
 
 

@@ -42,25 +42,25 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=("parquet", "json", "csv"),
-        help="the format of the files; by default it follows from their names",
+        help="the format of the files (default: from their names)",
     )
     parser.add_argument(
         "--schema",
         metavar="DDL",
-        help="the columns and their types, such as 'id long, at timestamp'; by default the columns of CSV are strings",
+        help="the columns and their types, such as 'id long, at timestamp' (default: columns of CSV are strings)",
     )
     parser.add_argument(
         "--key", metavar="COLUMN", help="the key; without one, the value of a row selects its partition"
     )
-    parser.add_argument("--value", metavar="COLUMN", help="the value; by default all columns, as JSON")
+    parser.add_argument("--value", metavar="COLUMN", help="the value (default all columns, as JSON)")
     parser.add_argument(
         "--timestamp",
         metavar="COLUMN",
-        help="the timestamp of each record: a time, or milliseconds since 1970; by default now",
+        help="the timestamp of each record: a time, or milliseconds since 1970 (default now)",
     )
     parser.add_argument(
         "--order-by", metavar="COLUMN", type=_names, default=[], help="the columns to sort by, separated by commas; "
-        "by default, and between equal rows, the order of the files"
+        "equal rows keep the order of the files (default: all rows do)"
     )  # fmt: skip
     parser.add_argument("--rate", metavar="N", type=rate, help="at most N rows per second")
     parser.add_argument("--compression", choices=[*_CODECS], default="none", help="the compression of batches")
@@ -68,12 +68,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--state",
         metavar="FILE",
         type=Path,
-        help="where the job stores what it needs to continue; by default backfill-TOPIC.json",
+        help="where the job stores what it needs to continue (default backfill-TOPIC.json)",
     )
     parser.add_argument(
         "--group",
         metavar="NAME",
-        help="the group whose offsets mark where live records begin; by default backfill-TOPIC",
+        help="the group whose offsets mark where live records begin (default backfill-TOPIC)",
     )
     parser.add_argument(
         "--marker", action="store_true", help="append a final record with the key kgateway-backfill to each partition"

@@ -31,15 +31,13 @@ _KEY, _TIME = "key", "time"
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "topics", metavar="TOPIC", nargs="*", help="topics to compact; by default all that have archives"
-    )
+    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="topics to compact (default all that have archives)")
     parser.add_argument(
         "--in",
         metavar=LOCATION,
         dest="folder",
         type=location,
-        help=f"the folder of the archives, {IN_A_FILER}; by default the topics themselves are read",
+        help=f"the folder of the archives, {IN_A_FILER} (default: the topics themselves are read)",
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
@@ -65,18 +63,18 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="AGE",
         type=_before,
         dest="tombstones_before_ms",
-        help="in place: also remove tombstones that are older, such as 1d; by default they stay",
+        help="in place: also remove tombstones that are older, such as 1d (default: they stay)",
     )
     parser.add_argument("--keep-tombstones", action="store_true", help="in tables: keep keys without a value")
     parser.add_argument(
-        "--keep-keyless", action="store_true", help="keep records without a key; by default they are refused"
+        "--keep-keyless", action="store_true", help="keep records without a key (default: they are refused)"
     )
     parser.add_argument(
         "--task-records",
         metavar="COUNT",
         type=positive,
         default=_TASK_RECORDS,
-        help=f"the number of offsets per Spark task, by default {_TASK_RECORDS}",
+        help=f"the number of offsets per Spark task (default {_TASK_RECORDS})",
     )
     add_codec(parser)
     add_topics(parser)

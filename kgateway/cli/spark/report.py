@@ -36,10 +36,15 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="TOPIC",
         nargs="*",
         default=["*"],
-        help="its name, or a pattern such as 'order*'; by default all",
+        help="the name of a topic, or a pattern such as 'order*' (default all)",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, default=Path(_OUTPUT), help=f"the page, by default {_OUTPUT}"
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        default=Path(_OUTPUT),
+        help=f"the page to write (default {_OUTPUT})",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the page if it exists")
     parser.add_argument("--since", metavar="TIME", type=_time, help=f"only records since {TIMES}")
@@ -49,7 +54,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--sent-field",
         metavar="NAME",
         type=_field,
-        help="the same as a field of JSON values; milliseconds since 1970 or an ISO time",
+        help="a field of JSON values with that time: milliseconds since 1970, or an ISO time",
     )
     add_server(parser)
 

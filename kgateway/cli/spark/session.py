@@ -97,7 +97,7 @@ def _add_session(parser: ArgumentParser) -> None:
         "--master",
         metavar="MASTER",
         default=_LOCAL,
-        help=f"where Spark runs, by default {_LOCAL}, or spark://HOST:PORT of a cluster",
+        help=f"where Spark runs: {_LOCAL}, or spark://HOST:PORT of a cluster (default {_LOCAL})",
     )
     parser.add_argument(
         "--conf",
@@ -105,7 +105,7 @@ def _add_session(parser: ArgumentParser) -> None:
         type=pair,
         action="append",
         default=[],
-        help="a setting of Spark, such as spark.driver.memory=2g; may be given several times",
+        help="a setting of Spark, such as spark.driver.memory=2g; may be repeated",
     )
 
 
@@ -117,7 +117,7 @@ def add_topics(parser: ArgumentParser) -> None:
         type=pair,
         action="append",
         default=[],
-        help="an option of the data source, such as kgateway.log.folder=FOLDER; may be given several times",
+        help="an option of the data source, such as kgateway.log.folder=FOLDER; may be repeated",
     )
 
 

@@ -29,14 +29,14 @@ _OF_TOPIC = re.compile(r"(?:(?P<topic>[A-Za-z0-9._-]+)=)?(?P<text>.*)", re.DOTAL
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "statement", metavar="STATEMENT", help="such as 'SELECT * FROM orders'; names like `a-b` have backticks"
+        "statement", metavar="STATEMENT", help="such as 'SELECT * FROM orders'; put names such as a-b in backticks"
     )
     parser.add_argument(
         "--archive",
         metavar="[TOPIC=]FOLDER|URL",
         action="append",
         default=[],
-        help=f"the archive of a topic, or a folder that has archives, {IN_A_FILER}; may be given several times",
+        help=f"the archive of a topic, or a folder that has archives, {IN_A_FILER}; may be repeated",
     )
     parser.add_argument(
         "--value-schema",
@@ -50,13 +50,13 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="[TOPIC=]FORMAT",
         action="append",
         default=[],
-        help=f"the format of values: {' or '.join(_VALUES)}; by default {_VALUES[0]}",
+        help=f"the format of values: {' or '.join(_VALUES)} (default {_VALUES[0]})",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
         "--format",
         choices=FORMATS,
-        help="the format of the result; by default the one that the ending of --output names, or a table",
+        help="the format of the result (default: from the ending of --output, or else a table)",
     )
     form.add_argument("--json", action="store_const", const=JSON, dest="format", help="the same as --format json")
     parser.add_argument(

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "topics", metavar="TOPIC", nargs="*", help="topics to verify; by default all that have archives"
-    )
+    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="topics to verify (default all that have archives)")
     parser.add_argument(
         "--in",
         metavar=LOCATION,

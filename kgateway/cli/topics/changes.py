@@ -46,8 +46,10 @@ _Start = tuple[int, Problem | None]  # where a log begins now, and why that is n
 
 
 def _add_create(parser: Parser) -> None:
-    add_topics(parser, metavar="NAME", help="its name")
-    parser.add_argument("--partitions", metavar="N", type=positive, default=SERVERS_CHOICE, help="how many it gets")
+    add_topics(parser, metavar="NAME", help="the name of a topic")
+    parser.add_argument(
+        "--partitions", metavar="N", type=positive, default=SERVERS_CHOICE, help="the number of partitions"
+    )
     parser.add_argument(
         "--replicas",
         "--replication-factor",
@@ -95,7 +97,7 @@ CREATE = cluster_command(
 
 
 def _add_alter(parser: Parser) -> None:
-    add_topics(parser, help="its name")
+    add_topics(parser, help="the name of a topic")
     parser.add_argument(
         "--partitions", metavar="N", type=positive, required=True, help="the new number, higher than the current one"
     )
@@ -113,7 +115,7 @@ ALTER = cluster_command(_add_alter, _alter, "kgateway topics alter orders --part
 
 
 def _add_delete(parser: Parser) -> None:
-    add_topics(parser, help="its name or, with --yes, a pattern such as 'order*'")
+    add_topics(parser, help="the name of a topic or, with --yes, a pattern such as 'order*'")
     add_yes(parser)
 
 
@@ -189,7 +191,7 @@ def _partitions_of(topic: TopicDescription, indexes: Sequence[int]) -> list[Topi
 
 
 def _add_purge(parser: Parser) -> None:
-    add_topics(parser, help="its name")
+    add_topics(parser, help="the name of a topic")
     add_yes(parser)
 
 

@@ -83,8 +83,8 @@ def contents(cluster: Cluster, wanted: Sequence[TopicDescription]) -> dict[str, 
 
 
 def _add_list(parser: Parser) -> None:
-    add_topics(parser, is_needed=False, help="only these; a pattern such as 'order*' is also allowed")
-    parser.add_argument("--internal", action="store_true", help="also the internal topics of the servers")
+    add_topics(parser, is_needed=False, help="only these topics; a pattern such as 'order*' is also allowed")
+    parser.add_argument("--internal", action="store_true", help="also list the internal topics of the servers")
 
 
 def _list(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
@@ -128,7 +128,7 @@ def _listed_json(topic: TopicDescription, held: Content, policy: str | None) -> 
 
 
 def _add_describe(parser: Parser) -> None:
-    add_topics(parser, help="its name, or a pattern such as 'order*'")
+    add_topics(parser, help="the name of a topic, or a pattern such as 'order*'")
 
 
 def _describe(options: Namespace, cluster: Cluster) -> Iterator[str | Json]:
