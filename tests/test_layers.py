@@ -171,6 +171,7 @@ MAY_IMPORT = {
     },
     "kgateway.cli": {
         "kgateway",
+        "kgateway.cli.completion",
         "kgateway.client",
         "kgateway.config",
         "kgateway.control.client",
@@ -181,6 +182,7 @@ MAY_IMPORT = {
         "kgateway.wire",
     },
     "kgateway.cli.log": {"kgateway.broker", "kgateway.cli", "kgateway.observe.printable"},
+    "kgateway.cli.completion": {"kgateway.cli", "kgateway.client", "kgateway.cluster"},
     "kgateway.cli.topic_configs": {"kgateway.cli", "kgateway.cluster"},
     "kgateway.cli.spark.session": {
         "kgateway.cli",

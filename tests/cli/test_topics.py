@@ -254,7 +254,9 @@ def test_a_pattern_is_deleted_only_with_yes(tool: Tool) -> None:
     ended = tool("topics", "delete", "order*")
     assert ended.code == 2
     seen = "`kgateway topics list 'order*'` shows which topics match"
-    assert ended.err.splitlines()[-1].endswith(f"order* is a pattern: add --yes to delete all that match; {seen}")
+    assert ended.err.splitlines()[-1].endswith(
+        f"order* is a pattern: add --yes to delete all topics that match; {seen}"
+    )
 
 
 @pytest.mark.parametrize(

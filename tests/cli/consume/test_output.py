@@ -76,10 +76,10 @@ def test_escaped_bytes_are_printable(data: bytes) -> None:
     ("text", "says"),
     [
         ("%t %z", r"there is no format '%z' (character 4); the formats are %t %p %o %T %k %s %K %S %R %h %%"),
-        ("50%", "'%' at character 3 of the format has no meaning"),
+        ("50%", "there is no format '%' (character 3)"),
         (r"%s\q", r"there is no format '\q' (character 3); the formats are \n \r \t \\ \xHH"),
-        (r"\x0", r"'\x' at character 1 of the format has no meaning"),
-        ("%s\\", r"'\' at character 3 of the format has no meaning"),
+        (r"\x0", r"there is no format '\x' (character 1)"),
+        ("%s\\", r"there is no format '\' (character 3)"),
     ],
 )
 def test_invalid_formats_are_refused(text: str, says: str) -> None:

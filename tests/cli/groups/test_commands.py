@@ -540,7 +540,7 @@ def test_output_has_no_control_characters(groups: Groups, kafka: Kafka) -> None:
         assert (code, "\x1b" in printed, seen in printed) == (0, False, True)
     assert evil in {group["group"] for group in json_of(groups, "list")["groups"]}
     assert groups("delete", evil) == (0, f"{seen}: deleted\n")
-    assert groups("delete", evil)[0] == f"kgateway groups delete: {seen} is not deleted: there is no such group"
+    assert groups("delete", evil)[0] == f"kgateway groups delete: '{seen}' is not deleted: there is no such group"
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon", "86401"])

@@ -235,7 +235,7 @@ def test_rows_become_records(topics: Topics, sql: Run, capsys: Any) -> None:
         (
             "SELECT 1",
             ["--option", "startingOffsets=latest"],
-            "startingOffsets follows from the statement and the archives",
+            "startingOffsets is derived from the statement and the archives",
         ),
         (
             "SELECT 1",
