@@ -140,10 +140,6 @@ def parameters(endpoint: str) -> dict[str, str]:
     return given
 
 
-def _usual_name(endpoint: str) -> str:
-    return TLS if endpoint.startswith("ssl:") else PLAINTEXT
-
-
 def parse_advertised(text: str) -> Advertised:
     """
     Parse `[NAME=]HOST:PORT`.

@@ -38,7 +38,7 @@ from kgateway.server.discovery import discover
 from kgateway.server.dispatch import Dispatcher
 from kgateway.server.listening_port import ListeningPort
 from kgateway.server.registry import Plugin, Registry
-from kgateway.server.socket_file import unix_socket_file
+from kgateway.socket_file import unix_socket_file
 from kgateway.wire.errors import Malformed
 
 # Python has no number for the address of a socket that is too long.

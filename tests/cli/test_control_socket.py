@@ -409,18 +409,3 @@ def test_names_of_clients_are_cut_on_terminals_only(
     assert f"{'c' * 60}  {'s' * 60} x" in shown(capsys, "clients")[1]
     on_a_terminal(monkeypatch)
     assert max(map(len, shown(capsys, "clients"))) == 100
-
-
-@pytest.mark.parametrize("is_option", [True, False])
-def test_a_path_that_is_too_long_is_a_mistake(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, is_option: bool
-) -> None:
-    path = "x" * 200
-    monkeypatch.setenv("KGATEWAY_CONTROL_SOCKET", "" if is_option else path)
-    with pytest.raises(SystemExit) as end:
-        main(["why", *(["--control-socket", path] if is_option else [])])
-    assert end.value.code == 2
-    assert capsys.readouterr().err == (
-        "kgateway why: error: argument --control-socket: the address of a Unix socket has at most 107 bytes; this path "
-        "has 200\n"
-    )

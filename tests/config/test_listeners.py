@@ -120,7 +120,7 @@ def test_the_endpoint_that_was_meant_is_suggested(endpoint: str, meant: str) -> 
 @pytest.mark.parametrize(
     ("endpoint", "title"),
     [
-        ("ssl:1", "TLS"),
+        ("ssl:1:privateKey=key.pem", "TLS"),
         ("tls:29245", "TLS"),
         ("tls:.", "TLS"),
         ("haproxy:ssl:1", "TLS"),

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kgateway.extras import install_command
+from kgateway.extras import not_installed
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,5 +20,5 @@ def test_the_missing_extra_is_named() -> None:
     command = [sys.executable, "-c", script, str(ROOT / "examples" / "pipeline.py"), "--help"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert ended.stderr == f"pyspark is not installed; `{install_command('spark')}` installs it\n"
+    assert ended.stderr == f"{not_installed(ImportError(name='pyspark'))}\n"
     assert (ended.returncode, ended.stdout) == (1, "")

@@ -138,9 +138,9 @@ def folder(tmp_path: Path) -> Path:
         ("broker", "log:file", "file cannot be made: File exists; it is a file, not a folder; "),
         ("broker", "log:file/data", "file/data cannot be made: Not a directory; a file is where a folder should be; "),
         ("handlers", "nowhere", "there is no package nowhere: "),
-        ("listen", "unix:nowhere/socket", "unix:nowhere/socket: No such file or directory: "),
-        ("listen", "unix:folder", "unix:folder: it exists, and is not a socket: "),
-        ("listen", f"unix:{'x' * 120}", f"unix:{'x' * 120}: AF_UNIX path too long: "),
+        ("listen", "unix:nowhere/socket", "unix:nowhere/socket: No such file or directory; "),
+        ("listen", "unix:folder", "unix:folder: it exists, and is not a socket; "),
+        ("listen", f"unix:{'x' * 120}", f"unix:{'x' * 120}: AF_UNIX path too long; "),
         ("listen", "tcp:0:interface=no.host.invalid", "tcp:0:interface=no.host.invalid: "),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_busy_port_is_no_mistake(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         run = serve(folder, "--listen", f"tcp:{taken.getsockname()[1]}:interface=127.0.0.1")
     assert run.returncode == 1
-    assert "Address already in use" in run.stderr
+    assert "the port is in use" in run.stderr
 
 
 def test_the_port_file_of_another_gateway_stays(folder: Path) -> None:

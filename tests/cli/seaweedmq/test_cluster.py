@@ -184,9 +184,9 @@ def test_examples_of_the_help_run(world: World, run: Command, capsys: pytest.Cap
             main(["seaweedmq", kind, "--help"])
         for line in capsys.readouterr().out.splitlines():
             words = line.split()
-            if words[:2] == ["kgateway", "seaweedmq"] and line.startswith("  "):
-                assert words[2:4] == [kind, "--masters"]
-                ended = run(kind, *words[5:])
+            if words[:3] == ["$", "kgateway", "seaweedmq"]:
+                assert words[3:5] == [kind, "--masters"]
+                ended = run(kind, *words[6:])
                 assert (ended.code, ended.error) == (0, ""), line
                 count += 1
     assert count == 6
