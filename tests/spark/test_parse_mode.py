@@ -89,7 +89,7 @@ def test_the_column_of_malformed_values_has_a_name() -> None:
     named = {"value.schema": "id long, wrong string", "columnNameOfCorruptRecord": "wrong"}
     assert decoded([b"x"], **named)[1] == [{"id": None, "wrong": "x"}]
     assert decoded([b"x"], **{"value.schema": "id long"})[1] == [{"id": None}]
-    with pytest.raises(WrongOption, match="_corrupt_record has to be a string"):
+    with pytest.raises(WrongOption, match="the column _corrupt_record must be a string"):
         decoded([b"x"], **{"value.schema": "id long, _corrupt_record long"})
 
 

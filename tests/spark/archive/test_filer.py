@@ -261,7 +261,7 @@ def test_damage_is_found(topics: Topics, there: Archives) -> None:
     found = "\n".join(fault_texts(there.verify(topic)))
     assert f"{gone.name}: the file is missing" in found
     assert f"{changed.name}: the file was changed" in found
-    assert "stranger.parquet: no file of the archive" in found
+    assert "stranger.parquet: not a file of the archive" in found
 
 
 def lose(store: FilerStore, path: UrlPath) -> None:
