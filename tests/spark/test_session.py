@@ -1,5 +1,5 @@
 """
-Jobs without Java: what is missing is said in plain lines.
+Jobs without Java or a server: what is missing is said in plain lines.
 """
 
 import os
@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from kgateway.cli.main import main
+from kgateway.client.connection import NothingListens
+from kgateway.spark.sql.tables import Tables
 from tests.spark.jobs import PATIENCE_S, ROOT
 
 
@@ -38,3 +43,31 @@ def test_java_does_not_start(tmp_path: Path) -> None:
     *lines, reason = failed(JAVA_HOME=str(tmp_path))
     assert lines[0] == "no «memory»"
     assert reason.startswith("kgateway spark sql: Spark does not start: [JAVA_GATEWAY_EXITED] ")
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("archive orders --into a --once", 1),
+        ("verify orders --in a", 2),
+        ("compact orders --output a", 1),
+        ("sql VALUES(1) --to-topic orders", 1),
+    ],
+)
+def test_a_missing_server_is_an_error_at_once(command: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Nothing is retried, and Java is not even started.
+    """
+    name, *more = command.split()
+    with pytest.raises(SystemExit) as end:
+        main(["spark", name, *more, "--bootstrap", "127.0.0.1:1"])
+    assert end.value.code == code
+    assert capsys.readouterr().err == f"kgateway spark {name}: nothing listens at 127.0.0.1:1\n"
+
+
+def test_topics_of_a_missing_server_are_an_error_at_once() -> None:
+    """
+    A statement names its topics only to Spark, so Spark has started by then.
+    """
+    with Tables(None, {"kafka.bootstrap.servers": "127.0.0.1:1"}, {}, print) as tables, pytest.raises(NothingListens):
+        tables.topics()

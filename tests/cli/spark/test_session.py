@@ -6,10 +6,7 @@ from argparse import Namespace
 
 import pytest
 
-from kgateway.cli.main import main
 from kgateway.cli.spark.session import in_words, settings
-from kgateway.client.connection import NothingListens
-from kgateway.spark.sql.tables import Tables
 
 _OF_A_WORKER = """\
 An error occurred while calling o81.collectToPython.
@@ -52,34 +49,6 @@ kgateway.spark.errors.DataLost: offsets 3 to 5 of orders-0 are gone
 )
 def test_the_reason_alone(trace: str, told: str) -> None:
     assert in_words(trace) == told
-
-
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        ("archive orders --into a --once", 1),
-        ("verify orders --in a", 2),
-        ("compact orders --output a", 1),
-        ("sql VALUES(1) --to-topic orders", 1),
-    ],
-)
-def test_a_missing_server_is_an_error_at_once(command: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    Nothing is retried, and Java is not even started.
-    """
-    name, *more = command.split()
-    with pytest.raises(SystemExit) as end:
-        main(["spark", name, *more, "--bootstrap", "127.0.0.1:1"])
-    assert end.value.code == code
-    assert capsys.readouterr().err == f"kgateway spark {name}: nothing listens at 127.0.0.1:1\n"
-
-
-def test_topics_of_a_missing_server_are_an_error_at_once() -> None:
-    """
-    A statement names its topics only to Spark, so Spark has started by then.
-    """
-    with Tables(None, {"kafka.bootstrap.servers": "127.0.0.1:1"}, {}, print) as tables, pytest.raises(NothingListens):
-        tables.topics()
 
 
 def test_sockets_of_this_machine() -> None:
