@@ -18,6 +18,7 @@ from kgateway.cluster.names import METADATA_LOG, check_collision, check_name, is
 from kgateway.cluster.view import ClusterView, NewTopic, Topic
 from kgateway.config.settings import Settings
 from kgateway.log_messages import TOPIC_CONFIG_UNMET
+from kgateway.plurals import counted
 from kgateway.wire.errors import ErrorCode, KafkaError
 
 DEFAULT = -1  # the gateway chooses the count
@@ -199,7 +200,7 @@ class TopicRules:
         there = len(self.view.nodes)
         if wanted <= there:
             return []
-        reason = f"{what} {wanted} cannot be reached with {there} broker(s)"
+        reason = f"{what} {wanted} cannot be reached with {counted(there, 'broker')}"
         if self.settings.replication_factor_policy == "strict":
             raise KafkaError(code, reason)
         return [f"{reason} and counts as {there}"]

@@ -72,7 +72,7 @@ class CountTests(RulesTestCase):
         for wish in (TopicRequest("a", 1, 3), TopicRequest("a")):
             plan = _rules(2, default_replication_factor=3).plan(wish)
             assert plan.replication_factor == 2
-            assert plan.unmet == ("replication factor 3 cannot be reached with 2 broker(s) and counts as 2",)
+            assert plan.unmet == ("replication factor 3 cannot be reached with 2 brokers and counts as 2",)
 
     def test_strict_replicas(self) -> None:
         """
@@ -91,7 +91,7 @@ class CountTests(RulesTestCase):
         wish = TopicRequest("a", overrides={"min.insync.replicas": "2"})
         plan = _rules().plan(wish)
         assert plan.new.config.overrides["min.insync.replicas"] == "2"
-        assert plan.unmet == ("min.insync.replicas 2 cannot be reached with 1 broker(s) and counts as 1",)
+        assert plan.unmet == ("min.insync.replicas 2 cannot be reached with 1 broker and counts as 1",)
         self.assert_refused(ErrorCode.INVALID_CONFIG, _rules(replication_factor_policy="strict"), wish)
 
     def test_total(self) -> None:

@@ -370,7 +370,7 @@ class TopicTests(AlteringTestCase):
         for value in ("2", "1"):
             self.alter(("min.insync.replicas", SET, "2"), ("retention.ms", SET, value))
         (told,) = [event for event in events if "what" in event]
-        assert told["what"] == "min.insync.replicas 2 cannot be reached with 1 broker(s) and counts as 1"
+        assert told["what"] == "min.insync.replicas 2 cannot be reached with 1 broker and counts as 1"
 
     def test_a_strict_gateway_refuses_too_many_replicas(self) -> None:
         """
@@ -379,5 +379,5 @@ class TopicTests(AlteringTestCase):
         self.serve(replication_factor_policy="strict")
         self.make("before", {"min.insync.replicas": "2"})
         change = ("min.insync.replicas", SET, "2")
-        self.assert_topic_refused(ErrorCode.INVALID_CONFIG, "cannot be reached with 1 broker(s)", change)
+        self.assert_topic_refused(ErrorCode.INVALID_CONFIG, "cannot be reached with 1 broker", change)
         assert self.codes(_asked("before", ("retention.ms", SET, "1"), kind=TOPIC)) == [0]
