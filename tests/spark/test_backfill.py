@@ -142,7 +142,7 @@ def test_each_row_is_sent_once_in_order(topics: Topics, backfill: Run, write: Ca
         assert told["note"] is None
         assert round(record.timestamp.timestamp() * 1_000) == told["at"]
     assert said[-2].startswith(f"1000 rows in {topic}, in ")
-    assert said[-1] == f"live records begin where the group backfill-{topic} does"
+    assert said[-1] == f"live records begin at the committed offsets of the group backfill-{topic}"
 
 
 def test_rows_equal_in_order(topics: Topics, backfill: Run) -> None:

@@ -164,7 +164,7 @@ def _outcome(backfill: "Backfill", ended: "Sequence[PartitionResult]", seconds: 
     yield f"{counted(every, 'row')} in {backfill.topic.name}, in {seconds:.1f} s"
     if others:
         yield f"{counted(others, 'record')} of other producers among them, which wrote before the hand-over"
-    yield f"live records begin where the group {backfill.group} does"
+    yield f"live records begin at the committed offsets of the group {backfill.group}"
 
 
 def _names(text: str) -> list[str]:
