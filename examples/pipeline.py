@@ -68,6 +68,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         spark = stack.enter_context(session(options.master))
         first = orders_so_far(cluster)
         query = sum_up(spark, bootstrap, folder)
+        stack.callback(query.stop)  # also after an interrupt: a stream that ends after Spark prints a traceback
         generate(cluster, first, options.orders, options.orders_a_day)
         query.processAllAvailable()
         query.stop()
