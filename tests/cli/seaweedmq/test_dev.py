@@ -62,10 +62,12 @@ def read_until(process: subprocess.Popen[str], word: str) -> str:
     The first line with this word.
     """
     assert process.stdout
+    said = ""
     for line in process.stdout:
         if word in line:
             return line
-    raise AssertionError(f"it never said {word!r}")
+        said += line
+    raise AssertionError(f"it never said {word!r}, but:\n{said}")
 
 
 def test_it_serves_and_leaves_nothing(tmp_path: Path) -> None:
