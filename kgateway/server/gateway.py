@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTSOCK
 from functools import partial
-from socket import gaierror
+from socket import EAI_AGAIN, gaierror
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -46,7 +46,7 @@ _OF_NAMES = (ENOENT, ENOTDIR, EISDIR, ENOTSOCK, ENAMETOOLONG, None)
 _LOGGED_CHARS = 400  # clients choose names, and long ones
 # Why a listener cannot be opened, and what to do.
 _REASONS = {
-    EACCES: "the user who runs kgateway may not open the port; listen on one above 1023 with --listen",
+    EACCES: "permission denied; name a port above 1023, or a socket in a folder of this user, with --listen",
     EADDRINUSE: "the port is in use; stop the program that uses it, or listen on another port with --listen",
     EADDRNOTAVAIL: "this machine has no such address; use one that it has, or no interface=, in --listen",
 }
@@ -66,9 +66,12 @@ class StartMistake(StartError):
     @classmethod
     def fits(cls, error: object) -> bool:
         """
-        Whether this error of the system is about a name: of a file, or of a host.
+        Whether this error of the system is about a name: of a file, or of a host. While a machine starts, its name
+        server may not respond yet.
         """
-        return isinstance(error, gaierror) or (isinstance(error, OSError) and error.errno in _OF_NAMES)
+        if isinstance(error, gaierror):
+            return error.errno != EAI_AGAIN
+        return isinstance(error, OSError) and error.errno in _OF_NAMES
 
 
 def wall_clock_ms() -> int:

@@ -4,7 +4,7 @@ A gateway in a program: what it opens and closes, in which order, and how its li
 
 from collections.abc import Iterable
 from dataclasses import replace
-from socket import gaierror
+from socket import EAI_AGAIN, EAI_NONAME, gaierror
 from typing import Any
 
 import pytest
@@ -31,7 +31,7 @@ from kgateway.security.authorizer import AllowAll
 from kgateway.security.permissions import Free
 from kgateway.server import gateway as module
 from kgateway.server.connection import Connection
-from kgateway.server.gateway import Gateway, ListenerFactory, StartError
+from kgateway.server.gateway import Gateway, ListenerFactory, StartError, StartMistake
 from kgateway.server.registry import Plugin, PluginError
 from kgateway.wire.codec import decode
 from kgateway.wire.headers import request_frame
@@ -337,7 +337,10 @@ class GatewayTests(SynchronousTestCase):
                 "the host name cannot be resolved (Temporary failure in name resolution); "
                 "use an address of this machine in",
             ),
-            (OSError(13, "Denied"), "the user who runs kgateway may not open the port; listen on one above 1023 with"),
+            (
+                OSError(13, "Denied"),
+                "permission denied; name a port above 1023, or a socket in a folder of this user, with",
+            ),
             (OSError(24, "Too many open files"), "Too many open files; name another endpoint with"),
             (OSError("AF_UNIX path too long"), "AF_UNIX path too long; name another endpoint with"),
         ):
@@ -345,6 +348,16 @@ class GatewayTests(SynchronousTestCase):
             gateway = self.gateway(listen=listeners("tcp:9092"))
             failure = self.failureResultOf(Deferred.fromCoroutine(gateway.start()), StartError)
             assert str(failure.value) == f"a=tcp:9092: {reason} --listen", error
+
+    def test_a_host_without_an_address_is_a_mistake(self) -> None:
+        """
+        Unless the name server does not respond, which may pass.
+        """
+        for number, is_mistake in ((EAI_NONAME, True), (EAI_AGAIN, False)):
+            self.reactor.taken[9092] = gaierror(number, "it is not resolved")
+            gateway = self.gateway(listen=listeners("tcp:9092"))
+            failure = self.failureResultOf(Deferred.fromCoroutine(gateway.start()), StartError)
+            assert isinstance(failure.value, StartMistake) is is_mistake, number
 
     def test_an_endpoint_that_twisted_cannot_open(self) -> None:
         """

@@ -20,8 +20,6 @@ JSON_DEST = "json"
 JSON_HELP = "print JSON with all details"
 _OPTION = re.compile(r"-[^\s\d][^\s]*$")  # and not a negative number, such as an offset from the end
 _SIMILARITY_MIN = 0.75  # of suggestions: `set` is none for `get`, nor `--cluster` for `--color`
-
-
 _OF_VALUE = re.compile(r"ignored explicit argument ('.*'|\".*\")$", re.DOTALL)  # what argparse calls --flag=value
 
 
