@@ -119,7 +119,7 @@ def session(master: str) -> AbstractContextManager[SparkSession]:
     builder = builder.config("spark.log.level", "OFF").config("spark.sql.shuffle.partitions", "2")
 
     def start() -> SparkSession:
-        print("Spark is starting, which takes some seconds", flush=True)
+        print("Spark is starting, which takes a few seconds", flush=True)
         return builder.getOrCreate()
 
     return running(start)

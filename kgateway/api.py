@@ -1,6 +1,6 @@
 """
-Decorators that make plugins of functions: `api` makes handlers, `around` makes filters. `change_records` changes the
-records of a Produce request in a filter.
+Decorators that turn functions into plugins: `api` makes handlers, and `around` makes filters. In a filter,
+`change_records` changes the records of a Produce request.
 
     @api(ListGroupsRequest, ListGroupsResponse, versions="0-5", needs=Operation.DESCRIBE.on(Resource.GROUP))
     def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse: ...
@@ -82,12 +82,12 @@ def api(
     """
     Make the function the handler of an API in these versions.
 
-    `needs` is what the function asks of the context before it acts, or `Free` with the reason why it asks nothing; a
-    handler that declares neither is not loaded. `advertised` names the versions that ApiVersions advertises, if they
-    differ. `overlaps` lets the next request of the connection start before this one is answered. A handler that `polls`
-    may wait long for something to happen; if it is cancelled, it answers at once. `starts` names services that work
-    from the start of the gateway on, whether a client uses them or not. `replaces` permits it to take versions from a
-    handler of lower priority.
+    `needs` declares the permissions that the function demands of the client, or is `Free` with the reason why it
+    demands none; a handler without `needs` is not loaded. `advertised` names the versions that ApiVersions advertises,
+    if they differ. `overlaps` lets the next request of the connection start before this one is answered. A handler that
+    `polls` may wait a long time for something to happen; if it is cancelled, it answers at once. `starts` names
+    services that the gateway creates when it starts, instead of when they are first used. `replaces` allows the handler
+    to take over versions from a handler with a lower priority.
     """
 
     def plugin(function: Handle) -> Handler:
@@ -119,9 +119,10 @@ def around(
     """
     Make the function a filter of these requests.
 
-    It sees all of them, or those that name one of the topics, come through one of the listeners and are from one of the
-    principals. These are patterns as in file names: `orders-*`. A filter of higher priority is further outside: it sees
-    the request earlier and the response later.
+    By default it gets all of them. With `topics`, `listeners` or `principals`, it gets only the requests that name one
+    of the topics, come through one of the listeners, and come from one of the principals. All three are lists of
+    patterns like those for file names, such as `orders-*`. A filter with a higher priority is further out: it sees the
+    request earlier and the response later.
     """
 
     def plugin(function: Filter) -> Around:
@@ -132,11 +133,12 @@ def around(
 
 async def change_records(records: Records | None, change: Callable[[Record], Record], context: Context) -> Buffer:
     """
-    The records of a partition in a Produce request with the key, value and headers that `change` returns for each.
-    Their number, order and timestamps stay, and so does what idempotence and transactions need.
+    Return the records of a partition in a Produce request, each with the key, value and headers that `change` returns
+    for it. The number, order and timestamps of the records do not change, nor do the fields that idempotence and
+    transactions need.
 
-    The work is done in slices, so that other clients are served in between. KafkaError if there is not exactly one
-    intact batch, as when a client older than Kafka 0.11 sends message sets.
+    The work is done in slices, so that other clients are served in between. Raises KafkaError if there is not exactly
+    one intact batch, for example because a client older than Kafka 0.11 has sent message sets.
     """
     batch = sent_batch(cast("Buffer | None", records), context.version)
     check_produced(batch)

@@ -1,5 +1,5 @@
 """
-What handlers and filters know besides the request: the client, its connection, and the gateway.
+What handlers and filters know in addition to the request: the client, its connection, and the gateway.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,8 +26,8 @@ Ask = Callable[[Message, "Context"], Awaitable[Message]]
 
 class Service(Protocol):
     """
-    Something that all handlers of a gateway share, such as the fetch sessions. There is one instance, made when it is
-    first used.
+    Something that all handlers of a gateway share, such as the fetch sessions. There is one instance, which is created
+    when it is first used.
     """
 
     def __init__(self, gateway: "GatewayParts") -> None: ...
@@ -36,7 +36,7 @@ class Service(Protocol):
 @runtime_checkable
 class Stoppable(Protocol):
     """
-    A service that has timers, or lets clients wait.
+    A service that has timers, or makes clients wait.
     """
 
     def stop(self) -> None:
@@ -54,7 +54,7 @@ class GatewayParts:
     """
     The parts of a gateway that its handlers use.
 
-    `clock` is monotonic and for timers, `now_ms` is the wall clock and for timestamps. `in_thread` is for calls that
+    `clock` is monotonic and for timers; `now_ms` is the wall clock and for timestamps. `in_thread` is for calls that
     spend their time in C and release the interpreter lock. `ask` serves a request that a handler makes.
     """
 
@@ -70,7 +70,7 @@ class GatewayParts:
 
     def service(self, kind: type[S]) -> S:
         """
-        The one instance of this class.
+        Return the only instance of this class.
         """
         if kind not in self.services:
             self.services[kind] = kind(self)
@@ -85,7 +85,7 @@ class GatewayParts:
 @dataclass(slots=True)
 class Session:
     """
-    The connection of a client: the listener it came through, its address, who it is, and its software as far as the
+    The connection of a client: the listener through which it came, its address, its principal, and its software, if the
     client names it.
     """
 
@@ -122,8 +122,8 @@ class Context:
     """
     One request: its `version`, `client_id` and `correlation_id`, its `session`, and the parts of the gateway.
 
-    Set `throttle_ms` to have the client wait before its next request, if the version of the response has the field. Set
-    `hang_up` to a reason to close the connection without an answer.
+    Set `throttle_ms` to make the client wait before its next request, if this version of the response has the field.
+    Set `hang_up` to a reason to close the connection without a response.
     """
 
     __slots__ = (
@@ -192,33 +192,34 @@ class Context:
     @property
     def served(self) -> dict[int, tuple[range, str]]:
         """
-        The advertised APIs: versions and name by key.
+        The advertised APIs: their versions and names, by key.
         """
         return self._gateway.advertised
 
     def service(self, kind: type[S]) -> S:
         """
-        The gateway's instance of this class, which all requests share.
+        Return the gateway's instance of this class, which all requests share.
         """
         return self._gateway.service(kind)
 
     def ask(self, request: Message) -> Awaitable[Message]:
         """
-        The response to a further request of the same client, by the handler of its newest version. The request passes
-        the filters around its API, as if the client had sent it. A KafkaError if it is refused as a whole.
+        Send another request on behalf of the same client, and return the response of the handler of its newest version.
+        The request passes through the filters around its API, as if the client had sent it. Raises KafkaError if the
+        request is refused as a whole.
         """
         return self._gateway.ask(request, self)
 
     def allowed(self, operation: Operation, resource: Resource, name: str = CLUSTER) -> bool:
         """
-        Whether the client may do this to the resource of this name.
+        Return whether the client may do this to the resource with this name.
         """
         session = self.session
         return self._gateway.authorizer.allowed(session.principal, operation, resource, name, session.host)
 
     def demand(self, operation: Operation, resource: Resource, name: str = CLUSTER) -> None:
         """
-        Raise a KafkaError if the client may not do this.
+        Raise KafkaError if the client may not do this.
         """
         if not self.allowed(operation, resource, name):
             wanted = f"{self.session.principal} may not {operation.name} {resource.name} {name}"
@@ -226,14 +227,14 @@ class Context:
 
     def permitted(self, resource: Resource, name: str = CLUSTER) -> int:
         """
-        A set of bits, one for each operation that the client may do to the resource.
+        Return a set of bits, one for each operation that the client may perform on the resource.
         """
         return sum(1 << operation for operation in OPERATIONS[resource] if self.allowed(operation, resource, name))
 
     def refuse(self, error: KafkaError, subject: object = "") -> ErrorCode:
         """
-        Record the error for `kgateway why`, and return its code for the answer. Nothing is raised. The first few errors
-        of a request are recorded.
+        Record the error for `kgateway why`, and return its code for the response. This raises nothing. Only the first
+        few errors of a request are recorded.
         """
         if self.refusals is None:
             self.refusals = []
@@ -243,7 +244,7 @@ class Context:
 
     def address(self, node: Node) -> Address:
         """
-        The address at which this client reaches the node.
+        Return the address at which this client reaches the node.
         """
         session = self.session
         known = node.addresses.get(session.listener)

@@ -1,5 +1,5 @@
 """
-Topics and records without a socket, for programs that run a gateway inside.
+Access to topics and records without a socket, for programs that embed a gateway.
 
     gateway = Gateway(settings, reactor)
     await gateway.start()
@@ -7,7 +7,7 @@ Topics and records without a socket, for programs that run a gateway inside.
     await topics.produce("orders", [(b"key", b"value")])
     records = await topics.fetch("orders", 0, 0)
 
-All of it runs in the reactor's thread, and on the same topics as the gateway's clients. Handlers and filters are
+Everything runs in the reactor's thread, and uses the same topics as the gateway's clients. Handlers and filters are
 bypassed.
 """
 
@@ -33,7 +33,8 @@ FETCH_BYTES = 1 << 20
 
 class Watermarks(NamedTuple):
     """
-    Offsets of a partition: of its first record, of the first one that is not committed, and of the next one.
+    Offsets of a partition: that of its first record, that of the first record that is not committed, and that of the
+    next record to be appended.
     """
 
     log_start: int
@@ -43,7 +44,7 @@ class Watermarks(NamedTuple):
 
 class Embedded:
     """
-    Reads and writes the topics of a gateway in this process. Methods raise `KafkaError`.
+    Reads and writes the topics of a gateway in this process. A method that fails raises `KafkaError`.
     """
 
     def __init__(self, gateway: Gateway) -> None:
@@ -54,7 +55,7 @@ class Embedded:
         self, name: str, partition_count: int | None = None, config: Mapping[str, str] | None = None
     ) -> Topic:
         """
-        Create a topic, by default with the number of partitions in the settings of the gateway.
+        Create a topic, by default with the number of partitions from the gateway's settings.
         """
         count = partition_count or self._gateway.settings.num_partitions
         return await self._broker.create_topic(NewTopic(name, count, TopicConfig.of(config or {})))
@@ -69,7 +70,7 @@ class Embedded:
         codec: Codec = Codec.NONE,
     ) -> int:
         """
-        Append records as one batch, and wait until they are committed. Returns the offset of the first.
+        Append records as one batch, wait until they are committed, and return the offset of the first.
         """
         now = self._gateway.parts.now_ms() if timestamp_ms is None else timestamp_ms
         builder = BatchBuilder(codec=codec)
@@ -87,7 +88,7 @@ class Embedded:
         self, topic: str, partition: int, offset: int, *, max_bytes: int = FETCH_BYTES, committed: bool = False
     ) -> list[Record]:
         """
-        The records from an offset on: as many as fit, and at least one if there is one.
+        Return the records from an offset on: as many as fit, and at least one if there is one.
         """
         isolation = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
         read = self._partition(topic, partition).read(offset, max_bytes, isolation, at_least_one=True)
@@ -97,14 +98,14 @@ class Embedded:
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
         """
-        Where the log of the partition begins and ends.
+        Return the offsets at which the log of the partition begins and ends.
         """
         log = self._partition(topic, partition)
         return Watermarks(log.log_start, log.high_watermark, log.log_end)
 
     def stats(self) -> dict[str, int]:
         """
-        Numbers of topics, partitions and connections, and the bytes of requests that are in work.
+        Return the number of topics, partitions and connections, and the size in bytes of the requests in progress.
         """
         topics = self._broker.view().topics.values()
         held = {"topics": len(topics), "partitions": sum(len(topic.partitions) for topic in topics)}

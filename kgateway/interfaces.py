@@ -1,8 +1,9 @@
 """
 The interfaces between the parts of the gateway: handlers on one side, brokers on the other.
 
-A broker may be the memory of one process, a log on one disk, or many gateways over shared storage. Handlers, groups and
-transactions see no difference. `append` and `read` are plain calls: if nothing must be waited for, no Deferred is made.
+A broker may keep its data in the memory of one process, in a log on one disk, or in storage that several gateways
+share. Handlers, groups and transactions see no difference. `append` and `read` are plain calls: they make no Deferred
+if there is nothing to wait for.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,26 +48,26 @@ class IPartition(Interface):
 
     topic: Topic = Attribute("the topic as it is now, with its config")
     index: int = Attribute("which of the topic's partitions this is")
-    leader_epoch: int = Attribute("the epoch in which this gateway leads it; written into each batch")
+    leader_epoch: int = Attribute("the epoch in which this gateway leads the partition; it is written into each batch")
     log_start: int = Attribute("the log start offset: the first one that is not deleted")
-    high_watermark: int = Attribute("the offset before which everything is committed, and readable")
+    high_watermark: int = Attribute("the offset before which everything is committed and readable")
     last_stable: int = Attribute(
-        "the last stable offset: no transaction that began before it is open; at most the high watermark"
+        "the last stable offset, before which no open transaction began; at most the high watermark"
     )
-    log_end: int = Attribute("the log end offset, which the next record gets")
+    log_end: int = Attribute("the log end offset, which the next record will get")
     lost: KafkaError | None = Attribute(
-        "why this gateway no longer leads it, which its methods raise; `None` while it leads"
+        "why this gateway no longer leads the partition, as the error that the methods raise; `None` while it leads"
     )
 
     def validate(batch: Batch) -> Steps[None]:
         """
-        Check each record of a client's batch, if the topic asks for that; a KafkaError if it is refused. The batch is
-        then appended with an Origin that says so.
+        Check each record of a client's batch, if the topic requires this. Raises KafkaError if the batch is refused.
+        The batch is then appended with an Origin that says that it was checked.
         """
 
     def append(batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
         """
-        Check the batch and assign its offsets, now; a KafkaError if it is refused. The client id is passed on to
+        Check the batch and assign its offsets at once. Raises KafkaError if the batch is refused. The client id is for
         storage that records it.
         """
 
@@ -74,42 +75,46 @@ class IPartition(Interface):
         offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf
     ) -> Read | Deferred[Read]:
         """
-        Whole batches from the one that has the offset, as many as fit; with `at_least_one` the first one even if it
-        does not fit. A Deferred only if disk or network is needed; a KafkaError if the offset is out of range.
+        Return as many whole batches as fit, beginning with the one that contains the offset; with `at_least_one`, the
+        first batch even if it does not fit. Returns a Deferred only if the disk or the network is needed. Raises
+        KafkaError if the offset is out of range.
 
-        `due` is the time, by the reactor's clock, at which the caller must answer. Storage that may hang then returns
-        nothing, reads on, and wakes the watchers. A local disk is waited for.
+        `due` is the time, by the reactor's clock, at which the caller must answer. Storage that may hang returns
+        nothing at that time, continues to read, and wakes the watchers later. Reads from a local disk always finish
+        first.
         """
 
     def find_time(timestamp: int) -> TimestampAndOffset | Deferred[TimestampAndOffset | None] | None:
         """
-        The first record with this timestamp or a later one, up to the high watermark.
+        Return the first record with this timestamp or a later one, up to the high watermark.
         """
 
     def find_max_time() -> TimestampAndOffset | Deferred[TimestampAndOffset | None] | None:
         """
-        The first record with the largest timestamp.
+        Return the first record with the largest timestamp.
         """
 
     def epoch_end(leader_epoch: int) -> EpochEnd | None:
         """
-        The end of this leader epoch, or of the last one before it that has records; `None` if the log has neither.
+        Return the end of this leader epoch, or of the last earlier one that has records; `None` if the log has neither.
         """
 
     def delete_before(offset: int) -> Deferred[int]:
         """
-        Delete everything before the offset. Fires with the log start offset once it is durable. Nothing changes if
-        the log already starts there or later. OFFSET_OUT_OF_RANGE for an offset below 0 or above the high watermark.
+        Delete everything before the offset. The Deferred fires with the log start offset once it is durable. Nothing
+        changes if the log already starts there or later. Fails with OFFSET_OUT_OF_RANGE if the offset is below 0 or
+        above the high watermark.
         """
 
     def expire() -> Deferred[None]:
         """
-        Delete what exceeds the retention of the topic.
+        Delete the records that exceed the retention limits of the topic.
         """
 
     def watch(listener: Callable[[], None]) -> Cancel:
         """
-        Call when the high watermark, the last stable offset or the leadership changes, or the topic is deleted.
+        Call the listener when the high watermark, the last stable offset or the leadership changes, or when the topic
+        is deleted.
         """
 
     def producers() -> ProducerTable:
@@ -120,7 +125,8 @@ class IPartition(Interface):
 
 class IStateLog(Interface):
     """
-    The log of a coordinator: a snapshot of its state, and the records of a partition of an internal topic after it.
+    The log of a coordinator: a snapshot of its state, followed by the later records of a partition of an internal
+    topic.
     """
 
     epoch: int = Attribute("the leader epoch in which this gateway is the coordinator")
@@ -128,24 +134,24 @@ class IStateLog(Interface):
 
     def replay() -> "Deferred[IReplay]":
         """
-        The state as it was written.
+        Return the state as it was written.
         """
 
     def append(records: Sequence[KeyValue], producer: ProducerEpoch | None = None) -> Appended:
         """
-        Write records as one batch, in the transaction of a producer or in none; MESSAGE_TOO_LARGE if one of them
-        exceeds what the topic takes.
+        Write records as one batch, in the transaction of a producer or in none. Fails with MESSAGE_TOO_LARGE if one of
+        them is larger than the topic allows.
         """
 
     def snapshot(state: Iterable[KeyValue], undecided_from: int | None = None) -> Deferred[None]:
         """
-        Store the present state: a replay begins with it and skips the records before it. The state has no records
-        of transactions that have written from `undecided_from` on, even of ended ones.
+        Store the present state: a replay begins with it and skips the records before it. The state excludes the records
+        of transactions that have written at or after `undecided_from`, even if they have ended.
         """
 
     def on_lost(listener: Callable[[], None]) -> Cancel:
         """
-        Call when this gateway ceases to be the coordinator.
+        Call the listener when this gateway ceases to be the coordinator.
         """
 
 
@@ -176,12 +182,13 @@ PEER = "kgateway-peer"  # the client id of a gateway that asks another gateway
 
 class IPeers(Interface):
     """
-    The other gateways, asked in Kafka's protocol: markers, verification, forwarded requests of administrators.
+    The other gateways. They are asked, in Kafka's protocol, for markers and verification, and get forwarded requests of
+    administrators.
     """
 
     def ask(node: Node, request: Message, version: int) -> Deferred[Message]:
         """
-        The answer of another gateway.
+        Return the response of another gateway.
         """
 
 
@@ -190,10 +197,10 @@ class IBroker(Interface):
     The storage of topics.
     """
 
-    description: str = Attribute("the data that this gateway serves, in a few words for its operator")
+    description: str = Attribute("the data that this gateway serves, in a few words for the operator")
     folder: str | None = Attribute("where its files are, if it has a folder of its own")
-    log_dir: str = Attribute("where its partitions are, as administrators see it: a folder, or words for another place")
-    node_id: int = Attribute("which of the nodes this gateway is")
+    log_dir: str = Attribute("where its partitions are, as shown to administrators: a folder, or a description")
+    node_id: int = Attribute("the node id of this gateway")
     peers: IPeers = Attribute("the other gateways")
 
     def start() -> Deferred[None]:
@@ -208,7 +215,8 @@ class IBroker(Interface):
 
     def undo_start() -> Deferred[None]:
         """
-        Stop because the gateway could not start: remove what the start has made, if nothing is stored in it.
+        Stop because the gateway could not start, and remove what the start has created, unless something is stored in
+        it.
         """
 
     def leave() -> None:
@@ -218,45 +226,47 @@ class IBroker(Interface):
 
     def announce(addresses: Mapping[str, Address]) -> None:
         """
-        Announce the addresses at which clients reach this gateway, by listener, for other gateways to advertise. Called
-        once, after the start.
+        Announce the addresses at which clients reach this gateway, by listener, for other gateways to advertise. This
+        is called once, after the start.
         """
 
     def view() -> ClusterView:
         """
-        The cluster as it is now.
+        Return the cluster as it is now.
         """
 
     def watch(listener: Callable[[], None]) -> Cancel:
         """
-        Call when there is a new view.
+        Call the listener when there is a new view.
         """
 
     def partition(topic_id: Uuid, index: int) -> IPartition:
         """
-        A partition led here. A KafkaError if there is none: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, or
-        NOT_LEADER_OR_FOLLOWER if another node leads it.
+        Return a partition that this gateway leads. Otherwise raises KafkaError: UNKNOWN_TOPIC_ID,
+        UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER if another node leads it.
         """
 
     def coordinator(resource: Resource, key: str) -> IStateLog | Node:
         """
-        The state log of a group or transactional id if it is coordinated here, else the node that coordinates it.
+        Return the state log of a group or transactional id if this gateway coordinates it, and otherwise the node that
+        does.
         """
 
     def coordinators(resource: Resource) -> Sequence[IStateLog]:
         """
-        All state logs of this type that are led here; none if nobody has used one yet. A KafkaError as long as one of
-        them is not available.
+        Return all state logs of this type that this gateway leads; none if no client has used one yet. Raises
+        KafkaError while one of them is not available.
         """
 
     def check_topic(new: NewTopic) -> None:
         """
-        A KafkaError if a topic cannot be like this here, as a new, grown or altered topic. Nothing is changed.
+        Raise KafkaError if the broker does not allow such a topic, whether it is new, grown or altered. Changes
+        nothing.
         """
 
     def create_topic(new: NewTopic) -> Deferred[Topic]:
         """
-        Create a topic; TOPIC_ALREADY_EXISTS if the name is taken.
+        Create a topic. Fails with TOPIC_ALREADY_EXISTS if the name is taken.
         """
 
     def delete_topic(topic_id: Uuid) -> Deferred[None]:
@@ -266,35 +276,36 @@ class IBroker(Interface):
 
     def add_partitions(topic_id: Uuid, partition_count: int) -> Deferred[Topic]:
         """
-        Raise the number of partitions of a topic to this.
+        Increase the number of partitions of a topic to this number.
         """
 
     def change_config(resource: ConfigResource, change: Change) -> Deferred[None]:
         """
-        Set the overrides of a resource to what `change` returns for the present ones. Fires when they are durable and
-        in the view. Changes of one resource are made one after the other: each is given the result of the one before
-        it. A change may be called more than once, and may refuse with a KafkaError.
+        Set the overrides of a resource to what `change` returns for the current ones. The Deferred fires when they are
+        durable and in the view. Changes to the same resource are made one after another, and each gets the result of
+        the previous one. `change` may be called more than once, and may refuse by raising KafkaError.
         """
 
     def measure(partitions: Iterable[PartitionId]) -> Deferred[DiskUsage]:
         """
-        The bytes that these partitions take, and the free space. Partitions that are not here are left out.
+        Return the number of bytes that these partitions occupy, and the free space. Partitions that are not on
+        this gateway are left out.
         """
 
     def new_producer_id() -> Deferred[int]:
         """
-        An id that no producer of the cluster has had.
+        Return an id that no producer of the cluster has had.
         """
 
 
 class IAuthorizer(Interface):
     """
-    Decides who may do what.
+    Decides what each client may do.
     """
 
     def allowed(principal: str, operation: Operation, resource: Resource, name: str, host: str) -> bool:
         """
-        Whether the principal, connected from this host, may do this to the resource of this name.
+        Return whether the principal, connected from this host, may do this to the resource with this name.
         """
 
 
@@ -304,20 +315,22 @@ class IApiHandler(Interface):
     """
 
     name: str = Attribute("the function, as module.name")
-    request: type[Message] = Attribute("the message it takes")
-    response: type[Message] = Attribute("the message it answers with")
-    versions: range = Attribute("the versions it serves")
+    request: type[Message] = Attribute("the type of the request")
+    response: type[Message] = Attribute("the type of the response")
+    versions: range = Attribute("the versions that it serves")
     advertised: range = Attribute("the versions that ApiVersions advertises")
-    needs: tuple[Need | Free, ...] = Attribute("what the authorizer is asked")
+    needs: tuple[Need | Free, ...] = Attribute("the permissions that it demands")
     overlaps: bool = Attribute("whether the next request of the connection may start before this one is answered")
-    polls: bool = Attribute("whether it may wait for something to happen, and answers at once if it is cancelled")
-    starts: tuple[type, ...] = Attribute("services that work from the start on")
-    replaces: bool = Attribute("whether it may take versions from another handler")
-    priority: int = Attribute("of two handlers of a version, the one with the higher priority serves")
+    polls: bool = Attribute(
+        "whether it may wait for something to happen; if so, it answers at once when it is cancelled"
+    )
+    starts: tuple[type, ...] = Attribute("services that the gateway creates when it starts")
+    replaces: bool = Attribute("whether it may take over versions from another handler")
+    priority: int = Attribute("of two handlers for a version, the one with the higher priority serves it")
 
     def handle(request: Any, context: Any) -> Response:
         """
-        The response, or an awaitable of it; `None` if the protocol has no answer.
+        Return the response, or an awaitable of it; `None` if the protocol has no response to this request.
         """
 
 
@@ -328,12 +341,14 @@ class IApiFilter(Interface):
 
     name: str = Attribute("the function, as module.name")
     requests: tuple[type[Message], ...] = Attribute("the requests that it wraps")
-    topics: tuple[str, ...] = Attribute("patterns, one of which a topic of the request must match; none: any request")
-    listeners: tuple[str, ...] = Attribute("names of listeners; none: any")
-    principals: tuple[str, ...] = Attribute("names of principals; none: any")
-    priority: int = Attribute("a filter of higher priority is further outside")
+    topics: tuple[str, ...] = Attribute(
+        "patterns; some topic in the request must match one of them. If empty, any request"
+    )
+    listeners: tuple[str, ...] = Attribute("patterns for names of listeners. If empty, any listener")
+    principals: tuple[str, ...] = Attribute("patterns for names of principals. If empty, any principal")
+    priority: int = Attribute("a filter with a higher priority is further out")
 
     def filter(request: Any, context: Any, proceed: Proceed) -> Awaitable[Message | None]:
         """
-        The response. `proceed` returns the response of the next filter or of the handler.
+        Return the response. `proceed` returns the response of the next filter or of the handler.
         """

@@ -22,7 +22,7 @@ class LogMessage(str):
         return message
 
 
-_REPORT = "A bug of kgateway: please report it with the traceback."
+_REPORT = "A bug in kgateway: please report it with the traceback."
 
 # Server and dispatch
 CANNOT_START = LogMessage("kgateway cannot start: {error}", "Fix what the line names, then start again.")
@@ -31,17 +31,17 @@ NOT_SEARCHED = LogMessage(
     "If it has plugins, fix what the line names and restart the gateway.",
 )
 CANNOT_REOPEN_LOG = LogMessage(
-    "cannot reopen {path}, and continue with the old file: {reason}",
-    "Allow the user of the gateway to create the file in its folder, or create it for that user.",
+    "cannot reopen {path}; continuing with the old file: {reason}",
+    "Allow the user that the gateway runs as to create the file in its folder, or create the file for that user.",
 )
 CANNOT_LISTEN_AGAIN = LogMessage(
-    "cannot listen again, retrying in a second: {error}",
+    "cannot listen again; retrying in a second: {error}",
     "Free the port, or wait: the gateway tries again every second.",
 )
 PORT_CLOSED_BADLY = LogMessage("a listening port closed with an error", _REPORT)
 CLOSED_BY_FORCE = LogMessage(
     "{connections} closed by force",
-    "Nothing; these clients had not read their responses in time when the gateway stopped.",
+    "Nothing; when the gateway stopped, these clients did not read their responses in time.",
 )
 CONNECTION_FAILED = LogMessage("a connection from {host} failed", _REPORT)
 REQUEST_FAILED = LogMessage("{api} v{version} of {client} failed", _REPORT)
@@ -51,21 +51,21 @@ CANNOT_SERVE = LogMessage("{subject} could not be served", _REPORT)
 LONG_POLL_FAILED = LogMessage("a long poll did not end", _REPORT)
 CONVERSION_FAILED = LogMessage("the conversion of records failed", _REPORT)
 LATE_CHANGE_FAILED = LogMessage(
-    "a change that its client no longer waits for failed",
-    "Repeat the change; its client has been answered REQUEST_TIMED_OUT.",
+    "a change failed after its client had stopped waiting for it",
+    "Repeat the change; the client got REQUEST_TIMED_OUT.",
 )
 CONTROL_CONNECTION_FAILED = LogMessage("a control connection failed", _REPORT)
 CONTROL_COMMAND_FAILED = LogMessage("the control command {line!r} failed", _REPORT)
 TOPIC_CONFIG_UNMET = LogMessage(
     "topic {topic}: {what}",
-    "Nothing, or remove the config: the topic was created without what the line names.",
+    "Nothing, or remove the config: the topic was created, but without what the line names.",
 )
 CONFIG_UNMET = LogMessage(
     "config of {resource}: {what}", "Nothing, or remove the config: it is stored, but has no effect here."
 )
 KEEPS_CONFIG = LogMessage(
     "{topic} keeps its config: {why}",
-    "Change the broker's defaults so that they fit the topic's own configs.",
+    "Change the broker's defaults so that they do not contradict the topic's own configs.",
 )
 
 # All brokers
@@ -77,7 +77,7 @@ SPOOL_FAILED = LogMessage(
     "Free some space for temporary files (`TMPDIR`); until then the gateway needs more memory.",
 )
 SPOOL_MOVED = LogMessage(
-    "temporary files are in {used}, because {wanted} cannot be written to",
+    "temporary files are in {used}, because {wanted} is not writable",
     "Make the folder writable, or name another one in `TMPDIR`.",
 )
 
@@ -92,32 +92,32 @@ PARTITION_OFFLINE = LogMessage(
     "Check the disk, then restart: the partition is recovered from its files.",
 )
 CANNOT_READ = LogMessage(
-    "{file} cannot be read for offset {offset}: {what}. `kgateway log check` tells more.",
+    "{file} cannot be read for offset {offset}: {what}. Run `kgateway log check` for details.",
     "Run `kgateway log check`; with the gateway stopped, restore the file from a copy.",
 )
 CANNOT_OPEN_PARTITION = LogMessage(
     "{partition} cannot be opened: {error}",
-    "Fix what the line names; the gateway tries again when the partition is asked for.",
+    "Fix what the line names; the gateway tries again when a client next uses the partition.",
 )
 OPENING_FAILED = LogMessage("{topic}-{index} cannot be opened", _REPORT)
 RECOVERED = LogMessage(
     "recovered: {fault}",
-    "Nothing, if the line says that something was rebuilt. If records were truncated, compare the copy that it "
-    "names (`.cut-POSITION`).",
+    "Nothing, if the line says that something was rebuilt. If records were truncated, look at the copy that the "
+    "line names (`.cut-POSITION`).",
 )
 PRELOADING_FAILED = LogMessage("not all partitions could be opened", _REPORT)
 NOT_SYNCED_AT_STOP = LogMessage(
-    "{partitions} not synced after {seconds} s; the next start recovers what was written last. Nothing is lost unless "
+    "{partitions} not synced after {seconds} s; the next start recovers the last writes. Nothing is lost unless "
     "the machine loses power before that.",
     "Nothing. If it happens often, use fewer partitions or a faster disk.",
 )
 CHECKPOINT_FAILED = LogMessage(
     "cannot write a checkpoint",
-    "Check the disk; the next checkpoint is tried in a few seconds.",
+    "Check the disk; the gateway tries again in a few seconds.",
 )
 LOG_STARTS_LOST = LogMessage(
-    "{path} is damaged: logs begin with their first segments again",
-    "Repeat DeleteRecords where deleted records must not come back.",
+    "{path} is damaged: logs begin at their first segments again",
+    "Repeat DeleteRecords for each partition whose deleted records must not reappear.",
 )
 FOLDER_WITHOUT_TOPIC = LogMessage(
     "{folder} belongs to no topic; remove it if nobody needs it",
@@ -134,7 +134,7 @@ SEGMENT_STAYS = LogMessage(
 CANNOT_DELETE_SEGMENTS = LogMessage("cannot delete segments", _REPORT)
 COMPACTION_FAILED = LogMessage("partitions could not be compacted", _REPORT)
 NOT_COMPACTED_DAMAGED = LogMessage(
-    "{folder} is not compacted, because it is damaged: {error}. `kgateway log check` tells more.",
+    "{folder} is not compacted, because it is damaged: {error}. Run `kgateway log check` for details.",
     "Run `kgateway log check`; with the gateway stopped, restore the file from a copy.",
 )
 NOT_COMPACTED = LogMessage("{folder} is not compacted: {why}", "Fix what the line names; the next round tries again.")
@@ -151,7 +151,7 @@ NO_SNAPSHOT = LogMessage(
 )
 DAMAGED_RECORD = LogMessage(
     "skipping a damaged record of {things}: {error}",
-    "Nothing can be done for that record; look at what may have damaged it.",
+    "The record is lost; find out what may have damaged it.",
 )
 RECORD_SKIPPED = LogMessage("skipping a record of {things}: {key}", _REPORT)
 GROUP_STATE_NOT_WRITTEN = LogMessage(
@@ -159,7 +159,7 @@ GROUP_STATE_NOT_WRITTEN = LogMessage(
     "Nothing, if it is rare: members repeat their requests. Otherwise check the disk, or the filer.",
 )
 GROUP_WRITE_FAILED = LogMessage("cannot write a group", _REPORT)
-AFTER_GROUP_WRITE_FAILED = LogMessage("an error after a write of a group", _REPORT)
+AFTER_GROUP_WRITE_FAILED = LogMessage("an error after writing a group", _REPORT)
 GROUP_CHANGE_NOT_WRITTEN = LogMessage(
     "cannot write a change of a group: {error}",
     "Nothing, if it is rare: members repeat their requests. Otherwise check the disk, or the filer.",
@@ -176,19 +176,19 @@ OFFSETS_NOT_EXPIRED = LogMessage(
 OFFSET_ROUND_FAILED = LogMessage("cannot expire the offsets of all groups", _REPORT)
 OFFSET_EXPIRY_FAILED = LogMessage("the deletion of offsets failed", _REPORT)
 KEEPS_CLASSIC = LogMessage(
-    "group {group}: its conversion cannot be written, and it keeps the classic protocol",
-    "Nothing, if it is rare: the conversion is tried again when a consumer joins.",
+    "group {group}: its conversion cannot be written; it keeps the classic protocol",
+    "Nothing, if it is rare: the gateway tries again when a consumer joins.",
 )
 KEEPS_CONSUMER = LogMessage(
-    "group {group}: its conversion cannot be written, and it keeps the consumer protocol: {error}",
-    "Nothing, if it is rare: the conversion is tried again with the next change.",
+    "group {group}: its conversion cannot be written; it keeps the consumer protocol: {error}",
+    "Nothing, if it is rare: the gateway tries again at the next change.",
 )
 TRANSACTION_ABORTED = LogMessage(
     "{id}: aborted its transaction, open for {open_ms} ms with a timeout of {timeout_ms} ms; {producer} is fenced",
-    "Check the producer: it hangs, or needs a longer `transaction.timeout.ms`.",
+    "Check the producer: it may hang, or need a longer `transaction.timeout.ms`.",
 )
 CANNOT_EXPIRE_TRANSACTION = LogMessage(
-    "{id}: cannot expire it or abort its transaction now: {error}",
+    "{id}: cannot expire the id or abort its transaction now: {error}",
     "Nothing; the next round tries again.",
 )
 LATE_ROUND_FAILED = LogMessage("cannot abort every transaction that has timed out", _REPORT)
@@ -197,17 +197,17 @@ TRANSACTION_WRITE_FAILED = LogMessage("the write of a transaction failed", _REPO
 MARKER_LISTENER_FAILED = LogMessage("a listener failed at the end of a transaction in {partition}", _REPORT)
 CANNOT_END_TRANSACTION = LogMessage(
     "{id}: this coordinator cannot end its transaction: {error}",
-    "Nothing, if another gateway has become the coordinator: it ends it. Otherwise use `kgateway transactions`.",
+    "Nothing, if another gateway has become the coordinator: that one ends it. Otherwise use `kgateway transactions`.",
 )
-TRANSACTION_NOT_ENDED = LogMessage("{id}: its transaction is not ended", _REPORT)
+TRANSACTION_NOT_ENDED = LogMessage("{id}: its transaction was not ended", _REPORT)
 NO_MARKER_YET = LogMessage(
-    "no marker of {producer} yet in {partitions}, such as {topic}-{index}: {error}",
-    "Fix what the error names; the markers are tried again until all are written. Until then consumers that read "
-    "committed records wait at the transaction.",
+    "cannot write the marker of {producer} to {partitions} yet, such as {topic}-{index}: {error}",
+    "Fix what the error names; the gateway tries again until all markers are written. Until then, read_committed "
+    "consumers do not read past the transaction.",
 )
 CANNOT_RESUME_TRANSACTIONS = LogMessage("cannot resume all prepared transactions", _REPORT)
 COMPLETION_NOT_WRITTEN = LogMessage(
-    "{id}: cannot write that its transaction is complete, retrying: {error}",
+    "{id}: cannot record that its transaction is complete; retrying: {error}",
     "Nothing, if it is rare; otherwise check the disk, or the filer.",
 )
 
@@ -219,7 +219,7 @@ CANNOT_HANDLE_CHANGE = LogMessage("a change in the filer could not be handled", 
 CANNOT_ACKNOWLEDGE = LogMessage("cannot acknowledge an append", _REPORT)
 LEASE_LOST_EARLY = LogMessage(
     "the lease was lost before this gateway had begun to lead",
-    "Nothing; it stands by, and tries again. If it happens often, look for a slow filer.",
+    "Nothing; the gateway stands by and tries again. If it happens often, look for a slow filer.",
 )
 CANNOT_LEAD_YET = LogMessage("this gateway cannot lead yet: {error}", "Check the cluster; the gateway tries again.")
 CANNOT_LEAD_AGAIN = LogMessage(
@@ -228,11 +228,11 @@ CANNOT_LEAD_AGAIN = LogMessage(
 )
 LEADER_IS_ANOTHER = LogMessage(
     "{holder} leads; this gateway stands by",
-    "Nothing; this gateway takes over when the leader is gone.",
+    "Nothing; this gateway takes over when the leader has stopped or failed.",
 )
 LEADERSHIP_LOST = LogMessage(
     "this gateway has lost the leadership; the lock is held by {holder}",
-    "Find out why this gateway lost its lease: it was suspended, or could not reach the filer.",
+    "Find out why this gateway lost its lease: it may have been suspended, or unable to reach the filer.",
 )
 PORTS_STAY_CLOSED = LogMessage(
     "ports stay closed while another gateway leads: {why}",
@@ -242,7 +242,9 @@ NODE_ID_TWICE = LogMessage(
     "{at} has the node id {id}, like this gateway; give each a --node-id of its own",
     "Give each gateway a `--node-id` of its own.",
 )
-BAD_GATEWAY_FILE = LogMessage("{path} names no gateway: {error}", "Remove the file, if no gateway wrote it.")
+BAD_GATEWAY_FILE = LogMessage(
+    "{path} does not describe a gateway: {error}", "Remove the file, unless a gateway wrote it."
+)
 GATEWAYS_UNREAD = LogMessage(
     "the files of other gateways are no longer read",
     "Restart the gateway, and report the traceback: it is a bug.",
@@ -251,17 +253,17 @@ TOPIC_LEFT_ALONE = LogMessage(
     "topic {name} is not served: {error}",
     "Fix or remove the file that the line names, then restart the gateway.",
 )
-TOPIC_DELETED_ELSEWHERE = LogMessage("topic {name} was deleted by another program", "Nothing, if that was meant.")
+TOPIC_DELETED_ELSEWHERE = LogMessage("topic {name} was deleted by another program", "Nothing, if this was intended.")
 TOPIC_CHANGED_ELSEWHERE = LogMessage(
     "another program has changed the number of partitions of topic {name} from {before} to {count}",
-    "Nothing, if that was meant.",
+    "Nothing, if this was intended.",
 )
 TOPIC_NOT_SERVED_YET = LogMessage(
     "topic {name} cannot be served yet: {error}",
     "Nothing, if it is rare: the gateway tries again.",
 )
 EXTERNAL_CHANGES_UNSEEN = LogMessage(
-    "cannot look for changes of topics by other programs yet: {error}",
+    "cannot look for changes that other programs made to topics yet: {error}",
     "Nothing, if it is rare: the gateway tries again.",
 )
 STATE_TOPIC_NOT_STORED = LogMessage(
@@ -274,7 +276,8 @@ NOT_COMPACTED_HERE = LogMessage(
 )
 RECORDS_NOT_IN_FILES = LogMessage(
     "{partition}: {records} at its end may not be in files: {why}",
-    "Start the gateway again soon: it publishes what the files lack, while SeaweedMQ's broker still has it.",
+    "Start the gateway again soon: it publishes what is missing from the files, as long as SeaweedMQ's broker still "
+    "has it.",
 )
 PARTITION_NOT_OPEN_YET = LogMessage(
     "{topic}-{index} is not open yet: {why}",
@@ -286,16 +289,17 @@ OFFSETS_SHIFTED = LogMessage(
     "Look for another program that publishes to the topic.",
 )
 LOG_END_DIFFERS = LogMessage(
-    "{name}: its broker continues with message {next_message}, and the files end before {end}",
-    "Look for a broker that was killed. If it is ahead, messages are lost to SeaweedMQ; if behind, restart it.",
+    "{name}: its broker continues with message {next_message}, but the files end before {end}",
+    "Look for a broker that was killed. If the broker is ahead of the files, messages were lost; if it is behind, "
+    "restart it.",
 )
 CANNOT_PUBLISH = LogMessage(
-    "cannot publish to {name}, trying again: {error}",
+    "cannot publish to {name}; trying again: {error}",
     "Check SeaweedMQ's brokers; the gateway tries again.",
 )
 STREAM_BROKEN = LogMessage(
     "{name}: {error}; reading its files",
-    "Nothing; the gateway compares with the files and publishes what they lack.",
+    "Nothing; the gateway publishes what is missing from the files.",
 )
 PUBLISHING_STOPPED = LogMessage(
     "publishing to {name} has stopped",
@@ -306,8 +310,8 @@ FOREIGN_MESSAGE = LogMessage(
     "Nothing, if that program is meant to publish there: consumers do not see the message.",
 )
 FOREIGN_MESSAGES = LogMessage(
-    "skipped message {offset} of another program in {path}: {reason}; there are many, and no more are logged",
-    "As above.",
+    "skipped message {offset} of another program in {path}: {reason}; there are many, so no more are logged",
+    "As in the row above.",
 )
 LEDGER_FAULT = LogMessage(
     "ledgers in {topic}: {fault}",
@@ -318,14 +322,14 @@ LEDGERS_NOT_SAVED = LogMessage(
     "Nothing; the next start rebuilds what is missing from the log files.",
 )
 OFFSETS_NOT_EXPORTED = LogMessage(
-    "{offsets} not in files for the Go gateway before the next start",
-    "Nothing, unless the Go gateway takes over now: start this gateway again first.",
+    "{offsets} will not be in the Go gateway's files before the next start",
+    "Nothing. If the Go gateway is to take over now, first start this gateway again.",
 )
 OFFSETS_NOT_EXPORTED_YET = LogMessage(
-    "offsets are not all in files for the Go gateway yet: {error}",
+    "not all offsets are in the Go gateway's files yet: {error}",
     "Check the filer; the gateway tries again.",
 )
 OFFSET_FILE_LEFT_ALONE = LogMessage(
     "{path} is not imported: {error}",
-    "Remove the file, if no group needs the offset in it.",
+    "Remove the file if no group needs the offset in it.",
 )

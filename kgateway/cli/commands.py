@@ -99,7 +99,7 @@ _SPARK = {
     ),
     "report": Entry(
         "report on the content of topics, as one HTML page with plots: volume over time, sizes, keys, the lag of "
-        "groups, and, where it is known, how long records took to reach the log",
+        "groups, and, where it is known, the latency from the producer to the log",
         "spark.report",
     ),
     "backfill": Entry(

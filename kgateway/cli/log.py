@@ -108,7 +108,7 @@ def _summary(tally: Tally, seconds: float, faults: int) -> str:
     found = counted(faults, "finding") if faults else "nothing is wrong"
     counts = (tally.files, "file"), (tally.batches, "batch", "batches"), (tally.records, "record")
     what = ", ".join(counted(*each, form=",") for each in counts)
-    return f"{what} by their headers, {size(tally.bytes)} in {seconds:.1f} s: {found}"
+    return f"{what} according to batch headers, {size(tally.bytes)} in {seconds:.1f} s: {found}"
 
 
 def _dump(options: Namespace) -> Iterator[str | Json]:

@@ -17,32 +17,35 @@ _PAGE = """# Configuration
 
 `kgateway options --markdown` generates this page from the table of settings.
 
-Each setting can be set in three places, under the same name. `num_partitions` is
+You can set each setting in three places, under the same name. For example, set `num_partitions` with
 
 1. `--num-partitions 8` or `--num-partitions=8` on the command line,
-2. `KGATEWAY_NUM_PARTITIONS=8` in the environment,
+2. `KGATEWAY_NUM_PARTITIONS=8` in the environment, or
 3. `num_partitions = 8` in a TOML file, which `--config` or `KGATEWAY_CONFIG` names.
 
-The first of these that has a value wins; otherwise the default below applies. Write a setting with several values as a
-repeated option on the command line, as an array in TOML, and separated by whitespace in the environment. In TOML a
-single value needs no array. Lists from different sources are not merged; the highest-priority one wins.
+The first of these places that has a value wins; if none has one, the default below applies. Write a setting with
+several values as a repeated option on the command line, as an array in TOML, and separated by whitespace in the
+environment. In TOML a single value needs no array. Lists from different places are not merged: the first place that has
+one wins.
 
-`kgateway options --toml > gateway.toml` writes such a file with all settings and their defaults, to start from.
+`kgateway options --toml > gateway.toml` writes such a file, with all settings and their defaults, as a starting point.
 
-The file may also name clusters for the command line, in `cluster` and `[clusters.NAME]`, which a gateway skips:
-[tools.md](tools.md) describes them.
+The file may also define clusters for the command-line tools, in `cluster` and `[clusters.NAME]`. A gateway ignores
+them; [tools.md](tools.md#choose-the-cluster) describes them.
 
-The gateway does not start with an unknown name or an invalid value. The message says where it is, what is allowed, and
-which name may have been meant.
+If a setting has an unknown name or an invalid value, the gateway does not start. The message says where the mistake is,
+what is allowed, and which name may have been meant.
 
-Sizes are bytes, or have a unit: `KiB`, `MiB`, `GiB`, `TiB`. Durations are milliseconds, or have a unit: `ms`, `s`,
-`min` or `m`, `h`, `d`. In TOML a number is an integer, a size or duration with a unit is a string, and yes or no is
-`true` or `false`. Elsewhere `on`, `off`, `true`, `false`, `1` and `0` also work. Paths are relative to the folder in
-which the gateway runs, except `--config`, which is relative to the folder in which it was started.
+Sizes are in bytes unless they have a unit: `KiB`, `MiB`, `GiB` or `TiB`. Durations are in milliseconds unless they have
+a unit: `ms`, `s`, `min` or `m`, `h`, or `d`. In TOML, numbers are integers, sizes and durations with a unit are
+strings, and yes and no are `true` and `false`. Elsewhere, `on`, `off`, `true`, `false`, `1` and `0` also work for yes
+and no. Paths are relative to the folder in which the gateway runs, except `--config`, which is relative to the folder
+in which it was started.
 
 ## Examples
 
-A file, and a command that uses it (options of `twistd` itself, such as `-n`, come before the word `kgateway`):
+Write this file as `gateway.toml`, and start a gateway with it. Options of `twistd` itself, such as `-n`, come before
+the word `kgateway`:
 
 <!-- file: gateway.toml -->
 ```toml
@@ -64,7 +67,7 @@ $ twistd -n kgateway --config gateway.toml --log-level debug
 2026-11-27T12:00:00+0000 kgateway 0.1.0 is ready: plaintext on 0.0.0.0:9092; data in kgateway-data (0 topics)
 ```
 
-The same in the environment, for example of a container:
+You can set the same in the environment, for example in that of a container:
 
 <!-- console
 $ kill $(cat twistd.pid); wait
@@ -82,8 +85,8 @@ $ twistd -n kgateway --log-level debug
 2026-11-27T12:00:00+0000 kgateway 0.1.0 is ready: plaintext on 0.0.0.0:9092; data in kgateway-data (0 topics)
 ```
 
-Several listeners need names. Each can advertise an address to its clients; by default clients are told the address they
-connected to, which is right unless a proxy or a port mapping is in between.
+Several listeners need names. Each can advertise an address to its clients. By default it advertises the address to
+which the client connected, which is right unless there is a proxy or a port mapping in between.
 
 <!-- console
 $ kill $(cat twistd.pid); wait
@@ -98,8 +101,8 @@ $ twistd -n kgateway \\
 2026-11-27T12:00:00+0000 kgateway 0.1.0 is ready: internal on 127.0.0.1:9092, external on 0.0.0.0:9093; ...
 ```
 
-In an endpoint string, escape colons inside an address: `tcp6:9092:interface=\\:\\:1`. An advertised IPv6 address
-has brackets: `[2001:db8::5]:9092`.
+In an endpoint string, escape colons inside an address: `tcp6:9092:interface=\\:\\:1`. Put an advertised IPv6 address in
+brackets: `[2001:db8::5]:9092`.
 
 ## Settings
 

@@ -24,14 +24,14 @@ $ kgateway configs set topic orders retention.ms=86400000
 topic orders: retention.ms=86400000 set
 ```
 
-See [tools.md](tools.md#show-and-change-configs). A topic without a value of its own uses the broker config in the table
-(see [compatibility.md](compatibility.md#broker-configs)), or the default. Changes take effect at once. Configs without
-an effect are accepted, so that tools and programs written for Kafka work; the last column gives the reason. Values that
-would promise something false are refused.
+See [tools.md](tools.md#show-and-change-configs). If a topic has no value of its own for a config, it uses the broker
+config in the table (see [compatibility.md](compatibility.md#broker-configs)), or otherwise the default. Changes take
+effect at once. Configs that have no effect are accepted, so that tools and programs written for Kafka work; the last
+column says why they have none. Values that would make a false promise are refused.
 
-This page is about the embedded log. The broker in memory (`memory:`) has no segments and no files; it applies
-retention, but does not compact. SeaweedMQ stores records in files of its own ([seaweedmq.md](seaweedmq.md)), and does
-not compact either.
+This page is about the embedded log. The in-memory broker (`memory:`) has no segments and no files; it applies
+retention, but not compaction. SeaweedMQ stores records in its own files ([seaweedmq.md](seaweedmq.md)), and does not
+compact them either.
 
 """
 

@@ -104,7 +104,7 @@ def _text(found: TransactionDescription) -> Iterator[str]:
     yield printable(f"{found.transactional_id}: {found.state}, {producer}, coordinator {found.coordinator}")
     if found.started_ms is not None:
         open_s = time.time() - found.started_ms / 1000
-        yield f"  open for {open_s:.1f} s, and aborted after {found.timeout_ms / 1000:g} s"
+        yield f"  open for {open_s:.1f} s, will be aborted after {found.timeout_ms / 1000:g} s"
     if found.partitions:
         yield printable(f"  writes to {', '.join(map(str, found.partitions))}")
 

@@ -61,20 +61,20 @@ class Settings:
     )
     advertise: tuple[Advertised, ...] = option(
         (),
-        "the address that clients of a listener are told; by default the one they connected to",
+        "the address that a listener advertises to clients; by default the one to which they connected",
         SettingKind("[NAME=]HOST:PORT", "HOST:PORT, or NAME=HOST:PORT with the name of a listener", parse_advertised),
         "advertised.listeners",
         repeats=True,
     )
     broker: str = option(
         "log:./kgateway-data",
-        "where topics and records are stored: log:FOLDER on disk, seaweedmq:MASTER:PORT,... in a cluster of "
-        "SeaweedMQ, memory: until the gateway stops",
+        "where topics and records are stored: log:FOLDER for files, seaweedmq:MASTER:PORT,... for a SeaweedMQ cluster, "
+        "memory: for memory, which is lost when the gateway stops",
         matching("SCHEME:REST", "SCHEME:REST, such as log:FOLDER or memory:", r"(?s)[a-z][a-z0-9+.-]*:.*"),
     )
     config: str | None = option(None, "a TOML file with further settings", path())
     port_file: str | None = option(
-        None, "a file to which the bound addresses are written when clients can connect", path()
+        None, "a file to which the gateway writes its addresses as soon as clients can connect", path()
     )
     control_socket: str = option(
         "kgateway.sock",
@@ -83,7 +83,7 @@ class Settings:
     )
     handlers: tuple[str, ...] = option(
         (),
-        "a package with plugins to load, in addition to installed ones",
+        "a package with plugins to load in addition to installed plugins",
         matching("PACKAGE", "a dotted Python name", r"[^\W\d]\w*(\.[^\W\d]\w*)*"),
         repeats=True,
     )
@@ -105,17 +105,18 @@ class Settings:
         True, "whether topics are created when a client first uses them", boolean(), "auto.create.topics.enable"
     )
     num_partitions: int = option(
-        4, "the number of partitions of a topic that is created without one", number(1, 10_000), "num.partitions"
+        4, "the default number of partitions of new topics", number(1, 10_000), "num.partitions"
     )
     default_replication_factor: int = option(
         1,
-        "the replication factor of a topic that is created without one",
+        "the default replication factor of new topics",
         number(1, _I16_MAX),
         "default.replication.factor",
     )
     replication_factor_policy: str = option(
         "clamp",
-        "whether a replication factor or min.insync.replicas above the number of nodes is lowered to it or refused",
+        "whether a replication factor or min.insync.replicas above the number of nodes is lowered to that number "
+        "(clamp) or refused (strict)",
         choice("clamp", "strict"),
     )
     message_max_bytes: int = option(1_048_588, "the largest record batch", size(0), "message.max.bytes")
@@ -133,7 +134,7 @@ class Settings:
     )
     seaweedmq_format: str = option(
         "record",
-        "how records become messages of SeaweedMQ, unless the topic sets seaweedmq.format",
+        "how records are stored as SeaweedMQ messages, unless the topic sets seaweedmq.format",
         choice("record", "plain", "batch"),
         "seaweedmq.format",
     )
@@ -145,7 +146,7 @@ class Settings:
     )
     seaweedmq_recent_bytes: int = option(
         1 << 30,
-        "the size of the temporary files with recent records of SeaweedMQ, for consumers that are not far behind",
+        "the size of the temporary files that keep recent SeaweedMQ records for consumers that are not far behind",
         size(0),
     )
     seaweed_security: str | None = option(
@@ -158,13 +159,13 @@ class Settings:
     )
     flush_messages: int = option(
         _NEVER,
-        "after how many records a log is synced; requests do not wait for it",
+        "the number of records after which a log is synced; requests do not wait for the sync",
         number(1, _NEVER),
         "log.flush.interval.messages",
     )
     flush_ms: int = option(
         _NEVER,
-        "after how long a log is synced; requests do not wait for it",
+        "the time after which a log is synced; requests do not wait for the sync",
         duration(0, _NEVER),
         "log.flush.interval.ms",
     )
@@ -185,13 +186,13 @@ class Settings:
     )
     compaction_backoff_ms: int = option(
         15_000,
-        "the pause between two searches for logs to compact",
+        "how long to wait before looking for logs to compact again",
         duration(1),
         "log.cleaner.backoff.ms",
     )
     compaction_memory_bytes: int = option(
         128 << 20,
-        "the memory for the keys of one compaction round; the rest is compacted in the next round",
+        "the memory for the keys of one compaction round; what does not fit is compacted in the next round",
         size(1 << 20),
         "log.cleaner.dedupe.buffer.size",
     )
@@ -288,7 +289,7 @@ class Settings:
     )
     group_consumer_migration_policy: str = option(
         "bidirectional",
-        "which groups may change their protocol while they have members",
+        "which protocol changes are allowed while a group has members",
         matching(
             "POLICY",
             "bidirectional, upgrade, downgrade or disabled",
@@ -298,7 +299,7 @@ class Settings:
     )
     offsets_topic_num_partitions: int = option(
         8,
-        "the number of partitions of __consumer_offsets when it is created",
+        "the number of partitions with which __consumer_offsets is created",
         number(1, 10_000),
         "offsets.topic.num.partitions",
     )

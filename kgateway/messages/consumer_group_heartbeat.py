@@ -1,5 +1,5 @@
 """
-ConsumerGroupHeartbeat: lets a member join, stay and leave, and assigns partitions (KIP-848).
+ConsumerGroupHeartbeat: lets a member join, stay in and leave a consumer group, and assigns partitions (KIP-848).
 
  - v1: subscribed_topic_regex (KIP-848); the member makes up its member_id (KIP-1082)
 """

@@ -1,5 +1,5 @@
 """
-IncrementalAlterConfigs: changes single configs of a resource (KIP-339).
+IncrementalAlterConfigs: changes individual configs of a resource (KIP-339).
 
  - v1: flexible
 """

@@ -25,9 +25,9 @@ from kgateway.wire.uuids import Uuid
 class MetadataRequest(Message, key=3, versions="0-13", flexible="9+"):
     class Topic(Struct):
         topic_id: Uuid = v("10+")
-        name: str | None = v(nullable="10+")  # null: asked for by topic_id
+        name: str | None = v(nullable="10+")  # null if topic_id is given
 
-    topics: list[Topic] | None = v(nullable="1+")  # null: all; empty: none, though in v0 all
+    topics: list[Topic] | None = v(nullable="1+")  # null: all topics; empty: none (in v0: all)
     allow_auto_topic_creation: bool = v("4+", default=True)
     include_cluster_authorized_operations: bool = v("8-10")
     include_topic_authorized_operations: bool = v("8+")

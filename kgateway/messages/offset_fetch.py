@@ -1,5 +1,5 @@
 """
-OffsetFetch: reads the offsets a group has committed.
+OffsetFetch: reads the offsets that a group has committed.
 
  - v0: the offsets came from ZooKeeper
  - v1: from the coordinator

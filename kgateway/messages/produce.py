@@ -1,5 +1,5 @@
 """
-Produce: appends record batches to partitions this broker leads.
+Produce: appends record batches to partitions that this broker leads.
 
  - v0: message sets; Kafka 4 lists v0-2 for librdkafka's sake and refuses them (KAFKA-18659)
  - v1: throttle_time_ms

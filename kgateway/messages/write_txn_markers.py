@@ -1,5 +1,5 @@
 """
-WriteTxnMarkers: lets the leaders of partitions write commit and abort markers.
+WriteTxnMarkers: has the leaders of partitions write commit and abort markers.
 
  - v1: flexible
  - v2: transaction_version (KIP-1228)

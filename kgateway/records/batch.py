@@ -270,7 +270,7 @@ def check_produced(batch: Batch) -> None:
     if header.base_offset != 0:
         _refuse(f"a batch must have base offset 0, not {header.base_offset}")
     if not crc_holds(batch):
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch is not that of its bytes")
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch does not match its contents")
     if count < 1:
         _refuse(f"the batch declares {count} records")
     if last != count - 1:

@@ -147,7 +147,7 @@ def _refuse(reason: str) -> NoReturn:
 
 
 def _refuse_crc() -> NoReturn:
-    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of a message is not that of its bytes")
+    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of a message does not match its contents")
 
 
 def _refuse_stamp() -> NoReturn:

@@ -1,6 +1,6 @@
 """
-Operations and the resources they apply to, with which handlers declare what they need. The numbers are those of Kafka's
-ACLs, on the wire and in sets of bits.
+The operations and resources with which handlers declare the permissions that they need. The numbers are those of
+Kafka's ACLs, on the wire and in sets of bits.
 """
 
 from enum import IntEnum
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 class Resource(IntEnum):
     """
-    What permissions are for.
+    The types of resources that permissions are for.
     """
 
     TOPIC = 2
@@ -22,7 +22,7 @@ class Resource(IntEnum):
 
 class Operation(IntEnum):
     """
-    What clients do to a resource.
+    What clients can do to a resource.
     """
 
     READ = 3
@@ -41,7 +41,7 @@ class Operation(IntEnum):
 
     def on(self, resource: Resource) -> "Need":
         """
-        The permission for this operation, as handlers declare it: `Operation.READ.on(Resource.TOPIC)`.
+        Return the permission for this operation, as handlers declare it: `Operation.READ.on(Resource.TOPIC)`.
         """
         return Need(self, resource)
 

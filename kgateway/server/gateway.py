@@ -80,8 +80,8 @@ def wall_clock_ms() -> int:
 
 class Gateway:
     """
-    Serves Kafka clients in this process. By default everything is allowed, and the plugins are those that are installed
-    or that `settings.handlers` names.
+    Serves Kafka clients in this process. By default all operations are allowed, and the gateway uses the plugins that
+    are installed or that `settings.handlers` names.
     """
 
     _log = Logger()
@@ -123,7 +123,7 @@ class Gateway:
 
     async def start(self) -> list[Address]:
         """
-        Open the broker, then the listeners. Returns the addresses that the listeners are bound to.
+        Open the broker and then the listeners. Return the addresses to which the listeners are bound.
         """
         await self.broker.start()
         for kind in self.registry.services:
@@ -139,13 +139,13 @@ class Gateway:
 
     async def stop(self) -> None:
         """
-        Accept no more clients, end all waits, answer the requests that have started, and close the broker.
+        Stop accepting clients, end all waits, answer the requests that have started, and close the broker.
         """
         await self._stop(self.broker.stop)
 
     async def undo_start(self) -> None:
         """
-        Stop because the process around the gateway could not start.
+        Stop, because the process around the gateway could not start.
         """
         await self._stop(self.broker.undo_start)
 

@@ -1,5 +1,5 @@
 """
-A Kafka server for tests. With pytest, its fixtures are there without an import.
+A Kafka server for tests. Its pytest fixtures need no import.
 """
 
 from kgateway.testing.kafka import Kafka as Kafka

@@ -1,5 +1,5 @@
 """
-Starts a gateway as a process of its own, on a free port, and stops it.
+Starts a gateway in its own process, on a free port, and stops it.
 """
 
 import os
@@ -33,16 +33,16 @@ class NotStarted(Exception):
 
 class Kafka:
     """
-    A gateway in a process of its own. As a context manager it starts and stops the gateway:
+    A gateway in its own process. As a context manager, it starts and stops the gateway:
 
         with Kafka(num_partitions=8) as kafka:
             producer = Producer({"bootstrap.servers": kafka.bootstrap})
 
-    `options` are those of `kgateway serve`, as on its command line; `settings` are the same by name, with values of
-    Python: `Kafka(num_partitions=8, auto_create_topics=False)`. Without `--listen` the gateway listens on a free port
-    of the loopback interface. The first rebalance of a group waits for no further members, unless
-    `group_initial_rebalance_delay_ms` says so. Its files are in `folder`, by default a temporary one that is removed
-    when the context ends. It must be ready within `patience_s` seconds.
+    `options` are those of `kgateway serve`, as on its command line. `settings` are the same options as keyword
+    arguments with Python values: `Kafka(num_partitions=8, auto_create_topics=False)`. Without `--listen` the gateway
+    listens on a free port of the loopback interface. The first rebalance of a group does not wait for more members,
+    unless `group_initial_rebalance_delay_ms` is set. The files of the gateway are in `folder`, by default a temporary
+    folder that is removed when the context ends. The gateway must be ready within `patience_s` seconds.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class Kafka:
 
     def start(self) -> Self:
         """
-        Start it, again if it was stopped or killed, and wait until clients can connect. NotStarted if it does not
-        become ready.
+        Start the gateway, or start it again if it was stopped or killed, and wait until clients can connect. Raises
+        NotStarted if it does not become ready.
         """
         self._ready.clear()
         (self.folder / _PORT).unlink(missing_ok=True)
@@ -81,13 +81,13 @@ class Kafka:
 
     def stop(self, patience_s: float = 30) -> int:
         """
-        Stop it: requests that have begun are answered. Returns its exit code.
+        Stop the gateway, which first answers the requests that have begun. Returns its exit code.
         """
         return self._end(signal.SIGTERM, patience_s)
 
     def kill(self) -> int:
         """
-        Kill it with SIGKILL, as a crash would. Returns its exit code.
+        Kill the gateway with SIGKILL, as in a crash. Returns its exit code.
         """
         return self._end(signal.SIGKILL, 30)
 
@@ -115,7 +115,7 @@ class Kafka:
     @property
     def control_socket(self) -> str:
         """
-        The path of the control socket, for `kgateway why --control-socket` and the other commands that ask a running
+        The path of the control socket, for `kgateway why --control-socket` and the other commands that query a running
         gateway.
         """
         return str(self.folder / _SOCKET)
@@ -123,7 +123,7 @@ class Kafka:
     @property
     def pid(self) -> int:
         """
-        The id of its process.
+        The process id of the gateway.
         """
         assert self._process, "it was not started"
         return self._process.pid
@@ -131,7 +131,7 @@ class Kafka:
     @property
     def log(self) -> str:
         """
-        All that it has logged so far.
+        Everything that the gateway has logged so far.
         """
         return "".join(self._lines)
 

@@ -18,7 +18,8 @@ StartKafka = Callable[..., Kafka]
 @pytest.fixture
 def start_kafka() -> Iterator[StartKafka]:
     """
-    A function that starts gateways with the arguments of `kgateway.testing.Kafka`. They are stopped after the test.
+    A function that starts gateways, with the arguments of `kgateway.testing.Kafka`. The gateways are stopped after the
+    test.
     """
     with ExitStack() as running:
         yield lambda *options, **settings: running.enter_context(Kafka(*options, **settings))
@@ -35,7 +36,7 @@ def kafka(start_kafka: StartKafka) -> Kafka:
 @pytest.fixture(scope="session")
 def shared_kafka() -> Iterator[Kafka]:
     """
-    One gateway for all tests of the run. It saves a third of a second a test; tests must use different topics.
+    One gateway for all tests of the run. It saves a third of a second per test, but tests must use different topics.
     """
     with Kafka() as kafka:
         yield kafka

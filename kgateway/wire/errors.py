@@ -178,7 +178,7 @@ class ErrorCode(IntEnum):
 
 class KafkaError(Exception):
     """
-    An error code for the client, and a message that says more than the code.
+    An error code for the client, with a message that says more than the code does.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:

@@ -155,7 +155,7 @@ def test_another_folder_than_the_configured_one(
     files = spool()
     for _ in range(3):
         kept(files, bytes(FILE_BYTES))
-    line = f"temporary files are in {tmp_path}, because TMPDIR={wanted} cannot be written to"
+    line = f"temporary files are in {tmp_path}, because TMPDIR={wanted} is not writable"
     assert [formatEvent(event) for event in told] == [line] * times
 
 

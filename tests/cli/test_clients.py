@@ -189,7 +189,7 @@ def test_sorted(tool: Tool, producer: Producer, consumer: Consumer) -> None:
 
 def test_no_client_is_connected() -> None:
     with Kafka("--broker", "memory:") as kafka:
-        assert Tool(kafka.bootstrap, kafka.control_socket)("clients").lines == ["no client is connected"]
+        assert Tool(kafka.bootstrap, kafka.control_socket)("clients").lines == ["no clients are connected"]
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def test_plugins_is_a_table(gateway: Gateway, capsys: pytest.CaptureFixture[str]
         "KEY  API          VERSIONS  HANDLER                              FROM      PRIORITY",
         "3    Metadata     0-13      kgateway.handlers.metadata.metadata  kgateway  0",
         "18   ApiVersions  0-13      kgateway.handlers.metadata.metadata  kgateway  10",
-        "       inside audit.watch, from audit 1.0, priority 5, topics a b*, listeners outside",
+        "       wrapped by audit.watch, from audit 1.0, priority 5, topics a b*, listeners outside",
     ]
 
 

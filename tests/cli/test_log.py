@@ -37,7 +37,7 @@ def test_a_good_folder(data: Path, run: Run) -> None:
     assert ended.code == 0
     assert len(ended.lines) == 1
     assert ended.lines[0].startswith(
-        f"{len(before) - 2} files, {COUNT} batches, {COUNT} records by their headers, 2.3 MiB"
+        f"{len(before) - 2} files, {COUNT} batches, {COUNT} records according to batch headers, 2.3 MiB"
     )
     assert ended.lines[0].endswith(": nothing is wrong")
     run("dump", data, "--records")
@@ -61,7 +61,7 @@ def test_a_damaged_batch(data: Path, run: Run) -> None:
     ended = run("check", data)
     assert ended.code == 1
     assert ended.lines[0] == (
-        f"data/{FIRST}.log, byte {5 * BATCH}, offset 5: the CRC of the batch is not that of its bytes, and its "
+        f"data/{FIRST}.log, byte {5 * BATCH}, offset 5: the CRC of the batch does not match its contents, and its "
         f"{BATCH} bytes cannot be interpreted; consumers get CORRUPT_MESSAGE for offset 5 and can continue from 6; "
         "with the gateway stopped, restore the file from a copy to recover them"
     )

@@ -91,7 +91,7 @@ def test_a_damaged_batch(data: Path, run: Run) -> None:
     change(data / f"{FIRST}.log", 2 * BATCH + 100, b"x")
     lines = run("dump", data / f"{FIRST}.log", "--limit", "4").lines
     assert [line.split()[-1] for line in lines[1:4]] == ["ok", "ok", "BAD"]
-    assert lines[4] == f"  byte {2 * BATCH}, {BATCH} bytes: the CRC of the batch is not that of its bytes"
+    assert lines[4] == f"  byte {2 * BATCH}, {BATCH} bytes: the CRC of the batch does not match its contents"
     assert lines[5].startswith("3-3 ")
 
 

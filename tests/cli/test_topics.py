@@ -179,8 +179,8 @@ def test_create_invalid_topics(tool: Tool, topic: str) -> None:
     """
     ended = tool("topics", "create", topic, "a b", "made-d")
     assert ended.lines == ["made-d: created"]
-    assert refused(ended).startswith(f"{topic} is not created: TOPIC_ALREADY_EXISTS")
-    assert "; 'a b' is not created: INVALID_TOPIC_EXCEPTION" in ended.err
+    assert refused(ended).startswith(f"{topic} was not created: TOPIC_ALREADY_EXISTS")
+    assert "; 'a b' was not created: INVALID_TOPIC_EXCEPTION" in ended.err
     ended = tool("topics", "create", topic, "made-e", "--json")
     assert [(told["topic"], told["created"]) for told in ended.json["topics"]] == [(topic, False), ("made-e", True)]
     assert "retention.mss" in refused(tool("topics", "create", "made-f", "--config", "retention.mss=1"))
@@ -193,7 +193,7 @@ def test_alter(tool: Tool, topic: str) -> None:
     assert tool("topics", "alter", topic, "--partitions", 5).lines == [f"{topic}: altered to 5 partitions"]
     assert starts(tool, topic) == [0] * 5
     told = refused(tool("topics", "alter", topic, "--partitions", 4))
-    assert told.startswith(f"{topic} is not altered to 4 partitions: INVALID_PARTITIONS")
+    assert told.startswith(f"{topic} was not altered to 4 partitions: INVALID_PARTITIONS")
     told = refused(tool("topics", "alter", f"{topic}x", "--partitions", 4))
     assert told.startswith(f"there is no topic {topic}x; did you mean {topic}")
 
@@ -225,7 +225,7 @@ def test_delete_missing_topics(tool: Tool, topic: str) -> None:
 def test_without_a_terminal_yes_is_required(tool: Tool, topic: str, command: list[str]) -> None:
     told = refused(tool("topics", *command, topic))
     assert told.startswith("this would delete ")
-    assert told.endswith(": add --yes, because there is no terminal to ask at; nothing was done")
+    assert told.endswith(": add --yes to confirm, because there is no terminal; nothing was done")
     assert starts(tool, topic) == [0, 0]
 
 

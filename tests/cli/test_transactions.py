@@ -96,7 +96,7 @@ def test_describe(kafka: Kafka, transactions: Transactions) -> None:
         first, since, where = text.splitlines()
         assert first.startswith(f"described: Ongoing, producer {found['producer_id']} in epoch ")
         assert since.startswith("  open for ")
-        assert since.endswith(f", and aborted after {found['timeout_ms'] / 1000:g} s")
+        assert since.endswith(f", will be aborted after {found['timeout_ms'] / 1000:g} s")
         assert where == f"  writes to {TOPIC}-0"
         producer.abort_transaction(PATIENCE_S)
     code, text = transactions("describe", "nobody")
@@ -109,7 +109,7 @@ def test_abort(kafka: Kafka, transactions: Transactions) -> None:
     """
     with writing(kafka, "aborted") as producer:
         code, text = transactions("abort", "aborted")
-        assert "add --yes, because" in str(code)
+        assert "add --yes to confirm, because" in str(code)
         assert transactions("abort", "aborted", "--yes") == (0, "aborted: aborted\n")
         with pytest.raises(KafkaException):
             producer.commit_transaction(PATIENCE_S)

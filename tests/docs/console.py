@@ -90,7 +90,7 @@ _CHANGING = [
         (r"\b\d\d:\d\d:\d\d(\.\d+)?\b", "CLOCK"),
         (r'"timestamp": \d+', '"timestamp": TIME'),
         (r"\b[\d.]+ (bytes|[KMGT]iB)/s", "RATE"),
-        (r"\b[\d,]+ a second", "RATE"),
+        (r"\b[\d,]+ records?/s", "RATE"),
         (r"\b[\d.,]+ (bytes|[KMGT]iB)\b", "SIZE"),
         (r"\b[\d.]+ ?m?s\b", "DURATION"),
         (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),

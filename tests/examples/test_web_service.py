@@ -27,5 +27,5 @@ def test_compaction_is_for_totals_only(examples: Path) -> None:
     page = " ".join((examples / "web_service" / "README.md").read_text().split())
     assert "Do not compact the topic" in page
     assert [told.split(". ")[-1] for told in page.split("`cleanup.policy=compact`")[:-1]] == [
-        "Or write totals instead of visits, with the product as key: such a topic can have "
+        "Alternatively, write totals instead of visits, with the product as the key: such a topic can have "
     ]

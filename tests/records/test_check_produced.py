@@ -77,4 +77,4 @@ def test_java_batches_are_accepted(codec: Codec) -> None:
     with pytest.raises(KafkaError) as e:
         check_produced(read_batch(data))
     assert e.value.code is ErrorCode.CORRUPT_MESSAGE
-    assert str(e.value) == "CORRUPT_MESSAGE: the CRC of the batch is not that of its bytes"
+    assert str(e.value) == "CORRUPT_MESSAGE: the CRC of the batch does not match its contents"

@@ -195,7 +195,7 @@ class GatewayTests(SynchronousTestCase):
             self.reactor.advance(1)
         told = [eventAsText(event, includeTimestamp=False, includeSystem=False) for event in logs]
         assert len(told) == 2
-        assert told[0].startswith("cannot listen again, retrying in a second: ")
+        assert told[0].startswith("cannot listen again; retrying in a second: ")
         assert self.events == []
         del self.reactor.taken[9092]
         self.reactor.advance(1)

@@ -54,7 +54,7 @@ def test_a_file_that_cannot_be_opened_is_written_on(file: LogFile, tmp_path: Pat
     file.write("two")
     assert (tmp_path / "old").read_text() == "onetwo"
     assert [formatEvent(event) for event in logged] == [
-        f"cannot reopen {tmp_path / 'log'}, and continue with the old file: Is a directory"
+        f"cannot reopen {tmp_path / 'log'}; continuing with the old file: Is a directory"
     ]
 
 

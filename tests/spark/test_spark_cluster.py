@@ -173,13 +173,13 @@ def test_jobs(topics: Topics, cluster: Cluster, tmp_path: Path) -> None:
     Archive, verify, SQL and compact work as on one machine.
     """
     topic, into, there = topics.make(*numbered(1_000)), str(tmp_path / "archives"), OnIt(topics, cluster)
-    assert "1,000 records of " in there.out("archive", topic, "--into", into, "--once", "--task-records", "100")
-    assert "1,000 of them compared with the log" in there.out("verify", topic, "--in", into)
+    assert "1,000 records (" in there.out("archive", topic, "--into", into, "--once", "--task-records", "100")
+    assert "1,000 compared with the log" in there.out("verify", topic, "--in", into)
     topics.fill(topic, numbered(10))
     asked = f"SELECT _source, count(*) FROM `{topic}` GROUP BY 1 ORDER BY 2"
-    seam = f"{topic}: 1,000 records of the archive, then 10 offsets of the log\n"
+    seam = f"{topic}: 1,000 records in the archive, then 10 offsets in the log\n"
     found = there.out("sql", asked, "--archive", into, "--format", "csv", beside=seam).splitlines()
     assert found[1:] == ["live_log,10", "parquet_archive,1000"]
     table = there.out("compact", topic, "--output", str(tmp_path / "latest"))
-    assert "snapshot 1: 1,000 records stay of 1,010 that were read" in table
+    assert "snapshot 1: 1,000 of 1,010 records kept in " in table
     assert "0 records removed" in there.out("compact", topic, "--in", into, "--in-place", "key")

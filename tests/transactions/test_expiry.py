@@ -128,7 +128,7 @@ def test_a_failed_write_is_retried_in_the_next_round(
     with monkeypatch.context() as patched, capturedLogs() as logged:
         patched.setattr(log, "append", full)
         world.clock.pump([step_s] * rounds)
-    assert "cannot expire it or abort" in logged[0]["log_format"]
+    assert "cannot expire the id or abort" in logged[0]["log_format"]
     assert (done[what]("a"), done[what]("b")) == (False, True)
     world.clock.advance(step_s)
     assert done[what]("a")

@@ -1,7 +1,7 @@
 """
 Topics named `audit-*` can only be written through the listener `internal`.
 
-Other topics in the same request are passed on to the handler. So the filter removes the refused topics from the
+Other topics in the same request are passed on to the handler. The filter therefore removes the refused topics from the
 request, adds their errors to the response, and throttles the client for a second.
 """
 

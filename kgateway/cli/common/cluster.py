@@ -147,7 +147,7 @@ def do_to_each(
         yield {f"{kind}s": [rows[name] for name in outcomes]}
     else:
         yield from (f"{name}: {done}{one.note and f', {one.note}'}" for name, one in successes.items())
-    refuse_parts({f"{shlex.quote(name)} is not {done}": one for name, one in problems.items()})
+    refuse_parts({f"{shlex.quote(name)} was not {done}": one for name, one in problems.items()})
 
 
 def refuse_parts(problems: Mapping[str, Problem]) -> None:

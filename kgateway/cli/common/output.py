@@ -125,5 +125,5 @@ def size(count: float) -> str:
 
 
 def throughput(records: int, byte_count: int, done: str, seconds: float) -> str:
-    what = f"{counted(records, 'record', form=',')} of {size(byte_count)} {done} in {seconds:.1f} s"
-    return f"{what}: {records / seconds:,.0f} a second, {size(byte_count / seconds)}/s"
+    what = f"{counted(records, 'record', form=',')} ({size(byte_count)}) {done} in {seconds:.1f} s"
+    return f"{what}: {counted(round(records / seconds), 'record', form=',')}/s, {size(byte_count / seconds)}/s"

@@ -65,7 +65,7 @@ def confirm(options: Namespace, what: str) -> None:
     if options.yes:
         return
     if not sys.stdin.isatty():
-        raise CommandError(f"this would {what}: add --yes, because there is no terminal to ask at; nothing was done")
+        raise CommandError(f"this would {what}: add --yes to confirm, because there is no terminal; nothing was done")
     print(printable(f"{what}? [y/N] "), end="", file=sys.stderr, flush=True)
     answer = ""
     try:

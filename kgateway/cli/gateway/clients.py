@@ -65,7 +65,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
         yield (
             f"no client matches ({counted(result['connected'], 'connection')} in all)"
             if result["connected"]
-            else "no client is connected"
+            else "no clients are connected"
         )
 
 

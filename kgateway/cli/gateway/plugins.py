@@ -37,7 +37,7 @@ def _run(options: Namespace) -> Iterator[str | Json]:
     yield heading
     for line, plugin in zip(lines, plugins, strict=True):
         yield line
-        yield from (cut(f"       inside {_filter(row)}", columns) for row in plugin["filters"])
+        yield from (cut(f"       wrapped by {_filter(row)}", columns) for row in plugin["filters"])
 
 
 PLUGINS = Command(_add_arguments, _run)

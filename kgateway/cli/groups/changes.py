@@ -148,10 +148,12 @@ def _execute(cluster: Cluster, group_id: str, targets: Mapping[TopicPartition, i
 
 
 def _summary(options: Namespace, moves: list[Move]) -> str:
-    what, lag = f"{counted(len(moves), 'offset')} of group {options.group}", sum(move.lag or 0 for move in moves)
+    is_one, lag = len(moves) == 1, sum(move.lag or 0 for move in moves)
+    what = f"{counted(len(moves), 'offset')} of group {options.group}"
     if options.execute:
-        return f"{what} {'is' if len(moves) == 1 else 'are'} set, with a remaining lag of {lag}"
-    return f"{what} would be set, with a remaining lag of {lag}; nothing was changed: add --execute to do it"
+        return f"{what} {'was' if is_one else 'were'} set, leaving a lag of {lag}"
+    them = "it" if is_one else "them"
+    return f"{what} would be set, leaving a lag of {lag}; nothing was changed: add --execute to set {them}"
 
 
 def _json(move: Move) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def _lines(options: Namespace) -> Iterator[str]:
         folder = options.folder or _temporary(stack)
         cluster = DevCluster(folder)
         command, control_socket = _command(options, cluster, folder)
-        print("starting a cluster; this takes some seconds", file=sys.stderr, flush=True)
+        print("starting a cluster; this takes a few seconds", file=sys.stderr, flush=True)
         stack.callback(cluster.kill)  # a signal may interrupt an orderly end
         stack.enter_context(cluster)
         yield f"master  {','.join(cluster.masters)}    filer {cluster.filer}    broker {cluster.broker_address}"

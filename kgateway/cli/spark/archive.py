@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = tuple(
     Column(heading, 40, is_number=True)
-    for heading in ("partition", "first", "last", "records", "files", "size", "gone before", "no records", "removed")
+    for heading in ("partition", "first", "last", "records", "files", "size", "lost", "no records", "removed")
 )
 _SUMMED = ("bytes", "compacted", "markers", "aborted", "removed")
 _CODECS = ("zstd", "snappy", "gzip", "none")
@@ -181,4 +181,4 @@ def _what_was_done(before: "Manifest", after: "Manifest", seconds: float) -> str
         sum(getattr(file, name) for file in after.files) - sum(getattr(file, name) for file in before.files)
         for name in ("count", "raw_bytes")
     )
-    return f"{counted(records, 'record', form=',')} of {size(raw)} archived in {seconds:.1f} s: {size(raw / seconds)}/s"
+    return f"{counted(records, 'record', form=',')} ({size(raw)}) archived in {seconds:.1f} s: {size(raw / seconds)}/s"

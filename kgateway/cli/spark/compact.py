@@ -167,9 +167,9 @@ def _table_lines(result: dict[str, Any]) -> list[str]:
 def _what_was_made(made: "TableResult", seconds: float) -> str:
     number, kept = made.snapshot.number, sum(made.snapshot.counts.values())
     if made.read is None:
-        return f"there are no new records: snapshot {number} stays, with {counted(kept, 'record')}"
+        return f"there are no new records: snapshot {number} remains current, with {counted(kept, 'record')}"
     after = f" after snapshot {made.before.number}" if made.before else ""
-    return f"snapshot {number}{after}: {kept:,} records stay of {made.read:,} that were read, in {seconds:.1f} s"
+    return f"snapshot {number}{after}: {kept:,} of {counted(made.read, 'record', form=',')} kept in {seconds:.1f} s"
 
 
 def _compacted(options: Namespace, spark: Any, topic: str) -> tuple[list[str], Any]:
@@ -202,7 +202,7 @@ def _what_was_removed(before: "Manifest", after: "Manifest", seconds: float) -> 
         for name in ("count", "bytes")
     )
     removed = counted(records, "record", form=",")
-    return f"{removed} removed, files are smaller by {size(max(of, 0))}, in {seconds:.1f} s"
+    return f"{removed} removed and {size(max(of, 0))} freed in {seconds:.1f} s"
 
 
 def _before(text: str) -> int:

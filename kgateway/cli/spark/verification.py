@@ -94,10 +94,10 @@ def _lines(topic: str, outcome: "Outcome", seconds: float) -> Iterator[str]:
     removed = sum(file.removed for file in files)
     if removed:
         yield f"{removed:,} records removed by compaction, {outcome.proven:,} of them correctly, as the log shows"
-    held = f"{counted(records, 'record', form=',')} of {size(raw)} in {counted(len(files), 'file', form=',')}"
+    held = f"{counted(records, 'record', form=',')} ({size(raw)}) in {counted(len(files), 'file', form=',')}"
     yield (
-        f"{held}, {outcome.compared:,} of them compared with the "
-        f"log, {outcome.alone:,} verified only by their checksum, in {seconds:.1f} s: {_found(outcome.faults)}"
+        f"{held}: {outcome.compared:,} compared with the log and {outcome.alone:,} verified only by checksum "
+        f"in {seconds:.1f} s: {_found(outcome.faults)}"
     )
 
 

@@ -214,7 +214,7 @@ def _delete_before(
     doomed = {one: offset for one, offset in before.items() if offset > logs[one].start}
     lost = sum(offset - logs[one].start for one, offset in doomed.items())
     if doomed:
-        confirm(options, f"delete {counted(lost, 'record')} of {', '.join(sorted({one.topic for one in doomed}))}")
+        confirm(options, f"delete {counted(lost, 'record')} from {', '.join(sorted({one.topic for one in doomed}))}")
     starts: dict[TopicPartition, _Start] = {one: (log.start, None) for one, log in logs.items()}
     starts |= cluster.retry(partial(_deleted, cluster, doomed, logs)) if doomed else {}
     rows = [_outcome(one, starts[one], logs[one]) for one in sorted(starts)]

@@ -1,5 +1,5 @@
 """
-GetTelemetrySubscriptions: tells a client which metrics to push, how and how often (KIP-714).
+GetTelemetrySubscriptions: tells a client which metrics to push, and how and how often to push them (KIP-714).
 
 PushTelemetry: pushes the metrics of a client (KIP-714).
 """

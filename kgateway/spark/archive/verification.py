@@ -89,7 +89,7 @@ class CompactionProof:
             named = wrong.where(F.col("partition") == index).orderBy("offset").limit(_NAMED_MAX).collect()
             others = f", and {count - len(named):,} more," if count > len(named) else ""
             place = str(TopicPartition(self.manifest.identity.topic, index))
-            reason = "missing, as if compacted, but the archive has no later record of their keys"
+            reason = "missing although the archive has no later record with the same key"
             yield Finding(place, f"{spans(row['offset'] for row in named)}{others} {reason}")
 
 

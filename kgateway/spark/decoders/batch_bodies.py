@@ -54,7 +54,7 @@ def _is_plain(batch: Batch) -> bool:
     Whether the records are not compressed. Checks the CRC first.
     """
     if not crc_holds(batch):
-        raise damaged(batch.header, "crc", "the CRC of the batch is not that of its bytes")
+        raise damaged(batch.header, "crc", "the CRC of the batch does not match its contents")
     return not batch.header.attributes & CODEC_BITS
 
 

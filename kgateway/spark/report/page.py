@@ -78,8 +78,8 @@ _PAGE = """<!DOCTYPE html>
 <style>{style}</style>
 <main>
 <h1>{title}</h1>
-<p class="quiet">Made by <code>kgateway spark report</code>, {made} UTC. All times are in UTC. Bytes are those of keys
-and values, before compression.</p>
+<p class="quiet">Made by <code>kgateway spark report</code>, {made} UTC. All times are in UTC. Sizes are those
+of keys and values, before compression.</p>
 {body}
 </main>
 </html>
@@ -108,7 +108,7 @@ def _section(topic: TopicFacts) -> Iterator[str]:
         yield from _parts(topic.parts)
         yield from _keys(topic.keys, topic.records)
     else:
-        yield "<p>It has no records.</p>"
+        yield "<p>This topic has no records.</p>"
     yield from _lags(topic.lags)
     yield "</section>"
 
@@ -116,9 +116,9 @@ def _section(topic: TopicFacts) -> Iterator[str]:
 def _volume(times: Times, records: int) -> Iterator[str]:
     yield "<h3>Volume over time</h3>"
     yield f"<p>From {whole(times.first_ms)} to {whole(times.last_ms)}, by the timestamps of records,"
-    yield f"{_whose(times, records)}. A column is {in_time(times.slot_ms)}.</p>"
+    yield f"{_whose(times, records)}. Each column covers {in_time(times.slot_ms)}.</p>"
     if times.outside:
-        yield f"<p>Not drawn: {_count(times.outside, 'record')} with a time far outside of it, or with none.</p>"
+        yield f"<p>Not drawn: {_count(times.outside, 'record')} with a time far outside this period, or with none.</p>"
     marks = _time_marks(times)
     when = [at_(times, slot.start_ms) for slot in times.slots]
     counts = [Column(slot.records, f"{at}: {slot.records:,}") for at, slot in zip(when, times.slots, strict=True)]
@@ -131,7 +131,9 @@ def _whose(times: Times, records: int) -> str:
     if not times.of_server:
         return "set by the producer"
     return (
-        "set by the server when it appended them" if times.of_server == records else "set by the producer or the server"
+        "set by the server when it appended the records"
+        if times.of_server == records
+        else "set by the producer or the server"
     )
 
 
@@ -149,30 +151,30 @@ def _time_marks(times: Times) -> Marks:
 
 
 def _latency(topic: TopicFacts, times: Times) -> Iterator[str]:
-    yield "<h3>From the producer to the log</h3>"
+    yield "<h3>Latency from the producer to the log</h3>"
     if topic.latency:
         yield from _latency_plot(topic.latency, times)
     elif not times.of_server:
-        yield '<p class="quiet">Not known: records of this topic have the time that the producer set, and nothing'
-        yield " recorded when they were appended. With <code>message.timestamp.type=LogAppendTime</code> and a header"
-        yield " or a field with the time when they were sent, it is known.</p>"
+        yield '<p class="quiet">Unknown: producers set the timestamps of this topic, so nothing shows when its records'
+        yield " were appended. Set <code>message.timestamp.type=LogAppendTime</code>, and put the time of sending into"
+        yield " a header or a field of each record.</p>"
     elif topic.sent is None:
-        yield '<p class="quiet">Not known: <code>--sent-header</code> or <code>--sent-field</code> names where records'
-        yield " have the time when they were sent.</p>"
+        yield '<p class="quiet">Unknown: use <code>--sent-header</code> or <code>--sent-field</code> to name the header'
+        yield " or field that contains the time at which a record was sent.</p>"
     else:
-        yield f'<p class="quiet">Not known: no record has the time when it was sent in {escape(topic.sent)}.</p>'
+        yield f'<p class="quiet">Unknown: no record has the time at which it was sent in {escape(topic.sent)}.</p>'
 
 
 def _latency_plot(latency: Latency, times: Times) -> Iterator[str]:
-    yield f"<p>Half of the records were appended within {in_time(latency.median_ms)}, and 99 of 100 within"
-    yield f" {in_time(latency.late_ms)}. Known for {_count(latency.records, 'record')}.</p>"
+    yield f"<p>Half of the records were appended within {in_time(latency.median_ms)}, and 99% within"
+    yield f" {in_time(latency.late_ms)}. The latency of {_count(latency.records, 'record')} is known.</p>"
     places = {slot.start_ms: place for place, slot in enumerate(times.slots)}
     median: list[float | None] = [None] * len(places)
     late = median.copy()
     for one in latency.slots:
         median[places[one.start_ms]], late[places[one.start_ms]] = one.median_ms, one.late_ms
     drawn = lines([Line("late", late), Line("median", median)], _TIMES, _time_marks(times), "latency over time")
-    yield '<figure><figcaption><span class="key median">half</span> <span class="key late">99 of 100</span>'
+    yield '<figure><figcaption><span class="key median">median</span> <span class="key late">99th percentile</span>'
     yield "</figcaption>"
     yield f"{drawn}</figure>"
 
@@ -183,8 +185,9 @@ def _sizes(sizes: Sizes) -> Iterator[str]:
         yield "<p>No record has a value.</p>"
         return
     nulls = f" {_count(sizes.nulls, 'record')} {_have(sizes.nulls)} no value." if sizes.nulls else ""
-    yield f"<p>Half have up to {in_bytes(sizes.share_up_to(0.5))}, 99 of 100 up to {in_bytes(sizes.share_up_to(0.99))};"
-    yield f" the largest has {in_bytes(sizes.largest)}.{nulls}</p>"
+    half, most = in_bytes(sizes.share_up_to(0.5)), in_bytes(sizes.share_up_to(0.99))
+    yield f"<p>Half of the values have at most {half}, and 99% at most {most}; the largest has"
+    yield f" {in_bytes(sizes.largest)}.{nulls}</p>"
     drawn = [Column(size.records, f"up to {in_bytes(size.up_to)}: {size.records:,}") for size in sizes.bins]
     every = -(-len(drawn) // 12)
     marks = Marks([(place + 0.5, in_bytes(size.up_to)) for place, size in enumerate(sizes.bins) if place % every == 0])
@@ -229,7 +232,7 @@ def _shown(key: bytes) -> str:
 def _lags(lags: Sequence[Lag]) -> Iterator[str]:
     yield "<h3>Lag of groups</h3>"
     if not lags:
-        yield "<p>No group has committed offsets of this topic.</p>"
+        yield "<p>No group has committed offsets for this topic.</p>"
         return
     most = max(lag.total for lag in lags) or 1
     rows = [

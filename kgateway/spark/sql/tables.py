@@ -191,11 +191,11 @@ class Tables:
 
 
 def description(plan: TablePlan) -> str:
-    of_log = f"{counted(sum(map(len, plan.log.log)), 'offset', form=',')} of the log"
+    of_log = f"{counted(sum(map(len, plan.log.log)), 'offset', form=',')} in the log"
     if plan.archive is None:
         return f"{plan.topic}: {of_log}"
     records = sum(file.count for file in plan.archive.manifest.files)
-    return f"{plan.topic}: {counted(records, 'record', form=',')} of the archive, then {of_log}"
+    return f"{plan.topic}: {counted(records, 'record', form=',')} in the archive, then {of_log}"
 
 
 def _read_alike(given: Mapping[str, str], archived: Identity | None) -> dict[str, str]:

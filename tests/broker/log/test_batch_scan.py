@@ -106,7 +106,7 @@ def test_behind_a_changed_batch_the_scan_goes_on(at: int) -> None:
     first, damage, last = found(changed(at, by=0x7F))
     assert isinstance(first, Batch)
     assert isinstance(last, Batch)
-    reason = "the CRC of the batch is not that of its bytes"
+    reason = "the CRC of the batch does not match its contents"
     assert damage == Damage(SECOND, THIRD - SECOND, reason, False)
 
 

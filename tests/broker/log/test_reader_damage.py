@@ -18,7 +18,7 @@ from tests.broker.log.log_world import LogWorld
 
 LENGTH_AT = 8
 IN_RECORDS = 70
-CRC = "the CRC of the batch is not that of its bytes"
+CRC = "the CRC of the batch does not match its contents"
 
 
 @pytest.fixture

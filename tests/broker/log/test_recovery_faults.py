@@ -15,7 +15,7 @@ from tests.broker.behaviour import START_MS, batch, sequenced
 from tests.broker.log.fixtures import EITHER, LOG, SIZE, LeftLog, after_machine, after_process, nth
 
 LAST = nth(10)
-CRC = "the CRC of the batch is not that of its bytes"
+CRC = "the CRC of the batch does not match its contents"
 LENGTH = 8  # where in a batch its length is
 
 

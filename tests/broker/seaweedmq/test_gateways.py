@@ -219,4 +219,4 @@ def test_what_is_no_gateway_is_told(world: World, name: str, content: bytes) -> 
     world.write(name, content)
     with capturedLogs() as logs:
         assert world.numbers() == world.numbers() == [1]
-    assert [f"gateways/{name} names no gateway: " in formatEvent(each) for each in logs].count(True) == 1
+    assert [f"gateways/{name} does not describe a gateway: " in formatEvent(each) for each in logs].count(True) == 1

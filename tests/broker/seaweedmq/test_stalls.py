@@ -152,7 +152,7 @@ def test_offsets_are_not_exported_any_more(start: Start, filer: Filer, namespace
         until(lambda: wait(filer.entry(path)))
         noted(log, [encoded(Row(key, OffsetCommitValue(offset=2, metadata="", commit_timestamp=5)))])
         stay_stalled(broker)
-        until(lambda: any("offsets are not all in files for the Go gateway" in formatEvent(each) for each in logs))
+        until(lambda: any("not all offsets are in the Go gateway's files" in formatEvent(each) for each in logs))
     assert json.loads(wait(filer.entry(path)).content)["value"] == 1  # type: ignore[union-attr]  # it is there
 
 

@@ -79,7 +79,7 @@ def test_from_and_until(tool: Tool, topic: str, options: list[str], first: int, 
     assert ended.code == 0
     assert by_partition(ended.lines) == {index: [*range(first, last + 1)] for index in range(2)}
     count = 2 * (last - first + 1)
-    assert ended.err.startswith(f"{count} records of {3 * count} bytes consumed in ")
+    assert ended.err.startswith(f"{count} records ({3 * count} bytes) consumed in ")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_nothing_to_read(tool: Tool, topic: str, place: str, notes: list[str]) -
     assert (ended.code, ended.out) == (0, b"")
     *noted, summary = ended.err.splitlines()
     assert noted == [f"kgateway consume: {note.format(topic)}" for note in notes]
-    assert summary.startswith("0 records of 0 bytes consumed in ")
+    assert summary.startswith("0 records (0 bytes) consumed in ")
 
 
 def test_a_start_outside_the_log(tool: Tool, topic: str) -> None:
@@ -220,7 +220,7 @@ def test_follow(tool: Tool) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         assert process.stdout.read() == b""
-        assert process.stderr.read().startswith(b"2 records of 2 bytes consumed in ")
+        assert process.stderr.read().startswith(b"2 records (2 bytes) consumed in ")
 
 
 def test_follow_to_an_end(tool: Tool) -> None:

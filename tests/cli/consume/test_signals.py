@@ -70,7 +70,7 @@ def test_a_member_commits_and_leaves(kafka: Kafka) -> None:
         for process in members:
             assert (process.wait(PATIENCE_S), process.stdout and process.stdout.read()) == (0, b"")
             assert process.stderr
-            assert process.stderr.read().startswith(b"10 records of 10 bytes consumed in ")
+            assert process.stderr.read().startswith(b"10 records (10 bytes) consumed in ")
     for number, _ in enumerate(BURSTS):
         [group] = tool("groups", "describe", f"group-{number}", "--json").json["groups"]
         assert (group["state"], group["members"]) == ("Empty", [])
@@ -95,7 +95,7 @@ def test_a_blocked_output_is_interrupted(kafka: Kafka, number: signal.Signals) -
         process.send_signal(number)
         assert process.wait(PATIENCE_S) == 0
         written = process.stdout.read()
-        assert process.stderr.read().startswith(b"%d records of " % written.count(b"\n"))
+        assert process.stderr.read().startswith(b"%d records (" % written.count(b"\n"))
     [group] = tool("groups", "describe", "group", "--json").json["groups"]
     assert (group["state"], group["members"]) == ("Empty", [])
     whole = written.split(b"\n")[:-1]

@@ -493,7 +493,10 @@ def test_delete(groups: Groups, kafka: Kafka, idle: str) -> None:
     """
     code, printed = groups("delete", "busy", idle, "nobody")
     assert printed == f"{idle}: deleted\n"
-    refused = ["busy is not deleted: it has members; stop them first", "nobody is not deleted: there is no such group"]
+    refused = [
+        "busy was not deleted: it has members; stop them first",
+        "nobody was not deleted: there is no such group",
+    ]
     assert code == f"kgateway groups delete: {'; '.join(refused)}"
     assert stored(kafka, idle) == {}
     assert idle not in {group["group"] for group in json_of(groups, "list")["groups"]}
@@ -504,7 +507,7 @@ def test_delete_for_programs(groups: Groups, idle: str) -> None:
     JSON has the reason for each group that was not deleted.
     """
     code, printed = groups("delete", idle, "nobody", "--json")
-    assert str(code).startswith("kgateway groups delete: nobody is not")
+    assert str(code).startswith("kgateway groups delete: nobody was not deleted")
     assert json.loads(printed)["groups"] == [
         {"group": idle, "deleted": True},
         {
@@ -540,7 +543,7 @@ def test_output_has_no_control_characters(groups: Groups, kafka: Kafka) -> None:
         assert (code, "\x1b" in printed, seen in printed) == (0, False, True)
     assert evil in {group["group"] for group in json_of(groups, "list")["groups"]}
     assert groups("delete", evil) == (0, f"{seen}: deleted\n")
-    assert groups("delete", evil)[0] == f"kgateway groups delete: '{seen}' is not deleted: there is no such group"
+    assert groups("delete", evil)[0] == f"kgateway groups delete: '{seen}' was not deleted: there is no such group"
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon", "86401"])

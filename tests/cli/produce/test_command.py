@@ -54,13 +54,13 @@ def test_lines_of_stdin(tool: Tool) -> None:
     topic = new_topic(tool)
     ended = tool("produce", topic, text=b"a\n\n\xff\0b\nc")
     assert (ended.code, ended.out) == (0, b"")
-    assert ended.err.startswith(f"4 records of 5 bytes produced to {topic} in ")
+    assert ended.err.startswith(f"4 records (5 bytes) produced to {topic} in ")
     assert values(tool, topic, 4) == [b"a", b"", b"\xff\0b", b"c"]
 
 
 def test_empty_input_has_no_record(tool: Tool) -> None:
     topic = new_topic(tool)
-    assert tool("produce", topic).err.startswith("0 records of 0 bytes")
+    assert tool("produce", topic).err.startswith("0 records (0 bytes)")
     assert tool("produce", topic, "--quiet").err == ""
 
 
@@ -193,7 +193,7 @@ def test_many_lines(tool: Tool) -> None:
     """
     topic, number = new_topic(tool, partitions=3), 100_000
     text = "".join(f"{one}\n" for one in range(number))
-    assert tool("produce", topic, text=text).err.startswith("100,000 records of 477.4 KiB produced")
+    assert tool("produce", topic, text=text).err.startswith("100,000 records (477.4 KiB) produced")
     found = stored(tool.bootstrap, topic, number, 3)
     for index in range(3):
         own = [int(one.value() or b"") for one in found if one.partition() == index]
@@ -242,7 +242,7 @@ def test_typed_records(tool: Tool) -> None:
         with open(keyboard, "rb", buffering=0) as screen:
             shown = b"".join(shown_on(screen))
         assert process.wait(30) == 0
-    assert shown.startswith(b"first\r\nsecond\r\nthird\r\n3 records of 16 bytes produced to ")
+    assert shown.startswith(b"first\r\nsecond\r\nthird\r\n3 records (16 bytes) produced to ")
 
 
 _WITH_BARS_AT_ONCE = """
@@ -277,7 +277,7 @@ def test_signals(tool: Tool, number: signal.Signals) -> None:
         assert values(tool, topic, 1) == [b"first"]
         process.send_signal(number)
         assert process.wait(30) == 128 + number
-        assert process.stderr.read().startswith(b"1 record of 5 bytes produced")
+        assert process.stderr.read().startswith(b"1 record (5 bytes) produced")
     assert values(tool, topic, 1) == [b"first"]
 
 

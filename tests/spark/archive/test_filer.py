@@ -341,7 +341,7 @@ def test_jobs(topics: Topics, url: str, tmp_path: Path, monkeypatch: pytest.Monk
     asked = f"SELECT _source, count(*), sum(CAST(CAST(_value AS STRING) AS INT)) FROM `{topic}` GROUP BY 1 ORDER BY 2"
     found = sql(asked, "--archive", url, "--format", "csv")[1:]
     assert found == [f"live_log,10,{sum(range(1_000, 1_010))}", f"parquet_archive,1000,{sum(range(1_000))}"]
-    assert "1,000 records stay of 1,000 that were read" in compact("--in", url, "--output", tmp_path / "latest")[-1]
+    assert "1,000 of 1,000 records kept in " in compact("--in", url, "--output", tmp_path / "latest")[-1]
 
 
 def test_an_unusable_security_file_is_a_wrong_option(store: FilerStore, tmp_path: Path) -> None:

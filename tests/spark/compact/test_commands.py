@@ -46,9 +46,9 @@ def test_tables(topics: Topics, tmp_path: Path) -> None:
     lines = done.out.splitlines()
     assert lines[0] == f"topic {topic}"
     assert [line.split() for line in lines[2:4]] == [["0", "0", "99", "50"], ["1", "0", "99", "50"]]
-    assert lines[4].startswith("snapshot 1: 100 records stay of 200 that were read, in ")
+    assert lines[4].startswith("snapshot 1: 100 of 200 records kept in ")
     done = Ended(topics, "compact", topic, "--output", output, *LOCAL)
-    assert done.out.splitlines()[4] == "there are no new records: snapshot 1 stays, with 100 records"
+    assert done.out.splitlines()[4] == "there are no new records: snapshot 1 remains current, with 100 records"
     assert Ended(topics, "archive", topic, "--into", into, "--once", *LOCAL).code == 0
     done = Ended(topics, "compact", "--in", into, "--output", output, "--json", *LOCAL)
     assert (done.code, done.err) == (0, "")
@@ -70,7 +70,7 @@ def test_archives(topics: Topics, tmp_path: Path) -> None:
     lines = done.out.splitlines()
     assert lines[1].split()[-1] == "removed"
     assert lines[2].split()[:4] + lines[2].split()[-1:] == ["0", "0", "99", "50", "50"]
-    assert lines[4].startswith("100 records removed, files are smaller by ")
+    assert lines[4].startswith("100 records removed and ")
     before = ("--in-place", "time", "--before", "1970-01-01T00:00:01.050Z")
     done = Ended(topics, "compact", topic, "--in", into, *before, *LOCAL)
     assert (done.code, done.err) == (0, "")

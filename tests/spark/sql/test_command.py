@@ -278,7 +278,7 @@ def test_mistakes_are_reported_in_one_line(
     assert ended.value.code in {1, 2}
     *others, last = capsys.readouterr().err.splitlines()
     assert last.removeprefix("kgateway spark sql: ").removeprefix("error: ").startswith(said)
-    assert others in ([], ["orders-near: 3 offsets of the log"])
+    assert others in ([], ["orders-near: 3 offsets in the log"])
 
 
 def test_archived_values_that_do_not_fit_the_schema(topics: Topics, archives: Archives, sql: Run, capsys: Any) -> None:
@@ -338,7 +338,7 @@ def test_the_command_line(topics: Topics, archives: Archives, monkeypatch: pytes
     asked = f"SELECT _source, count(*) AS n FROM `{topic}` GROUP BY _source ORDER BY n"
     done = Ended(topics, "sql", asked, "--archive", str(archives.path), "--master", "local[2]", "--format", "csv")
     assert (done.code, done.out) == (0, "_source,n\nlive_log,10\nparquet_archive,100\n")
-    assert done.err == f"{topic}: 100 records of the archive, then 10 offsets of the log\n"
+    assert done.err == f"{topic}: 100 records in the archive, then 10 offsets in the log\n"
     done = Ended(topics, "sql", "SELECT * FROM `topic_0`", "--master", "local[2]")
     assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
     assert [path.name for path in tmp_path.iterdir()] == [archives.path.name]

@@ -69,7 +69,7 @@ def test_a_plan_is_described_in_a_line() -> None:
     """
     for end, offsets in ((1, "1 offset"), (1_000, "1,000 offsets")):
         plan = TablePlan("orders", {}, None, Seam((OffsetRange(ZERO, 0, end),), ()))
-        assert description(plan) == f"orders: {offsets} of the log"
+        assert description(plan) == f"orders: {offsets} in the log"
 
 
 def test_a_log_that_ends_before_the_archive() -> None:

@@ -220,7 +220,7 @@ def _size_at(data: Buffer, at: int, position: int, end: int) -> int:
 def _fault(batch: Batch, position: int, expected: int) -> Damage | None:
     header = batch.header
     if not crc_holds(batch):
-        return Damage(position, header.size, "the CRC of the batch is not that of its bytes", False)
+        return Damage(position, header.size, "the CRC of the batch does not match its contents", False)
     if header.base_offset < expected or header.last_offset_delta < 0:
         return _misplaced(batch, position, expected, torn=True)
     return None

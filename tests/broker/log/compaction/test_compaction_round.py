@@ -293,7 +293,7 @@ def test_damage(segment: int, jobs: Jobs) -> None:
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    with pytest.raises(Damaged, match=f"{path.name}: the CRC of the batch is not that of its bytes") as damaged:
+    with pytest.raises(Damaged, match=f"{path.name}: the CRC of the batch does not match its contents") as damaged:
         jobs.compact(first_dirty=2)
     assert damaged.value.position == (0 if segment else len(data) // 2)
     assert isinstance(jobs.disk, RecordingDisk)

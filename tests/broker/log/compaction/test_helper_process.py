@@ -143,7 +143,7 @@ def test_damage_is_told(jobs: Jobs, two: HelperProcess) -> None:
     with pytest.raises(Damaged) as damaged:
         two.compact(jobs.job())
     assert damaged.value.position == len(data) // 2
-    assert damaged.value.reason == f"{path.name}: the CRC of the batch is not that of its bytes"
+    assert damaged.value.reason == f"{path.name}: the CRC of the batch does not match its contents"
 
 
 def test_errors_of_the_system_are_told(jobs: Jobs, two: HelperProcess) -> None:

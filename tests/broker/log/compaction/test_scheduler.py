@@ -238,8 +238,8 @@ def test_damaged_partitions(world: Compacted) -> None:
             write(other, *KEYS)
     (error,) = told(events, "error")
     assert error == (
-        f"a-0 is not compacted, because it is damaged: at byte {SIZE}: {2:020d}.log: the CRC of the batch is not that "
-        "of its bytes. `kgateway log check` tells more."
+        f"a-0 is not compacted, because it is damaged: at byte {SIZE}: {2:020d}.log: the CRC of the batch does not "
+        "match its contents. Run `kgateway log check` for details."
     )
     assert not told(events, "warn")
     assert [world.work.folders.count(name) for name in ("a-0", "b-0")] == [1, 3]
