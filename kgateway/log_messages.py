@@ -185,7 +185,7 @@ KEEPS_CONSUMER = LogMessage(
 )
 TRANSACTION_ABORTED = LogMessage(
     "{id}: aborted its transaction, open for {open_ms} ms with a timeout of {timeout_ms} ms; {producer} is fenced",
-    "Check the producer: it may hang, or need a longer `transaction.timeout.ms`.",
+    "Check the producer: it may be hanging, or may need a longer `transaction.timeout.ms`.",
 )
 CANNOT_EXPIRE_TRANSACTION = LogMessage(
     "{id}: cannot expire the id or abort its transaction now: {error}",
@@ -231,7 +231,7 @@ LEADER_IS_ANOTHER = LogMessage(
     "Nothing; this gateway takes over when the leader has stopped or failed.",
 )
 LEADERSHIP_LOST = LogMessage(
-    "this gateway has lost the leadership; the lock is held by {holder}",
+    "this gateway has lost leadership; the lock is held by {holder}",
     "Find out why this gateway lost its lease: it may have been suspended, or unable to reach the filer.",
 )
 PORTS_STAY_CLOSED = LogMessage(
