@@ -37,8 +37,8 @@ If a setting has an unknown name or an invalid value, the gateway does not start
 what is allowed, and which name may have been meant.
 
 Sizes are in bytes unless they have a unit: `KiB`, `MiB`, `GiB` or `TiB`. Durations are in milliseconds unless they have
-a unit: `ms`, `s`, `min` or `m`, `h`, or `d`. In TOML, numbers are integers, sizes and durations with a unit are
-strings, and yes and no are `true` and `false`. Elsewhere, `on`, `off`, `true`, `false`, `1` and `0` also work for yes
+a unit: `ms`, `s`, `min` or `m`, `h`, or `d`. In TOML, write numbers as integers, sizes and durations with a unit as
+strings, and yes and no as `true` and `false`. Elsewhere, `on`, `off`, `true`, `false`, `1` and `0` also work for yes
 and no. Paths are relative to the folder in which the gateway runs, except `--config`, which is relative to the folder
 in which it was started.
 
@@ -67,7 +67,7 @@ $ twistd -n kgateway --config gateway.toml --log-level debug
 2026-11-27T12:00:00+0000 kgateway 0.1.0 is ready: plaintext on 0.0.0.0:9092; data in kgateway-data (0 topics)
 ```
 
-You can set the same in the environment, for example in that of a container:
+You can make the same settings in the environment, for example in that of a container:
 
 <!-- console
 $ kill $(cat twistd.pid); wait
@@ -85,8 +85,8 @@ $ twistd -n kgateway --log-level debug
 2026-11-27T12:00:00+0000 kgateway 0.1.0 is ready: plaintext on 0.0.0.0:9092; data in kgateway-data (0 topics)
 ```
 
-Several listeners need names. Each can advertise an address to its clients. By default it advertises the address to
-which the client connected, which is right unless there is a proxy or a port mapping in between.
+If there is more than one listener, each needs a name, and can advertise an address of its own. By default it advertises
+the address to which the client connected, which is right unless there is a proxy or a port mapping in between.
 
 <!-- console
 $ kill $(cat twistd.pid); wait

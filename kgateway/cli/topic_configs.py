@@ -12,7 +12,7 @@ _PAGE = """# Topic configs
 
 `kgateway topic-configs --markdown` generates this page from the table of configs.
 
-Topics have all configs of Kafka 4.3. Set them when you create a topic, or later:
+Topics have all the configs of Kafka 4.3. Set them when you create a topic, or later:
 
 <!-- console
 $ kgateway topics create orders
@@ -27,7 +27,7 @@ topic orders: retention.ms=86400000 set
 See [tools.md](tools.md#show-and-change-configs). If a topic has no value of its own for a config, it uses the broker
 config in the table (see [compatibility.md](compatibility.md#broker-configs)), or otherwise the default. Changes take
 effect at once. Configs that have no effect are accepted, so that tools and programs written for Kafka work; the last
-column says why they have none. Values that would make a false promise are refused.
+column says why they have none. Values that promise what the gateway cannot do are refused.
 
 This page is about the embedded log. The in-memory broker (`memory:`) has no segments and no files; it applies
 retention, but not compaction. SeaweedMQ stores records in its own files ([seaweedmq.md](seaweedmq.md)), and does not

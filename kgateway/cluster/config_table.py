@@ -105,7 +105,7 @@ _ROWS = (
         "kgateway.acks.fsync",
         boolean(),
         "false",
-        "Whether acks=all waits for an fsync; consumers do not see records before they are synced.",
+        "Whether acks=all waits for an fsync; if so, consumers do not see records until they are synced.",
         "kgateway.acks.fsync",
     ),
     ConfigRow(
@@ -236,16 +236,17 @@ _ROWS = (
         "seaweedmq.acks",
         word("held", "flushed", "received"),
         "held",
-        "What acks=all waits for on SeaweedMQ: held and received wait for a broker's memory, flushed for files. The "
-        "gateway keeps records that are not yet in a file, and publishes them again after a broker has crashed.",
+        "What acks=all waits for on SeaweedMQ: with held or received, until a broker has the records in memory; with "
+        "flushed, until they are in a file. The gateway keeps records that are not yet in a file, and publishes them "
+        "again after a broker has crashed.",
         "seaweedmq.acks",
     ),
     ConfigRow(
         "seaweedmq.format",
         word("record", "plain", "batch"),
         "record",
-        "How records are stored as SeaweedMQ messages: each record with columns, each as its bare bytes, or in whole "
-        "batches. The format is set when the topic is created, and cannot be changed.",
+        "How records are stored as SeaweedMQ messages: record stores each record as columns, plain stores its bare key "
+        "and value, and batch stores whole batches. The format is set at the topic's creation, and cannot be changed.",
         "seaweedmq.format",
         is_fixed=True,
     ),
@@ -267,7 +268,7 @@ _ROWS = (
         "segment.jitter.ms",
         long(0),
         "0",
-        "The maximum random time by which segment.ms is shortened, so that not all logs begin a segment at once.",
+        "The maximum random time by which segment.ms is shortened, so that logs do not all begin a segment at once.",
         "log.roll.jitter.ms",
     ),
     ConfigRow(

@@ -54,7 +54,7 @@ def option(default: D, meaning: str, kind: SettingKind, kafka: str = "", *, repe
 class Settings:
     listen: tuple[Listener, ...] = option(
         (parse_listener("tcp:9092:interface=127.0.0.1"),),
-        "where the gateway listens; several listeners need different names",
+        "where the gateway listens; if there are several listeners, each needs a name",
         SettingKind("[NAME=]ENDPOINT", "a Twisted endpoint string, or NAME=ENDPOINT", parse_listener),
         "listeners",
         repeats=True,
@@ -69,7 +69,7 @@ class Settings:
     broker: str = option(
         "log:./kgateway-data",
         "where topics and records are stored: log:FOLDER for files, seaweedmq:MASTER:PORT,... for a SeaweedMQ cluster, "
-        "memory: for memory, which is lost when the gateway stops",
+        "memory: for memory, whose contents are lost when the gateway stops",
         matching("SCHEME:REST", "SCHEME:REST, such as log:FOLDER or memory:", r"(?s)[a-z][a-z0-9+.-]*:.*"),
     )
     config: str | None = option(None, "a TOML file with further settings", path())

@@ -1,5 +1,5 @@
 """
-OffsetForLeaderEpoch: finds the end of a leader epoch, to truncate a log to it.
+OffsetForLeaderEpoch: finds the end of a leader epoch, so that a log can be truncated to it.
 
  - v1: leader_epoch in the response (KIP-279)
  - v2: current_leader_epoch (KIP-320); throttle_time_ms

@@ -23,7 +23,7 @@ DescribeShareGroupOffsets: describes where share groups begin to read partitions
 
 AlterShareGroupOffsets: sets where an empty share group begins to read (KIP-932).
 
-DeleteShareGroupOffsets: deletes the offsets of an empty share group for topics (KIP-932).
+DeleteShareGroupOffsets: deletes the offsets of an empty share group for given topics (KIP-932).
 """
 
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
