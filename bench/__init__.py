@@ -1,3 +1,3 @@
 """
-Side-by-side benchmarks, one command each. Results with date and versions stand in docs/benchmarks.md.
+Side-by-side benchmarks, one command each. docs/benchmarks.md has the results.
 """

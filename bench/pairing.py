@@ -3,10 +3,7 @@ Timing of several ways to do one thing, in turn, so that a machine that slows do
 """
 
 import gc
-import platform
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.metadata import version
 from statistics import median
 from time import perf_counter
 
@@ -38,11 +35,3 @@ def _seconds(call: Callable[[], object], loops: int) -> float:
     for _ in range(loops):
         call()
     return (perf_counter() - started) / loops
-
-
-def provenance(*packages: str) -> str:
-    """
-    When and with what a table was measured.
-    """
-    found = ", ".join(f"{package} {version(package)}" for package in packages)
-    return f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {platform.machine()}; {found}"

@@ -1,5 +1,5 @@
 """
-Draws results files as SVG: `python -m bench.plot RESULTS... --into FOLDER`.
+Draws results as SVG: `python -m bench.plot RESULTS... --into FOLDER`, and `bench.page` for docs/benchmarks.md.
 
 Each row is a point on a logarithmic axis: how many times as good kgateway is as the server beside it, with a line from
 the least to the most of the rounds. Faster and smaller is to the right.
@@ -7,7 +7,7 @@ the least to the most of the rounds. Faster and smaller is to the right.
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from math import ceil, floor, log2
 from pathlib import Path
@@ -44,7 +44,7 @@ class Axis:
     From a power of two to another, with 1 between them.
     """
 
-    def __init__(self, rows: list[Result]) -> None:
+    def __init__(self, rows: Sequence[Result]) -> None:
         values = [value for row in rows for value in row.times_as_good]
         self._first = min(-1, floor(log2(min(values))))
         self._last = max(1, ceil(log2(max(values))))
@@ -57,31 +57,29 @@ class Axis:
             yield self.x(2.0**power), str(2**power) if power >= 0 else f"1/{2**-power}"
 
 
-def drawn(results: Results) -> str:
+def drawn(title: str, other: str, rows: Sequence[Result], caption: str) -> str:
     """
-    The picture of a results file.
+    The picture of these rows, in which `other` is the server beside kgateway.
     """
-    height = _HEAD + _ROW * len(results.rows) + _FOOT
+    height = _HEAD + _ROW * len(rows) + _FOOT
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" aria-labelledby="title">',
-        f'<title id="title">{escape(results.title)}</title>',
+        f'<title id="title">{escape(title)}</title>',
         f"<style>{_STYLE}</style>",
         f'<rect class="paper" width="{_WIDTH}" height="{height}" rx="8"/>',
-        _text(20, 28, results.title, "head"),
-        _text(_RIGHT + 20, _HEAD - 10, f"kgateway : {results.other}", "quiet"),
+        _text(20, 28, title, "head"),
+        _text(_RIGHT + 20, _HEAD - 10, f"kgateway : {other}", "quiet"),
     ]
-    axis = Axis(results.rows)
+    axis = Axis(rows)
     bottom = height - _FOOT
     for x, label in axis.marks():
         kind = "even" if label == "1" else "grid"
         lines.append(f'<line class="{kind}" x1="{x}" y1="{_HEAD}" x2="{x}" y2="{bottom}"/>')
         lines.append(_text(x, bottom + 16, label, "quiet", "middle"))
-    for index, row in enumerate(results.rows):
+    for index, row in enumerate(rows):
         lines += _row(row, axis, _HEAD + _ROW * index + _ROW / 2)
-    lines.append(
-        _text(_LEFT, bottom + 32, f"times as good as {results.other}: faster and smaller is to the right", "quiet")
-    )
-    lines.append(_text(20, height - 12, str(results.origin), "quiet"))
+    lines.append(_text(_LEFT, bottom + 32, f"times as good as {other}: faster and smaller is to the right", "quiet"))
+    lines.append(_text(20, height - 12, caption, "quiet"))
     return "\n".join([*lines, "</svg>", ""])
 
 
@@ -108,7 +106,10 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     chosen.into.mkdir(parents=True, exist_ok=True)
     for path in chosen.results:
-        (chosen.into / f"{path.stem}.svg").write_text(drawn(Results.read(path)))
+        results = Results.read(path)
+        caption = f"Measured on {results.origin.day}: {results.origin.machine}"
+        picture = drawn(results.title, results.other, results.rows, caption)
+        (chosen.into / f"{path.stem}.svg").write_text(picture)
     return 0
 
 

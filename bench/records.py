@@ -11,7 +11,8 @@ from functools import partial
 
 from crc32c import crc32c
 
-from bench.pairing import provenance, timed
+from bench.pairing import timed
+from bench.recording import recorded, results_file
 from kgateway.records.batch import check_produced, placed, read_batch
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec
@@ -62,21 +63,22 @@ def _row(codec: Codec, value_bytes: int) -> str:
     data = _built(codec, value_bytes)
     count = read_batch(data).header.records_count
     took = timed({"build": partial(_built, codec, value_bytes), "read": partial(_opened, data)})
-    rates = "".join(f"{count / took[way]:12.3f} {BATCH_BYTES / took[way]:8.0f}" for way in ("build", "read"))
-    return f"{codec.name.lower():8} {value_bytes:8} {BATCH_BYTES / len(data):8.1f} {rates}"
+    rates = " | ".join(f"{count / took[way]:.3f} | {BATCH_BYTES / took[way]:.0f}" for way in ("build", "read"))
+    return f"| {codec.name.lower()} | {value_bytes:,} | {BATCH_BYTES / len(data):.1f} | {rates} |"
 
 
-def main() -> None:
-    print(provenance("crc32c", "python-snappy", "lz4", "zstandard"))
-    print(f"\n{'one batch of 1 MiB':24} {'µs':>8} {'of the CRC':>12}")
+def measure() -> None:
+    print("| one batch of 1 MiB | µs | of the CRC |\n|---|---:|---:|")
     took = timed(passing())
     for name, micros in took.items():
-        print(f"{name:24} {micros:8.2f} {micros / took['CRC alone']:12.3f}")
-    print(f"\n{'codec':8} {'value':>8} {'ratio':>8} {'built M/s':>12} {'MB/s':>8}{'read M/s':>12} {'MB/s':>8}")
+        print(f"| {name} | {micros:.2f} | {micros / took['CRC alone']:.3f} |")
+    print("\n| codec | value bytes | ratio | built M/s | MB/s | read M/s | MB/s |\n|---|---:|---:|---:|---:|---:|---:|")
     for codec in Codec:
         for value_bytes in (100, 1_000):
             print(_row(codec, value_bytes))
 
 
 if __name__ == "__main__":
-    main()
+    packages = ("crc32c", "python-snappy", "lz4", "zstandard")
+    with recorded(results_file("records"), *packages) as recording, recording.of("records"):
+        measure()

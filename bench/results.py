@@ -1,24 +1,28 @@
 """
-Results files: what was measured beside another server, when, on which machine and with which versions.
+Results files: what a benchmark has measured, when, on which machine and with which versions.
 
-`python -m bench.kafka --results FILE` writes one, `python -m bench.plot` draws it. The values of a row are the median,
-the least and the most of the rounds.
+`--results FILE` writes one. `python -m bench.page` makes docs/benchmarks.md of those in `bench/measured/`, and
+`python -m bench.plot` draws one. A file has rows, each with the values of kgateway and of another server, or tables
+under the names of the modules that printed them.
 """
 
 import json
-import os
-import platform
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.kafka.table import Compared
+from bench import machine
+from bench.calibration import Calibration, calibrate
+from bench.kafka.table import Compared, Goal, number
 
-Spread = tuple[float, float, float]
+_LINE = 160  # characters of a results file
+
+Spread = tuple[float, float, float]  # median, least, most
+Both = tuple[float, float]  # kgateway's median, the other server's
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,31 +31,53 @@ class Origin:
     When and with what something was measured.
     """
 
-    date: str
+    date: str  # of the start, in UTC, to the minute; or just the day
     machine: str
-    versions: dict[str, str]
+    versions: Mapping[str, str]
+    conditions: str = ""  # how many rounds
+    source: str = ""  # for values that no benchmark has written
+    before: Calibration | None = None
+    after: Calibration | None = None
 
     @classmethod
-    def now(cls, *packages: str, **others: str) -> "Origin":
+    def now(cls, *packages: str, folder: Path | None = None, conditions: str = "", **others: str) -> "Origin":
         """
-        Here and now, with these packages of Python and other programs.
+        Here and now, with these packages of Python and other programs, and with the data in this folder.
         """
-        versions = {
-            "Python": platform.python_version(),
-            **{package: version(package) for package in packages},
-            **others,
-        }
-        return cls(f"{datetime.now(UTC):%Y-%m-%d}", f"{platform.machine()}, {os.cpu_count()} cores", versions)
+        versions = {"Python": machine.python(), **{package: version(package) for package in packages}, **others}
+        date = f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}"
+        return cls(date, machine.machine(folder), versions, conditions, before=calibrate(folder))
+
+    @property
+    def day(self) -> str:
+        return self.date[:10]
+
+    @property
+    def versions_told(self) -> str:
+        return ", ".join(f"{program} {version}" for program, version in self.versions.items())
+
+    @property
+    def calibration_told(self) -> str:
+        """
+        Both calibrations in a sentence.
+        """
+        if not self.before:
+            return ""
+        if not self.after:
+            return f"Calibration: {self.before}."
+        least, most = self.before.drift(self.after)
+        return f"Calibration: {self.before}; after the run, these had changed by {least:+.0%} to {most:+.0%}."
 
     def __str__(self) -> str:
-        versions = ", ".join(f"{program} {version}" for program, version in self.versions.items())
-        return f"{self.date}, {self.machine}; {versions}"
+        conditions = f" ({self.conditions})" if self.conditions else ""
+        told = f"on {self.day}{conditions}: {self.machine}; {self.versions_told}."
+        return " ".join(part for part in (told, self.source, self.calibration_told) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """
-    One row of a table.
+    A row of a table that compares kgateway with another server.
     """
 
     work: str
@@ -59,13 +85,28 @@ class Result:
     kgateway: Spread
     other: Spread
     ratio: Spread
-    goal: str
+    goal: str = ""
+    per: str = ""  # for how much work the server's seconds are told
+    server_cpu_s: Both | None = None
+    client_cores: Both | None = None
+    remark: str = ""
 
     @classmethod
     def of(cls, found: Compared) -> "Result":
         kgateway, other = ([measured.value for measured in side] for side in (found.kgateway, found.kafka))
         row = found.row
-        return cls(row.work, row.unit, _spread(kgateway), _spread(other), _spread(found.ratios), str(row.goal or ""))
+        return cls(
+            row.work,
+            row.unit,
+            _spread(kgateway),
+            _spread(other),
+            _spread(found.ratios),
+            str(row.goal or ""),
+            row.per,
+            found.medians("server_cpu_s"),
+            found.medians("client_busy"),
+            _remark(row.remark, found.medians("remark")),
+        )
 
     @property
     def more_is_better(self) -> bool:
@@ -79,6 +120,31 @@ class Result:
         middle, least, most = self.ratio
         return self.ratio if self.more_is_better else (1 / middle, 1 / most, 1 / least)
 
+    @property
+    def meets_goal(self) -> bool | None:
+        """
+        Whether it does; None if it has no goal.
+        """
+        if not self.goal:
+            return None
+        goal = Goal.parse(self.goal)
+        return goal.met(self.kgateway[0] if goal.by_itself else self.ratio[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """
+    A table as it was printed.
+    """
+
+    columns: Sequence[str]
+    rules: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def __str__(self) -> str:
+        heading, *rows = (f"| {' | '.join(line)} |" for line in (self.columns, *self.rows))
+        return "\n".join([heading, f"|{'|'.join(self.rules)}|", *rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Results:
@@ -86,19 +152,82 @@ class Results:
     What one run has measured.
     """
 
-    title: str
-    other: str  # the server beside kgateway
     origin: Origin
-    rows: list[Result]
+    title: str = ""
+    other: str = ""  # the server beside kgateway, if any
+    short: bool = False  # just a trial of whether all of it works
+    rows: list[Result] = field(default_factory=list)
+    tables: dict[str, list[Table]] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n")
+        path.write_text(_dumped(asdict(self, dict_factory=_filled)) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> "Results":
         data = json.loads(path.read_text())
-        rows = [Result(**{name: _value(value) for name, value in row.items()}) for row in data.pop("rows")]
-        return cls(origin=Origin(**data.pop("origin")), rows=rows, **data)
+        origin = data.pop("origin")
+        for moment in {"before", "after"} & origin.keys():
+            origin[moment] = Calibration(**origin[moment])
+        rows = [Result(**{name: _value(value) for name, value in row.items()}) for row in data.pop("rows", [])]
+        tables = {name: [Table(**table) for table in printed] for name, printed in data.pop("tables", {}).items()}
+        return cls(origin=Origin(**origin), rows=rows, tables=tables, **data)
+
+
+def _remark(form: str, values: Both | None) -> str:
+    """
+    Both values, and once what the remark says of them.
+    """
+    if not values:
+        return ""
+    ours, theirs = map(form.format, values)
+    return f"{ours.removesuffix(form.rpartition('}')[2])} / {theirs}"
+
+
+def ratio_told(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2f}"
+
+
+def _told(spread: Spread, shown: Callable[[float], str]) -> str:
+    middle, least, most = spread
+    return shown(middle) if least == most else f"{shown(middle)} ({shown(least)} to {shown(most)})"
+
+
+def _both(values: Both | None, shown: Callable[[float], str]) -> str:
+    return " / ".join(map(shown, values)) if values else ""
+
+
+def _cpu(row: Result) -> str:
+    told = _both(row.server_cpu_s, number)
+    return f"{told} per {row.per}" if told else ""
+
+
+def _verdict(row: Result) -> str:
+    return {None: "", True: "met", False: "**MISSED**"}[row.meets_goal]
+
+
+_COLUMNS: tuple[tuple[str, str, Callable[[Result], str]], ...] = (
+    ("work", "---", lambda row: row.work),
+    ("unit", "---", lambda row: row.unit),
+    ("kgateway", "---:", lambda row: _told(row.kgateway, number)),
+    ("{other}", "---:", lambda row: _told(row.other, number)),
+    ("ratio", "---:", lambda row: _told(row.ratio, ratio_told)),
+    ("goal", "---", lambda row: row.goal),
+    ("", "---", _verdict),
+    ("server's CPU s, kgateway / {other}", "---:", _cpu),
+    ("client's cores", "---:", lambda row: _both(row.client_cores, lambda busy: f"{busy:.1f}")),
+    ("remarks", "---", lambda row: row.remark),
+)
+
+
+def comparison(rows: Sequence[Result], other: str = "Kafka") -> Table:
+    """
+    A line for each thing measured, without the columns in which nothing would stand. `other` is the server beside
+    kgateway.
+    """
+    columns = [(heading.format(other=other), rule, [cell(row) for row in rows]) for heading, rule, cell in _COLUMNS]
+    columns = [column for column in columns if any(column[2])]
+    headings, rules, cells = zip(*columns, strict=True)
+    return Table(headings, rules, list(zip(*cells, strict=True)))
 
 
 def _value(value: Any) -> Any:
@@ -107,3 +236,23 @@ def _value(value: Any) -> Any:
 
 def _spread(values: Sequence[float]) -> Spread:
     return median(values), min(values), max(values)
+
+
+def _filled(items: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in items if value}
+
+
+def _dumped(value: Any, depth: int = 0) -> str:
+    """
+    JSON in which what fits is in one line, so that a change of a row is a change of a line.
+    """
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) <= _LINE or not isinstance(value, dict | list | tuple):
+        return line
+    inner = " " * (depth + 1)
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {_dumped(part, depth + 1)}" for key, part in value.items()]
+    else:
+        parts = [_dumped(part, depth + 1) for part in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{opening}\n" + ",\n".join(inner + part for part in parts) + f"\n{' ' * depth}{closing}"

@@ -30,7 +30,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stubs pass it on unnamed
 
 from bench.kafka.servers import Apache
-from bench.pairing import provenance
+from bench.recording import add_results, recorded
 from bench.records import TEXT
 from kgateway.testing.kafka import Kafka
 
@@ -213,9 +213,17 @@ def measure(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", action="append", default=[], metavar="BYTES=COUNT")
-    given = dict(one.split("=") for one in parser.parse_args().records)
+    add_results(parser)
+    options = parser.parse_args()
+    given = dict(one.split("=") for one in options.records)
     wanted = {int(size): int(count) for size, count in given.items()} or RECORDS
-    print(provenance("pyspark", "numpy", "pyarrow"))
+    conditions = f"{ROUNDS} rounds after {WARM_UPS} to warm up"
+    packages = ("pyspark", "numpy", "pyarrow")
+    with recorded(options.results, *packages, conditions=conditions) as recording, recording.of("spark"):
+        measure_all(wanted)
+
+
+def measure_all(wanted: Mapping[int, int]) -> None:
     table = Table()
     table.head()
     topics = {f"records-{value_bytes}": (value_bytes, count) for value_bytes, count in wanted.items()}

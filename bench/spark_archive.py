@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import sleep
 
-from bench.pairing import provenance
+from bench.recording import add_results, recorded
 from bench.spark import produce
 from kgateway.testing.kafka import Kafka
 
@@ -63,10 +63,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gb", type=float, default=GB, help="how large the topic is; %(default)s")
     parser.add_argument("--heap-mb", type=int, default=HEAP_MB, help="how much memory Java gets; %(default)s")
+    add_results(parser)
     options = parser.parse_args()
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    print(provenance("pyspark", "numpy", "pyarrow"))
-    print("\n| way | GB of values | s | MB/s | Java, MiB | its heap | a worker of Python, MiB |")
+    with recorded(options.results, "pyspark", "numpy", "pyarrow") as recording, recording.of("spark_archive"):
+        measure(options)
+
+
+def measure(options: argparse.Namespace) -> None:
+    print("| way | GB of values | s | MB/s | Java, MiB | its heap | a worker of Python, MiB |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     count = int(options.gb * 1e9 / VALUE_BYTES)
     with Kafka() as kafka:

@@ -13,7 +13,8 @@ from collections.abc import Callable
 import pyarrow as pa
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
-from bench.pairing import provenance, timed
+from bench.pairing import timed
+from bench.recording import recorded, results_file
 from bench.records import TEXT
 from kgateway.spark.decoders.avro import avro_decoder
 
@@ -78,13 +79,13 @@ def _row(what: str, fields: list[tuple[str, object]]) -> str:
     return f"| {what} | {size:.0f} | {fast:.2f} | {slow:.2f} | {fast / slow:.1f} x |"
 
 
-def main() -> None:
-    print(provenance("numpy", "pyarrow", "fastavro"))
-    print("\n| values | bytes | M values/s | value by value | columns / value by value |")
+def measure() -> None:
+    print("| values | bytes | M values/s | value by value | columns / value by value |")
     print("|---|---:|---:|---:|---:|")
     for what, fields in SCHEMAS.items():
         print(_row(what, fields), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    with recorded(results_file("spark_avro"), "numpy", "pyarrow", "fastavro") as recording, recording.of("spark_avro"):
+        measure()

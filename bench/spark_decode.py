@@ -7,7 +7,8 @@ source, beside the reader that goes record by record.
 
 from collections.abc import Callable
 
-from bench.pairing import provenance, timed
+from bench.pairing import timed
+from bench.recording import recorded, results_file
 from bench.records import TEXT
 from kgateway.records.batch import batches
 from kgateway.records.builder import BatchBuilder
@@ -65,9 +66,8 @@ def _row(codec: Codec, value_bytes: int, with_headers: bool) -> str:
     return f"| {what} | {rate:.2f} | {rate * value_bytes:,.0f} | {slow:.2f} | {rate / slow:.1f} x |"
 
 
-def main() -> None:
-    print(provenance("numpy", "pyarrow", "crc32c"))
-    print("\n| codec | value bytes | headers | M records/s | MB/s of values | reader M records/s | columns / reader |")
+def measure() -> None:
+    print("| codec | value bytes | headers | M records/s | MB/s of values | reader M records/s | columns / reader |")
     print("|---|---:|---|---:|---:|---:|---:|")
     for value_bytes in (100, 1_000):
         for codec in Codec:
@@ -76,4 +76,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    packages = ("numpy", "pyarrow", "crc32c")
+    with recorded(results_file("spark_decode"), *packages) as recording, recording.of("spark_decode"):
+        measure()

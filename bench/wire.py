@@ -20,7 +20,8 @@ from kio.schema.metadata.v13.response import MetadataResponse as KioMetadataResp
 from kio.schema.produce.v13.request import ProduceRequest as KioProduceRequest
 from kio.serial import entity_reader, entity_writer
 
-from bench.pairing import provenance, timed
+from bench.pairing import timed
+from bench.recording import recorded, results_file
 from kgateway.messages.fetch import FetchResponse
 from kgateway.messages.metadata import MetadataResponse
 from kgateway.messages.produce import ProduceRequest
@@ -130,11 +131,10 @@ def first_message() -> tuple[float, float]:
     return median(found), found[-1]
 
 
-def main() -> None:
+def measure() -> None:
     """
     Print the tables of docs/benchmarks.md.
     """
-    print(f"Measured {provenance('kgateway', 'kio', 'kafka-python')}\n")
     print("| message | work | kgateway | kafka-python | kio | kafka-python / kgateway | kio / kgateway |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for name, message, version, kafka_python, kio in CASES:
@@ -144,8 +144,11 @@ def main() -> None:
             times = [f"{us[codec]:.1f} µs" for codec in ("kgateway", "kafka-python", "kio")]
             print(f"| {name}, v{version} | {work} | {' | '.join([*times, *ratios])} |", flush=True)
     middle, worst = first_message()
-    print(f"\nImport of the codec and the first message, both ways: {middle:.0f} ms (worst of 9: {worst:.0f} ms)")
+    print("\n| import of the codec, and the first message both ways | median of 9, ms | worst, ms |")
+    print("|---|---:|---:|")
+    print(f"| Metadata request, v13 | {middle:.0f} | {worst:.0f} |")
 
 
 if __name__ == "__main__":
-    main()
+    with recorded(results_file("wire"), "kio", "kafka-python") as recording, recording.of("wire"):
+        measure()

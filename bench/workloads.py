@@ -5,11 +5,14 @@ The command line of a benchmark beside another server: which workloads, how ofte
 import argparse
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from bench.calibration import calibrate
 from bench.kafka.rounds import NotMeasurable, Plan, progress
-from bench.kafka.table import Compared, table
-from bench.results import Result, Results
+from bench.kafka.table import Compared
+from bench.recording import add_results
+from bench.results import Result, Results, comparison
 
 _SHORT_SHARE = 0.05
 
@@ -25,7 +28,7 @@ def parser(package: str, description: str, measured: Sequence[str], usual: Plan)
     made.add_argument("--rounds", type=int, help=f"how many are counted; {usual.rounds} unless told otherwise")
     made.add_argument("--warm-ups", type=int, help=f"how many are not, before them; {usual.warm_ups}")
     made.add_argument("--short", action="store_true", help="one round without a warm-up, and a twentieth of the work")
-    made.add_argument("--results", type=Path, metavar="FILE", help="a file for all values, which bench.plot draws")
+    add_results(made)
     made.set_defaults(usual=usual, measured=measured)
     return made
 
@@ -46,14 +49,22 @@ def asked(arguments: Sequence[str], parser: argparse.ArgumentParser) -> tuple[ar
     return chosen, Plan(rounds, warm_ups, usual.share)
 
 
-def measure_all(chosen: argparse.Namespace, workload: Callable[[str], tuple[str, Comparison]], results: Results) -> int:
+def measure_all(
+    chosen: argparse.Namespace,
+    workload: Callable[[str], tuple[str, Comparison]],
+    results: Results,
+    folder: Path | None = None,
+) -> int:
     """
-    Print the title and the table of each workload, and write the results; the exit code. One that fails does not take
-    the others with it.
+    Print the title and the table of each workload, and write the results; the exit code. If one fails, the others still
+    run. `folder` is where the servers keep their data.
     """
+    print(f"Measured {results.origin}", flush=True)
     if chosen.short:
         print("A trial of whether all of it works: what it measures means nothing.", flush=True)
     done = [_measure(*workload(name), results) for name in chosen.workloads]
+    results = replace(results, short=chosen.short, origin=replace(results.origin, after=calibrate(folder)))
+    print(f"\n{results.origin.calibration_told}")
     if chosen.results:
         results.write(chosen.results)
     return 0 if all(done) else 1
@@ -62,9 +73,9 @@ def measure_all(chosen: argparse.Namespace, workload: Callable[[str], tuple[str,
 def _measure(title: str, compare: Comparison, results: Results) -> bool:
     print(f"\n{title}\n", flush=True)
     try:
-        found = compare()
-        print(table(found, results.other), flush=True)
-        results.rows.extend(map(Result.of, found))
+        rows = list(map(Result.of, compare()))
+        print(comparison(rows, results.other), flush=True)
+        results.rows.extend(rows)
     except NotMeasurable as why:
         print(f"Not measured: {why}", flush=True)
     except Exception as failure:

@@ -16,6 +16,7 @@ from pathlib import Path
 from bench.kafka.java import NoJars, java_version, kafka_version
 from bench.kafka.rounds import Plan, Workload, compare
 from bench.kafka.table import Compared
+from bench.machine import keep_bytecode
 from bench.results import Origin, Results
 from bench.workloads import Comparison, asked, measure_all, parser
 
@@ -37,6 +38,7 @@ MEASURED = (
     "transactions",
     "committed",
 )
+_BROKER = "log:{data}"
 
 
 def _workload(name: str, plan: Plan, broker: str, folder: Path | None) -> tuple[str, Comparison]:
@@ -54,7 +56,7 @@ def main(arguments: list[str]) -> int:
     Print the tables of docs/benchmarks.md.
     """
     options = parser("bench.kafka", "kgateway beside Apache Kafka", MEASURED, Plan())
-    options.add_argument("--broker", default="log:{data}", help="kgateway's; {data} is its data folder; %(default)s")
+    options.add_argument("--broker", default=_BROKER, help="kgateway's; {data} is its data folder; %(default)s")
     options.add_argument("--folder", type=Path, help="where both servers keep their data; a temporary one")
     chosen, plan = asked(arguments, options)
     try:
@@ -62,15 +64,12 @@ def main(arguments: list[str]) -> int:
     except NoJars as missing:
         options.error(str(missing))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers end with it
-    origin = Origin.now("kgateway", "Twisted", "confluent-kafka", **apache)
-    print(f"Measured {origin}.")
-    print(
-        f"kgateway with --broker {chosen.broker}. {plan.warm_ups} rounds to warm up, then {plan.rounds} that count, "
-        f"{plan.share:.0%} of the full size: the median, and from least to most.",
-        flush=True,
-    )
-    results = Results("Beside Apache Kafka", "Kafka", origin, [])
-    return measure_all(chosen, lambda name: _workload(name, plan, chosen.broker, chosen.folder), results)
+    conditions = str(plan) if chosen.broker == _BROKER else f"{plan}, --broker {chosen.broker}"
+    keep_bytecode()
+    packages = ("kgateway", "Twisted", "confluent-kafka")
+    origin = Origin.now(*packages, folder=chosen.folder, conditions=conditions, **apache)
+    results = Results(origin, "Compared with Apache Kafka", "Kafka")
+    return measure_all(chosen, lambda name: _workload(name, plan, chosen.broker, chosen.folder), results, chosen.folder)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,10 @@ class Plan:
         """
         return max(1, round(full * self.share))
 
+    def __str__(self) -> str:
+        rounds = f"{self.rounds} rounds after {self.warm_ups} to warm up"
+        return rounds if self.share == 1 else f"{rounds}, {self.share:.0%} of the work"
+
 
 class NotMeasurable(Exception):
     """

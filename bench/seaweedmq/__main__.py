@@ -6,6 +6,7 @@ Needs `weed`, which the extra `test` brings. Each workload is a module of its ow
 standard output, what happens meanwhile to the standard error.
 """
 
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 from bench.kafka.page_cache import write_back
 from bench.kafka.rounds import Plan, Workload, alternate
 from bench.kafka.table import Compared
+from bench.machine import keep_bytecode
 from bench.results import Origin, Results
 from bench.seaweedmq.servers import running
 from bench.workloads import Comparison, asked, measure_all, parser
@@ -46,12 +48,13 @@ def main(arguments: list[str]) -> int:
     """
     options = parser("bench.seaweedmq", "kgateway beside SeaweedFS's own Kafka gateway", MEASURED, _USUAL)
     chosen, plan = asked(arguments, options)
-    weed = subprocess.run([weed_program(), "version"], capture_output=True, text=True, check=True).stdout.strip()
+    told = subprocess.run([weed_program(), "version"], capture_output=True, text=True, check=True).stdout
+    weed = re.findall(r"\b\d+\.\d+\b", told)[0]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers end with it
-    origin = Origin.now("kgateway", "Twisted", "h2", "protobuf", "confluent-kafka", weed=weed.removeprefix("version "))
-    print(f"Measured {origin}.")
-    print(f"{plan.warm_ups} rounds to warm up, then {plan.rounds} that count.", flush=True)
-    results = Results("SeaweedMQ, beside SeaweedFS's own Kafka gateway", "the Go gateway", origin, [])
+    keep_bytecode()
+    packages = ("kgateway", "Twisted", "h2", "protobuf", "confluent-kafka")
+    origin = Origin.now(*packages, conditions=str(plan), weed=weed)
+    results = Results(origin, "Compared with SeaweedFS's Go gateway", "the Go gateway")
     return measure_all(chosen, lambda name: _workload(name, plan), results)
 
 

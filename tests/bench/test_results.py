@@ -3,24 +3,22 @@ Results files of benchmarks, and the pictures of them.
 """
 
 import argparse
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from bench import plot
+from bench import plot, workloads
+from bench.calibration import Calibration
 from bench.kafka.rounds import NotMeasurable
-from bench.kafka.table import Compared, Measured, Row, at_least, at_most, number
+from bench.kafka.table import Compared, Measured, Row, at_least, at_most
 from bench.results import Origin, Result, Results
 from bench.workloads import measure_all
 
-ROOT = Path(__file__).parents[2]
-MEASURED = sorted((ROOT / "bench" / "measured").glob("*.json"))
-PICTURES = ROOT / "docs" / "images" / "benchmarks"
-PAGE = (ROOT / "docs" / "benchmarks.md").read_text()
-ORIGIN = Origin("2026-11-27", "x86_64, 2 cores", {"Python": "3.11.7"})
+ONCE = Calibration(1e6, 1_000, 1_000, 1_000, 100)
+ORIGIN = Origin("2026-11-27T10:00Z", "x86_64, 2 cores", {"Python": "3.11.7"}, "3 rounds", before=ONCE)
 
 
 def compared(row: Row, kgateway: Sequence[float], kafka: Sequence[float]) -> Compared:
@@ -31,21 +29,28 @@ FAST = compared(Row("produce", "MB/s", at_least(1.5)), [100, 300, 200], [100, 10
 SLOW = compared(Row("ack, p99", "ms", at_most(1)), [4], [1])
 
 
-def test_what_was_measured_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_measured_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """
-    The file has the rows of all workloads that did not fail.
+    The file has the rows of all workloads that did not fail, and the calibrations from before and after.
     """
+    monkeypatch.setattr(workloads, "calibrate", lambda _: ONCE)
 
     def failing() -> list[Compared]:
         raise NotMeasurable("there is no disk")
 
-    workloads = {"a": ("A", lambda: [FAST]), "b": ("B", failing), "c": ("C", lambda: [SLOW])}
+    named = {"a": ("A", lambda: [FAST]), "b": ("B", failing), "c": ("C", lambda: [SLOW])}
     path = tmp_path / "results.json"
-    chosen = argparse.Namespace(workloads=list(workloads), short=False, results=path)
-    assert measure_all(chosen, workloads.__getitem__, Results("Beside Kafka", "Kafka", ORIGIN, [])) == 0
-    assert "| produce | MB/s |" in capsys.readouterr().out
+    chosen = argparse.Namespace(workloads=list(named), short=False, results=path)
+    assert measure_all(chosen, named.__getitem__, Results(ORIGIN, "Compared", "Kafka")) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "Measured on 2026-11-27 (3 rounds): x86_64, 2 cores; Python 3.11.7. Calibration: Python 1.0 M "
+    )
+    assert "| produce | MB/s |" in out
     rows = [Result.of(FAST), Result.of(SLOW)]
-    assert Results.read(path) == Results("Beside Kafka", "Kafka", ORIGIN, rows)
+    assert Results.read(path) == Results(replace(ORIGIN, after=ONCE), "Compared", "Kafka", rows=rows)
     assert rows[0] == Result("produce", "MB/s", (200, 100, 300), (100, 100, 100), (2, 1, 3), ">= 1.5")
 
 
@@ -61,7 +66,7 @@ def test_a_picture_has_each_row(tmp_path: Path) -> None:
     """
     The point of a row is to the right of the line at 1 if kgateway is better.
     """
-    Results("A & B", "Kafka", ORIGIN, [Result.of(FAST), Result.of(SLOW)]).write(tmp_path / "some.json")
+    Results(ORIGIN, "A & B", "Kafka", rows=[Result.of(FAST), Result.of(SLOW)]).write(tmp_path / "some.json")
     assert plot.main([str(tmp_path / "some.json"), "--into", str(tmp_path)]) == 0
     svg = ElementTree.parse(tmp_path / "some.svg").getroot()
     space = "{http://www.w3.org/2000/svg}"
@@ -72,18 +77,27 @@ def test_a_picture_has_each_row(tmp_path: Path) -> None:
     assert slow < even < fast
 
 
-@pytest.mark.parametrize("path", MEASURED, ids=lambda path: path.stem)
-def test_the_pictures_are_drawn_from_the_results(path: Path) -> None:
+def test_a_row_keeps_what_it_cost(tmp_path: Path) -> None:
     """
-    `python -m bench.plot bench/measured/*.json --into docs/images/benchmarks` changes nothing, and the page shows each
-    picture above a table that has the same values.
+    Processor time, the client's cores and the remark of both servers are in the file, and a value of 0 is.
     """
-    results = Results.read(path)
-    assert (PICTURES / f"{path.stem}.svg").read_text() == plot.drawn(results)
-    assert f"(images/benchmarks/{path.stem}.svg)" in PAGE
-    for row in results.rows:
-        work = re.escape(re.sub(r", format \w+$", "", row.work))
-        [least, most] = (re.escape(number(value)) for value in row.kgateway[1:])
-        assert re.search(
-            rf"^\| {work}\b.*\b{re.escape(number(row.kgateway[0]))}( \({least} to {most}\))? \|", PAGE, re.M
-        )
+    measured = [Measured(1.0, 0.5, 0.0, 0.99)], [Measured(2.0, 2.5, 0.7, 1.0)]
+    result = Result.of(Compared(Row("cold", "MB/s", per="GB", remark="{:.0%} from disk"), *measured))
+    path = tmp_path / "results.json"
+    Results(ORIGIN, rows=[result]).write(path)
+    [read] = Results.read(path).rows
+    assert (read.server_cpu_s, read.client_cores, read.per) == ((0.5, 2.5), (0.0, 0.7), "GB")
+    assert read.remark == "99% / 100% from disk"
+
+
+def test_rows_are_on_lines_of_their_own(tmp_path: Path) -> None:
+    """
+    So a change of one row of a results file changes one line.
+    """
+    path = tmp_path / "results.json"
+    changes = []
+    for rows in ([FAST, SLOW], [FAST, FAST]):
+        Results(ORIGIN, rows=[Result.of(row) for row in rows]).write(path)
+        changes.append(path.read_text().splitlines())
+    before, after = changes
+    assert len([line for line, other in zip(before, after, strict=True) if line != other]) == 1

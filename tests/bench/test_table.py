@@ -2,7 +2,8 @@
 The table of the measurements of two servers.
 """
 
-from bench.kafka.table import Compared, Measured, Row, at_least, at_most, itself_at_most, number, table
+from bench.kafka.table import Compared, Goal, Measured, Row, at_least, at_most, itself_at_most, number
+from bench.results import Result, comparison
 
 
 def compared(row: Row, kgateway: list[float], kafka: list[float]) -> Compared:
@@ -10,6 +11,10 @@ def compared(row: Row, kgateway: list[float], kafka: list[float]) -> Compared:
     Rounds with values only.
     """
     return Compared(row, [Measured(value) for value in kgateway], [Measured(value) for value in kafka])
+
+
+def table(found: list[Compared]) -> str:
+    return str(comparison(list(map(Result.of, found))))
 
 
 def cells(line: str) -> list[str]:
@@ -22,6 +27,14 @@ def test_a_goal_is_met_at_its_bound() -> None:
     """
     assert [at_least(1.5).met(ratio) for ratio in (1.49, 1.5, 2)] == [False, True, True]
     assert [at_most(0.2).met(ratio) for ratio in (0.1, 0.2, 0.21)] == [True, True, False]
+
+
+def test_a_goal_can_be_read_again() -> None:
+    """
+    A results file has it as text.
+    """
+    for goal in (at_least(1.5), at_most(0.2), itself_at_most(191)):
+        assert Goal.parse(str(goal)) == goal
 
 
 def test_the_ratio_is_the_median_of_rounds() -> None:
@@ -76,7 +89,7 @@ def test_cost_and_remark_stand_for_both_servers() -> None:
     measured = Compared(row, [Measured(1, 0.5, 1.2, 0.99)], [Measured(1, 2.5, 0.7, 1)])
     heading, _, line, other = table([measured, compared(Row("warm", "MB/s"), [1], [1])]).splitlines()
     assert cells(heading)[5:] == ["server's CPU s, kgateway / Kafka", "client's cores", "remarks"]
-    assert cells(line)[5:] == ["0.500 / 2.50 per GB", "1.2 / 0.7", "99% from disk / 100% from disk"]
+    assert cells(line)[5:] == ["0.500 / 2.50 per GB", "1.2 / 0.7", "99% / 100% from disk"]
     assert cells(other)[5:] == ["", "", ""]
 
 

@@ -1,0 +1,254 @@
+"""
+docs/benchmarks.md and its plots, from results files and `bench/benchmarks.md.in`: `python -m bench.page`.
+
+The newest value of each row counts, whichever file in `bench/measured/` has it. So new results are published in two
+steps: put a file there that `--results` has written, and run this command. What should be looked at then is printed:
+missed goals without an explanation, explanations that are older than the results, and files with nothing new.
+
+The template is a page in Markdown with these directives in it:
+
+ - `{{compared NAME | TITLE | PACKAGE.WORKLOAD ...}}`: the plot NAME.svg and the table of these workloads of
+   bench.kafka or bench.seaweedmq, and what they were measured on
+ - `{{tables MODULE}}`: the tables that this module prints
+ - `{{ratio PACKAGE | WORK}}`, `{{percent PACKAGE | WORK}}`, `{{date PACKAGE | WORK}}`: of one row, within a sentence
+ - `{{ratios PACKAGE | PATTERN ...}}`: the least and the largest ratio of some rows
+ - `{{missed DATE PACKAGE | PATTERN ...}}` to `{{end}}`: text that stands there only while one of these rows misses its
+   goal; DATE is the day of the results that it explains
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from importlib import import_module
+from math import nan
+from pathlib import Path
+from textwrap import fill
+
+from bench.kafka.rounds import Workload
+from bench.plot import drawn
+from bench.results import Origin, Result, Results, Table, comparison, ratio_told
+
+_ROOT = Path(__file__).parents[1]
+_TEMPLATE = Path(__file__).with_name("benchmarks.md.in")
+_MEASURED = Path(__file__).with_name("measured")
+_DOCS = _ROOT / "docs"
+_IMAGES = "images/benchmarks"
+_OTHERS = {"kafka": "Kafka", "seaweedmq": "the Go gateway"}
+_WIDTH = 120
+_DIRECTIVE = re.compile(r"\{\{(\w+) ([^}]*)\}\}")
+_CONDITIONAL = re.compile(r"^\{\{missed (\S+) (\w+) \| ([^}]*)\}\}\n(.*?)^\{\{end\}\}\n", re.DOTALL | re.MULTILINE)
+
+Key = tuple[str, str, str]  # the other server, the work, the unit
+
+
+class Measurements:
+    """
+    The newest of all results files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.complaints: list[str] = []
+        self._rows: dict[Key, tuple[Result, Origin]] = {}
+        self._tables: dict[str, tuple[Sequence[Table], Origin]] = {}
+        self._used: set[Key | str] = set()
+        goals: dict[Key, str] = {}
+        for package in _OTHERS:
+            for name in import_module(f"bench.{package}.__main__").MEASURED:
+                goals |= _goals(package, name)
+        read = {path.name: Results.read(path) for path in sorted(folder.glob("*.json"))}
+        for name, results in sorted(read.items(), key=lambda item: item[1].origin.date):
+            if results.short:
+                self.complaints.append(f"{name} is of a short run, and is not used")
+                continue
+            for row in results.rows:
+                key = (results.other, row.work, row.unit)
+                self._rows[key] = replace(row, goal=goals.get(key, row.goal)), results.origin
+            for subject, tables in results.tables.items():
+                self._tables[subject] = tables, results.origin
+        newest = {id(origin) for _, origin in (*self._rows.values(), *self._tables.values())}
+        for name, results in read.items():
+            if not results.short and id(results.origin) not in newest:
+                self.complaints.append(f"{name} has nothing that is not in newer files: delete it")
+
+    def workload(self, package: str, name: str) -> list[tuple[Result, Origin]]:
+        """
+        The rows of a workload, in its order; those that were never measured are left out.
+        """
+        found = []
+        for key in _goals(package, name):
+            if key in self._rows:
+                found.append(self._rows[key])
+                self._used.add(key)
+        return found
+
+    def matching(self, package: str, *patterns: str) -> list[tuple[Result, Origin]]:
+        """
+        All rows whose work has one of these patterns.
+        """
+        return [
+            found
+            for (other, work, _), found in self._rows.items()
+            if other == _OTHERS[package] and any(fnmatchcase(work, pattern) for pattern in patterns)
+        ]
+
+    def tables(self, subject: str) -> tuple[Sequence[Table], Origin]:
+        self._used.add(subject)
+        return self._tables[subject]
+
+    def unused(self) -> Iterator[str]:
+        for subject in (self._rows.keys() | self._tables.keys()) - self._used:
+            yield f"the page does not show {subject if isinstance(subject, str) else ', '.join(subject)}"
+
+
+class Page:
+    """
+    The text, the plots by their names, and what should be looked at.
+    """
+
+    def __init__(self, template: str, measurements: Measurements) -> None:
+        self._measurements = measurements
+        self._missed: set[tuple[str, str]] = set()
+        self._explained: set[tuple[str, str]] = set()
+        self.plots: dict[str, str] = {}
+        self.complaints = measurements.complaints
+        blocks = re.split(r"\n{2,}", _CONDITIONAL.sub(self._conditional, template))
+        self.text = "\n\n".join(map(self._block, blocks)).rstrip() + "\n"
+        self.complaints += [
+            f"not a directive: {line}" for line in self.text.splitlines() if "{{" in line or "}}" in line
+        ]
+        self.complaints += [
+            f"no text explains a missed goal: {', '.join(row)}" for row in self._missed - self._explained
+        ]
+        self.complaints += measurements.unused()
+        self.complaints.sort()
+
+    def _block(self, block: str) -> str:
+        """
+        What the directives of a paragraph, a list or a table say, wrapped anew unless it is a table.
+        """
+        text = _DIRECTIVE.sub(self._directive, block)
+        if text == block or block.startswith(("|", "{{tables", "{{compared")):
+            return text
+        return fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+    def _conditional(self, found: re.Match[str]) -> str:
+        date, package, patterns, text = found.groups()
+        rows = self._measurements.matching(package, *_split(patterns))
+        if not rows:
+            self.complaints.append(f"there are no rows {patterns}")
+        missed = [(row, origin) for row, origin in rows if row.meets_goal is False]
+        self._explained |= {(package, row.work) for row, _ in missed}
+        for row, origin in missed:
+            if origin.day > date:
+                self.complaints.append(f"the text of {date} on {row.work} is older than its result of {origin.day}")
+        return text if missed else ""
+
+    def _directive(self, found: re.Match[str]) -> str:
+        name, arguments = found[1], _split(found[2])
+        return str(getattr(self, f"_{name}")(*arguments))
+
+    def _ratio(self, package: str, work: str) -> str:
+        return self._told(package, work, lambda row, _: ratio_told(row.ratio[0]))
+
+    def _ratios(self, package: str, *patterns: str) -> str:
+        ratios = [row.ratio[0] for row, _ in self._measurements.matching(package, *patterns)] or [nan]
+        return f"{ratio_told(min(ratios))} to {ratio_told(max(ratios))}"
+
+    def _percent(self, package: str, work: str) -> str:
+        return self._told(package, work, lambda row, _: f"{row.ratio[0]:.0%}")
+
+    def _date(self, package: str, work: str) -> str:
+        return self._told(package, work, lambda _, origin: origin.day)
+
+    def _told(self, package: str, work: str, shown: Callable[[Result, Origin], str]) -> str:
+        for found in self._measurements.matching(package, work):
+            return shown(*found)
+        self.complaints.append(f"no results file has {work}")
+        return "?"
+
+    def _tables(self, subject: str) -> str:
+        tables, origin = self._measurements.tables(subject)
+        return "\n\n".join([*map(str, tables), _paragraph(f"Measured {origin}")])
+
+    def _compared(self, name: str, title: str, workloads: str) -> str:
+        found: list[tuple[Result, Origin]] = []
+        origins: dict[str, Origin] = {}
+        of_origin: dict[str, list[str]] = {}
+        for workload in workloads.split():
+            package, _, module = workload.partition(".")
+            rows = self._measurements.workload(package, module)
+            found += rows
+            for told in dict.fromkeys(str(origin) for _, origin in rows):
+                of_origin.setdefault(told, []).append(f"`{module}`")
+            origins |= {str(origin): origin for _, origin in rows}
+            self._missed |= {(package, row.work) for row, _ in rows if row.meets_goal is False}
+        rows_alone, other = [row for row, _ in found], _OTHERS[package]
+        self.plots[name] = drawn(title, other, rows_alone, _caption(origins.values()))
+        parts = [f"![{title}]({_IMAGES}/{name}.svg)", str(comparison(rows_alone, other))]
+        if len(of_origin) == 1:
+            parts.append(_paragraph(f"Measured {next(iter(of_origin))}"))
+        else:
+            parts.append("\n".join(_item(f"{', '.join(names)}: measured {told}") for told, names in of_origin.items()))
+        return "\n\n".join(parts)
+
+
+def _goals(package: str, name: str) -> dict[Key, str]:
+    """
+    The rows of a workload, and the goals that they have today, which may not be those of the day of the results.
+    """
+    workload: Workload = import_module(f"bench.{package}.{name}").WORKLOAD
+    return {(_OTHERS[package], row.work, row.unit): str(row.goal or "") for row in workload.rows}
+
+
+def _split(arguments: str) -> list[str]:
+    return [argument.strip() for argument in arguments.split(" | ")]
+
+
+def _caption(origins: Iterable[Origin]) -> str:
+    newest_first = sorted(origins, key=lambda origin: origin.date, reverse=True)
+    days = sorted({origin.day for origin in newest_first})
+    return f"Measured on {' and '.join(days)}: {newest_first[0].machine}"
+
+
+def _paragraph(text: str) -> str:
+    return fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _item(text: str) -> str:
+    return fill(
+        text, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def page(measured: Path = _MEASURED) -> Page:
+    """
+    The page of the results files in this folder.
+    """
+    return Page(_TEMPLATE.read_text(), Measurements(measured))
+
+
+def main(arguments: list[str]) -> int:
+    """
+    Write the page and its plots; the exit code is 1 if something should be looked at.
+    """
+    parser = argparse.ArgumentParser(prog="python -m bench.page", description="writes docs/benchmarks.md and its plots")
+    parser.add_argument("--into", type=Path, default=_DOCS, metavar="FOLDER", help="the folder of the pages; docs")
+    into = parser.parse_args(arguments).into
+    made = page()
+    (into / "benchmarks.md").write_text(made.text)
+    images = into / _IMAGES
+    images.mkdir(parents=True, exist_ok=True)
+    for old in images.glob("*.svg"):
+        old.unlink()
+    for name, plot in made.plots.items():
+        (images / f"{name}.svg").write_text(plot)
+    for complaint in made.complaints:
+        print(complaint, file=sys.stderr)
+    return 1 if made.complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,171 @@
+"""
+docs/benchmarks.md, which `python -m bench.page` makes of results files.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench import page as command
+from bench.kafka import latency
+from bench.page import Measurements, Page, page
+from bench.results import Origin, Result, Results, Table
+
+DOCS = Path(__file__).parents[2] / "docs"
+ACK, ACK_P99, *_ = (row.work for row in latency.WORKLOAD.rows)
+TEMPLATE = """\
+An ack takes {{ratio kafka | ACK}} times as long.
+
+{{compared acks | The acks | kafka.latency}}
+
+{{missed 2026-11-20 kafka | ACK}}
+- **It is slow.**
+{{end}}
+
+The end.
+""".replace("ACK", ACK)
+
+
+def row(work: str, ratio: float) -> Result:
+    return Result(work, "ms", (ratio, ratio, ratio), (1.0, 1.0, 1.0), (ratio, ratio, ratio), "<= 7")
+
+
+def results(date: str, rows: Sequence[Result] = (), **more: Any) -> Results:
+    return Results(Origin(date, "a machine", {"Python": "3.11.7"}), "A title", "Kafka", rows=list(rows), **more)
+
+
+def made(folder: Path, *files: Results, template: str = TEMPLATE) -> Page:
+    """
+    The page of these results files.
+    """
+    for number, file in enumerate(files):
+        file.write(folder / f"{len(files) - number}.json")  # their names say nothing about their order
+    return Page(template, Measurements(folder))
+
+
+def test_the_page_is_generated() -> None:
+    """
+    `python -m bench.page` changes nothing.
+    """
+    current = page()
+    assert (DOCS / "benchmarks.md").read_text() == current.text
+    plots = {path.stem: path.read_text() for path in (DOCS / "images" / "benchmarks").glob("*.svg")}
+    assert plots == current.plots
+
+
+def test_nothing_on_the_page_needs_attention() -> None:
+    """
+    Each result is on the page, each missed goal is explained, and each explanation is as new as the result.
+    """
+    assert page().complaints == []
+
+
+def test_the_newest_results_count(tmp_path: Path) -> None:
+    """
+    A newer file replaces the rows that it has; the page tells where the others are from.
+    """
+    old = results("2026-11-20", [row(ACK, 3), row(ACK_P99, 0.5)])
+    new = results("2026-11-21T10:00Z", [row(ACK, 0.25)])
+    found = made(tmp_path, old, new)
+    assert "An ack takes 0.25 times as long." in found.text
+    assert f"| {ACK} | ms | 0.250 |" in found.text
+    assert f"| {ACK_P99} | ms | 0.500 |" in found.text
+    assert "- `latency`: measured on 2026-11-21: a machine" in found.text
+    assert "- `latency`: measured on 2026-11-20: a machine" in found.text
+    assert "Measured on 2026-11-20 and 2026-11-21" in found.plots["acks"]
+    assert found.complaints == []
+
+
+def test_a_superseded_file_is_named(tmp_path: Path) -> None:
+    """
+    A file without anything that is shown can be deleted.
+    """
+    found = made(tmp_path, results("2026-11-20", [row(ACK, 0.5)]), results("2026-11-21", [row(ACK, 0.25)]))
+    assert found.complaints == ["2.json has nothing that is not in newer files: delete it"]
+
+
+def test_short_runs_are_not_used(tmp_path: Path) -> None:
+    """
+    What they measured means nothing.
+    """
+    short = results("2026-11-22", [row(ACK, 9)], short=True)
+    found = made(tmp_path, results("2026-11-20", [row(ACK, 0.5)]), short)
+    assert f"| {ACK} | ms | 0.500 |" in found.text
+    assert found.complaints == ["1.json is of a short run, and is not used"]
+
+
+def test_the_goal_is_that_of_today(tmp_path: Path) -> None:
+    """
+    A result is judged by the goal that its workload has now.
+    """
+    found = made(tmp_path, results("2026-11-20", [row(ACK, 3)]))
+    assert f"| {ACK} | ms | 3.00 | 1.00 | 3.00 | <= 1 | **MISSED** |" in found.text
+    assert "- **It is slow.**\n\nThe end.\n" in found.text
+
+
+def test_an_explanation_goes_with_the_miss(tmp_path: Path) -> None:
+    """
+    If the goal is met, the text about it is not shown.
+    """
+    found = made(tmp_path, results("2026-11-20", [row(ACK, 1)]))
+    assert "slow" not in found.text
+    assert "Python 3.11.7.\n\nThe end.\n" in found.text
+
+
+def test_an_unexplained_miss_is_named(tmp_path: Path) -> None:
+    found = made(tmp_path, results("2026-11-20", [row(ACK, 1), row(ACK_P99, 2)]))
+    assert found.complaints == [f"no text explains a missed goal: kafka, {ACK_P99}"]
+
+
+def test_an_old_explanation_is_named(tmp_path: Path) -> None:
+    """
+    An explanation of an older result may not be true any more.
+    """
+    found = made(tmp_path, results("2026-11-21", [row(ACK, 3)]))
+    assert found.complaints == [f"the text of 2026-11-20 on {ACK} is older than its result of 2026-11-21"]
+
+
+def test_results_that_are_not_shown_are_named(tmp_path: Path) -> None:
+    """
+    A row that no workload has any more, and a table that the template does not mention, would vanish unnoticed.
+    """
+    tables = {"idle": [Table(["n"], ["---"], [["1"]])]}
+    found = made(tmp_path, results("2026-11-20", [row(ACK, 1), row("renamed", 1)], tables=tables))
+    assert found.complaints == ["the page does not show Kafka, renamed, ms", "the page does not show idle"]
+
+
+def test_a_missing_value_is_named(tmp_path: Path) -> None:
+    """
+    The page is made nevertheless.
+    """
+    found = made(tmp_path, results("2026-11-20", [row(ACK, 1)]), template=f"{TEMPLATE}\n{{{{date kafka | gone}}}}\n")
+    assert "The end.\n\n?\n" in found.text
+    assert found.complaints == ["no results file has gone"]
+
+
+def test_printed_tables_are_shown(tmp_path: Path) -> None:
+    """
+    All tables of a subject stand above what they were measured on.
+    """
+    printed = [Table(["n"], ["---:"], [["1"]]), Table(["m"], ["---:"], [["2"]])]
+    found = made(tmp_path, results("2026-11-20", tables={"idle": printed}), template="{{tables idle}}\n")
+    assert found.text == (
+        "| n |\n|---:|\n| 1 |\n\n| m |\n|---:|\n| 2 |\n\nMeasured on 2026-11-20: a machine; Python 3.11.7.\n"
+    )
+
+
+def test_a_misspelt_directive_is_named(tmp_path: Path) -> None:
+    found = made(tmp_path, results("2026-11-20", tables={"idle": []}), template="{{tables idle}}\n\n{{oh}}\n")
+    assert found.complaints == ["not a directive: {{oh}}"]
+
+
+def test_the_command_writes_page_and_plots(tmp_path: Path) -> None:
+    """
+    Plots that the page does not have any more are deleted.
+    """
+    images = tmp_path / "images" / "benchmarks"
+    images.mkdir(parents=True)
+    (images / "old.svg").touch()
+    assert command.main(["--into", str(tmp_path)]) == 0
+    assert (tmp_path / "benchmarks.md").read_text() == page().text
+    assert {path.stem for path in images.iterdir()} == page().plots.keys()
