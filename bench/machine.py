@@ -4,6 +4,7 @@ The machine and the Python that a benchmark runs on, described so that two of th
 
 import os
 import platform
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -17,6 +18,14 @@ def keep_bytecode() -> None:
     Let the Pythons that this process starts keep compiled modules, as an installed program does.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def kgateway() -> str:
+    """
+    What `kgateway --version` says after the name.
+    """
+    command = [sys.executable, "-m", "kgateway", "--version"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().removeprefix("kgateway ")
 
 
 def machine(folder: Path | None = None) -> str:

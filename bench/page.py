@@ -9,7 +9,7 @@ The template is a page in Markdown with these directives in it:
 
  - `{{compared NAME | TITLE | PACKAGE.WORKLOAD ...}}`: the plot NAME.svg and the table of these workloads of
    bench.kafka or bench.seaweedmq, and what they were measured on
- - `{{tables MODULE}}`: the tables that this module prints
+ - `{{tables MODULE ...}}`: the tables that these modules print
  - `{{ratio PACKAGE | WORK}}`, `{{percent PACKAGE | WORK}}`, `{{date PACKAGE | WORK}}`: of one row, within a sentence
  - `{{ratios PACKAGE | PATTERN ...}}`: the least and the largest ratio of some rows
  - `{{missed DATE PACKAGE | PATTERN ...}}` to `{{end}}`: text that stands there only while one of these rows misses its
@@ -132,7 +132,7 @@ class Page:
         text = _DIRECTIVE.sub(self._directive, block)
         if text == block or block.startswith(("|", "{{tables", "{{compared")):
             return text
-        return fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+        return _wrapped(text)
 
     def _conditional(self, found: re.Match[str]) -> str:
         date, package, patterns, text = found.groups()
@@ -169,30 +169,26 @@ class Page:
         self.complaints.append(f"no results file has {work}")
         return "?"
 
-    def _tables(self, subject: str) -> str:
-        tables, origin = self._measurements.tables(subject)
-        return "\n\n".join([*map(str, tables), _paragraph(f"Measured {origin}")])
+    def _tables(self, subjects: str) -> str:
+        tables: list[Table] = []
+        places: dict[str, Origin] = {}
+        for subject in subjects.split():
+            more, places[subject] = self._measurements.tables(subject)
+            tables += more
+        return "\n\n".join([*map(str, tables), _origins(places.items())])
 
     def _compared(self, name: str, title: str, workloads: str) -> str:
         found: list[tuple[Result, Origin]] = []
-        origins: dict[str, Origin] = {}
-        of_origin: dict[str, list[str]] = {}
+        places: list[tuple[str, Origin]] = []
         for workload in workloads.split():
             package, _, module = workload.partition(".")
             rows = self._measurements.workload(package, module)
             found += rows
-            for told in dict.fromkeys(str(origin) for _, origin in rows):
-                of_origin.setdefault(told, []).append(f"`{module}`")
-            origins |= {str(origin): origin for _, origin in rows}
+            places += [(module, origin) for _, origin in rows]
             self._missed |= {(package, row.work) for row, _ in rows if row.meets_goal is False}
         rows_alone, other = [row for row, _ in found], _OTHERS[package]
-        self.plots[name] = drawn(title, other, rows_alone, _caption(origins.values()))
-        parts = [f"![{title}]({_IMAGES}/{name}.svg)", str(comparison(rows_alone, other))]
-        if len(of_origin) == 1:
-            parts.append(_paragraph(f"Measured {next(iter(of_origin))}"))
-        else:
-            parts.append("\n".join(_item(f"{', '.join(names)}: measured {told}") for told, names in of_origin.items()))
-        return "\n\n".join(parts)
+        self.plots[name] = drawn(title, other, rows_alone, _caption([origin for _, origin in places]))
+        return f"![{title}]({_IMAGES}/{name}.svg)\n\n{comparison(rows_alone, other)}\n\n{_origins(places)}"
 
 
 def _goals(package: str, name: str) -> dict[Key, str]:
@@ -213,13 +209,22 @@ def _caption(origins: Iterable[Origin]) -> str:
     return f"Measured on {' and '.join(days)}: {newest_first[0].machine}"
 
 
-def _paragraph(text: str) -> str:
-    return fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+def _origins(places: Iterable[tuple[str, Origin]]) -> str:
+    """
+    What a table was measured on, or which of its parts on what.
+    """
+    parts: dict[str, dict[str, None]] = {}
+    for part, origin in places:
+        parts.setdefault(str(origin), {})[f"`{part}`"] = None
+    if len(parts) == 1:
+        return _wrapped(f"Measured {next(iter(parts))}")
+    return "\n".join(_wrapped(f"{', '.join(names)}: measured {told}", "- ") for told, names in parts.items())
 
 
-def _item(text: str) -> str:
+def _wrapped(text: str, bullet: str = "") -> str:
+    indent = " " * len(bullet)
     return fill(
-        text, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        text, _WIDTH, initial_indent=bullet, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 

@@ -72,7 +72,7 @@ def recorded(path: Path | None, *packages: str, conditions: str = "") -> Iterato
     """
     Print the origin of the tables, and write them to this file, if any.
     """
-    origin = Origin.now("kgateway", *packages, conditions=conditions)
+    origin = Origin.now(*packages, conditions=conditions)
     print(f"Measured {origin}\n", flush=True)
     results = Results(origin)
     yield Recording(results)

@@ -42,9 +42,10 @@ class Origin:
     @classmethod
     def now(cls, *packages: str, folder: Path | None = None, conditions: str = "", **others: str) -> "Origin":
         """
-        Here and now, with these packages of Python and other programs, and with the data in this folder.
+        Here and now, with kgateway, these packages of Python and other programs, and with the data in this folder.
         """
-        versions = {"Python": machine.python(), **{package: version(package) for package in packages}, **others}
+        versions = {"Python": machine.python(), "kgateway": machine.kgateway()}
+        versions |= {package: version(package) for package in packages} | others
         date = f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}"
         return cls(date, machine.machine(folder), versions, conditions, before=calibrate(folder))
 

@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers end with it
     conditions = str(plan) if chosen.broker == _BROKER else f"{plan}, --broker {chosen.broker}"
     keep_bytecode()
-    packages = ("kgateway", "Twisted", "confluent-kafka")
+    packages = ("Twisted", "confluent-kafka")
     origin = Origin.now(*packages, folder=chosen.folder, conditions=conditions, **apache)
     results = Results(origin, "Compared with Apache Kafka", "Kafka")
     return measure_all(chosen, lambda name: _workload(name, plan, chosen.broker, chosen.folder), results, chosen.folder)

@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     weed = re.findall(r"\b\d+\.\d+\b", told)[0]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers end with it
     keep_bytecode()
-    packages = ("kgateway", "Twisted", "h2", "protobuf", "confluent-kafka")
+    packages = ("Twisted", "h2", "protobuf", "confluent-kafka")
     origin = Origin.now(*packages, conditions=str(plan), weed=weed)
     results = Results(origin, "Compared with SeaweedFS's Go gateway", "the Go gateway")
     return measure_all(chosen, lambda name: _workload(name, plan), results)

@@ -9,6 +9,7 @@ import pytest
 
 from bench import calibration, machine
 from bench.calibration import Calibration, calibrate
+from kgateway import __version__
 
 BEFORE = Calibration(python_steps=12.1e6, memcpy_mb=9_300, crc32c_mb=15_200, round_trips=28_000, fsyncs=1_200)
 
@@ -47,6 +48,13 @@ def test_the_file_system_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = [machine.machine(Path(folder)).rpartition(", ")[2] for folder in folders]
     assert kinds == ["xfs", "tmpfs", "ext4"]
     assert machine.machine(Path("/")).startswith("A CPU (")
+
+
+def test_the_version_of_kgateway() -> None:
+    """
+    It is what the command says, which may say more than the package.
+    """
+    assert machine.kgateway().split()[0] == __version__
 
 
 def test_the_build_of_python(monkeypatch: pytest.MonkeyPatch) -> None:

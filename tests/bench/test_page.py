@@ -154,6 +154,24 @@ def test_printed_tables_are_shown(tmp_path: Path) -> None:
     )
 
 
+def test_tables_of_several_runs(tmp_path: Path) -> None:
+    """
+    Tables of several subjects share the origin of one run; of two runs, each has its own.
+    """
+    template, tables = "{{tables a b}}\n", [Table(["n"], ["---:"], [["1"]])]
+    together = made(tmp_path, results("2026-11-20", tables={"a": tables, "b": tables}), template=template)
+    assert together.text.endswith("| 1 |\n\nMeasured on 2026-11-20: a machine; Python 3.11.7.\n")
+    found = made(
+        tmp_path,
+        *(results(f"2026-11-2{day}", tables={name: tables}) for day, name in enumerate("ab", 1)),
+        template=template,
+    )
+    assert found.text.endswith(
+        "\n- `a`: measured on 2026-11-21: a machine; Python 3.11.7.\n"
+        "- `b`: measured on 2026-11-22: a machine; Python 3.11.7.\n"
+    )
+
+
 def test_a_misspelt_directive_is_named(tmp_path: Path) -> None:
     found = made(tmp_path, results("2026-11-20", tables={"idle": []}), template="{{tables idle}}\n\n{{oh}}\n")
     assert found.complaints == ["not a directive: {{oh}}"]

@@ -19,6 +19,7 @@ TWICE = Calibration(2e6, 1_000, 1_000, 1_000, 90)
 def _calibrations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.results.calibrate", lambda _: ONCE)
     monkeypatch.setattr(recording, "calibrate", lambda: TWICE)
+    monkeypatch.setattr("bench.machine.kgateway", lambda: "1.2 (some build)")
 
 
 def test_printed_tables_are_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,6 +39,7 @@ def test_printed_tables_are_recorded(tmp_path: Path, capsys: pytest.CaptureFixtu
     out = capsys.readouterr().out
     assert "| b |  |" in out
     assert "(3 rounds)" in out.splitlines()[0]
+    assert "kgateway 1.2 (some build)" in out.splitlines()[0]
     assert out.splitlines()[-1].endswith("after the run, these had changed by -10% to +100%.")
 
 
