@@ -54,6 +54,17 @@ def test_what_was_measured_is_written(
     assert rows[0] == Result("produce", "MB/s", (200, 100, 300), (100, 100, 100), (2, 1, 3), ">= 1.5")
 
 
+def test_a_short_run_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Its file is marked, so that nobody takes it for a result.
+    """
+    monkeypatch.setattr(workloads, "calibrate", lambda _: ONCE)
+    path = tmp_path / "results.json"
+    chosen = argparse.Namespace(workloads=["a"], short=True, results=path)
+    measure_all(chosen, lambda _: ("A", lambda: [FAST]), Results(ORIGIN))
+    assert Results.read(path).short
+
+
 def test_better_is_more_or_less() -> None:
     """
     Rates are better if they are high, and times if they are low.
