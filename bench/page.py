@@ -132,6 +132,8 @@ class Page:
         text = _DIRECTIVE.sub(self._directive, block)
         if text == block or block.startswith(("|", "{{tables", "{{compared")):
             return text
+        if block.startswith("- "):
+            return "\n".join(_wrapped(item, "- ") for item in text.removeprefix("- ").split("\n- "))
         return _wrapped(text)
 
     def _conditional(self, found: re.Match[str]) -> str:

@@ -154,6 +154,18 @@ def test_printed_tables_are_shown(tmp_path: Path) -> None:
     )
 
 
+def test_text_with_values_is_wrapped(tmp_path: Path) -> None:
+    """
+    A value may be longer or shorter than its directive; each item of a list is wrapped by itself.
+    """
+    value, words = f"{{{{ratio kafka | {ACK}}}}}", "word " * 30
+    template = f"{words}\n{value}.\n\n- {words}\n  {value}.\n- {value}.\n"
+    found = made(tmp_path, results("2026-11-20", [row(ACK, 0.25)]), template=template).text
+    lines = found.splitlines()
+    assert all(len(line) <= 120 for line in lines)
+    assert [line[:7] for line in lines] == ["word wo", "word wo", "", "- word ", "  word ", "- 0.25."]
+
+
 def test_tables_of_several_runs(tmp_path: Path) -> None:
     """
     Tables of several subjects share the origin of one run; of two runs, each has its own.
