@@ -206,9 +206,11 @@ def _split(arguments: str) -> list[str]:
 
 
 def _caption(origins: Iterable[Origin]) -> str:
-    newest_first = sorted(origins, key=lambda origin: origin.date, reverse=True)
-    days = sorted({origin.day for origin in newest_first})
-    return f"Measured on {' and '.join(days)}: {newest_first[0].machine}"
+    """
+    The days, and the machine if it was the same on all of them.
+    """
+    days, machines = (sorted(set(values)) for values in zip(*((one.day, one.machine) for one in origins), strict=True))
+    return f"Measured on {' and '.join(days)}{f': {machines[0]}' if len(machines) == 1 else ''}"
 
 
 def _origins(places: Iterable[tuple[str, Origin]]) -> str:
