@@ -64,10 +64,8 @@ class Origin:
         """
         if not self.before:
             return ""
-        if not self.after:
-            return f"Calibration: {self.before}."
-        least, most = self.before.drift(self.after)
-        return f"Calibration: {self.before}; after the run, these had changed by {least:+.0%} to {most:+.0%}."
+        when = " (in brackets, the change by the end of the run)" if self.after else ""
+        return f"Calibration{when}: {self.before.told_until(self.after)}."
 
     def __str__(self) -> str:
         conditions = f" ({self.conditions})" if self.conditions else ""

@@ -40,7 +40,10 @@ def test_printed_tables_are_recorded(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "| b |  |" in out
     assert "(3 rounds)" in out.splitlines()[0]
     assert "kgateway 1.2 (some build)" in out.splitlines()[0]
-    assert out.splitlines()[-1].endswith("after the run, these had changed by -10% to +100%.")
+    assert out.splitlines()[-1].endswith(
+        "Python 1.0 M steps/s (+100%), memcpy 1.0 GB/s (+0%), CRC-32C 1.0 GB/s (+0%), "
+        "loopback 1,000 round trips/s (+0%), 100 fsyncs/s (-10%)."
+    )
 
 
 def test_nothing_is_written_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
