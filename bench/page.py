@@ -19,7 +19,7 @@ The template is a page in Markdown with these directives in it:
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -215,14 +215,28 @@ def _caption(origins: Iterable[Origin]) -> str:
 
 def _origins(places: Iterable[tuple[str, Origin]]) -> str:
     """
-    What a table was measured on, or which of its parts on what.
+    What a table was measured on, or which of its parts on what. Runs that differ only in their calibrations are told
+    together.
     """
-    parts: dict[str, dict[str, None]] = {}
+    parts: dict[str, dict[str, dict[str, None]]] = {}
     for part, origin in places:
-        parts.setdefault(str(origin), {})[f"`{part}`"] = None
+        runs = parts.setdefault(origin.conditions_told, {})
+        runs.setdefault(origin.calibration_told, {})[f"`{part}`"] = None
     if len(parts) == 1:
-        return _wrapped(f"Measured {next(iter(parts))}")
-    return "\n".join(_wrapped(f"{', '.join(names)}: measured {told}", "- ") for told, names in parts.items())
+        [(conditions, runs)] = parts.items()
+        return _wrapped(f"Measured {conditions} {_calibrations(runs)}")
+    lines = []
+    for conditions, runs in parts.items():
+        names = ", ".join(dict.fromkeys(name for of_run in runs.values() for name in of_run))
+        lines.append(_wrapped(f"{names}: measured {conditions} {_calibrations(runs)}", "- "))
+    return "\n".join(lines)
+
+
+def _calibrations(runs: Mapping[str, Iterable[str]]) -> str:
+    if len(runs) == 1:
+        return next(iter(runs))
+    told = ((told.partition(":")[::2], names) for told, names in runs.items() if told)
+    return " ".join(f"{start} of {', '.join(names)}:{values}" for (start, values), names in told)
 
 
 def _wrapped(text: str, bullet: str = "") -> str:

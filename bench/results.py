@@ -64,13 +64,20 @@ class Origin:
         """
         if not self.before:
             return ""
-        when = " (in brackets, the change by the end of the run)" if self.after else ""
+        when = " (and change during the run)" if self.after else ""
         return f"Calibration{when}: {self.before.told_until(self.after)}."
 
-    def __str__(self) -> str:
+    @property
+    def conditions_told(self) -> str:
+        """
+        All but the calibrations.
+        """
         conditions = f" ({self.conditions})" if self.conditions else ""
         told = f"on {self.day}{conditions}: {self.machine}; {self.versions_told}."
-        return " ".join(part for part in (told, self.source, self.calibration_told) if part)
+        return f"{told} {self.source}".strip()
+
+    def __str__(self) -> str:
+        return f"{self.conditions_told} {self.calibration_told}".strip()
 
 
 @dataclass(frozen=True, slots=True)

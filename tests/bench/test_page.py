@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import page as command
+from bench.calibration import Calibration
 from bench.kafka import latency
 from bench.page import Measurements, Page, page
 from bench.results import Origin, Result, Results, Table
@@ -182,6 +183,20 @@ def test_tables_of_several_runs(tmp_path: Path) -> None:
         "\n- `a`: measured on 2026-11-21: a machine; Python 3.11.7.\n"
         "- `b`: measured on 2026-11-22: a machine; Python 3.11.7.\n"
     )
+
+
+def test_runs_on_one_machine(tmp_path: Path) -> None:
+    """
+    What two runs have in common is told once; each has its own calibration.
+    """
+    tables = [Table(["n"], ["---:"], [["1"]])]
+    for name, rate in (("a", 1e6), ("b", 2e6)):
+        calibration = Calibration(rate, 1_000, 1_000, 1_000, 100)
+        origin = Origin("2026-11-20", "a machine", {"Python": "3.11.7"}, before=calibration)
+        Results(origin, tables={name: tables}).write(tmp_path / f"{name}.json")
+    text = " ".join(made(tmp_path, template="{{tables a b}}\n").text.split())
+    assert "| Measured on 2026-11-20: a machine; Python 3.11.7. Calibration of `a`: Python 1.0 M " in text
+    assert " 100 fsyncs/s. Calibration of `b`: Python 2.0 M " in text
 
 
 def test_a_misspelt_directive_is_named(tmp_path: Path) -> None:
