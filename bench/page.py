@@ -261,9 +261,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--into", type=Path, default=_DOCS, metavar="FOLDER", help="the folder of the pages; docs")
     into = parser.parse_args(arguments).into
     made = page()
-    (into / "benchmarks.md").write_text(made.text)
     images = into / _IMAGES
     images.mkdir(parents=True, exist_ok=True)
+    (into / "benchmarks.md").write_text(made.text)
     for old in images.glob("*.svg"):
         old.unlink()
     for name, plot in made.plots.items():
