@@ -217,7 +217,7 @@ def main() -> None:
     options = parser.parse_args()
     given = dict(one.split("=") for one in options.records)
     wanted = {int(size): int(count) for size, count in given.items()} or RECORDS
-    conditions = f"{ROUNDS} rounds after {WARM_UPS} to warm up"
+    conditions = f"{ROUNDS} rounds after {WARM_UPS} warm-ups"
     packages = ("pyspark", "numpy", "pyarrow")
     with recorded(options.results, *packages, conditions=conditions) as recording, recording.of("spark"):
         measure_all(wanted)

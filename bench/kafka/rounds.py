@@ -15,6 +15,7 @@ from pathlib import Path
 from bench.kafka.page_cache import write_back
 from bench.kafka.servers import Apache, Gateway, Server
 from bench.kafka.table import Compared, Measured, Row
+from kgateway.plurals import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class Plan:
         return max(1, round(full * self.share))
 
     def __str__(self) -> str:
-        rounds = f"{self.rounds} rounds after {self.warm_ups} to warm up"
+        warm_ups = f"after {counted(self.warm_ups, 'warm-up')}" if self.warm_ups else "without a warm-up"
+        rounds = f"{counted(self.rounds, 'round')} {warm_ups}"
         return rounds if self.share == 1 else f"{rounds}, {self.share:.0%} of the work"
 
 

@@ -87,6 +87,14 @@ def test_a_measurement_for_each_row(servers: Sequence[Server]) -> None:
         alternate(Workload("forgetful", WORKLOAD.rows[:1], _run), Plan(rounds=1, warm_ups=0), servers)
 
 
+def test_the_plan_in_words() -> None:
+    """
+    A results file says how often, and how much of the work.
+    """
+    assert str(Plan(rounds=5, warm_ups=2)) == "5 rounds after 2 warm-ups"
+    assert str(Plan(rounds=1, warm_ups=0, share=0.05)) == "1 round without a warm-up, 5% of the work"
+
+
 def test_a_share_is_never_nothing() -> None:
     """
     However short the run is, each share is at least one.
