@@ -11,9 +11,9 @@ The template is a page in Markdown with these directives in it:
    bench.kafka or bench.seaweedmq, and what they were measured on
  - `{{tables MODULE ...}}`: the tables that these modules print
  - `{{ratio PACKAGE | WORK}}`, `{{percent PACKAGE | WORK}}`, `{{date PACKAGE | WORK}}`: of one row, within a sentence
- - `{{ratios PACKAGE | PATTERN ...}}`: the least and the largest ratio of some rows
- - `{{missed DATE PACKAGE | PATTERN ...}}` to `{{end}}`: text that stands there only while one of these rows misses its
-   goal; DATE is the day of the results that it explains
+ - `{{ratios PACKAGE | PATTERN | PATTERN ...}}`: the least and the largest ratio of the rows whose WORK matches
+ - `{{missed DATE PACKAGE | PATTERN | PATTERN ...}}` to `{{end}}`: text that stands there only while one of these rows
+   misses its goal; DATE is the day of the results that it explains
 """
 
 import argparse
@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from importlib import import_module
-from math import nan
 from pathlib import Path
 from textwrap import fill
 
@@ -38,6 +37,7 @@ _DOCS = _ROOT / "docs"
 _IMAGES = "images/benchmarks"
 _OTHERS = {"kafka": "Kafka", "seaweedmq": "the Go gateway"}
 _WIDTH = 120
+_UNKNOWN = "?"
 _DIRECTIVE = re.compile(r"\{\{(\w+) ([^}]*)\}\}")
 _CONDITIONAL = re.compile(r"^\{\{missed (\S+) (\w+) \| ([^}]*)\}\}\n(.*?)^\{\{end\}\}\n", re.DOTALL | re.MULTILINE)
 
@@ -94,9 +94,9 @@ class Measurements:
             if other == _OTHERS[package] and any(fnmatchcase(work, pattern) for pattern in patterns)
         ]
 
-    def tables(self, subject: str) -> tuple[Sequence[Table], Origin]:
+    def tables(self, subject: str) -> tuple[Sequence[Table], Origin] | None:
         self._used.add(subject)
-        return self._tables[subject]
+        return self._tables.get(subject)
 
     def unused(self) -> Iterator[str]:
         for subject in (self._rows.keys() | self._tables.keys()) - self._used:
@@ -156,7 +156,10 @@ class Page:
         return self._told(package, work, lambda row, _: ratio_told(row.ratio[0]))
 
     def _ratios(self, package: str, *patterns: str) -> str:
-        ratios = [row.ratio[0] for row, _ in self._measurements.matching(package, *patterns)] or [nan]
+        ratios = [row.ratio[0] for row, _ in self._measurements.matching(package, *patterns)]
+        if not ratios:
+            self._lack(" or ".join(patterns))
+            return _UNKNOWN
         return f"{ratio_told(min(ratios))} to {ratio_told(max(ratios))}"
 
     def _percent(self, package: str, work: str) -> str:
@@ -168,16 +171,22 @@ class Page:
     def _told(self, package: str, work: str, shown: Callable[[Result, Origin], str]) -> str:
         for found in self._measurements.matching(package, work):
             return shown(*found)
-        self.complaints.append(f"no results file has {work}")
-        return "?"
+        self._lack(work)
+        return _UNKNOWN
 
     def _tables(self, subjects: str) -> str:
         tables: list[Table] = []
         places: dict[str, Origin] = {}
         for subject in subjects.split():
-            more, places[subject] = self._measurements.tables(subject)
-            tables += more
-        return "\n\n".join([*map(str, tables), _origins(places.items())])
+            if found := self._measurements.tables(subject):
+                more, places[subject] = found
+                tables += more
+            else:
+                self._lack(f"tables of {subject}")
+        return "\n\n".join([*map(str, tables), _origins(places.items())]) if tables else _UNKNOWN
+
+    def _lack(self, what: str) -> None:
+        self.complaints.append(f"no results file has {what}")
 
     def _compared(self, name: str, title: str, workloads: str) -> str:
         found: list[tuple[Result, Origin]] = []
@@ -188,6 +197,9 @@ class Page:
             found += rows
             places += [(module, origin) for _, origin in rows]
             self._missed |= {(package, row.work) for row, _ in rows if row.meets_goal is False}
+        if not found:
+            self._lack(f"rows of {workloads}")
+            return _UNKNOWN
         rows_alone, other = [row for row, _ in found], _OTHERS[package]
         self.plots[name] = drawn(title, other, rows_alone, _caption([origin for _, origin in places]))
         return f"![{title}]({_IMAGES}/{name}.svg)\n\n{comparison(rows_alone, other)}\n\n{_origins(places)}"

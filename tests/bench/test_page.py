@@ -139,9 +139,16 @@ def test_a_missing_value_is_named(tmp_path: Path) -> None:
     """
     The page is made nevertheless.
     """
-    found = made(tmp_path, results("2026-11-20", [row(ACK, 1)]), template=f"{TEMPLATE}\n{{{{date kafka | gone}}}}\n")
-    assert "The end.\n\n?\n" in found.text
-    assert found.complaints == ["no results file has gone"]
+    lacking = ("date kafka | gone", "ratios kafka | a* | b", "tables gone", "compared synced | Synced | kafka.synced")
+    directives = "\n\n".join(f"{{{{{directive}}}}}" for directive in lacking)
+    found = made(tmp_path, results("2026-11-20", [row(ACK, 1)]), template=f"{TEMPLATE}\n{directives}")
+    assert found.text.endswith("The end.\n\n?\n\n?\n\n?\n\n?\n")
+    assert found.complaints == [
+        "no results file has a* or b",
+        "no results file has gone",
+        "no results file has rows of kafka.synced",
+        "no results file has tables of gone",
+    ]
 
 
 def test_printed_tables_are_shown(tmp_path: Path) -> None:
