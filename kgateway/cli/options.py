@@ -25,8 +25,8 @@ You can set each setting in three places, under the same name. For example, set 
 
 The first of these places that has a value wins; if none has one, the default below applies. Write a setting with
 several values as a repeated option on the command line, as an array in TOML, and separated by whitespace in the
-environment. In TOML a single value needs no array. Lists from different places are not merged: the first place that has
-one wins.
+environment. In TOML, a single value needs no array. Lists from different places are not merged: the first place that
+has one wins.
 
 `kgateway options --toml > gateway.toml` writes such a file, with all settings and their defaults, as a starting point.
 
@@ -40,11 +40,11 @@ Sizes are in bytes unless they have a unit: `KiB`, `MiB`, `GiB` or `TiB`. Durati
 a unit: `ms`, `s`, `min` or `m`, `h`, or `d`. In TOML, write numbers as integers, sizes and durations with a unit as
 strings, and yes and no as `true` and `false`. Elsewhere, `on`, `off`, `true`, `false`, `1` and `0` also work for yes
 and no. Paths are relative to the folder in which the gateway runs, except `--config`, which is relative to the folder
-in which it was started.
+in which the gateway was started.
 
 ## Examples
 
-Write this file as `gateway.toml`, and start a gateway with it. Options of `twistd` itself, such as `-n`, come before
+Save this file as `gateway.toml`, and start a gateway with it. Options of `twistd` itself, such as `-n`, come before
 the word `kgateway`:
 
 <!-- file: gateway.toml -->
@@ -67,7 +67,7 @@ $ twistd -n kgateway --config gateway.toml --log-level debug
 2026-11-27T12:00:00+0000 kgateway 0.1.0 is ready: plaintext on 0.0.0.0:9092; data in kgateway-data (0 topics)
 ```
 
-You can make the same settings in the environment, for example in that of a container:
+You can use the same settings in the environment, for example that of a container:
 
 <!-- console
 $ kill $(cat twistd.pid); wait
@@ -85,8 +85,9 @@ $ twistd -n kgateway --log-level debug
 2026-11-27T12:00:00+0000 kgateway 0.1.0 is ready: plaintext on 0.0.0.0:9092; data in kgateway-data (0 topics)
 ```
 
-If there is more than one listener, each needs a name, and can advertise an address of its own. By default it advertises
-the address to which the client connected, which is right unless there is a proxy or a port mapping in between.
+If there is more than one listener, each needs a name, and can advertise an address of its own. By default, it
+advertises the address to which the client connected, which is right unless there is a proxy or a port mapping in
+between.
 
 <!-- console
 $ kill $(cat twistd.pid); wait

@@ -186,7 +186,7 @@ class Settings:
     )
     compaction_backoff_ms: int = option(
         15_000,
-        "how long to wait before looking for logs to compact again",
+        "how long to wait before looking again for logs to compact",
         duration(1),
         "log.cleaner.backoff.ms",
     )
