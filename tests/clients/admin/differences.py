@@ -4,7 +4,7 @@ same to users, which tests/test_compatibility.py checks. Each reason has to expl
 """
 
 EXTRA = "the gateway has configs of its own"
-FEATURES = "features have one level each"
+FEATURES = "features cannot be upgraded or downgraded"
 IN_MILLISECONDS = "only the one in milliseconds is shown"
 ITS_OWN_PLACES = "addresses and folders are written in the gateway's own syntax"
 KAFKAS_BUGS = "where Kafka fails with UNKNOWN_SERVER_ERROR, the gateway returns a specific error"
