@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from errno import EISDIR
+from functools import lru_cache
 
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IAddress
@@ -15,12 +16,21 @@ from kgateway.config.settings import Settings
 
 NOWHERE = Address("localhost", 0)  # for sockets that are not TCP: such a listener needs --advertise
 _EVERYWHERE = {"0.0.0.0", "::"}
+_SHARED_MAX = 64  # few machines have more addresses
 
 
 def address_of(address: IAddress) -> Address:
     if isinstance(address, IPv4Address | IPv6Address):
         return Address(address.host, address.port)
     return NOWHERE
+
+
+@lru_cache(_SHARED_MAX)
+def shared(address: Address) -> Address:
+    """
+    The same object for equal addresses: the connections to a listener need only one.
+    """
+    return address
 
 
 def advertised(settings: Settings) -> dict[str, Address]:

@@ -16,7 +16,7 @@ from zope.interface import implementer
 
 from kgateway.context import Session
 from kgateway.log_messages import CONNECTION_FAILED
-from kgateway.server.addresses import address_of
+from kgateway.server.addresses import address_of, shared
 from kgateway.server.budget import Reservation
 from kgateway.server.clients import HEAD_BYTES, Clients, next_event
 from kgateway.server.request_queue import FrameQueue, HangUp, PendingAnswer, PendingAnswers
@@ -51,7 +51,7 @@ class Connection(Protocol):
     def connectionMade(self) -> None:
         self._writer = ResponseWriter(self.transport)
         self._outbox = self._writer.outbox  # answered, not written
-        self.session.local = address_of(self.transport.getHost())
+        self.session.local = shared(address_of(self.transport.getHost()))
         self.transport.setTcpNoDelay(True)
         self.transport.setTcpKeepAlive(True)
         self.transport.registerProducer(self, True)  # it says when its buffer is full
@@ -180,7 +180,7 @@ class Connection(Protocol):
         Send one answer or start one request; False if neither is possible.
         """
         if self._answers and self._answers[0].ready:
-            self._send(self._answers.popleft())
+            self._send(self._answers.pop(0))
         elif self._queue.frames and self._answers.next_may_start:
             self._start(*self._queue.take())
         else:
@@ -199,7 +199,7 @@ class Connection(Protocol):
         Send the only outstanding answer, if it is ready.
         """
         if self._answers and self._answers[0].ready:
-            self._send(self._answers.popleft())
+            self._send(self._answers.pop(0))
         self._writer.write_alone()
 
     def _start(self, frame: bytes, reservation: Reservation | None) -> None:

@@ -219,13 +219,14 @@ class ListenerFactory(Factory):
         self._gateway = gateway
         self._listener = listener
         self._advertised = advertised
+        self._serve = gateway.dispatcher.serve  # one method for all connections, and not one each
 
     def buildProtocol(self, addr: IAddress | None) -> Connection | None:
         if not self._gateway.serves:
             return None  # Twisted closes the connection
         host = address_of(addr).host if addr else ""
         session = Session(listener=self._listener, host=host, local=NOWHERE, advertised=self._advertised)
-        return Connection(self._gateway.dispatcher.serve, session, self._gateway.clients)
+        return Connection(self._serve, session, self._gateway.clients)
 
 
 def _in_thread(reactor: Any, call: Callable[[], Any]) -> Deferred[Any]:

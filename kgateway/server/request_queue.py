@@ -3,9 +3,10 @@ The requests of one connection, in their order: those that are received and not 
 them, and those that are started and not answered.
 
 Most requests start as soon as they are received and never reserve memory. Only those that wait do.
+
+The queues are lists: an empty one takes a tenth of the memory of an empty deque, and most connections wait for nothing.
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ class FrameQueue:
 
     def __init__(self) -> None:
         self.reservation_of_incomplete: Reservation | None = None
-        self.frames: deque[QueuedFrame] = deque()
+        self.frames: list[QueuedFrame] = []
         self._bytes = 0
 
     def extend(self, frames: list[bytes]) -> None:
@@ -43,7 +44,7 @@ class FrameQueue:
         """
         Take the next frame. The caller has to release its reservation.
         """
-        queued = self.frames.popleft()
+        queued = self.frames.pop(0)
         self._bytes -= len(queued[0])
         return queued
 
@@ -149,10 +150,12 @@ class PendingAnswer:
             self._on_ready()
 
 
-class PendingAnswers(deque[PendingAnswer]):
+class PendingAnswers(list[PendingAnswer]):
     """
     Answers leave in the order of their requests, so an answer may hold back those after it.
     """
+
+    __slots__ = ()
 
     @property
     def next_may_start(self) -> bool:

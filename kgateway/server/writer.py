@@ -2,14 +2,14 @@
 Takes answers from the handlers to the socket of one client.
 """
 
-from collections import deque
-
 from twisted.internet.interfaces import IConsumer, IPushProducer, ITCPTransport
 from zope.interface import Attribute
 
 from kgateway.tcp import UNCOPIED_BYTES, send_now, takes_at_once, write_now
 
 WRITE_BYTES = 64 << 10  # of small answers that are written together
+
+_NOTHING: list[bytes] = []  # all empty outboxes share it; nothing is ever put into it
 
 
 class Outbox:
@@ -22,10 +22,16 @@ class Outbox:
 
     def __init__(self) -> None:
         self.size = self.written = 0
-        self._buffers: deque[bytes] = deque()
+        self._buffers = _NOTHING
 
     def put(self, buffers: list[bytes]) -> None:
-        self._buffers += buffers
+        """
+        Take over an answer; the caller may not use the list any more.
+        """
+        if self.size:
+            self._buffers += buffers
+        else:
+            self._buffers = buffers
         for buffer in buffers:
             self.size += len(buffer)
 
@@ -34,17 +40,18 @@ class Outbox:
         The buffers to write next.
         """
         if self.size <= WRITE_BYTES:
-            everything = list(self._buffers)
+            everything = self._buffers
             self.written += self.size
             self.clear()
             return everything
-        part: list[bytes] = []
-        left = WRITE_BYTES
-        while self._buffers and left > 0:
-            part.append(self._buffers.popleft())
-            left -= len(part[-1])
-        self.size -= WRITE_BYTES - left
-        self.written += WRITE_BYTES - left
+        count = taken = 0
+        while taken < WRITE_BYTES:
+            taken += len(self._buffers[count])
+            count += 1
+        part = self._buffers[:count]
+        del self._buffers[:count]
+        self.size -= taken
+        self.written += taken
         return part
 
     def all(self) -> list[bytes]:
@@ -56,14 +63,16 @@ class Outbox:
         """
         self.size -= size
         self.written += size
-        while size:
-            first = self._buffers.popleft()
-            if len(first) > size:
-                self._buffers.appendleft(first[size:])
-            size -= min(len(first), size)
+        count = 0
+        while size and size >= len(self._buffers[count]):
+            size -= len(self._buffers[count])
+            count += 1
+        del self._buffers[:count]
+        if size:
+            self._buffers[0] = self._buffers[0][size:]
 
     def clear(self) -> None:
-        self._buffers.clear()
+        self._buffers = _NOTHING
         self.size = 0
 
 

@@ -16,12 +16,14 @@ _size_at = struct.Struct(">i").unpack_from
 
 
 class Framer:
+    __slots__ = ("_head", "_max", "_missing", "_pieces", "declared", "failure")
+    _pieces: list[bytes]  # what has arrived of the incomplete frame, while there is one
+
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self.declared = 0  # the size of the incomplete frame
         self.failure: Malformed | None = None  # no frame comes after it
         self._max = frame_bytes_max
         self._missing = 0  # bytes of the incomplete frame that have not arrived
-        self._pieces: list[bytes] = []  # the bytes that have arrived
         self._head = b""  # the start of a size
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -58,5 +60,6 @@ class Framer:
         self._missing -= len(piece)
         if not self._missing:
             frames.append(b"".join(self._pieces))
-            self.declared, self._pieces = 0, []
+            del self._pieces
+            self.declared = 0
         return len(piece)
