@@ -1,12 +1,12 @@
 """
 Regular expressions of clients, by RE2: matching takes time linear in the names, whatever the expression.
+
+The library is imported with the first expression. It takes 2.5 MiB, and most clients subscribe to names.
 """
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Protocol
-
-import re2  # type: ignore[import-untyped]  # it brings no types
 
 from kgateway.wire.errors import ErrorCode, KafkaError
 
@@ -38,6 +38,8 @@ def matching(pattern: str, names: Iterable[str], may_describe: MayDescribe) -> f
 
 @lru_cache(_COMPILED_MAX)
 def _compiled(pattern: str) -> _Compiled:
+    import re2  # type: ignore[import-untyped]  # it brings no types
+
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY_BYTES

@@ -12,6 +12,7 @@ import resource
 import signal
 import time
 from contextlib import suppress
+from importlib import import_module
 from typing import Any, cast
 
 from twisted.application.service import Service
@@ -46,6 +47,8 @@ _FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, BrokerU
 # An option names what cannot be used, today or tomorrow; other failures may pass.
 _MISTAKES = (SettingsError, NoSuchPackage, ControlSocketMisplaced, StartMistake, BrokerMisplaced)
 _FAILED = 1  # the exit code
+_LATE_MODULES = ("kgateway.records.compressors", "re2")  # usually imported on first use
+_ANOTHER_USER = ("uid", "gid", "chroot")  # options of twistd
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
 _KEPT_BYTES = 16 << 20
 _MAPPED_BYTES = 32 << 20  # the most that malloc allows
@@ -91,14 +94,16 @@ def makeService(options: Options) -> Service:
 
     # Timers must not follow the wall clock: a step of it would end every session. No timer exists yet.
     reactor.seconds = time.monotonic  # type: ignore[method-assign]
-    report = StartReport({} if options.parent is None else options.parent)
-    return GatewayService(options.settings, cast(IReactorCore, reactor), report)
+    twistd = {} if options.parent is None else options.parent
+    drops_privileges = any(twistd.get(name) is not None for name in _ANOTHER_USER)
+    return GatewayService(options.settings, cast(IReactorCore, reactor), StartReport(twistd), drops_privileges)
 
 
 class GatewayService(Service):
     _log = Logger()
 
-    def __init__(self, settings: Settings, reactor: Any, report: StartReport) -> None:
+    def __init__(self, settings: Settings, reactor: Any, report: StartReport, drops_privileges: bool = False) -> None:
+        self._drops_privileges = drops_privileges
         self._settings = settings
         self._reactor = reactor
         self._report = report
@@ -114,6 +119,9 @@ class GatewayService(Service):
         Import the handlers before twistd drops privileges: an unprivileged user may not be able to read every module.
         """
         super().privilegedStartService()
+        if self._drops_privileges:
+            for module in _LATE_MODULES:
+                import_module(module)
         reopen_on_hangup(self._reactor)  # the log files are open now
         with suppress(Exception):  # the start of the gateway raises it again
             self._plugins = discover(self._settings.handlers)

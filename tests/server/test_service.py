@@ -238,3 +238,18 @@ def test_timers_do_not_follow_the_wall_clock(tmp_path: Path) -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, text=True, capture_output=True, check=True)
     assert run.stdout == "True\n"
+
+
+@pytest.mark.parametrize("drops_privileges", [False, True])
+def test_some_libraries_are_imported_late(drops_privileges: bool) -> None:
+    """
+    Codecs and RE2 take 5 MiB, and many gateways never need them. Another user may not be able to import them.
+    """
+    script = (
+        "import sys; from kgateway.config.settings import Settings\n"
+        "from kgateway.server.service import GatewayService, StartReport\n"
+        f"GatewayService(Settings(), None, StartReport({{}}), {drops_privileges}).privilegedStartService()\n"
+        "print(*sorted({'cramjam', 'lz4', 're2', 'zstandard'} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == (["cramjam", "lz4", "re2", "zstandard"] if drops_privileges else [])
