@@ -20,7 +20,7 @@ _EVERYWHERE = {"kgateway.log_messages", "kgateway.plurals", "kgateway.topic_part
 # package or module -> the packages of ours it may import, besides itself and what may be imported everywhere
 MAY_IMPORT = {
     "kgateway": set(),
-    "kgateway.__main__": {"kgateway.cli"},
+    "kgateway.__main__": {"kgateway.cli.main"},
     "kgateway.wire": set(),
     "kgateway.extras": set(),
     "kgateway.log_messages": set(),
@@ -156,6 +156,7 @@ MAY_IMPORT = {
         "kgateway.socket_file",
         "kgateway.tcp",
     },
+    "kgateway.server.process.tls": {"kgateway.config", "kgateway.server"},
     "kgateway.embedded": _LOGIC | {"kgateway.server"},
     "kgateway.testing": {"kgateway.config"},
     "kgateway.client": {"kgateway", "kgateway.messages", "kgateway.records", "kgateway.wire"},
@@ -182,6 +183,13 @@ MAY_IMPORT = {
         "kgateway.observe.printable",
         "kgateway.records",
         "kgateway.wire",
+    },
+    "kgateway.cli.main": {
+        "kgateway",
+        "kgateway.cli",
+        "kgateway.cli.completion",
+        "kgateway.extras",
+        "kgateway.server.process.tls",
     },
     "kgateway.cli.log": {"kgateway.broker", "kgateway.cli", "kgateway.observe.printable"},
     "kgateway.cli.completion": {"kgateway.cli", "kgateway.client", "kgateway.cluster"},
@@ -316,7 +324,7 @@ MAY_IMPORT_TWISTED = {
         "twisted.internet.pollreactor",
         "twisted.internet.threads",
     },
-    "kgateway.cli": {"twisted.scripts"},
+    "kgateway.cli.main": {"twisted.scripts"},
     "kgateway.cli.seaweedmq.inspection": {"twisted.internet.defer", "twisted.internet.task"},
 }
 

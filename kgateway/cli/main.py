@@ -110,6 +110,9 @@ def _serve(options: Sequence[str]) -> int:
     # Without a pid file two may run in one folder, and the data folder has a lock of its own.
     sys.argv = ["kgateway serve", "-n", "--pidfile=", "kgateway", *options]
     try:
+        from kgateway.server.process.tls import leave_out_tls
+
+        leave_out_tls(options, os.environ)
         from twisted.scripts.twistd import run
 
         run()

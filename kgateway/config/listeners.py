@@ -27,6 +27,7 @@ _PARAMETERS = {
     "unix": ("address", "mode", "backlog", "lockfile"),
 }
 _WITH_TLS = {"ssl", "tls"}  # types of endpoints
+_PLAIN = ("tcp", "tcp6", "unix")
 _WRAPPER = "haproxy:"  # in front of another endpoint
 _TYPES = {*_PARAMETERS, "haproxy", "stdio", "systemd", "tls"}
 _NO_HOSTS = {*_TYPES, "fd"}  # nobody means a host of this name
@@ -45,6 +46,13 @@ class Listener:
 
     def __str__(self) -> str:
         return self.endpoint if self.name == _usual_name(self.endpoint) else f"{self.name}={self.endpoint}"
+
+    @property
+    def is_plain(self) -> bool:
+        """
+        Whether its connections are certainly not encrypted.
+        """
+        return self.endpoint.partition(":")[0] in _PLAIN
 
     @property
     def title(self) -> str:

@@ -30,7 +30,9 @@ _log = Logger()
 
 BUILT_IN = "kgateway.handlers"
 _DROPPED = "twisted.plugins"
-_OF_TWISTED = b"Twisted Matrix Laboratories"  # in nearly all modules of its own
+OWN_MODULE = f"{_DROPPED}.kgateway_plugin"  # the command for twistd
+_OF_TWISTED = b"Twisted Matrix Laboratories"  # in all modules of its own but one
+_OF_TWISTED_TOO = "twisted_trial"
 _MARK = b"kgateway"
 _KINDS = (IApiHandler, IApiFilter)
 _IMPORTING = (__file__, import_module.__code__.co_filename, "<frozen importlib")  # frames that explain nothing
@@ -41,7 +43,7 @@ def discover(packages: Iterable[str]) -> list[Plugin]:
     All plugins, each once, with the first module that it was found in.
     """
     found = _plugins_in(_package(BUILT_IN))
-    for name in _dropped_in():
+    for name in modules_dropped_in():
         found += _plugins_dropped(name)
     for name in packages:
         found += _plugins_in(_package(name)) or _refuse_empty(name)
@@ -73,13 +75,13 @@ def _folders_that_are_no_packages(path: Iterable[str]) -> Iterator[Path]:
                 yield folder
 
 
-def _dropped_in() -> Iterator[str]:
+def modules_dropped_in() -> Iterator[str]:
     """
     The modules in `twisted/plugins` that others than Twisted have put there.
     """
     for module in iter_modules(import_module(_DROPPED).__path__):
         source = Path(getattr(module.module_finder, "path", ""), f"{module.name}.py")
-        if not (source.is_file() and _OF_TWISTED in source.read_bytes()):
+        if module.name != _OF_TWISTED_TOO and not (source.is_file() and _OF_TWISTED in source.read_bytes()):
             yield f"{_DROPPED}.{module.name}"
 
 
