@@ -48,7 +48,7 @@ def main() -> None:
     print("| connections | before MiB | after MiB | KiB each | connected in s | share of a core while idle |")
     print("|---:|---:|---:|---:|---:|---:|")
     each = (after - before) / count / 1024
-    print(f"| {count:,} | {before / MIB:.0f} | {after / MIB:.0f} | {each:.1f} | {seconds:.1f} | {busy:.1%} |")
+    print(f"| {count:,} | {before / MIB:.1f} | {after / MIB:.1f} | {each:.1f} | {seconds:.1f} | {busy:.1%} |")
 
 
 if __name__ == "__main__":

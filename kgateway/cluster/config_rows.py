@@ -7,7 +7,6 @@ Texts are parsed as Kafka parses them: blanks around a value do not count, nor a
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 from difflib import get_close_matches
 from enum import IntEnum
 from math import isinf
@@ -110,6 +109,8 @@ def _as_double(value: float) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or _SMALL <= abs(value) < _LARGE:
         return str(value)
+    from decimal import Decimal  # seldom needed, and large
+
     digits, power = f"{Decimal(str(value)).normalize():E}".split("E")
     return f"{digits if '.' in digits else f'{digits}.0'}E{int(power)}"
 

@@ -12,9 +12,6 @@ from typing import Any
 from twisted.internet.task import Cooperator
 from twisted.internet.threads import deferToThreadPool
 
-from kgateway.broker.log.broker import LogBroker
-from kgateway.broker.log.compaction.helper_process import HelperProcess
-from kgateway.broker.log.files.local_disk import LocalDisk
 from kgateway.broker.memory import MemoryBroker
 from kgateway.broker.seaweed.security.cluster_access import Security
 from kgateway.broker.seaweed.security.security_toml import BadSecurity, SecurityFile
@@ -95,6 +92,10 @@ def _memory(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBrok
 
 
 def _log(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
+    from kgateway.broker.log.broker import LogBroker
+    from kgateway.broker.log.compaction.helper_process import HelperProcess
+    from kgateway.broker.log.files.local_disk import LocalDisk
+
     by_turns = Cooperator(scheduler=partial(reactor.callLater, 0))
     return LogBroker(
         Path(rest),

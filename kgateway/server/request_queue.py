@@ -4,7 +4,7 @@ them, and those that are started and not answered.
 
 Most requests start as soon as they are received and never reserve memory. Only those that wait do.
 
-The queues are lists: an empty one takes a tenth of the memory of an empty deque, and most connections wait for nothing.
+The queues are lists: most connections wait for nothing, and an empty deque takes ten times the memory.
 """
 
 from collections.abc import Callable
@@ -22,19 +22,23 @@ STARTED_MAX = 1_000  # requests of one connection that have started and are unan
 Reserve = Callable[[int], Reservation]
 QueuedFrame = tuple[bytes, Reservation | None]
 
+_NO_FRAMES: list[QueuedFrame] = []  # all empty queues share it; nothing is ever put into it
+
 
 class FrameQueue:
     __slots__ = ("_bytes", "frames", "reservation_of_incomplete")
 
     def __init__(self) -> None:
         self.reservation_of_incomplete: Reservation | None = None
-        self.frames: list[QueuedFrame] = []
+        self.frames = _NO_FRAMES
         self._bytes = 0
 
     def extend(self, frames: list[bytes]) -> None:
         """
         Add complete frames. If one was incomplete until now, it is the first of them.
         """
+        if frames and not self.frames:
+            self.frames = []
         for frame in frames:
             self.frames.append((frame, self.reservation_of_incomplete))
             self._bytes += len(frame)
@@ -45,6 +49,8 @@ class FrameQueue:
         Take the next frame. The caller has to release its reservation.
         """
         queued = self.frames.pop(0)
+        if not self.frames:
+            self.frames = _NO_FRAMES
         self._bytes -= len(queued[0])
         return queued
 
@@ -72,7 +78,7 @@ class FrameQueue:
 
     def clear(self) -> None:
         reservations = [reservation for _, reservation in self.frames] + [self.reservation_of_incomplete]
-        self.frames.clear()
+        self.frames = _NO_FRAMES
         self._bytes, self.reservation_of_incomplete = 0, None
         for reservation in reservations:
             if reservation:

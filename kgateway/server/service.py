@@ -47,7 +47,8 @@ _FORESEEN = (SettingsError, PluginError, ControlSocketError, StartError, BrokerU
 # An option names what cannot be used, today or tomorrow; other failures may pass.
 _MISTAKES = (SettingsError, NoSuchPackage, ControlSocketMisplaced, StartMistake, BrokerMisplaced)
 _FAILED = 1  # the exit code
-_LATE_MODULES = ("kgateway.records.compressors", "re2")  # usually imported on first use
+# Usually imported on first use.
+_LATE_MODULES = ("kgateway.broker.log.broker", "kgateway.records.compressors", "re2")
 _ANOTHER_USER = ("uid", "gid", "chroot")  # options of twistd
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
 _KEPT_BYTES = 16 << 20
@@ -76,6 +77,14 @@ def keep_freed_memory() -> None:
         set_option = ctypes.CDLL(None).mallopt
         set_option(_MMAP_THRESHOLD, _MAPPED_BYTES)
         set_option(_TRIM_THRESHOLD, _KEPT_BYTES)
+
+
+def return_freed_memory() -> None:
+    """
+    Return what the start has freed to the system. It would be kept, and mostly stay unused.
+    """
+    with suppress(AttributeError, OSError):  # malloc is not glibc's
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def collect_cycles_seldom() -> None:
@@ -165,6 +174,7 @@ class GatewayService(Service):
             await gateway.undo_start()
             raise
         collect_cycles_seldom()
+        return_freed_memory()
         self._reactor.callWhenRunning(self._become_ready, gateway, bound)  # only then can a signal stop it
 
     def _prepare_port_file(self, bound: list[Address]) -> PortFile | None:

@@ -2,7 +2,10 @@
 A listening port that is closed and reopened.
 """
 
-from twisted.internet.protocol import Factory
+from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import TCP4ClientEndpoint, connectProtocol
+from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.tcp import Server
 
 from kgateway.server.listening_port import ListeningPort
 from tests.broker.seaweed.real_reactor import reactor, wait
@@ -17,4 +20,27 @@ def test_a_reopened_port_keeps_its_number() -> None:
     wait(listening.stop())
     listening.set_open(True)
     assert port.getHost() == where
+    wait(listening.stop())
+
+
+def test_a_client_has_no_texts_for_the_log() -> None:
+    """
+    They would take a tenth of the memory of an idle connection. They are made when they are logged.
+    """
+    accepted: Deferred[Protocol] = Deferred()
+
+    class Accepted(Protocol):
+        def connectionMade(self) -> None:
+            accepted.callback(self)
+
+    port = reactor.listenTCP(0, Factory.forProtocol(Accepted), interface="127.0.0.1")
+    listening = ListeningPort(port, reactor)
+    connect = connectProtocol(TCP4ClientEndpoint(reactor, "127.0.0.1", port.getHost().port), Protocol())
+    client, server = wait(connect), wait(accepted)
+    assert isinstance(server.transport, Server)
+    assert not {"logstr", "repstr"} & set(vars(server.transport))
+    assert server.transport.logPrefix() == "Connection,0,127.0.0.1"
+    assert repr(server.transport) == "<Connection,0,127.0.0.1>"
+    client.transport.abortConnection()
+    server.transport.abortConnection()
     wait(listening.stop())
