@@ -4,7 +4,7 @@ What handlers and filters know in addition to the request: the client, its conne
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeVar, cast, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from twisted.internet.defer import Deferred, execute
 from twisted.internet.interfaces import IReactorTime
@@ -64,7 +64,7 @@ class GatewayParts:
     clock: IReactorTime
     now_ms: Callable[[], int]
     advertised: dict[int, tuple[range, str]] = field(default_factory=dict)  # API key -> versions, name
-    services: dict[type, object] = field(default_factory=dict)
+    services: dict[type, Any] = field(default_factory=dict)
     in_thread: InThread = execute
     ask: Ask = _unserved
 
@@ -74,7 +74,8 @@ class GatewayParts:
         """
         if kind not in self.services:
             self.services[kind] = kind(self)
-        return cast(S, self.services[kind])
+        service: S = self.services[kind]
+        return service
 
     def stop(self) -> None:
         for service in self.services.values():

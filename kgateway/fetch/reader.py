@@ -117,7 +117,7 @@ class ReadPass:
         self._max_bytes = self._left = max_bytes
         # The first batch is read even if it does not fit, or else it never would be.
         self._at_least_one = True
-        self._late: set[int] = set()  # the numbers of reads that had to wait
+        self._late: set[int] | None = None  # the numbers of reads that had to wait
         self._on_end: Callable[[], None] | None = None
         for number, partition in enumerate(wanted):
             self._read(number, partition)
@@ -170,6 +170,8 @@ class ReadPass:
 
     def _expect(self, read: Deferred[Read], number: int, wanted: FetchPartition, limit: int) -> None:
         self.outstanding += 1
+        if self._late is None:
+            self._late = set()
         self._late.add(number)
         self._spend(limit)
         read.addCallbacks(self._arrived, self._failed, callbackArgs=(number, wanted), errbackArgs=(number, wanted))
@@ -197,7 +199,8 @@ class ReadPass:
         get any.
         """
         self._left, self._at_least_one = self._max_bytes, True
-        again = [number for number in range(len(self._wanted)) if number not in self._late]
+        late = self._late or ()
+        again = [number for number in range(len(self._wanted)) if number not in late]
         for number in again:
             self._read(number, self._wanted[number])
 

@@ -106,6 +106,8 @@ class FetchSession:
         self.epoch = FIRST_EPOCH + 1  # of the next fetch
 
     def change(self, request: FetchRequest) -> None:
+        if not (request.topics or request.forgotten_topics_data):
+            return  # the usual case
         for key, asked in asked_for(request, self.by_id):
             known = self.wanted.get(key)
             if known:

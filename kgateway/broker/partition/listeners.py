@@ -4,6 +4,7 @@ Listeners for changes of a partition or the cluster, and Deferreds that wait unt
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 from twisted.internet.defer import Deferred
@@ -33,11 +34,7 @@ class Listeners:
         """
         number = next(self._numbers)
         self._listeners[number] = listener
-
-        def cancel() -> None:
-            self._listeners.pop(number, None)
-
-        return cancel
+        return partial(self._listeners.pop, number, None)  # type: ignore[return-value]  # what it returns does not count
 
     def wake(self) -> None:
         # Listeners are added and cancelled while others are called: new ones wait for the next change.

@@ -163,9 +163,11 @@ class LogPartition(PartitionBase):
     def read(
         self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf
     ) -> Read | Deferred[Read]:
+        is_read_committed = isolation is Isolation.READ_COMMITTED
+        if offset == self.high_watermark and not self.lost:  # a consumer that waits for records
+            return Read([], 0, offset, self.last_stable, self.log_start, [] if is_read_committed else None)
         self._check_led()
         self._check_offset(offset)
-        is_read_committed = isolation is Isolation.READ_COMMITTED
         end = self._stable_read_end if is_read_committed else self._read_end
         if offset >= end.offset:
             return self._read_result([], offset, is_read_committed)
