@@ -34,7 +34,7 @@ def consumer_group_heartbeat(
         answer = _group(request, context).heartbeat(request, _client(context))
     except Exception as error:
         return _refused(error, request, context)
-    if not isinstance(answer, Deferred):
+    if isinstance(answer, ConsumerGroupHeartbeatResponse):  # isinstance of Deferred takes longer
         return answer
 
     def failed(failure: Failure) -> ConsumerGroupHeartbeatResponse:
@@ -44,7 +44,7 @@ def consumer_group_heartbeat(
 
 
 def _group(request: ConsumerGroupHeartbeatRequest, context: Context) -> ConsumerGroup:
-    check_heartbeat(request, context.version, context.settings.group_consumer_assignors.split(","))
+    check_heartbeat(request, context.version, context.settings.group_consumer_assignors)
     return context.service(GroupCoordinator).consumer(request.group_id, create=request.member_epoch == JOINING)
 
 

@@ -190,7 +190,7 @@ class ClassicMembers:
     ) -> tuple[JoinResult, "partial[None]"]:
         member_id, replaced = self._admit(request, changes)
         profile = _profile(self._state.profiles.get(member_id, Profile()), request, subscription)
-        resubscribed = self._membership.update_profile(changes, member_id, profile, None)
+        resubscribed = self._membership.update_profile(changes, member_id, profile, self._membership.config, None)
         owned: Assignment = owned_by(subscription, self._membership.view())
         self._membership.reconcile(changes, member_id, owned, resubscribed=resubscribed)
         joined = JoinResult(

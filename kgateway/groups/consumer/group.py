@@ -170,11 +170,11 @@ class ConsumerGroup:
         self, request: ConsumerGroupHeartbeatRequest, client: Client, changes: ChangeSet
     ) -> tuple[Answer, Callable[[], None]]:
         owned = None if request.topic_partitions is None else assignment_of(request.topic_partitions)
-        config = self.config
+        config = self.membership.config
         member_id, replaced = self._admit(request, owned, changes, config)
         before = self._state.progress_of(member_id)
         profile = _profile(self._state.profiles.get(member_id), request, client)
-        resubscribed = self.membership.update_profile(changes, member_id, profile, client.may_describe)
+        resubscribed = self.membership.update_profile(changes, member_id, profile, config, client.may_describe)
         self.membership.reconcile(changes, member_id, owned, resubscribed=resubscribed)
         progress = self._state.progress_of(member_id)
         answer = _answer(member_id, progress.epoch, config.heartbeat_interval_ms)

@@ -6,8 +6,8 @@ Members commit in their own epoch. A member that has moved on may still commit w
 partitions that it owned by then (KIP-1251).
 """
 
-from collections.abc import Sequence
 from functools import partial
+from typing import NoReturn
 
 from kgateway.groups.assignors.assignment import Assignment, is_subset
 from kgateway.groups.consumer.journal import ChangeSet
@@ -144,33 +144,39 @@ def _stale(state: ConsumerGroupState, member_id: str, reason: str) -> KafkaError
     return KafkaError(code, f"{member_id}: {reason}")
 
 
-def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
+def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assignors: str) -> None:
     """
-    Raise a KafkaError if the request contradicts itself, or asks for an assignor that does not exist.
+    Raise a KafkaError if the request contradicts itself, or asks for an assignor that is not in the setting.
     """
     epoch = request.member_epoch
     needs_member_id = version >= _MEMBER_MAKES_ITS_ID or epoch > JOINING or epoch == LEAVING
-    _demand(not needs_member_id or request.member_id != "", "member_id is empty")
-    _demand(request.group_id != "", "group_id is empty")
-    _demand(request.instance_id != "", "instance_id is empty")
-    _demand(request.rack_id != "", "rack_id is empty")
-    _demand(epoch >= AWAY, f"member_epoch is {epoch}")
+    if request.member_id == "" and needs_member_id:
+        _refuse("member_id is empty")
+    if request.group_id == "":
+        _refuse("group_id is empty")
+    if request.instance_id == "":
+        _refuse("instance_id is empty")
+    if request.rack_id == "":
+        _refuse("rack_id is empty")
+    if epoch < AWAY:
+        _refuse(f"member_epoch is {epoch}")
     if epoch == JOINING:
         _check_join(request)
-    if epoch == AWAY:
-        _demand(request.instance_id is not None, "only a static member can leave temporarily, but instance_id is null")
-    if request.server_assignor is not None and request.server_assignor not in assignors:
-        reason = f"{request.server_assignor} is not one of {', '.join(assignors)}"
+    if epoch == AWAY and request.instance_id is None:
+        _refuse("only a static member can leave temporarily, but instance_id is null")
+    if request.server_assignor is not None and request.server_assignor not in assignors.split(","):
+        reason = f"{request.server_assignor} is not one of {', '.join(assignors.split(','))}"
         raise KafkaError(ErrorCode.UNSUPPORTED_ASSIGNOR, reason)
 
 
 def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
-    _demand(request.rebalance_timeout_ms != _NO_TIMEOUT, "a joining member must send rebalance_timeout_ms")
-    _demand(request.topic_partitions == [], "a joining member owns nothing, and must send empty topic_partitions")
-    subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
-    _demand(subscribes, "a joining member must send its subscription")
+    if request.rebalance_timeout_ms == _NO_TIMEOUT:
+        _refuse("a joining member must send rebalance_timeout_ms")
+    if request.topic_partitions != []:
+        _refuse("a joining member owns nothing, and must send empty topic_partitions")
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        _refuse("a joining member must send its subscription")
 
 
-def _demand(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, otherwise)
+def _refuse(reason: str) -> NoReturn:
+    raise KafkaError(ErrorCode.INVALID_REQUEST, reason)

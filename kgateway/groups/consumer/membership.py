@@ -31,6 +31,8 @@ Change = Callable[[ChangeSet], tuple[A, Callable[[], None]]]
 # Converts the group to a classic one, if that is allowed, when all but these members speak the classic protocol.
 Downgrade = Callable[[Collection[str]], bool]
 
+_NEW = Profile()
+
 
 class Membership:
     _log = Logger()
@@ -76,20 +78,25 @@ class Membership:
         return answered
 
     def update_profile(
-        self, changes: ChangeSet, member_id: str, profile: Profile, may_describe: MayDescribe | None
+        self,
+        changes: ChangeSet,
+        member_id: str,
+        profile: Profile,
+        config: GroupConfig,
+        may_describe: MayDescribe | None,
     ) -> bool:
         """
         Store what a member says of itself, and plan. Returns whether its subscription has changed.
         """
         state = self.state
-        before = state.profiles.get(member_id, Profile())
+        before = state.profiles.get(member_id, _NEW)
         if profile.pattern and profile.pattern not in state.patterns:
             check_pattern(profile.pattern)
         if profile is not before:
             changes.set_profile(member_id, profile)
         self._delete_unused_matches(changes)
         resubscribed = before.topic_names != profile.topic_names or before.pattern != profile.pattern
-        self.planner.refresh(changes, self.config, may_describe, resubscribed=resubscribed)
+        self.planner.refresh(changes, config, may_describe, resubscribed=resubscribed)
         return resubscribed
 
     def plan(self, changes: ChangeSet) -> tuple[None, Callable[[], None]]:

@@ -108,10 +108,10 @@ class TargetPlanner:
         return changed
 
     def _may_make_targets(self, config: GroupConfig) -> bool:
-        metadata, now_ms = self._state.target_metadata_now, self._now_ms()
+        metadata = self._state.target_metadata_now
         if self._state.epoch_now.number <= metadata.epoch:
             return False
-        waited = now_ms - metadata.made_ms
+        waited = self._now_ms() - metadata.made_ms
         return not 0 <= waited < config.assignment_interval_ms
 
     def _make_targets(self, changes: ChangeSet, config: GroupConfig) -> None:

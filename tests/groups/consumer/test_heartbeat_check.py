@@ -11,7 +11,7 @@ from kgateway.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatReq
 from kgateway.wire.errors import ErrorCode, KafkaError
 from tests.groups.consumer.model import topic_id
 
-ASSIGNORS = ("uniform", "range")
+ASSIGNORS = "uniform,range"
 OWNED = [ConsumerGroupHeartbeatRequest.TopicPartition(topic_id=topic_id(1), partitions=[0])]
 JOIN: dict[str, Any] = {
     "group_id": "g",
