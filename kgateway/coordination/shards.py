@@ -102,7 +102,8 @@ class CoordinatorShards(Generic[S]):
             shard.stop()
 
     def _find(self, key: str) -> S | Node:
-        self._check_running()
+        if self._is_stopped:
+            self._check_running()
         try:
             log = self._broker.coordinator(self._resource, key)
         except KafkaError as error:

@@ -110,8 +110,10 @@ class BatchBuilder:
     _bodies: bytearray = field(default_factory=bytearray, init=False)
 
     def __post_init__(self) -> None:
-        self.codec = Codec(self.codec)
-        check_level(self.codec, self.level)
+        if type(self.codec) is not Codec:
+            self.codec = Codec(self.codec)
+        if self.level is not None:
+            check_level(self.codec, self.level)
 
     @property
     def size(self) -> int:

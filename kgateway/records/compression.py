@@ -43,7 +43,8 @@ def check_level(codec: Codec, level: int | None) -> None:
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    check_level(codec, level)
+    if level is not None:
+        check_level(codec, level)
     if codec is Codec.NONE:
         return bytes(data)
     from kgateway.records.compressors import COMPRESS

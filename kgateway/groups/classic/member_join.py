@@ -158,7 +158,8 @@ class MemberJoin:
                 return self._rebalance.joined(member)
             case Phase.STABLE if not changed and not leads:
                 return self._rebalance.joined(member)
-        self._members.change(member, request.protocols)
+        if changed:
+            self._members.change(member, request.protocols)
         member.session_timeout_ms, member.rebalance_timeout_ms = (
             request.session_timeout_ms,
             request.rebalance_timeout_ms,
