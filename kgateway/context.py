@@ -201,7 +201,8 @@ class Context:
         """
         Return the gateway's instance of this class, which all requests share.
         """
-        return self._gateway.service(kind)
+        known: S | None = self._gateway.services.get(kind)
+        return self._gateway.service(kind) if known is None else known
 
     def ask(self, request: Message) -> Awaitable[Message]:
         """

@@ -146,7 +146,11 @@ class ReadPass:
             return
         self.partitions.append(partition)
         if isinstance(read, Read):  # the usual case; isinstance of Deferred takes longer
-            self._put(number, self._answer(wanted, read))
+            answer = self._answer(wanted, read)
+            if number == len(self.answers):
+                self.answers.append(answer)
+            else:
+                self._put(number, answer)
             if read.size:
                 self._spend(read.size)
                 self.size += read.size

@@ -54,8 +54,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
 _KEPT_BYTES = 16 << 20
 _MAPPED_BYTES = 32 << 20  # the most that malloc allows
 # Thresholds of the garbage collector: new objects before it scans them, a few milliseconds' work, and such collections
-# before it scans older objects too.
-_NEW_OBJECTS, _COLLECTIONS = 10_000, 20
+# before it scans older objects too. A long poll is up to forty objects, and a thousand of them wait side by side.
+_NEW_OBJECTS, _COLLECTIONS = 50_000, 20
 
 
 def allow_many_files() -> None:
@@ -89,9 +89,9 @@ def return_freed_memory() -> None:
 
 def collect_cycles_seldom() -> None:
     """
-    Exclude the objects of the start from garbage collection and collect the others seldom: a thousand members that wait
-    for each other are many objects and no cycle, and scanning them took a fifth of a rebalance. Large frames in cycles
-    are collected by their bytes (budget.py).
+    Exclude the objects of the start from garbage collection and collect the others seldom: a thousand clients that wait
+    are many objects and no cycle. Scanning them took a fifth of a rebalance, and a tenth of long polls. Large
+    frames in cycles are collected by their bytes (budget.py).
     """
     gc.collect()
     gc.freeze()

@@ -31,7 +31,7 @@ def test_a_wave_of_requests_causes_no_full_collection() -> None:
     waiting = [[number] for number in range(50_000)]
     looks = [generation["collections"] - count for generation, count in zip(gc.get_stats(), before, strict=True)]
     assert len(waiting) == 50_000
-    assert (looks[0] <= 5, looks[1:]) == (True, [0, 0])
+    assert (looks[0] <= 1, looks[1:]) == (True, [0, 0])
 
 
 def test_cycles_are_collected() -> None:
@@ -40,7 +40,7 @@ def test_cycles_are_collected() -> None:
     """
     collect_cycles_seldom()
     before = gc.get_stats()[0]["collected"]
-    for _ in range(20_000):
+    for _ in range(60_000):
         cycle: list[object] = []
         cycle.append(cycle)
     assert gc.get_stats()[0]["collected"] > before
