@@ -188,10 +188,12 @@ class Clients:
         now, self._sweep = self.seconds(), None
         for connection in list(self._open):
             silent = now - connection.last_seen
-            if connection.is_stalled and silent > STALL_SECONDS:
+            if silent <= STALL_SECONDS and silent <= self._max_idle:
+                continue  # there may be thousands, and no other client is served meanwhile
+            if silent > STALL_SECONDS and connection.is_stalled:
                 self.complain(connection.session, f"a frame stopped half-way, {silent:.0f} s ago")
                 connection.abort()
-            elif connection.is_idle and silent > self._max_idle:
+            elif silent > self._max_idle and connection.is_idle:
                 self._log.debug("{host} closed: idle for {silent:.0f} s", host=connection.session.host, silent=silent)
                 connection.abort()
         if self._open:

@@ -1,11 +1,12 @@
 """
-What an idle connection costs in memory. Ten thousand of them are nothing unusual, and each byte counts that often.
+What an idle connection costs. Ten thousand of them are nothing unusual, and each byte counts that often.
 """
 
 import gc
 import sys
 import tracemalloc
 from pathlib import Path
+from types import FrameType
 
 from twisted.internet.address import IPv4Address
 from twisted.internet.task import Clock
@@ -33,6 +34,31 @@ def connected(factory: ListenerFactory) -> Connection:
     connection.makeConnection(transport)
     connection.dataReceived(frame_of(ApiVersionsRequest(), 0))
     return connection
+
+
+def test_an_idle_connection_takes_little_time() -> None:
+    """
+    The watch over all connections calls no function of one that was silent for half a minute.
+    """
+    clock = Clock()
+    gateway = Gateway(Settings(broker="memory:"), clock)
+    assert gateway.broker.start().called
+    factory = ListenerFactory(gateway, "plaintext", None)
+    connections = [connected(factory) for _ in range(CONNECTIONS)]
+    called: list[str] = []
+
+    def hook(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.endswith("connection.py"):
+            called.append(frame.f_code.co_name)
+
+    clock.advance(0)  # the responses leave
+    sys.setprofile(hook)
+    try:
+        clock.pump([5.0] * 6)
+    finally:
+        sys.setprofile(None)
+    assert len(gateway.clients) == len(connections)
+    assert not called
 
 
 def test_an_idle_connection_takes_little_memory() -> None:
