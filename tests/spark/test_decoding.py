@@ -14,7 +14,8 @@ from kgateway.records.batch import batches
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec
 from kgateway.records.record import Header, Record, records
-from kgateway.spark.decoders.batch_bodies import RecordBodies, record_bodies
+from kgateway.records.record_columns import RecordBodies
+from kgateway.spark.decoders.batch_bodies import record_bodies
 from kgateway.spark.decoders.columns import HEADERS, kafka_columns
 from kgateway.spark.decoders.records import columns_of
 from kgateway.wire.errors import Malformed

@@ -3,9 +3,6 @@ Vectorized steps of the decoders, with numpy and Arrow.
 
 Values are gathered out of a buffer in which they lie in order with other things between them. Values and gaps are one
 column that needs no copy; Arrow's `take` of every other element copies the values alone, in C.
-
-Numbers of variable length are read many at a time: from a vector of positions to one of values and one of the positions
-behind them. `kgateway.wire.varints` has the format.
 """
 
 from collections.abc import Callable
@@ -67,37 +64,3 @@ def spread(values: pa.Array, is_there: np.ndarray) -> pa.Array:
     """
     places = np.cumsum(is_there, dtype=np.int64) - 1
     return values.take(pa.array(np.maximum(places, 0), mask=~is_there))
-
-
-class TooLong(ValueError):
-    """
-    A varint with too many bits.
-    """
-
-
-def read_uvarints(data: np.ndarray, at: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Read unsigned varints; IndexError if the bytes end within one.
-    """
-    first = data[at]
-    values, after = (first & 127).astype(np.uint64), at + 1
-    longer, shift = np.flatnonzero(first > 127), 7
-    while longer.size:
-        if shift >= bits:
-            raise TooLong(f"a variable-length number extends beyond {bits} bits")
-        byte = data[after[longer]]
-        after[longer] += 1
-        part = (byte & 127).astype(np.uint64)
-        if shift + 7 > bits and (part >> (bits - shift)).any():
-            raise TooLong(f"a variable-length number is larger than {bits} bits")
-        values[longer] |= part << shift
-        longer, shift = longer[byte > 127], shift + 7
-    return values, after
-
-
-def read_varints(data: np.ndarray, at: np.ndarray, bits: int = 32) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Read zigzag varints.
-    """
-    values, after = read_uvarints(data, at, bits)
-    return ((values >> 1) ^ -(values & 1)).view(np.int64), after

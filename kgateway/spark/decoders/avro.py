@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from kgateway.spark.decoders.arrays import TooLong, gather, read_varints, spread
+from kgateway.records.varint_columns import TooLong, read_varints
+from kgateway.spark.decoders.arrays import gather, spread
 
 Make = Callable[[], pa.Array]
 Step = tuple[Make, np.ndarray]

@@ -5,36 +5,16 @@ Decoding is fast where there is much of it at a time; groups of limited size bou
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import groupby
 
 import pyarrow as pa
 
 from kgateway.records.batch import CODEC_BITS, HEADER_SIZE, Batch, BatchHeader, crc_holds
 from kgateway.records.compression import decompress
-from kgateway.records.record import RECORDS_BYTES_MAX, malformed
-from kgateway.wire.errors import Malformed
+from kgateway.records.record import RECORDS_BYTES_MAX
+from kgateway.records.record_columns import RecordBodies, damaged
 
 DECODED_BYTES = 2 << 20  # of records, uncompressed, that are decoded together
-
-
-@dataclass(slots=True)
-class RecordBodies:
-    """
-    The records of some batches: one buffer, the headers, and where the records of each batch begin and end.
-    """
-
-    data: bytes
-    headers: list[BatchHeader] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    size: int = 0
-
-    def add(self, header: BatchHeader, start: int, end: int) -> None:
-        self.headers.append(header)
-        self.starts.append(start)
-        self.ends.append(end)
-        self.size += end - start
 
 
 def record_bodies(
@@ -103,7 +83,3 @@ def _decompressed(batch: Batch) -> bytes:
         return decompress(batch.header.codec, batch.data[HEADER_SIZE:], RECORDS_BYTES_MAX)
     except ValueError as failure:
         raise damaged(batch.header, "records", str(failure)) from None
-
-
-def damaged(header: BatchHeader, what: str, reason: str) -> Malformed:
-    return malformed(what, HEADER_SIZE, f"{reason}; its first offset is {header.base_offset}")

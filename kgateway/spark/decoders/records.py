@@ -1,9 +1,8 @@
 """
 Records to columns, many at a time.
 
-Only the lengths of records are read in a Python loop. From their positions on, each field of all records is one numpy
-step, and Arrow copies keys and values. Nothing is trusted: a record has to end where its length says, and so must its
-contents.
+`kgateway.records.record_columns` finds the fields, and Arrow copies keys and values. Nothing is trusted: a record has
+to end where its length says, and so must its contents.
 """
 
 from collections.abc import Collection
@@ -13,12 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from kgateway.records.batch import TimestampType
-from kgateway.spark.decoders.arrays import TooLong, as_text, gather, read_varints
-from kgateway.spark.decoders.batch_bodies import RecordBodies, damaged
+from kgateway.records.record_columns import RecordBodies, damaged, record_columns
+from kgateway.records.varint_columns import TooLong, read_varints
+from kgateway.spark.decoders.arrays import as_text, gather
 from kgateway.spark.decoders.columns import HEADER, HEADERS, TYPES
-from kgateway.wire.varints import read_varint
 
-_ATTRIBUTES_SIZE = 1
 _US = 1_000  # in a millisecond
 _MS_MAX = (1 << 63) // _US  # microseconds overflow from here on
 
@@ -75,53 +73,15 @@ def _cut(rows: dict[str, pa.Array], offsets: np.ndarray, first: int, end: int) -
 
 
 def _layout(data: np.ndarray, group: RecordBodies) -> Layout:
-    starts, ends = _records(data, group)
+    found = record_columns(group)
     counts = [header.records_count for header in group.headers]
-    time_deltas, at = read_varints(data, starts + _ATTRIBUTES_SIZE, bits=64)
-    offset_deltas, at = read_varints(data, at)
-    key_sizes, keys = read_varints(data, at)
-    value_sizes, values = read_varints(data, keys + np.maximum(key_sizes, 0))
+    value_sizes, values = read_varints(data, found.values)
     header_counts, headers = read_varints(data, values + np.maximum(value_sizes, 0))
-    timestamps, types = _stamps(group, counts, time_deltas)
+    timestamps, types = _stamps(group, counts, found.time_deltas)
     bases = np.repeat(np.array([header.base_offset for header in group.headers], np.int64), counts)
-    offsets = bases + offset_deltas
+    offsets = bases + found.offset_deltas
+    keys, key_sizes, ends = found.keys, found.key_sizes, found.ends
     return Layout(offsets, timestamps, types, keys, key_sizes, values, value_sizes, headers, header_counts, ends)
-
-
-def _records(data: np.ndarray, group: RecordBodies) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Where each record begins, behind its length, and where it ends.
-    """
-    sizes, starts = read_varints(data, _walked(group))
-    return starts, starts + sizes
-
-
-def _walked(group: RecordBodies) -> np.ndarray:
-    """
-    The positions of all lengths. This loop takes more than half of all the time.
-    """
-    data, places = group.data, list[int]()
-    found = places.append
-    for header, begin, stop in zip(group.headers, group.starts, group.ends, strict=True):
-        at = begin
-        try:
-            for _ in range(header.records_count):
-                found(at)
-                size = data[at]
-                if size < 128:
-                    at += 1 + (size >> 1)
-                    continue
-                high = data[at + 1]
-                if high < 128:
-                    at += 2 + ((size & 127 | high << 7) >> 1)
-                else:
-                    long, at = read_varint(data, at)
-                    at += max(long, 0)
-        except (IndexError, ValueError):
-            raise damaged(header, "records", "the length of a record is cut off or too large") from None
-        if at != stop:
-            raise damaged(header, "records", f"{header.records_count} records do not end where the batch does")
-    return np.array(places, np.int64)
 
 
 def _stamps(group: RecordBodies, counts: list[int], deltas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

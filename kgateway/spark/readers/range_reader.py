@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from kgateway.records.batch import BatchHeader
+from kgateway.records.record_columns import RecordBodies
 from kgateway.spark.decoders.arrays import repeated
-from kgateway.spark.decoders.batch_bodies import RecordBodies, record_bodies
+from kgateway.spark.decoders.batch_bodies import record_bodies
 from kgateway.spark.decoders.columns import TYPES
 from kgateway.spark.decoders.parse_mode import ColumnDecoder, Columns
 from kgateway.spark.decoders.records import columns_of

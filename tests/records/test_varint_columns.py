@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kgateway.spark.decoders.arrays import TooLong, read_varints
+from kgateway.records.varint_columns import TooLong, read_varints
 from kgateway.wire.varints import read_varint, write_varlong
 
 _SHORT = st.binary(min_size=1, max_size=11) | st.integers(0, 11).map(lambda count: b"\xff" * count + b"\1")
