@@ -30,18 +30,37 @@ def thinned(header: BatchHeader, data: bytes, kept: Sequence[Entry], horizon_ms:
     The batch with only these of its records, and with the delete horizon, if it gets one now (KIP-534). Malformed if a
     timestamp cannot be: nobody has read it before.
     """
-    left, base = copy(header), header.base_timestamp
+    base, max_timestamp = header.base_timestamp, header.max_timestamp
     try:
         parts = [_record(data, entry, base, horizon_ms) for entry in kept]
         if header.timestamp_type is TimestampType.CREATE_TIME:
-            left.max_timestamp = max(base + timestamp_at(data, start)[0] for start, *_ in kept)
-        if horizon_ms is not None:
-            left.attributes |= DELETE_HORIZON_BIT
-            left.base_timestamp = horizon_ms
-        left.records_count = len(kept)
-        return written(left, compress(header.codec, b"".join(parts)))
+            max_timestamp = max(base + timestamp_at(data, start)[0] for start, *_ in kept)
     except ValueError as wrong:
-        raise malformed("records", HEADER_SIZE, f"a timestamp is out of range: {wrong}") from None
+        raise _impossible_timestamp(wrong) from None
+    return with_records(header, b"".join(parts), len(kept), max_timestamp, horizon_ms)
+
+
+def with_records(
+    header: BatchHeader, payload: bytes, count: int, max_timestamp: int, horizon_ms: int | None = None
+) -> Batch:
+    """
+    The batch with other records, which are given uncompressed, and with the delete horizon, if it gets one now.
+    Malformed if a timestamp cannot be.
+    """
+    left = copy(header)
+    left.max_timestamp = max_timestamp
+    if horizon_ms is not None:
+        left.attributes |= DELETE_HORIZON_BIT
+        left.base_timestamp = horizon_ms
+    left.records_count = count
+    try:
+        return written(left, compress(header.codec, payload))
+    except ValueError as wrong:
+        raise _impossible_timestamp(wrong) from None
+
+
+def _impossible_timestamp(wrong: ValueError) -> Malformed:
+    return malformed("records", HEADER_SIZE, f"a timestamp is out of range: {wrong}")
 
 
 def emptied(header: BatchHeader) -> Batch:

@@ -6,18 +6,22 @@ The helper process does this work (helper_process.py): it takes the processor fo
 else reads. The gateway puts the result in place (segment_swap.py).
 """
 
-from collections.abc import Container, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol
 
 from kgateway.broker.log.compaction.record_filter import (
+    KnownOffsets,
     LastBatch,
     LastOffsets,
     RecordFilter,
     RoundTimes,
     TransactionEnds,
 )
+from kgateway.broker.log.compaction.record_reader import RecordReader
 from kgateway.broker.log.files.disk import Disk
 from kgateway.broker.log.segments.batch_scan import Damage, Damaged, scan
 from kgateway.broker.log.segments.cleaned_segment import SegmentWriter
@@ -26,8 +30,6 @@ from kgateway.broker.log.segments.index import INDEX, TIME_INDEX
 from kgateway.broker.log.segments.segment import OFFSETS_MAX
 from kgateway.broker.partition.transactions import ABORTED_INDEX, AbortedTransaction
 from kgateway.records.batch import Batch
-from kgateway.records.record import entries, payload_of
-from kgateway.wire.errors import Malformed
 
 MEMORY_BYTES = 128 << 20  # as log.cleaner.dedupe.buffer.size
 
@@ -86,19 +88,52 @@ class CompactionOutcome:
     unreadable: int = 0  # batches
 
 
+class Reader(Protocol):
+    """
+    Reads the records of a round, one by one or in columns.
+    """
+
+    @property
+    def latest(self) -> KnownOffsets: ...
+
+    def note(self, batches: Iterable[Batch], first_dirty: int) -> int | None:
+        """
+        Remember the keys of batches from this offset on. Returns the offset of the first for which there is no room.
+        """
+
+    def left(self, rules: RecordFilter, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Batch | None]]:
+        """
+        What remains of each batch.
+        """
+
+
 def compact(job: CompactionJob, disk: Disk, memory_bytes: int = MEMORY_BYTES) -> CompactionOutcome:
     """
     Do the job, with this much memory for the offsets of keys. Raises Damaged if the log is damaged: then nothing of
     the partition is touched.
     """
-    latest = _latest(job, disk, LastOffsets(memory_bytes), TransactionEnds(job.aborted))
+    if find_spec("numpy"):
+        from kgateway.broker.log.compaction.column_reader import ColumnReader
+        from kgateway.broker.log.compaction.offset_columns import OffsetColumns, Unfit
+
+        with suppress(Unfit):
+            return compact_with(ColumnReader(OffsetColumns(memory_bytes)), job, disk)
+    return compact_with(RecordReader(LastOffsets(memory_bytes)), job, disk)
+
+
+def compact_with(reader: Reader, job: CompactionJob, disk: Disk) -> CompactionOutcome:
+    latest = reader.latest
+    dirty = [segment for segment in job.segments if segment.end > job.first_dirty]
+    latest.end = dirty[-1].end if dirty else job.first_dirty
+    full_at = reader.note(_keyed_batches(dirty, job, disk), job.first_dirty)
+    latest.end = latest.end if full_at is None else full_at
     times = RoundTimes(job.now_ms, job.delete_retention_ms, job.deletions_stay_from)
     rules = RecordFilter(latest, job.log_start, times, job.last_batches, TransactionEnds(job.aborted))
     outcome = CompactionOutcome(latest.end, keys=len(latest))
     seen = [segment for segment in job.segments if segment.base < latest.end]
     names = disk.names(Path(job.folder))
     for group in _groups(seen, job, names):
-        rewritten = _rewrite(group, job, disk, rules, names)
+        rewritten = _rewrite(group, job, disk, reader, rules, names)
         if rewritten:
             outcome.rewritten.append(rewritten)
     if outcome.rewritten:
@@ -108,19 +143,15 @@ def compact(job: CompactionJob, disk: Disk, memory_bytes: int = MEMORY_BYTES) ->
     return outcome
 
 
-def _latest(job: CompactionJob, disk: Disk, latest: LastOffsets, ended: TransactionEnds) -> LastOffsets:
-    latest.end = job.first_dirty
-    for segment in job.segments:
-        if segment.end <= job.first_dirty:
-            continue
+def _keyed_batches(segments: Iterable[FullSegment], job: CompactionJob, disk: Disk) -> Iterator[Batch]:
+    """
+    The dirty batches whose records count as the last of their keys.
+    """
+    ended = TransactionEnds(job.aborted)
+    for segment in segments:
         for batch in _batches(segment, job, disk):
             if batch.header.last_offset >= job.first_dirty and _counts(batch, ended):
-                full_at = _note_keys(batch, latest, job.first_dirty)
-                if full_at is not None:
-                    latest.end = full_at
-                    return latest
-        latest.end = segment.end
-    return latest
+                yield batch
 
 
 def _counts(batch: Batch, ended: TransactionEnds) -> bool:
@@ -128,22 +159,6 @@ def _counts(batch: Batch, ended: TransactionEnds) -> bool:
         ended.marks_nothing(batch)
         return False
     return not ended.is_aborted(batch.header)
-
-
-def _note_keys(batch: Batch, latest: LastOffsets, first_dirty: int) -> int | None:
-    """
-    Remember the keys of a batch. Returns the offset of the first for which there is no room.
-    """
-    base, note = batch.header.base_offset, latest.note
-    try:
-        found = list(entries(payload_of(batch), batch.header.records_count))
-    except Malformed:
-        return None  # such a batch is kept, and supersedes nothing
-    for _, _, delta, key, _ in found:
-        offset = base + delta
-        if key is not None and offset >= first_dirty and not note(key, offset):
-            return offset
-    return None
 
 
 def _groups(segments: list[FullSegment], job: CompactionJob, sizes: Mapping[str, int]) -> Iterator[list[FullSegment]]:
@@ -169,15 +184,19 @@ def _fit_into_one(group: list[FullSegment], job: CompactionJob, sizes: Mapping[s
 
 
 def _rewrite(
-    group: list[FullSegment], job: CompactionJob, disk: Disk, rules: RecordFilter, names: Container[str]
+    group: list[FullSegment],
+    job: CompactionJob,
+    disk: Disk,
+    reader: Reader,
+    rules: RecordFilter,
+    names: Container[str],
 ) -> RewrittenSegment | None:
     folder, base = Path(job.folder), group[0].base
     changed = len(group) > 1
     had_aborted = any(file_name(one.base, ABORTED_INDEX) in names for one in group)
     with closing(SegmentWriter(disk, folder, base, job.token, job.index_interval_bytes)) as rewriting:
         for segment in group:
-            for batch in _batches(segment, job, disk):
-                left = rules.left_of(batch)
+            for batch, left in reader.left(rules, _batches(segment, job, disk)):
                 # A batch without records is replaced by another: that alone is no progress.
                 changed = changed or (left is not batch and batch.header.records_count > 0)
                 if left:

@@ -21,7 +21,7 @@ and the next one continues there, as Kafka's cleaner does.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kgateway.broker.partition.transactions import AbortedTransaction
 from kgateway.cluster.config_rows import LONG_MAX
@@ -34,6 +34,18 @@ from kgateway.wire.errors import Malformed
 
 _DIGEST_BYTES = 16  # as Kafka's: no two keys are expected to share one
 ENTRY_BYTES = 210  # measured: the key, the number, and a row of a dict that grows while the smaller one is there still
+
+
+class KnownOffsets(Protocol):
+    """
+    The last offset of each key before the end.
+    """
+
+    end: int  # later keys are not known
+
+    def __len__(self) -> int: ...
+
+    def is_latest(self, key: bytes, offset: int) -> bool: ...
 
 
 class LastOffsets:
@@ -154,7 +166,7 @@ class RoundTimes(NamedTuple):
 
 @dataclass(slots=True)
 class RecordFilter:
-    latest: LastOffsets
+    latest: KnownOffsets
     log_start: int
     times: RoundTimes
     last_batches: Mapping[int, LastBatch]  # by producer id
@@ -167,21 +179,31 @@ class RecordFilter:
         """
         What remains of a batch: the very batch if everything does, `None` if nothing does.
         """
+        is_undecided, left = self.by_header(batch)
+        return self.by_records(batch) if is_undecided else left
+
+    def by_header(self, batch: Batch) -> tuple[bool, Batch | None]:
+        """
+        Whether the records of the next batch decide what remains of it, or else what does.
+        """
         header = batch.header
         if header.is_control:
-            return self._left_of_marker(batch, self.ended.marks_nothing(batch))
+            return False, self._left_of_marker(batch, self.ended.marks_nothing(batch))
         is_aborted = self.ended.is_aborted(header)
         if header.last_offset < self.log_start:
-            return self._emptied(batch)
+            return False, self.emptied(batch)
         if header.base_offset >= self.latest.end or (is_aborted and self._is_last(header)):
-            return batch
+            return False, batch
         if is_aborted:
             self.records_seen += header.records_count
-            return self._emptied(batch)
+            return False, self.emptied(batch)
+        return True, None
+
+    def by_records(self, batch: Batch) -> Batch | None:
         try:
             payload = payload_of(batch)
-            found = list(entries(payload, header.records_count))
-            kept = self._kept(header, found)
+            found = list(entries(payload, batch.header.records_count))
+            kept = self._kept(batch.header, found)
             left = self._with(batch, payload.data, found, kept)
         except Malformed:
             self.unreadable += 1
@@ -195,9 +217,9 @@ class RecordFilter:
         if not marks_nothing or self._is_last(header):
             return batch
         if not header.records_count:
-            return self._emptied(batch)
+            return self.emptied(batch)
         if header.has_delete_horizon:
-            return self._emptied(batch) if self.times.now_ms >= header.base_timestamp else batch
+            return self.emptied(batch) if self.times.now_ms >= header.base_timestamp else batch
         try:
             payload = payload_of(batch)
             found = list(entries(payload, header.records_count))
@@ -208,16 +230,15 @@ class RecordFilter:
 
     def _with(self, batch: Batch, data: bytes, found: list[Entry], kept: list[Entry]) -> Batch | None:
         if not kept:
-            return self._emptied(batch)
-        horizon_ms = self._horizon(batch.header, kept)
+            return self.emptied(batch)
+        horizon_ms = self.new_horizon(batch.header, any(not has_value for *_, has_value in kept))
         if len(kept) == len(found) and horizon_ms is None:
             return batch
         return thinned(batch.header, data, kept, horizon_ms)
 
     def _kept(self, header: BatchHeader, found: list[Entry]) -> list[Entry]:
         base, end, is_latest = header.base_offset, self.latest.end, self.latest.is_latest
-        is_shown = not header.has_delete_horizon or self.times.now_ms < header.base_timestamp
-        shows_deletions = is_shown or header.last_offset >= self.times.deletions_stay_from
+        shows_deletions = self.shows_deletions(header)
         return [
             entry
             for entry in found
@@ -225,18 +246,23 @@ class RecordFilter:
             or (entry[3] is not None and (entry[4] or shows_deletions) and is_latest(entry[3], base + entry[2]))
         ]
 
-    def _horizon(self, header: BatchHeader, kept: list[Entry]) -> int | None:
+    def shows_deletions(self, header: BatchHeader) -> bool:
+        """
+        Whether the tombstones of a batch are kept if they are the latest of their keys.
+        """
+        is_shown = not header.has_delete_horizon or self.times.now_ms < header.base_timestamp
+        return is_shown or header.last_offset >= self.times.deletions_stay_from
+
+    def new_horizon(self, header: BatchHeader, has_tombstones: bool) -> int | None:
         """
         When the deletions in it may be removed, if that is decided now.
         """
-        if header.has_delete_horizon or all(has_value for *_, has_value in kept):
-            return None
-        return self.times.horizon_ms
+        return self.times.horizon_ms if has_tombstones and not header.has_delete_horizon else None
 
     def _is_last(self, header: BatchHeader) -> bool:
         return header.last_offset >= self.latest.end - 1
 
-    def _emptied(self, batch: Batch) -> Batch | None:
+    def emptied(self, batch: Batch) -> Batch | None:
         header = batch.header
         last = self.last_batches.get(header.producer_id)
         if last is None or not last.is_that_of(header):

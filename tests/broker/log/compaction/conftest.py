@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.log.compaction.jobs import Jobs
+from tests.broker.log.compaction.readers import in_small_columns, one_by_one
 from tests.broker.log.compaction.worlds import Compacted
 from tests.broker.log.recording_disk import RecordingDisk
 
@@ -20,8 +21,8 @@ def world(tmp_path: Path) -> Iterator[Compacted]:
         file.close()
 
 
-@pytest.fixture
-def jobs(tmp_path: Path) -> Iterator[Jobs]:
-    found = Jobs(tmp_path / "t-0", RecordingDisk())
+@pytest.fixture(params=[one_by_one, in_small_columns])
+def jobs(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Jobs]:
+    found = Jobs(tmp_path / "t-0", RecordingDisk(), request.param)
     yield found
     found.files.close_all()

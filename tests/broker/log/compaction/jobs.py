@@ -11,7 +11,7 @@ from kgateway.broker.log.compaction.compaction_round import (
     CompactionOutcome,
     FullSegment,
     RewrittenSegment,
-    compact,
+    compact_with,
 )
 from kgateway.broker.log.files.file_cache import FileCache
 from kgateway.broker.log.files.local_disk import LocalDisk
@@ -22,6 +22,7 @@ from kgateway.broker.log.segments.segment_list import SegmentList
 from kgateway.cluster.config_rows import LONG_MAX
 from kgateway.records.batch import Batch, batches
 from kgateway.records.record import Record, records
+from tests.broker.log.compaction.readers import ROOM, MakeReader, in_small_columns
 from tests.broker.log.log_brokers import START_MS, put, recovered
 from tests.records.values import batch_of
 
@@ -47,8 +48,9 @@ class Jobs:
     A partition of a few segments, and the result of their compaction.
     """
 
-    def __init__(self, folder: Path, disk: LocalDisk | None = None) -> None:
+    def __init__(self, folder: Path, disk: LocalDisk | None = None, reader: MakeReader = in_small_columns) -> None:
         self.folder = folder
+        self.reader = reader
         self.disk = disk or LocalDisk()
         self.files = FileCache(self.disk, 100)
         self.segment_list: SegmentList = recovered(self.files, folder).segment_list
@@ -84,8 +86,11 @@ class Jobs:
         }
         return CompactionJob(**given | changes)
 
-    def compact(self, memory_bytes: int = 1 << 20, **changes: Any) -> CompactionOutcome:
-        return compact(self.job(**changes), self.disk, memory_bytes)
+    def compact(self, room: int = ROOM, **changes: Any) -> CompactionOutcome:
+        """
+        Do the job, with room for this many keys.
+        """
+        return compact_with(self.reader(room), self.job(**changes), self.disk)
 
     def data(self, one: RewrittenSegment) -> bytes:
         """

@@ -6,8 +6,8 @@ from errno import EIO
 
 import pytest
 
-from kgateway.broker.log.compaction.compaction_round import FullSegment, RewrittenSegment, compact
-from kgateway.broker.log.compaction.record_filter import ENTRY_BYTES, LastBatch
+from kgateway.broker.log.compaction.compaction_round import FullSegment, RewrittenSegment
+from kgateway.broker.log.compaction.record_filter import LastBatch
 from kgateway.broker.log.segments.batch_scan import Damaged
 from kgateway.broker.log.segments.cleaned_segment import cleaned_name
 from kgateway.broker.log.segments.file_names import LOG, file_name
@@ -22,8 +22,6 @@ from tests.broker.log.recording_disk import RecordingDisk
 from tests.records.crc_batches import sealed
 from tests.records.handmade_batches import body, holding
 from tests.records.values import batch_of
-
-ROOM = ENTRY_BYTES  # for one key
 
 
 def names(jobs: Jobs) -> list[str]:
@@ -129,7 +127,7 @@ def test_what_is_missing_between_segments(jobs: Jobs) -> None:
     """
     jobs.write([keyed(b"a")], [keyed(b"a")], [keyed(b"a")], [keyed(b"a")])
     gap = [segment for segment in jobs.full if segment.base != 1]
-    outcome = compact(jobs.job(segments=gap), jobs.disk)
+    outcome = jobs.compact(segments=gap)
     assert [(one.base, one.end) for one in outcome.rewritten] == [(0, 1), (2, 4)]
     for one in outcome.rewritten:
         first, *rest = [batch.header for batch in batches(jobs.data(one))]
@@ -194,15 +192,15 @@ def test_memory_ends_a_round(jobs: Jobs) -> None:
     everything is clean.
     """
     jobs.write([keyed(b"a", b"b", b"a", b"c"), keyed(b"a")], [keyed(b"b", b"c")], [keyed(b"a", b"d")])
-    first = jobs.compact(2 * ROOM)
+    first = jobs.compact(2)
     assert (first.cleaned_to, first.keys) == (3, 2)
     assert jobs.left(first) == [1, 2, 3, 4, 5, 6, 7, 8]
     assert [(one.base, one.end) for one in first.rewritten] == [(0, 5)]
-    second = jobs.compact(2 * ROOM, first_dirty=3)
+    second = jobs.compact(2, first_dirty=3)
     assert (second.cleaned_to, second.keys) == (5, 2)
     ends = [5]
     while ends[-1] < 9:
-        ends.append(jobs.compact(2 * ROOM, first_dirty=ends[-1]).cleaned_to)
+        ends.append(jobs.compact(2, first_dirty=ends[-1]).cleaned_to)
     assert ends == [5, 7, 9]
 
 
@@ -211,12 +209,12 @@ def test_segments_behind_the_end_of_a_round(jobs: Jobs) -> None:
     They are neither changed nor opened.
     """
     jobs.write([keyed(b"a"), keyed(b"b")], [keyed(b"a")])
-    outcome = jobs.compact(ROOM)
+    outcome = jobs.compact(1)
     assert (outcome.cleaned_to, outcome.rewritten) == (1, [])
     assert isinstance(jobs.disk, RecordingDisk)
     assert not jobs.disk.count("open", "2.log.token.cleaned")
     opened = jobs.disk.count("open", "2.log")
-    jobs.compact(ROOM)
+    jobs.compact(1)
     assert jobs.disk.count("open", "2.log") == opened
 
 
@@ -348,7 +346,7 @@ def test_other_rounds(jobs: Jobs) -> None:
     """
     jobs.write([keyed(b"a")], [keyed(b"a")])
     jobs.compact()
-    compact(jobs.job(token="other"), jobs.disk)
+    jobs.compact(token="other")
     assert sorted({name.split(".")[-2] for name in names(jobs)}) == ["other", TOKEN]
 
 

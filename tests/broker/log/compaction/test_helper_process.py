@@ -18,7 +18,7 @@ import pytest
 from kgateway.broker.log.compaction import helper_process
 from kgateway.broker.log.compaction.compaction_round import CompactionJob, compact
 from kgateway.broker.log.compaction.helper_process import HelperProcess, main
-from kgateway.broker.log.compaction.record_filter import ENTRY_BYTES, LastBatch
+from kgateway.broker.log.compaction.record_filter import LastBatch
 from kgateway.broker.log.segments.batch_scan import Damaged
 from kgateway.broker.partition.transactions import AbortedTransaction
 from kgateway.records.batch import batches
@@ -126,7 +126,7 @@ def test_it_has_the_memory_that_it_was_given(jobs: Jobs) -> None:
     It cannot get more.
     """
     jobs.write([keyed(b"a", b"b")], [keyed(b"a")])
-    one = HelperProcess(ENTRY_BYTES)
+    one = HelperProcess(1)
     assert one.compact(jobs.job()).cleaned_to == 1
     one.rest()
 

@@ -187,7 +187,7 @@ def test_what_a_round_does_not_know_of_stays(jobs: Jobs) -> None:
         [keyed(b"a"), keyed(b"b"), written(7, b"c"), ended(7, commits=False), ended(8, commits=True)],
         [keyed(b"a")],
     )
-    outcome = jobs.compact(memory_bytes=1, aborted=told, now_ms=NOW_MS)
+    outcome = jobs.compact(room=1, aborted=told, now_ms=NOW_MS)
     assert (outcome.cleaned_to, outcome.keys) == (1, 1)
     assert rounds.go(told, first_dirty=1) == [1, 3, 4, 5]
 

@@ -1,0 +1,88 @@
+"""
+Records read in columns, compared with records read one by one.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgateway.broker.log.compaction.compaction_round import CompactionOutcome, Reader, compact, compact_with
+from kgateway.broker.log.compaction.offset_columns import Unfit
+from kgateway.broker.log.files.local_disk import LocalDisk
+from kgateway.broker.log.segments.batch_scan import Damaged
+from kgateway.records.batch import Batch
+from tests.broker.log.compaction.histories import ANY_BATCH, BATCH, LONG_TIMESTAMP, History, histories, holding_two
+from tests.broker.log.compaction.jobs import Jobs, keyed
+from tests.broker.log.compaction.readers import ROOM, in_columns, one_by_one
+from tests.records.crc_batches import sealed
+from tests.records.handmade_batches import body, holding
+
+Result = tuple[CompactionOutcome | str, dict[str, bytes]]
+
+
+def result(history: History, reader: Reader) -> Result:
+    """
+    The outcome, or what is damaged, and the files that are left.
+    """
+    with TemporaryDirectory() as path:
+        job = history.write(Path(path) / "t-0")
+        try:
+            outcome: CompactionOutcome | str = compact_with(reader, job, LocalDisk())
+        except Damaged as damaged:
+            outcome = str(damaged)
+        return outcome, {file.name: file.read_bytes() for file in Path(job.folder).iterdir()}
+
+
+@given(
+    history=histories(BATCH),
+    room=st.integers(1, 12) | st.just(ROOM),
+    group_bytes=st.sampled_from([1, 300, 1 << 20]),
+    merged_at_once=st.sampled_from([1, 5, 1 << 10]),
+)
+def test_same_result(history: History, room: int, group_bytes: int, merged_at_once: int) -> None:
+    """
+    Both readers write the same bytes, whatever is in the log, and however much is read or merged at a time.
+    """
+    try:
+        found = result(history, in_columns(room, group_bytes, merged_at_once))
+    except Unfit:
+        return
+    assert found == result(history, one_by_one(room))
+
+
+@given(history=histories(ANY_BATCH), group_bytes=st.sampled_from([1, 300, 1 << 20]))
+def test_same_result_of_damaged_batches(history: History, group_bytes: int) -> None:
+    """
+    The same is true if some batches are damaged, unreadable, or only readable one by one.
+    """
+    try:
+        found = result(history, in_columns(group_bytes=group_bytes))
+    except Unfit:
+        return
+    assert found == result(history, one_by_one())
+
+
+IRREGULAR = {
+    "offsets that fall": sealed(holding(body(1, b"a") + body(0, b"a"), 2), last_offset_delta=1),
+    "an offset beyond the batch": sealed(holding(body(0, b"a") + body(7, b"b"), 2), last_offset_delta=1),
+    "a timestamp of too many bytes": holding_two(body(0, b"a") + LONG_TIMESTAMP),
+}
+
+
+@pytest.mark.parametrize("irregular", IRREGULAR.values(), ids=IRREGULAR)
+def test_irregular_batches_are_read_one_by_one(irregular: Batch, jobs: Jobs) -> None:
+    """
+    Columns do not fit them in the dirty part, so the whole round is done in the other way. In the clean part it is they
+    alone that are read in the other way.
+    """
+    jobs.write([keyed(b"a", b"b"), irregular], [keyed(b"a", b"b")])
+    with pytest.raises(Unfit, match="the batch at offset 2 is irregular"):
+        compact_with(in_columns(), jobs.job(), jobs.disk)
+    outcome = compact(jobs.job(), jobs.disk)
+    assert outcome.cleaned_to == 6
+    assert outcome == compact_with(one_by_one(), jobs.job(), jobs.disk)
+    clean = jobs.job(first_dirty=4)
+    assert compact_with(in_columns(), clean, jobs.disk) == compact_with(one_by_one(), clean, jobs.disk)
