@@ -12,13 +12,14 @@ batch that can only be read one by one, `Unfit` says so, and so must be the whol
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
 
 from kgateway.broker.log.compaction.key_hash import PADDING
 from kgateway.broker.log.compaction.offset_columns import OffsetColumns, Unfit
 from kgateway.broker.log.compaction.record_filter import RecordFilter
-from kgateway.records.batch import CODEC_BITS, HEADER_SIZE, Batch, TimestampType
+from kgateway.records.batch import CODEC_BITS, DELETE_HORIZON_BIT, HEADER_SIZE, Batch, TimestampType
 from kgateway.records.batch_rewrite import thinned, with_records
 from kgateway.records.record import Entry, entries, payload_of
 from kgateway.records.record_columns import RecordBodies, RecordColumns, record_columns
@@ -88,29 +89,33 @@ class ColumnReader:
                 yield rules.by_records(found)
 
     def _left_of_group(self, rules: RecordFilter, group: Group) -> Iterator[Batch | None]:
-        columns = group.columns
-        has_value = (np.frombuffer(group.data, np.uint8)[columns.values] & 1) == 0
+        has_value = (np.frombuffer(group.data, np.uint8)[group.columns.values] & 1) == 0
         kept = np.flatnonzero(self._is_kept(rules, group, has_value))
-        borders = np.searchsorted(kept, np.cumsum([0, *group.counts])).tolist()
-        tombstones = np.cumsum([False, *~has_value[kept]])[borders].tolist()
-        for number, batch in enumerate(group.batches):
-            rows = kept[borders[number] : borders[number + 1]]
-            horizon_ms = rules.new_horizon(batch.header, tombstones[number + 1] > tombstones[number])
+        borders = np.searchsorted(kept, np.cumsum([0, *group.counts]))
+        tombstones = np.cumsum([0, *~has_value[kept]])[borders]
+        has_tombstones = (tombstones[1:] > tombstones[:-1]).tolist()
+        rows = group.batches, group.counts, pairwise(borders.tolist()), has_tombstones
+        for batch, count, (first, end), is_mixed in zip(*rows, strict=True):
             try:
-                left = rules.emptied(batch) if not len(rows) else _with(group, batch, rows, horizon_ms)
+                if first == end:
+                    left = rules.emptied(batch)
+                elif is_mixed or end - first < count:
+                    left = _with(group, batch, kept[first:end], rules.new_horizon(batch.header, is_mixed))
+                else:
+                    left = batch
             except Malformed:
                 rules.unreadable += 1
                 yield batch
                 continue
-            rules.records_seen += batch.header.records_count
-            rules.records_kept += len(rows)
+            rules.records_seen += count
+            rules.records_kept += end - first
             yield left
 
     def _is_kept(self, rules: RecordFilter, group: Group, has_value: np.ndarray) -> np.ndarray:
-        shows_deletions = [rules.shows_deletions(batch.header) for batch in group.batches]
         is_kept = self._is_latest(group)
-        if not all(shows_deletions):
-            is_kept &= has_value | np.repeat(shows_deletions, group.counts)
+        headers = [batch.header for batch in group.batches]
+        if any(header.attributes & DELETE_HORIZON_BIT for header in headers):
+            is_kept &= has_value | np.repeat([rules.shows_deletions(header) for header in headers], group.counts)
         return is_kept | (group.offsets >= rules.latest.end - 1)
 
     def _is_latest(self, group: Group) -> np.ndarray:
@@ -174,9 +179,10 @@ def _groups(batches: Iterable[Batch], size_min: int) -> Iterator[Group | Batch]:
     """
     group, parts, size = list[Batch](), list[Buffer](), 0
     for batch in batches:
+        part = _decompressed(batch) if batch.header.attributes & CODEC_BITS else batch.data[HEADER_SIZE:]
         group.append(batch)
-        parts.append(_records_of(batch))
-        size += len(parts[-1])
+        parts.append(part)
+        size += len(part)
         if size >= size_min:
             yield from _group(group, parts)
             group, parts, size = [], [], 0
@@ -195,12 +201,10 @@ def _group(batches: list[Batch], parts: list[Buffer]) -> Iterator[Group | Batch]
             yield from _group([batch], [part])
 
 
-def _records_of(batch: Batch) -> Buffer:
+def _decompressed(batch: Batch) -> Buffer:
     """
-    The uncompressed records. If they cannot be decompressed it is nothing, which is too little for any record.
+    The records, or nothing if they cannot be decompressed, which is too little for any record.
     """
-    if not batch.header.attributes & CODEC_BITS:
-        return batch.data[HEADER_SIZE:]
     try:
         data, start = payload_of(batch)
     except Malformed:
@@ -209,18 +213,17 @@ def _records_of(batch: Batch) -> Buffer:
 
 
 def _read(batches: list[Batch], parts: list[Buffer]) -> Group:
-    bodies, position = RecordBodies(b"".join([*parts, PADDING])), 0
-    for batch, part in zip(batches, parts, strict=True):
-        bodies.add(batch.header, position, position + len(part))
-        position += len(part)
-    counts = [batch.header.records_count for batch in batches]
+    headers = [batch.header for batch in batches]
+    counts = [header.records_count for header in headers]
     if min(counts) < 0:
         raise Unfit("a batch declares a negative number of records")
+    borders = [*accumulate(map(len, parts), initial=0)]
+    bodies = RecordBodies(b"".join([*parts, PADDING]), headers, borders[:-1], borders[1:])
     columns = record_columns(bodies)
-    bases = np.repeat(np.array([batch.header.base_offset for batch in batches], np.int64), counts)
-    lasts = np.repeat(np.array([batch.header.last_offset for batch in batches], np.int64), counts)
-    offsets = bases + columns.offset_deltas
-    is_within = (columns.values < columns.ends) & (columns.offset_deltas >= 0) & (offsets <= lasts)
+    bases = np.repeat([header.base_offset for header in headers], counts)
+    last_deltas = np.repeat([header.last_offset_delta for header in headers], counts)
+    offsets, deltas = bases + columns.offset_deltas, columns.offset_deltas
+    is_within = (columns.values < columns.ends) & (deltas >= 0) & (deltas <= last_deltas)
     if not (is_within.all() and (offsets[1:] > offsets[:-1]).all()):
         raise Unfit("a record is not what it declares, or records are not in order")
     return Group(batches, bodies.data, counts, columns, offsets)

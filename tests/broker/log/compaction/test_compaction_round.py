@@ -13,7 +13,7 @@ from kgateway.broker.log.segments.cleaned_segment import cleaned_name
 from kgateway.broker.log.segments.file_names import LOG, file_name
 from kgateway.broker.log.segments.index import FIRST
 from kgateway.broker.log.segments.segment import OFFSETS_MAX
-from kgateway.records.batch import Batch, batches
+from kgateway.records.batch import DELETE_HORIZON_BIT, HEADER_SIZE, Batch, batches
 from kgateway.records.batch_rewrite import hole
 from kgateway.records.compression import Codec
 from tests.broker.log.compaction.jobs import TOKEN, Jobs, keyed, read
@@ -247,6 +247,27 @@ def test_unreadable_batches(jobs: Jobs) -> None:
     assert counts == {0: 1, 2: 1, 3: 2, 5: 1}
 
 
+UNREADABLE = {
+    "a record that ends with its key": holding(b"\x0a\0\0\0\2k" + body(1, b"k"), 2),
+    "an offset before the batch": holding(b"\x0c\0\0\1\2k\1\0", 1),
+    "a negative number of records": holding(body(0, b"k"), -1),
+    "a codec that does not exist": sealed(holding(body(0, b"k"), 1), attributes=7),
+}
+
+
+@pytest.mark.parametrize("unreadable", UNREADABLE.values(), ids=UNREADABLE)
+def test_impossible_records(unreadable: Batch, jobs: Jobs) -> None:
+    """
+    Their batch is kept as it is, whatever is impossible about them.
+    """
+    jobs.write([keyed(b"k"), sealed(unreadable)], [keyed(b"k")])
+    outcome = jobs.compact()
+    assert (outcome.unreadable, outcome.records_kept, outcome.keys) == (1, 1, 1)
+    (one,) = outcome.rewritten
+    _, kept, _ = batches(jobs.data(one))
+    assert kept.data[HEADER_SIZE:] == unreadable.data[HEADER_SIZE:]
+
+
 def test_producers(jobs: Jobs) -> None:
     """
     The header of each producer's last batch is kept.
@@ -270,6 +291,17 @@ def test_tombstones(jobs: Jobs) -> None:
     (one,) = jobs.compact(now_ms=500, delete_retention_ms=7).rewritten
     first = next(batches(jobs.data(one))).header
     assert (first.has_delete_horizon, first.base_timestamp) == (True, 507)
+
+
+@pytest.mark.parametrize(("now_ms", "left"), [(499, [0, 1]), (500, [1])])
+def test_tombstones_are_removed(now_ms: int, left: list[int], jobs: Jobs) -> None:
+    """
+    A tombstone is removed when the horizon of its batch has come.
+    """
+    tombstone = keyed((b"a", None))
+    attributes = tombstone.header.attributes | DELETE_HORIZON_BIT
+    jobs.write([sealed(tombstone, attributes=attributes, base_timestamp=500), keyed(b"b")])
+    assert jobs.left(jobs.compact(now_ms=now_ms)) == left
 
 
 def test_log_start(jobs: Jobs) -> None:
