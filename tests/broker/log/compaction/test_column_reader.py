@@ -2,6 +2,8 @@
 Records read in columns, compared with records read one by one.
 """
 
+import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from kgateway.broker.log.compaction.compaction_round import CompactionOutcome, Reader, compact, compact_with
 from kgateway.broker.log.compaction.offset_columns import Unfit
+from kgateway.broker.log.compaction.record_filter import ENTRY_BYTES
 from kgateway.broker.log.files.local_disk import LocalDisk
 from kgateway.broker.log.segments.batch_scan import Damaged
 from kgateway.records.batch import Batch
@@ -86,3 +89,21 @@ def test_irregular_batches_are_read_one_by_one(irregular: Batch, jobs: Jobs) -> 
     assert outcome == compact_with(one_by_one(), jobs.job(), jobs.disk)
     clean = jobs.job(first_dirty=4)
     assert compact_with(in_columns(), clean, jobs.disk) == compact_with(one_by_one(), clean, jobs.disk)
+
+
+def test_without_numpy(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Records are read one by one, with less room for keys in the same memory.
+    """
+    jobs.write([keyed(b"a", b"b", b"c")])
+    assert compact(jobs.job(), jobs.disk, 2 * ENTRY_BYTES).cleaned_to == 3
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert compact(jobs.job(), jobs.disk, 2 * ENTRY_BYTES).cleaned_to == 2
+
+
+def test_a_gateway_does_not_import_numpy() -> None:
+    """
+    Only the process that compacts does.
+    """
+    script = "import sys, kgateway.broker.log.broker, kgateway.server.brokers; assert 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -268,6 +268,33 @@ def test_impossible_records(unreadable: Batch, jobs: Jobs) -> None:
     assert kept.data[HEADER_SIZE:] == unreadable.data[HEADER_SIZE:]
 
 
+def test_impossible_timestamps(jobs: Jobs) -> None:
+    """
+    A batch with a timestamp beyond 64 bits is kept as it is, if that timestamp is needed.
+    """
+    jobs.write([sealed(keyed(b"a", b"b"), base_timestamp=(1 << 63) - 1)], [keyed(b"a")])
+    outcome = jobs.compact(segment_bytes=1)
+    assert (outcome.unreadable, outcome.records_seen, outcome.rewritten) == (1, 1, [])
+
+
+def test_timestamps_of_the_broker(jobs: Jobs) -> None:
+    """
+    With LogAppendTime, all records keep the timestamp of their batch.
+    """
+    jobs.write([keyed(b"a", b"b", b"c", timestamp=7, log_append_time_ms=900)], [keyed(b"c")])
+    (one,) = jobs.compact().rewritten
+    assert [record.timestamp for record in read(jobs.data(one))] == [900, 900, START_MS]
+
+
+def test_records_without_a_key(jobs: Jobs) -> None:
+    """
+    They are removed, and are not the last records of an empty key.
+    """
+    jobs.write([keyed(b"", (None, b"1"), b"a", (None, b"2"), b"b")])
+    assert jobs.left(jobs.compact()) == [0, 2, 4]
+    assert jobs.compact().keys == 3
+
+
 def test_producers(jobs: Jobs) -> None:
     """
     The header of each producer's last batch is kept.
