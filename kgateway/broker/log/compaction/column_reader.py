@@ -1,13 +1,13 @@
 """
 Reads the records of a round in columns, those of many batches at a time, with numpy. The result is the same, byte for
-byte, as that of reading them one by one, and takes a fifth of the time.
+byte, as that of reading them one by one, and takes a sixth of the time if batches have many records.
 
 The first pass notes the last offset of each key (offset_columns.py). After it, the dirty part needs no keys any more:
 the records that stay are those at the noted offsets. Only the clean part is searched for keys.
 
 Columns hold only what is regular: readable records, whose offsets grow and lie within their batch. A group with
-anything else is taken apart into batches. A batch that nobody can read is left to the rules. If the dirty part has a
-batch that can only be read one by one, `Unfit` says so, and so must be the whole round.
+anything else is taken apart into batches. A batch that nobody can read is left to the rules. If there is a batch that
+can only be read one by one, `Unfit` says so, and so must be the whole round.
 """
 
 from collections.abc import Iterable, Iterator
@@ -48,9 +48,7 @@ class ColumnReader:
         self.latest = latest
         self._group_bytes = group_bytes
         self._first_dirty = 0
-        self._staying = np.empty(
-            0, np.int64
-        )  # offsets of the records of the dirty part that are the last of their keys
+        self._staying = np.empty(0, np.int64)  # offsets of the dirty part, of the last records of keys
 
     def note(self, batches: Iterable[Batch], first_dirty: int) -> int | None:
         """
@@ -64,8 +62,6 @@ class ColumnReader:
 
     def _note(self, found: Group | Batch) -> int | None:
         if not isinstance(found, Group):
-            if _is_readable(found):
-                raise Unfit(f"the batch at offset {found.header.base_offset} is irregular")
             return None  # such a batch is kept, and supersedes nothing
         columns = found.columns
         rows = np.flatnonzero((columns.key_sizes >= 0) & (found.offsets >= self._first_dirty))
@@ -95,12 +91,12 @@ class ColumnReader:
         tombstones = np.cumsum([0, *~has_value[kept]])[borders]
         has_tombstones = (tombstones[1:] > tombstones[:-1]).tolist()
         rows = group.batches, group.counts, pairwise(borders.tolist()), has_tombstones
-        for batch, count, (first, end), is_mixed in zip(*rows, strict=True):
+        for batch, count, (first, end), has_tombstone in zip(*rows, strict=True):
             try:
                 if first == end:
                     left = rules.emptied(batch)
-                elif is_mixed or end - first < count:
-                    left = _with(group, batch, kept[first:end], rules.new_horizon(batch.header, is_mixed))
+                elif has_tombstone or end - first < count:
+                    left = _with(group, batch, kept[first:end], rules.new_horizon(batch.header, has_tombstone))
                 else:
                     left = batch
             except Malformed:
@@ -175,7 +171,7 @@ def _windows(batches: Iterable[Batch], size_min: int) -> Iterator[list[Batch]]:
 
 def _groups(batches: Iterable[Batch], size_min: int) -> Iterator[Group | Batch]:
     """
-    The batches in groups, or alone if they cannot be read in columns.
+    The batches in groups, or alone if they cannot be read. Raises Unfit if they can, but not in columns.
     """
     group, parts, size = list[Batch](), list[Buffer](), 0
     for batch in batches:
@@ -195,7 +191,7 @@ def _group(batches: list[Batch], parts: list[Buffer]) -> Iterator[Group | Batch]
         yield _read(batches, parts)
     except (Malformed, IndexError, TooLong, Unfit):
         if len(batches) == 1:
-            yield batches[0]
+            yield _checked(batches[0])
             return
         for batch, part in zip(batches, parts, strict=True):
             yield from _group([batch], [part])
@@ -229,8 +225,10 @@ def _read(batches: list[Batch], parts: list[Buffer]) -> Group:
     return Group(batches, bodies.data, counts, columns, offsets)
 
 
-def _is_readable(batch: Batch) -> bool:
+def _checked(unreadable: Batch) -> Batch:
+    header = unreadable.header
     try:
-        return bool(list(entries(payload_of(batch), batch.header.records_count)))
+        found = list(entries(payload_of(unreadable), header.records_count))
     except Malformed:
-        return False
+        return unreadable
+    raise Unfit(f"the batch at offset {header.base_offset} has {len(found)} irregular records")

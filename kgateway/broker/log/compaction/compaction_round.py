@@ -7,7 +7,7 @@ else reads. The gateway puts the result in place (segment_swap.py).
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +25,7 @@ from kgateway.broker.log.compaction.record_reader import RecordReader
 from kgateway.broker.log.files.disk import Disk
 from kgateway.broker.log.segments.batch_scan import Damage, Damaged, scan
 from kgateway.broker.log.segments.cleaned_segment import SegmentWriter
-from kgateway.broker.log.segments.file_names import LOG, file_name
+from kgateway.broker.log.segments.file_names import CLEANED_SUFFIX, LOG, file_name
 from kgateway.broker.log.segments.index import INDEX, TIME_INDEX
 from kgateway.broker.log.segments.segment import OFFSETS_MAX
 from kgateway.broker.partition.transactions import ABORTED_INDEX, AbortedTransaction
@@ -116,9 +116,21 @@ def compact(job: CompactionJob, disk: Disk, memory_bytes: int = MEMORY_BYTES) ->
         from kgateway.broker.log.compaction.column_reader import ColumnReader
         from kgateway.broker.log.compaction.offset_columns import OffsetColumns, Unfit
 
-        with suppress(Unfit):
+        try:
             return compact_with(ColumnReader(OffsetColumns(memory_bytes)), job, disk)
+        except Unfit:
+            _discard(job, disk)
     return compact_with(RecordReader(LastOffsets(memory_bytes)), job, disk)
+
+
+def _discard(job: CompactionJob, disk: Disk) -> None:
+    """
+    Remove what this round has written.
+    """
+    folder = Path(job.folder)
+    for name in disk.names(folder):
+        if name.endswith(f".{job.token}{CLEANED_SUFFIX}"):
+            disk.remove(folder / name)
 
 
 def compact_with(reader: Reader, job: CompactionJob, disk: Disk) -> CompactionOutcome:

@@ -16,6 +16,7 @@ from kgateway.broker.log.compaction.offset_columns import Unfit
 from kgateway.broker.log.compaction.record_filter import ENTRY_BYTES
 from kgateway.broker.log.files.local_disk import LocalDisk
 from kgateway.broker.log.segments.batch_scan import Damaged
+from kgateway.broker.log.segments.segment_swap import discard_rewritten
 from kgateway.records.batch import Batch
 from tests.broker.log.compaction.histories import ANY_BATCH, BATCH, LONG_TIMESTAMP, History, histories, holding_two
 from tests.broker.log.compaction.jobs import Jobs, keyed
@@ -75,20 +76,24 @@ IRREGULAR = {
 }
 
 
+@pytest.mark.parametrize("first_dirty", [0, 4])
 @pytest.mark.parametrize("irregular", IRREGULAR.values(), ids=IRREGULAR)
-def test_irregular_batches_are_read_one_by_one(irregular: Batch, jobs: Jobs) -> None:
+def test_irregular_batches_are_read_one_by_one(irregular: Batch, first_dirty: int, jobs: Jobs) -> None:
     """
-    Columns do not fit them in the dirty part, so the whole round is done in the other way. In the clean part it is they
-    alone that are read in the other way.
+    Columns do not fit them, in the dirty part or the clean one, so the whole round is done in the other way, without
+    what the first attempt has written.
     """
-    jobs.write([keyed(b"a", b"b"), irregular], [keyed(b"a", b"b")])
-    with pytest.raises(Unfit, match="the batch at offset 2 is irregular"):
-        compact_with(in_columns(), jobs.job(), jobs.disk)
-    outcome = compact(jobs.job(), jobs.disk)
+    jobs.write([keyed(b"a", b"b")], [irregular], [keyed(b"a", b"b")])
+    job = jobs.job(first_dirty=first_dirty, segment_bytes=1)
+    with pytest.raises(Unfit, match="the batch at offset 2 has 2 irregular records"):
+        compact_with(in_columns(), job, jobs.disk)
+    outcome = compact(job, jobs.disk)
     assert outcome.cleaned_to == 6
-    assert outcome == compact_with(one_by_one(), jobs.job(), jobs.disk)
-    clean = jobs.job(first_dirty=4)
-    assert compact_with(in_columns(), clean, jobs.disk) == compact_with(one_by_one(), clean, jobs.disk)
+    [first, *_] = found = [jobs.data(one) for one in outcome.rewritten]
+    assert first
+    discard_rewritten(jobs.disk, jobs.folder, job.token)
+    assert outcome == compact_with(one_by_one(), job, jobs.disk)
+    assert found == [jobs.data(one) for one in outcome.rewritten]
 
 
 def test_without_numpy(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
