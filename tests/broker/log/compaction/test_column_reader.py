@@ -72,6 +72,7 @@ def test_same_result_of_damaged_batches(history: History, group_bytes: int) -> N
 IRREGULAR = {
     "offsets that fall": sealed(holding(body(1, b"a") + body(0, b"a"), 2), last_offset_delta=1),
     "an offset beyond the batch": sealed(holding(body(0, b"a") + body(7, b"b"), 2), last_offset_delta=1),
+    "a negative number of records": sealed(holding(b"", -1), last_offset_delta=1),
     "a timestamp of too many bytes": holding_two(body(0, b"a") + LONG_TIMESTAMP),
 }
 
@@ -85,7 +86,7 @@ def test_irregular_batches_are_read_one_by_one(irregular: Batch, first_dirty: in
     """
     jobs.write([keyed(b"a", b"b")], [irregular], [keyed(b"a", b"b")])
     job = jobs.job(first_dirty=first_dirty, segment_bytes=1)
-    with pytest.raises(Unfit, match="the batch at offset 2 has 2 irregular records"):
+    with pytest.raises(Unfit, match=r"the batch at offset 2 has [02] irregular records"):
         compact_with(in_columns(), job, jobs.disk)
     outcome = compact(job, jobs.disk)
     assert outcome.cleaned_to == 6

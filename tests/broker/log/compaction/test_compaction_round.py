@@ -248,8 +248,8 @@ def test_unreadable_batches(jobs: Jobs) -> None:
 
 
 UNREADABLE = {
-    "a record that ends with its key": holding(b"\x0a\0\0\0\2k" + body(1, b"k"), 2),
-    "an offset before the batch": holding(b"\x0c\0\0\1\2k\1\0", 1),
+    "a record that ends with its key": sealed(holding(b"\x0a\0\0\0\2k" + body(1, b"k"), 2), last_offset_delta=1),
+    "an offset before the batch": sealed(holding(b"\x0e\0\0\1\2k\1\0", 1), last_offset_delta=0),
     "a negative number of records": holding(body(0, b"k"), -1),
     "a codec that does not exist": sealed(holding(body(0, b"k"), 1), attributes=7),
 }
