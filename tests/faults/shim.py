@@ -14,9 +14,12 @@ _SOURCE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/aio_abi.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +44,21 @@ static int fails(int descriptor) {
     }
 SYNC(fsync)
 SYNC(fdatasync)
+
+/* Asynchronous fsyncs are refused, so that fdatasync is tried. */
+long syscall(long number, ...) {
+    static long (*real)(long, ...);
+    long a[6];
+    va_list arguments;
+    va_start(arguments, number);
+    for (int i = 0; i < 6; i++) a[i] = va_arg(arguments, long);
+    va_end(arguments);
+    if (!real) real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    if (number == SYS_io_submit)
+        for (long i = 0; i < a[1]; i++)
+            if (fails(((struct iocb **)a[2])[i]->aio_fildes)) { errno = EINVAL; return -1; }
+    return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
     static int (*real)(clockid_t, struct timespec *);

@@ -83,7 +83,7 @@ class Checkpointer:
         if late.active():
             late.cancel()
         else:
-            self._runtime.syncs.stop()
+            self._runtime.stop_syncs()
             left = sum(not partition.is_synced for partition in partitions)
             self._log.warn(NOT_SYNCED_AT_STOP, partitions=counted(left, "partition"), seconds=_SYNCS_S)
 

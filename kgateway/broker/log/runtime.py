@@ -15,6 +15,7 @@ from twisted.logger import Logger
 from kgateway.broker.log.files.file_cache import FileCache
 from kgateway.broker.log.segments.batch_scan import Scratch
 from kgateway.broker.log.segments.fsync import SyncPool
+from kgateway.broker.log.segments.group_sync import GroupSync
 from kgateway.broker.log.segments.segment import Segment
 from kgateway.log_messages import CANNOT_WRITE
 
@@ -113,11 +114,20 @@ class LogRuntime:
     scratch: Scratch = field(default_factory=lambda: Scratch(READ_BYTES))
     loaded: LoadedIndexes = field(default_factory=LoadedIndexes)
     health: DiskHealth = field(init=False)
+    group_sync: GroupSync = field(init=False)
     syncs: SyncPool = field(init=False)
 
     def __post_init__(self) -> None:
+        self.group_sync = GroupSync(self.in_thread, self.files.disk)
         self.syncs = SyncPool(self.in_thread)
         self.health = DiskHealth(self.clock.seconds)
+
+    def stop_syncs(self) -> None:
+        """
+        Begin no more syncs.
+        """
+        self.group_sync.stop()
+        self.syncs.stop()
 
 
 def describe_error(error: BaseException) -> str:

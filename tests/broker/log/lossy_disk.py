@@ -15,9 +15,9 @@ from errno import EEXIST, EIO, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY
 from os import strerror
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from kgateway.broker.log.files.disk import NotOpened
+from kgateway.broker.log.files.disk import File, NotOpened
 from kgateway.wire.types import Buffer
 from tests.broker.log.lossy_content import Content
 from tests.broker.log.lossy_names import Folder, Names, os_error
@@ -77,12 +77,19 @@ class LossyFile:
         self.size = size
 
     def sync(self) -> None:
+        self.begin_sync()()
+
+    def begin_sync(self) -> Callable[[], None]:
+        """
+        Begin a sync; the returned function ends it.
+        """
+
         def in_part(why: BaseException) -> None:
             if isinstance(why, OSError):
                 self._content.fail_sync()
 
         begun = self._content.begin_sync()
-        self._disk.do("sync", lambda: self._content.end_sync(begun), in_part)
+        return lambda: self._disk.do("sync", lambda: self._content.end_sync(begun), in_part)
 
     def write_again(self, position: int, size: int) -> None:
         self._disk.do("write_again", lambda: self._content.write_again(position, position + size))
@@ -165,6 +172,19 @@ class LossyDisk:
                     self._names.change((around, name, Folder()))
 
         self.do("make_folder", effect)
+
+    def sync_files(self, files: Sequence[File]) -> list[OSError | None]:
+        """
+        Sync the files at the same time; their syncs end in any order.
+        """
+        ends = [cast("LossyFile", file).begin_sync() for file in files]
+        found: list[OSError | None] = [None] * len(ends)
+        for number in self.chance.sample(range(len(ends)), len(ends)):
+            try:
+                ends[number]()
+            except OSError as error:
+                found[number] = error
+        return found
 
     def sync_folder(self, folder: Path) -> None:
         try:

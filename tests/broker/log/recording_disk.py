@@ -4,10 +4,10 @@ A disk that records its operations, and fails on request.
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kgateway.broker.log.files.disk import NotOpened
+from kgateway.broker.log.files.disk import File, NotOpened
 from kgateway.broker.log.files.local_disk import LocalDisk, LocalFile
 from kgateway.wire.types import Buffer
 
@@ -20,7 +20,7 @@ class RecordingDisk(LocalDisk):
     def __init__(self) -> None:
         self.done: list[tuple[str, str]] = []  # operation, name of the file
         self.read_bytes: Counter[str] = Counter()
-        self.failing: dict[str, int] = {}  # operation, or operation with suffix or name: its error
+        self.failing: dict[str, int] = {}  # operation, possibly with suffix, name or folder/name: its error
         self.cold = False  # whether every read has to wait
         self.opened: set[NotedFile] = set()
 
@@ -41,7 +41,8 @@ class RecordingDisk(LocalDisk):
         """
         Fail if the test wants it.
         """
-        for which in (operation, f"{operation} {path.suffix}", f"{operation} {path.name}"):
+        targets = ("", f" {path.suffix}", f" {path.name}", f" {path.parent.name}/{path.name}")
+        for which in (operation + target for target in targets):
             if which in self.failing:
                 code = self.failing[which]
                 raise OSError(code, os.strerror(code), str(path))
@@ -72,6 +73,13 @@ class RecordingDisk(LocalDisk):
         self.note("make_folder", folder)
         super().make_folder(folder)
 
+    def sync_files(self, files: Sequence[File]) -> list[OSError | None]:
+        """
+        Sync the files one after another.
+        """
+        self.check("sync_files", Path())
+        return [_failure(file.sync) for file in files]
+
     def sync_folder(self, folder: Path) -> None:
         try:
             self.check("open_folder", folder)
@@ -86,6 +94,14 @@ class RecordingDisk(LocalDisk):
     def remove(self, path: Path) -> None:
         self.note("remove", path)
         super().remove(path)
+
+
+def _failure(sync: Callable[[], None]) -> OSError | None:
+    try:
+        sync()
+    except OSError as error:
+        return error
+    return None
 
 
 class NotedFile(LocalFile):

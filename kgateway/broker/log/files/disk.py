@@ -90,6 +90,11 @@ class Disk(Protocol):
         Make a folder, and its parents, if there is none.
         """
 
+    def sync_files(self, files: Sequence[File]) -> list[OSError | None]:
+        """
+        fsync several files at the same time: return once all fsyncs have ended. Returns why they failed, for each file.
+        """
+
     def sync_folder(self, folder: Path) -> None:
         """
         fsync a folder: return once its names are synced. Raises NotOpened if no sync was tried.

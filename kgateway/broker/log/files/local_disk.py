@@ -10,8 +10,10 @@ from errno import EAGAIN, EINVAL, ENOSYS, EOPNOTSUPP
 from itertools import count
 from pathlib import Path
 from threading import get_ident
+from typing import cast
 
-from kgateway.broker.log.files.disk import TEMPORARY, NotOpened
+from kgateway.broker.log.files.concurrent_fsync import ConcurrentFsync, datasync
+from kgateway.broker.log.files.disk import TEMPORARY, File, NotOpened
 from kgateway.wire.types import Buffer
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
@@ -65,7 +67,7 @@ class LocalFile:
         self.size = size
 
     def sync(self) -> None:
-        _datasync(self._descriptor)
+        datasync(self._descriptor)
 
     def write_again(self, position: int, size: int) -> None:
         for start in range(position, position + size, _COPIED_AT_ONCE):
@@ -75,6 +77,10 @@ class LocalFile:
     def write_early(self, position: int, size: int) -> None:
         if _sync_file_range:
             _sync_file_range(self._descriptor, ctypes.c_int64(position), ctypes.c_int64(size), _START_WRITING)
+
+    @property
+    def descriptor(self) -> int:
+        return self._descriptor
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, _CLOSED
@@ -98,6 +104,8 @@ class LocalFile:
 
 
 class LocalDisk:
+    _concurrent_fsync = ConcurrentFsync()
+
     def open(self, path: Path, *, create: bool = False) -> LocalFile:
         return LocalFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
 
@@ -112,7 +120,7 @@ class LocalDisk:
                 while rest:
                     rest = rest[file.write(rest) :]
                 if sync:
-                    _datasync(file.fileno())
+                    datasync(file.fileno())
             temporary.replace(path)
         except OSError:
             with suppress(OSError):
@@ -138,6 +146,9 @@ class LocalDisk:
     def make_folder(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
+    def sync_files(self, files: Sequence[File]) -> list[OSError | None]:
+        return self._concurrent_fsync.sync([cast("LocalFile", file).descriptor for file in files])  # all opened here
+
     def sync_folder(self, folder: Path) -> None:
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -158,9 +169,6 @@ class LocalDisk:
             path.rmdir()
         else:
             path.unlink()
-
-
-_datasync = getattr(os, "fdatasync", os.fsync)
 
 
 class ReadOnlyDisk(LocalDisk):

@@ -267,7 +267,7 @@ class LogPartition(PartitionBase):
         self.is_synced = not self.lost and self.log_end == offset
 
     def _synced(self, end: LogEnd) -> None:
-        self.synced_offset = end.offset
+        self.synced_offset = max(end.offset, self.synced_offset)  # a later sync may be reported first
         moves = end.offset > self.high_watermark
         if moves:
             self.high_watermark, self._committed_end = end.offset, end

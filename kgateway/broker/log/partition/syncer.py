@@ -1,6 +1,9 @@
 """
 Syncs what a partition has written: in a thread, one sync at a time.
 
+If a sync has little to write, it is part of a trip that several partitions share (group_sync.py). Otherwise it waits
+for a thread of a pool (fsync.py), so that the others do not wait for it.
+
 Batches written while one sync runs share the next, so the more producers wait, the more of them one sync serves. A sync
 that fails is not tried again: the system has forgotten by then what it could not write, and a second sync would succeed
 without having written it.
@@ -13,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
@@ -22,13 +25,13 @@ from twisted.python.failure import Failure
 from kgateway.broker.log.files.disk import File
 from kgateway.broker.log.runtime import LogRuntime
 from kgateway.broker.log.segments.fsync import NotTried, SyncJob, UnsyncedPart, side_files_of
+from kgateway.broker.log.segments.group_sync import LogSync
 from kgateway.broker.log.segments.segment_list import LogEnd, SegmentList
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_rows import LONG_MAX
 
-T = TypeVar("T")
-
 _AGAIN_S = 1.0
+_LITTLE_BYTES = 256 << 10
 EARLY_BYTES = 8 << 20
 
 
@@ -43,6 +46,7 @@ class Syncer:
         "_segment_list",
         "_stopped",
         "_synced",
+        "_synced_size",
         "_waiting",
     )
 
@@ -62,6 +66,7 @@ class Syncer:
         self._running = self._is_requested_again = self._stopped = False
         self._retry_timer: IDelayedCall | None = None
         self._waiting: list[Deferred[None]] = []
+        self._synced_size = 0  # what the last sync covers of the last segment, even if it is still under way
         self._due = SyncJob(unsynced, folders=[segment_list.folder, segment_list.folder.parent])
         for segment, following in pairwise(segment_list.segments):
             if segment.next_offset > synced_offset:  # it was full, and its process crashed before it was synced
@@ -99,51 +104,78 @@ class Syncer:
             self._is_requested_again = True
         else:
             self._running = True
-            self._begin()
+            if self._has_little:
+                self._runtime.group_sync.request(self._begin_in_group)
+            else:
+                self._begin_in_pool()
 
-    def _begin(self) -> None:
+    @property
+    def _has_little(self) -> bool:
+        return self._due.is_empty and self._segment_list.segments[-1].size - self._synced_size <= _LITTLE_BYTES
+
+    def _begin_in_group(self) -> LogSync | None:
+        """
+        Begin a sync that was requested earlier. More may be due by now than a trip syncs, as after a new segment.
+        """
+        if self._stopped:
+            self._fire_waiting()
+        elif not self._due.is_empty:
+            self._begin_in_pool()
+        elif begun := self._begin():
+            return LogSync(begun.log, partial(self._release, begun), partial(self._report, begun))
+        return None
+
+    def _begin_in_pool(self) -> None:
+        if begun := self._begin():
+            syncing = self._runtime.syncs.run(partial(begun.due.sync, self._runtime.files.disk, [begun.log]))
+            syncing.addBoth(self._ended_in_pool, begun)
+
+    def _ended_in_pool(self, result: Failure | None, begun: "_Begun") -> None:
+        error = result.value if result else None
+        self._release(begun, error)
+        self._report(begun, error)
+
+    def _begin(self) -> "_Begun | None":
         self._is_requested_again = False
         due, self._due = self._due, SyncJob()
-        end, files = self._segment_list.end, self._runtime.files
+        end = self._segment_list.end
         try:
-            log = files.hold(self._segment_list.segments[-1].path)
+            log = self._runtime.files.hold(self._segment_list.segments[-1].path)
         except OSError as error:
             self._try_again(due, error)
+            return None
+        self._synced_size = end.position
+        waiting, self._waiting = self._waiting, []
+        return _Begun(log, due, end, waiting)
+
+    def _release(self, begun: "_Begun", error: BaseException | None) -> None:
+        """
+        A sync has ended: the next one may begin, unless this one has failed.
+        """
+        self._runtime.files.release(begun.log)
+        if error is None:
+            self._running = False
+            if self._is_requested_again:
+                self.request()
+
+    def _report(self, begun: "_Begun", error: BaseException | None) -> None:
+        if error is None:
+            self._runtime.health.worked(self._what)
+            self._synced(begun.end)
+            for ended in begun.waiting:
+                ended.callback(None)
             return
-        syncing = self._runtime.syncs.run(partial(due.sync, files.disk, [log]))
-        syncing.addBoth(self._release, log)
-        served, self._waiting = self._waiting, []
-        syncing.addCallbacks(
-            self._done, self._sync_failed_or_not_tried, callbackArgs=(end, served), errbackArgs=(due, served)
-        )
-
-    def _release(self, result: T, held: File) -> T:
-        self._runtime.files.release(held)
-        return result
-
-    def _done(self, _: object, end: LogEnd, served: list[Deferred[None]]) -> None:
-        self._running = False
-        self._runtime.health.worked(self._what)
-        self._synced(end)
-        if self._is_requested_again:
-            self.request()
-        for ended in served:
-            ended.callback(None)
+        self._waiting = begun.waiting + self._waiting
+        if isinstance(error, NotTried) and not self._stopped:
+            self._try_again(begun.due, error.error)
+        else:
+            self._failed(error)
+            self._fire_waiting()
 
     def _fire_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for ended in waiting:
             ended.callback(None)
-
-    def _sync_failed_or_not_tried(self, failure: Failure, due: SyncJob, served: list[Deferred[None]]) -> None:
-        error = failure.value
-        assert error
-        self._waiting = served + self._waiting
-        if isinstance(error, NotTried) and not self._stopped:
-            self._try_again(due, error.error)
-        else:
-            self._failed(error)
-            self._fire_waiting()
 
     def _try_again(self, due: SyncJob, error: OSError) -> None:
         """
@@ -151,11 +183,22 @@ class Syncer:
         """
         self._due = due.merged_with(self._due)
         self._runtime.health.failed(self._what, error)
-        self._retry_timer = self._runtime.clock.callLater(_AGAIN_S, self._begin)
+        self._retry_timer = self._runtime.clock.callLater(_AGAIN_S, self._begin_in_pool)
 
     @property
     def _what(self) -> str:
         return f"the sync of {self._segment_list.folder.name}"
+
+
+class _Begun(NamedTuple):
+    """
+    A sync under way, the end of the log that it covers, and the Deferreds that wait for it.
+    """
+
+    log: File
+    due: SyncJob
+    end: LogEnd
+    waiting: list[Deferred[None]]
 
 
 class FlushPolicy:

@@ -60,6 +60,10 @@ class SyncJob:
     files: list[Path] = field(default_factory=list)
     folders: list[Path] = field(default_factory=list)  # whose names are new
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.unsynced or self.files or self.folders)
+
     def add_folder(self, folder: Path) -> None:
         if folder not in self.folders:
             self.folders.append(folder)
