@@ -95,6 +95,7 @@ def _log(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
     from kgateway.broker.log.broker import LogBroker
     from kgateway.broker.log.compaction.helper_process import HelperProcess
     from kgateway.broker.log.files.local_disk import LocalDisk
+    from kgateway.broker.log.sync_thread import SyncThread
 
     by_turns = Cooperator(scheduler=partial(reactor.callLater, 0))
     return LogBroker(
@@ -112,6 +113,7 @@ def _log(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IBroker:
         retention_check_ms=settings.retention_check_interval_ms,
         compaction_backoff_ms=settings.compaction_backoff_ms,
         compactor=HelperProcess(settings.compaction_memory_bytes),
+        sync_thread=SyncThread(reactor.callFromThread),
     )
 
 

@@ -29,6 +29,7 @@ from kgateway.broker.log.maintenance import Maintenance
 from kgateway.broker.log.partition.partition import LogPartition
 from kgateway.broker.log.partition.registry import PartitionRegistry
 from kgateway.broker.log.runtime import InThread, InTurns, LogRuntime
+from kgateway.broker.log.sync_thread import SyncThread
 from kgateway.broker.partition.producer_state import EXPIRY_MS
 from kgateway.broker.partition.retention import CHECK_MS
 from kgateway.broker.state_log import STATE_CONFIG, StateLog
@@ -75,6 +76,7 @@ class LogBroker(SingleNodeBroker):
         retention_check_ms: int = CHECK_MS,
         compaction_backoff_ms: int = BACKOFF_MS,
         compactor: Compactor | None = None,
+        sync_thread: SyncThread | None = None,
     ) -> None:
         super().__init__(node_id, "", offsets_partitions, topic_defaults)
         self._retention_check_ms = retention_check_ms
@@ -82,7 +84,8 @@ class LogBroker(SingleNodeBroker):
         self._compactor = compactor or InThreadCompactor(disk)
         self._path = path
         self._disk = disk
-        self._runtime = LogRuntime(FileCache(disk, open_files_max), now_ms, clock, in_thread, in_turns)
+        self._sync_thread = sync_thread
+        self._runtime = LogRuntime(FileCache(disk, open_files_max), now_ms, clock, in_thread, in_turns, sync_thread)
         self._open_session = open_session
         self._producer_expiry_ms = producer_expiry_ms
         self._state_logs: dict[PartitionId, StateLog] = {}
@@ -182,6 +185,8 @@ class LogBroker(SingleNodeBroker):
         self._folder.finish(synced=await self._checkpointer.finish())
         for partition in self._registry.open.values():
             partition.lose(_STOPPING)
+        if self._sync_thread:
+            self._sync_thread.stop()
         self._runtime.files.close_all()
         leave(self._folder.session)
 

@@ -110,6 +110,7 @@ class LogRuntime:
     clock: IReactorTime
     in_thread: InThread
     in_turns: InTurns
+    sync_thread: InThread | None = None  # for syncs that clients wait for
     chance: Callable[[], float] = random  # from 0 to 1
     scratch: Scratch = field(default_factory=lambda: Scratch(READ_BYTES))
     loaded: LoadedIndexes = field(default_factory=LoadedIndexes)
@@ -118,7 +119,7 @@ class LogRuntime:
     syncs: SyncPool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.group_sync = GroupSync(self.in_thread, self.files.disk)
+        self.group_sync = GroupSync(self.sync_thread or self.in_thread, self.files.disk)
         self.syncs = SyncPool(self.in_thread)
         self.health = DiskHealth(self.clock.seconds)
 

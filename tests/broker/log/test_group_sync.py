@@ -156,6 +156,9 @@ def test_much_to_write_does_not_hold_others(world: LogWorld, partitions: list[Lo
     world.threads.work()
     world.threads.work()
     assert called([heavy, *waiting]) == [True] * 3
+    add(partitions[0])
+    add(partitions[1])
+    assert len(world.threads) == 1  # what was synced before does not count
 
 
 def test_a_new_segment_is_synced_with_the_one_before(world: LogWorld, partitions: list[LogPartition]) -> None:
