@@ -327,3 +327,19 @@ def test_segments_before_the_start_are_left_out(left: LeftLog) -> None:
     (left.folder / nth(0)).unlink()
     found = left.open(after_process(settled).beginning_at(9))
     assert (found.log_start, [segment.base_offset for segment in found.segment_list.segments]) == (10, [10])
+
+
+@pytest.mark.parametrize("snapshot", [None, b""])
+def test_producers_outlast_a_power_cut_during_a_deletion(snapshot: bytes | None, left: LeftLog) -> None:
+    """
+    A segment that began at the new log start has no sound snapshot yet: the producers are known from the segment before
+    it, which is not deleted yet.
+    """
+    left.settle()
+    path = left.folder / file_name(10, ".snapshot")
+    path.unlink() if snapshot is None else path.write_bytes(snapshot)
+    left.cut(0, nth(10))
+    found = left.open(after_machine(10).beginning_at(10))
+    assert (found.log_start, found.segment_list.end_offset) == (10, 10)
+    assert [batch.base_offset for batch in found.producers.producers[7].window] == [5, 6, 7, 8, 9]
+    assert nth(0) in {path.name for path in found.left_over}

@@ -48,7 +48,7 @@ class FolderContents:
         self._sizes = disk.names(folder)
         self._aborted: dict[int, list[AbortedTransaction]] = {}  # by the segment with their markers
         self.needs_folder_sync = False  # snapshots beyond the log were removed
-        self.left_over = [folder / name for name in left_over(self._sizes, log_start)]
+        self.left_over = [folder / name for name in left_over(self._sizes, self._needed_from(log_start))]
         for path in self.left_over:
             del self._sizes[path.name]
         for name in [name for name in self._sizes if name.endswith(TEMPORARY)]:
@@ -57,6 +57,20 @@ class FolderContents:
         for name in [file_name(base, LOG) for base in others]:
             if not self._sizes[name]:  # nothing was written to it yet: the segment before it continues
                 self._remove(name)
+
+    def _needed_from(self, log_start: int) -> int:
+        """
+        The offset whose segment and all later ones are needed. If a segment began at the log start just before a power
+        cut, and its snapshot was not synced yet, only the segment before tells about the producers.
+        """
+        bases = [base for base in self.segments if base <= log_start]
+        if len(bases) > 1 and not self._has_sound_snapshot(bases[-1]):
+            return bases[-2]
+        return log_start
+
+    def _has_sound_snapshot(self, offset: int) -> bool:
+        name = file_name(offset, SNAPSHOT)
+        return name in self._sizes and load_snapshot(self._disk.read(self._folder / name), ProducerTable(), now_ms=0)
 
     @property
     def is_swapping(self) -> bool:
