@@ -160,7 +160,8 @@ class Syncer:
 
     def _report(self, begun: "_Begun", error: BaseException | None) -> None:
         if error is None:
-            self._runtime.health.worked(self._what)
+            if self._runtime.health.failing:
+                self._runtime.health.worked(self._what)
             self._synced(begun.end)
             for ended in begun.waiting:
                 ended.callback(None)

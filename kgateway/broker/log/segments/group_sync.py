@@ -7,9 +7,8 @@ trip does not wait for it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -21,8 +20,7 @@ _TOGETHER_MAX = 256  # files
 Outcome = BaseException | None  # why a sync failed
 
 
-@dataclass(frozen=True, slots=True)
-class LogSync:
+class LogSync(NamedTuple):
     """
     A sync of one file. `release` is called when it has ended, and may request the next one; `report` is called once the
     next trip has begun.
