@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 from twisted.internet.defer import Deferred, execute
 from twisted.internet.interfaces import IReactorTime
 
+from kgateway.action_queue import ActionQueue
 from kgateway.cluster.view import Address, Node
 from kgateway.config.settings import Settings
 from kgateway.interfaces import IAuthorizer, IBroker
@@ -55,7 +56,8 @@ class GatewayParts:
     The parts of a gateway that its handlers use.
 
     `clock` is monotonic and for timers; `now_ms` is the wall clock and for timestamps. `in_thread` is for calls that
-    spend their time in C and release the interpreter lock. `ask` serves a request that a handler makes.
+    spend their time in C and release the interpreter lock. `ask` serves a request that a handler makes. `actions` are
+    done after the responses of an iteration of the reactor.
     """
 
     broker: IBroker
@@ -67,6 +69,10 @@ class GatewayParts:
     services: dict[type, Any] = field(default_factory=dict)
     in_thread: InThread = execute
     ask: Ask = _unserved
+    actions: ActionQueue = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.actions = ActionQueue(self.clock)
 
     def service(self, kind: type[S]) -> S:
         """
@@ -182,6 +188,13 @@ class Context:
         The monotonic clock, for timers.
         """
         return self._gateway.clock
+
+    @property
+    def actions(self) -> ActionQueue:
+        """
+        What this request causes for others: done after its answer.
+        """
+        return self._gateway.actions
 
     @property
     def now_ms(self) -> int:

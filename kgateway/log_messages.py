@@ -49,6 +49,7 @@ CANNOT_ENCODE = LogMessage("{api} v{version}: cannot encode the response", _REPO
 RESPONSE_LOST = LogMessage("a response was lost", _REPORT)
 CANNOT_SERVE = LogMessage("{subject} could not be served", _REPORT)
 LONG_POLL_FAILED = LogMessage("a long poll did not end", _REPORT)
+ACTION_FAILED = LogMessage("an action after a response failed", _REPORT)
 CONVERSION_FAILED = LogMessage("the conversion of records failed", _REPORT)
 LATE_CHANGE_FAILED = LogMessage(
     "a change failed after its client had stopped waiting for it",

@@ -2,8 +2,8 @@
 Writes to a TCP socket immediately, if that is possible.
 
 Twisted waits until the reactor says that the socket is writable, and removes the socket from the reactor when nothing
-is left to write: two system calls and a round of the reactor. Many answers share this cost; an answer that is sent
-alone pays all of it. So it is sent directly, and what the socket does not take is written the usual way.
+is left to write: two system calls and a round of the reactor, in which other work comes first. So answers are sent
+directly, and what the socket does not take is written the usual way.
 """
 
 from collections.abc import Sequence

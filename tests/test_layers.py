@@ -64,7 +64,8 @@ MAY_IMPORT = {
     "kgateway.late_response": {"kgateway.wire"},
     "kgateway.tcp": {"kgateway.wire"},
     "kgateway.socket_file": set(),
-    "kgateway.context": _LOGIC | {"kgateway.config", "kgateway.security.permissions"},
+    "kgateway.action_queue": set(),
+    "kgateway.context": _LOGIC | {"kgateway.action_queue", "kgateway.config", "kgateway.security.permissions"},
     "kgateway.api": _LOGIC | {"kgateway.context", "kgateway.conversion", "kgateway.security.permissions"},
     "kgateway.topic_lookup": _LOGIC | {"kgateway.context", "kgateway.security.permissions"},
     "kgateway.admin": set(),
@@ -139,6 +140,7 @@ MAY_IMPORT = {
     "kgateway.server": _LOGIC
     | {
         "kgateway",
+        "kgateway.action_queue",
         "kgateway.broker",
         "kgateway.broker.seaweed",
         "kgateway.broker.seaweedmq",
@@ -302,6 +304,7 @@ MAY_IMPORT_TWISTED = {
     "kgateway.broker.seaweed": {"twisted"},
     "kgateway.broker.seaweedmq": _VALUES | {"twisted.internet.task"},
     "kgateway.interfaces": _VALUES,
+    "kgateway.action_queue": _VALUES,
     "kgateway.late_response": _VALUES,
     "kgateway.context": _VALUES,
     "kgateway.api": {"twisted.plugin"},

@@ -1,9 +1,10 @@
 """
 The wait of a fetch for more records than there are: a long poll.
 
-It sleeps until a partition moves, then reads once for all that moved in that turn of the reactor. If the client waits
-for many bytes, each append would cause another read of all of them, so the poll pauses between two reads for a quarter
-of the time that it has waited: all reads together then cost a few times the last one.
+It sleeps until a partition moves. Once those who moved it are answered, it reads all that moved in that turn of the
+reactor, and is answered in the same turn (action_queue.py). If the client waits for many bytes, each append would cause
+another read of all of them, so the poll pauses between two reads for a quarter of the time that it has waited: all
+reads together then cost a few times the last one.
 
 It ends when there are enough bytes, when the client must learn something at once, or when its time is up. Cancelling
 its response means: answer now, with what there is.
@@ -86,6 +87,7 @@ class LongPoll:
     """
 
     __slots__ = (
+        "_actions",
         "_cancels",
         "_clock",
         "_end_at",
@@ -94,6 +96,7 @@ class LongPoll:
         "_moved_meanwhile",
         "_next",
         "_overdue",
+        "_queued",
         "_reading",
         "_respond",
         "_seen",
@@ -114,10 +117,12 @@ class LongPoll:
         self._seen = self._reading = reading
         self._min_bytes = min_bytes
         self._clock = context.clock
+        self._actions = context.actions
         self._ends = context.service(PollTimers)
         self._started = self._clock.seconds()
         self._moved_meanwhile = self._overdue = False
-        self._next: IDelayedCall | None = None
+        self._queued = False  # whether a read is due as an action
+        self._next: IDelayedCall | None = None  # the read after a pause
         self._end_at = self._ends.add(self, max_wait_s)
         self._cancels = [partition.watch(self._partition_moved) for partition in reading.partitions]
         if reading.outstanding:
@@ -131,15 +136,26 @@ class LongPoll:
         if self._next:
             self._next.cancel()
             self._read_again()
+        elif self._queued:
+            self._read_queued()
         elif not self._reading.outstanding:
             self._finish()
 
     def _partition_moved(self) -> None:
         if self._reading.outstanding:
             self._moved_meanwhile = True
-        elif self._next is None:
-            waited = self._clock.seconds() - self._started
-            self._next = self._clock.callLater(waited * _PAUSE if self._min_bytes > 1 else 0, self._read_again)
+        elif self._min_bytes > 1:
+            if self._next is None:
+                waited = self._clock.seconds() - self._started
+                self._next = self._clock.callLater(waited * _PAUSE, self._read_again)
+        elif not self._queued:
+            self._queued = True
+            self._actions.add(self._read_queued)
+
+    def _read_queued(self) -> None:
+        if self._queued:
+            self._queued = False
+            self._read_again()
 
     def _read_again(self) -> None:
         self._next = None
@@ -165,6 +181,7 @@ class LongPoll:
         if self._next:
             self._next.cancel()
             self._next = None
+        self._queued = False
         if not self._overdue:
             self._ends.remove(self, self._end_at)
         self.response.end(lambda: self._respond(self._seen.answers))

@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress, IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
+from kgateway.action_queue import ActionQueue
 from kgateway.context import Session
 from kgateway.log_messages import CLOSED_BY_FORCE
 from kgateway.plurals import counted
@@ -113,6 +114,7 @@ class Clients:
     def __init__(
         self,
         clock: IReactorTime,
+        actions: ActionQueue,
         memory: RequestMemory,
         *,
         frame_bytes_max: int,
@@ -120,13 +122,13 @@ class Clients:
         complain: Complain,
     ) -> None:
         self.seconds = clock.seconds
+        self.write_soon = actions.write
         self.memory = memory
         self.frame_bytes_max = frame_bytes_max
         self.complain = complain
         self._clock = clock
         self._max_idle = max_idle_seconds
         self._open: set[Client] = set()
-        self._due: list[Callable[[], None]] = []
         self._sweep: IDelayedCall | None = None
         self._all_gone: Deferred[None] | None = None
 
@@ -138,14 +140,6 @@ class Clients:
         For each connection that is open now, a call that describes it.
         """
         return [partial(self._describe, connection, now_ms) for connection in self._open]
-
-    def call_soon(self, call: Callable[[], None]) -> None:
-        """
-        Call in the next turn of the reactor. All connections share one timer.
-        """
-        if not self._due:
-            self._clock.callLater(0, self._call_due)
-        self._due.append(call)
 
     def add(self, connection: Client) -> None:
         self._open.add(connection)
@@ -178,11 +172,6 @@ class Clients:
 
     def _describe(self, connection: Client, now_ms: Callable[[], int]) -> dict[str, Any]:
         return describe(connection, self.seconds(), now_ms())
-
-    def _call_due(self) -> None:
-        calls, self._due = self._due, []
-        for call in calls:
-            call()
 
     def _close_silent(self) -> None:
         now, self._sweep = self.seconds(), None

@@ -2,8 +2,9 @@
 The reactor's side of one client: frames in, answers out, in order.
 
 One loop sends what is ready and starts what may start. It never runs inside itself: an answer that becomes ready later
-wakes it in the reactor's next turn. A full transport stops sending and starting. Too many received and unstarted
-requests, or a frame for which there is no memory yet, stop only the reading.
+wakes it at the end of the reactor's turn, in which answers come before what they cause for others (action_queue.py). A
+full transport stops sending and starting. Too many received and unstarted requests, or a frame for which there is no
+memory yet, stop only the reading.
 """
 
 from collections.abc import Callable
@@ -131,7 +132,7 @@ class Connection(Protocol):
     def _wake(self) -> None:
         if not self._woken:
             self._woken = True
-            self._clients.call_soon(self._run_again)
+            self._clients.write_soon(self._run_again)
 
     def _run_again(self) -> None:
         """

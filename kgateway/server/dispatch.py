@@ -8,6 +8,7 @@ ours, logged with its traceback and answered as UNKNOWN_SERVER_ERROR.
 
 import struct
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import Any, cast
 
@@ -86,6 +87,7 @@ class Dispatcher:
         self._registry = registry
         self._reasons = reasons
         self._seconds = gateway.clock.seconds
+        self._handles = False  # whether a handler runs just now
         self.routes: dict[tuple[int, int], Route] = {}
 
     def serve(self, frame: bytes, session: Session) -> list[bytes] | PendingAnswer:
@@ -101,11 +103,14 @@ class Dispatcher:
         context = Context(self._gateway, session, version, header.client_id, correlation_id, self._seconds())
         context.wants_no_answer = isinstance(request, ProduceRequest) and request.acks == 0
         try:
+            self._handles = True
             response = route.handle(request, context)
+            self._handles = False
             if response is None or isinstance(response, Message):
                 return self.answer(route, response, context)
             work = response if isinstance(response, LateResponse) else _deferred(response)
         except Exception:
+            self._handles = False
             return self.answer_failure(route, request, Failure(), context)
         running = _RunningRequest(self, route, request, context)
         running.follow(work)
@@ -156,6 +161,16 @@ class Dispatcher:
         context.refuse(KafkaError(ErrorCode.UNSUPPORTED_VERSION, reason))
         self._remember("ApiVersions", version, context, [])
         return [b"".join(response_frame(unsupported_version(served), 0, correlation_id))]
+
+    def after_handler(self, answer: Callable[[], None]) -> None:
+        """
+        Answer a request that has waited. If the handler of another request has ended the wait, that request is answered
+        first.
+        """
+        if self._handles:
+            self._gateway.actions.add(answer)
+        else:
+            answer()
 
     def answer(self, route: Route, response: Message | None, context: Context) -> list[bytes]:
         """
@@ -264,14 +279,20 @@ class _RunningRequest(PendingAnswer):
             work.addCallbacks(self._succeeded, self._failed).addErrback(self._lost)
 
     def _succeeded(self, response: Message | None) -> None:
+        self._dispatcher.after_handler(partial(self._answer, response))
+
+    def _failed(self, failure: Failure) -> None:
+        self._dispatcher.after_handler(partial(self._answer_failure, failure))
+
+    def _answer(self, response: Message | None) -> None:
         try:
             buffers = self._dispatcher.answer(self._route, response, self._context)
         except Exception:
-            self._failed(Failure())
+            self._answer_failure(Failure())
         else:
             self.succeed(buffers)
 
-    def _failed(self, failure: Failure) -> None:
+    def _answer_failure(self, failure: Failure) -> None:
         try:
             buffers = self._dispatcher.answer_failure(self._route, self._request, failure, self._context)
         except HangUp as reason:

@@ -112,6 +112,7 @@ class Gateway:
         self.parts.ask = self.dispatcher.ask
         self.clients = Clients(
             reactor,
+            self.parts.actions,
             RequestMemory(settings.request_budget_bytes(machine_memory_bytes()), settings.max_request_bytes),
             frame_bytes_max=settings.max_request_bytes,
             max_idle_seconds=settings.max_idle_ms / 1000,

@@ -109,7 +109,10 @@ class ResponseWriter:
         if outbox.size >= UNCOPIED_BYTES and not (self.is_full or self.is_gone):
             outbox.drop(send_now(self._transport, outbox.all()))
         while outbox.size and not (self.is_full or self.is_gone):
-            self._transport.writeSequence(outbox.take())
+            if takes_at_once(self._transport):
+                write_now(self._transport, b"".join(outbox.take()))
+            else:
+                self._transport.writeSequence(outbox.take())
 
     def write_alone(self) -> None:
         """

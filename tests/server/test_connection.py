@@ -15,6 +15,7 @@ from twisted.internet.testing import StringTransport
 from twisted.logger import capturedLogs
 from twisted.python.failure import Failure
 
+from kgateway.action_queue import ActionQueue
 from kgateway.cluster.view import Address
 from kgateway.context import Session
 from kgateway.server.budget import RequestMemory
@@ -75,6 +76,7 @@ class Client:
         self.complaints: list[str] = []
         self.clients = Clients(
             self.clock,
+            ActionQueue(self.clock),
             self.memory,
             frame_bytes_max=FRAME_MAX,
             max_idle_seconds=600,

@@ -37,7 +37,7 @@ from kgateway.cluster.view import Address
 
 HOST = "127.0.0.1"
 _GRPC_ABOVE = 10_000  # the gRPC port of a server minus its HTTP port
-_PORTS = range(11_000, 20_000)  # none of which is the gRPC port of another
+_PORTS = range(11_000, 22_000)
 _SOCKETS = Path("/tmp")  # where `weed` puts its Unix sockets, named after its ports
 _PAUSE_S = 0.05
 _CALL_S = 5.0

@@ -1,0 +1,90 @@
+"""
+What one request causes for others: a long poll reads what was appended, members get the answers for which they waited.
+
+Whoever asked is answered first. So what an answer causes is an *action*, which waits in this queue, as in the queue of
+this name in Kafka's broker, until the answers of the reactor's turn are written. Actions are then done in the same
+turn, in their order, and what they answer is written after them. None of them waits for another turn, unless there is
+too much: all together may take as long as the first of them has waited, which is the time that requests took
+meanwhile, and then the sockets have a turn. So neither can a stream of requests keep actions waiting, nor a thousand
+woken long polls the requests.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from kgateway.log_messages import ACTION_FAILED
+
+TURN_SECONDS = 0.002  # for the actions of a turn, if they have not waited longer
+
+Action = Callable[[], None]
+
+
+class ActionQueue:
+    """
+    Writes the answers of a turn of the reactor, then does what they have caused. All connections share one timer.
+    """
+
+    __slots__ = ("_actions", "_clock", "_due", "_since", "_writes")
+    _log = Logger()
+
+    def __init__(self, clock: IReactorTime) -> None:
+        self._clock = clock
+        self._writes: list[Action] = []
+        self._actions: deque[Action] = deque()
+        self._since = 0.0  # when the first of the actions was added, or the last turn of actions ended
+        self._due = False  # whether this turn of the reactor ends with a call
+
+    def write(self, write: Action) -> None:
+        """
+        Write an answer when everything that has arrived in this turn of the reactor is handled.
+        """
+        self._writes.append(write)
+        if not self._due:
+            self._call_at_end()
+
+    def add(self, action: Action) -> None:
+        """
+        Do this once the answers of this turn are written.
+        """
+        if not self._actions:
+            self._since = self._clock.seconds()
+        self._actions.append(action)
+        if not self._due:
+            self._call_at_end()
+
+    def _call_at_end(self) -> None:
+        self._due = True
+        self._clock.callLater(0, self._end_turn)
+
+    def _end_turn(self) -> None:
+        try:
+            self._write_all()
+            if self._actions:
+                self._act()
+                self._write_all()
+        finally:
+            self._due = False
+            if self._actions or self._writes:
+                self._call_at_end()
+
+    def _write_all(self) -> None:
+        writes, self._writes = self._writes, []
+        for write in writes:
+            write()
+
+    def _act(self) -> None:
+        seconds, actions = self._clock.seconds, self._actions
+        began = seconds()
+        ends = began + max(TURN_SECONDS, began - self._since)
+        while actions:
+            action = actions.popleft()
+            try:
+                action()
+            except Exception:
+                self._log.failure(ACTION_FAILED)
+            self._since = seconds()
+            if self._since > ends:
+                break
