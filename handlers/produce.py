@@ -54,20 +54,22 @@ WRITE_TRANSACTIONAL_ID = Operation.WRITE.on(Resource.TRANSACTIONAL_ID)
 
 _ADMIN_CLIENT = "__admin_client"  # the client id by which Kafka's own tools may write to internal topics
 _TOPIC_IDS_SINCE = 13
+_ACKS = (NO_ACKS, ACKS_LEADER, ACKS_ALL)
 
 
 @api(ProduceRequest, ProduceResponse, versions="0-13", overlaps=True, needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID))
 def produce(
     request: ProduceRequest, context: Context
 ) -> ProduceResponse | Deferred[ProduceResponse] | Deferred[ProduceResponse | None] | None:
-    try:
-        _check(request, context)
-    except KafkaError as error:
-        if request.acks != NO_ACKS:
-            raise
-        context.refuse(error)
-        hang_up_on_errors(context)
-        return None
+    if request.transactional_id is not None or request.acks not in _ACKS:
+        try:
+            _check(request, context)
+        except KafkaError as error:
+            if request.acks != NO_ACKS:
+                raise
+            context.refuse(error)
+            hang_up_on_errors(context)
+            return None
     appender = BatchAppender(request, context)
     delayed: list[DelayedTopic] = []
     answers: list[TopicAnswer] = []
@@ -82,7 +84,7 @@ def produce(
 
 
 def _check(request: ProduceRequest, context: Context) -> None:
-    if request.acks not in (NO_ACKS, ACKS_LEADER, ACKS_ALL):
+    if request.acks not in _ACKS:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}, not -1, 0 or 1")
     if request.transactional_id is not None:
         context.demand(*WRITE_TRANSACTIONAL_ID, request.transactional_id)

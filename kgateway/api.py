@@ -47,8 +47,9 @@ class Handler:
     priority: int
     function: Handle
 
-    def handle(self, request: Any, context: Any) -> Response:
-        return self.function(request, context)
+    @property
+    def handle(self) -> Handle:
+        return self.function
 
 
 @implementer(IPlugin, IApiFilter)

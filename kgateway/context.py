@@ -135,6 +135,7 @@ class Context:
 
     __slots__ = (
         "_gateway",
+        "broker",
         "client_id",
         "correlation_id",
         "hang_up",
@@ -157,6 +158,7 @@ class Context:
         started: float = 0.0,
     ) -> None:
         self._gateway = gateway
+        self.broker: IBroker = gateway.broker  # the topics, and the partitions that this gateway leads
         self.session = session
         self.version = version
         self.client_id = client_id
@@ -167,13 +169,6 @@ class Context:
         self.hang_up: str | None = None  # why the connection is closed and no answer is sent
         self.wants_no_answer = False
         self.in_filter = False  # whether a filter has the request, and the handler has not begun
-
-    @property
-    def broker(self) -> IBroker:
-        """
-        The topics, and the partitions that this gateway leads.
-        """
-        return self._gateway.broker
 
     @property
     def settings(self) -> Settings:
@@ -236,8 +231,9 @@ class Context:
         """
         Raise KafkaError if the client may not do this.
         """
-        if not self.allowed(operation, resource, name):
-            wanted = f"{self.session.principal} may not {operation.name} {resource.name} {name}"
+        session = self.session
+        if not self._gateway.authorizer.allowed(session.principal, operation, resource, name, session.host):
+            wanted = f"{session.principal} may not {operation.name} {resource.name} {name}"
             raise KafkaError(_DENIALS[resource], wanted)
 
     def permitted(self, resource: Resource, name: str = CLUSTER) -> int:

@@ -52,6 +52,14 @@ class TopicConfig:
     seaweedmq_acks: str = _DEFAULTS["seaweedmq.acks"]
     seaweedmq_format: str = _DEFAULTS["seaweedmq.format"]
     overrides: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    # What follows from these, and every batch asks for.
+    compacts: bool = field(init=False)
+    validates_records: bool = field(init=False)  # whether each record is checked, for its key or for its age
+
+    def __post_init__(self) -> None:
+        compacts = COMPACT in self.cleanup_policy
+        object.__setattr__(self, "compacts", compacts)
+        object.__setattr__(self, "validates_records", compacts or self.timestamp_before_max_ms != LONG_MAX)
 
     @property
     def deletes(self) -> bool:
@@ -59,17 +67,6 @@ class TopicConfig:
         Whether records may be deleted by age, by size, or by DeleteRecords.
         """
         return DELETE in self.cleanup_policy
-
-    @property
-    def compacts(self) -> bool:
-        return COMPACT in self.cleanup_policy
-
-    @property
-    def validates_records(self) -> bool:
-        """
-        Whether each record of a producer is checked, for its key or for its age.
-        """
-        return self.timestamp_before_max_ms != LONG_MAX or self.compacts
 
     @property
     def has_compaction_lag(self) -> bool:

@@ -10,6 +10,7 @@ If all that is found is of no use to the client, such as the markers of transact
 consumers fail. This gateway reads on, up to the end of the log.
 """
 
+from dataclasses import replace
 from math import inf
 from typing import Any, cast
 
@@ -94,7 +95,7 @@ class ConvertedPartition:
             steps = downgraded(read.batches, self._magic, offset, most, lambda: not self._session.connected)
             converted = await self._slices.do(steps)
             if converted.size or converted.end == end:  # or the client is gone
-                return read._replace(batches=converted.parts, size=converted.size)
+                return replace(read, batches=converted.parts, size=converted.size)
             end = converted.end
             found = self._partition.read(end, most, isolation, at_least_one, due)
             read = found if isinstance(found, Read) else await found
@@ -109,4 +110,4 @@ class ConvertedPartition:
         used up the bytes that the client asks for.
         """
         hint = TOO_LARGE[:max_bytes] if read.size and max_bytes == self._wanted.max_bytes else b""
-        return read._replace(batches=[hint] if hint else [], size=len(hint))
+        return replace(read, batches=[hint] if hint else [], size=len(hint))

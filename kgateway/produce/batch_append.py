@@ -3,7 +3,7 @@ Appends the batches of one Produce request and answers it: at once, or when all 
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -15,7 +15,6 @@ from kgateway.messages.produce import ProduceRequest, ProduceResponse
 from kgateway.records.batch import TRANSACTIONAL_BIT, Batch, sent_batch
 from kgateway.topic_lookup import as_kafka_error, name_leaders
 from kgateway.wire.errors import ErrorCode, KafkaError, RecordsRefused
-from kgateway.wire.types import Buffer
 
 PartitionData = ProduceRequest.TopicData.PartitionData
 TopicAnswer = ProduceResponse.Response
@@ -48,7 +47,8 @@ class BatchAppender:
         try:
             partition = self.context.broker.partition(topic.id, data.index)
             log_start = partition.log_start
-            batch, origin = sent_batch(cast("Buffer | None", data.records), self.context.version), _CLIENT
+            records: Any = data.records  # of a decoded request they are one buffer
+            batch, origin = sent_batch(records, self.context.version), _CLIENT
             if batch.header.attributes & TRANSACTIONAL_BIT:
                 check_named(self.request)
                 origin = _ENROLLED

@@ -159,34 +159,30 @@ class Connection(Protocol):
         if self._running:
             return
         self._running = True
-        turn_ends = self._clients.seconds() + TURN_SECONDS
+        writer, outbox, seconds = self._writer, self._outbox, self._clients.seconds
+        turn_ends = seconds() + TURN_SECONDS
         try:
-            if self._outbox.size:
-                self._writer.write()
-            while not self._writer.is_full and self._step():
-                if self._outbox.size >= WRITE_BYTES:
-                    self._writer.write()
-                if self._clients.seconds() > turn_ends:
+            if outbox.size:
+                writer.write()
+            while not writer.is_full:
+                answers = self._answers
+                if answers and answers[0].ready:
+                    self._send(answers.pop(0))
+                elif self._queue.frames and (not answers or answers.next_may_start):
+                    self._start(*self._queue.take())
+                else:
+                    break
+                if outbox.size >= WRITE_BYTES:
+                    writer.write()
+                if seconds() > turn_ends:
                     self._wake()
                     break
         finally:
             self._running = False
-            if single_request and self._writer.may_wait:
+            if single_request and writer.may_wait:
                 self._wake()
-            elif self._outbox.size:
-                self._writer.write()
-
-    def _step(self) -> bool:
-        """
-        Send one answer or start one request; False if neither is possible.
-        """
-        if self._answers and self._answers[0].ready:
-            self._send(self._answers.pop(0))
-        elif self._queue.frames and self._answers.next_may_start:
-            self._start(*self._queue.take())
-        else:
-            return False
-        return True
+            elif outbox.size:
+                writer.write()
 
     def _send(self, answer: PendingAnswer) -> None:
         if answer.hang_up:
@@ -207,13 +203,15 @@ class Connection(Protocol):
         try:
             answer = self._serve(frame, self.session)
         except (Malformed, HangUp) as error:
-            _release(reservation)
+            if reservation:
+                reservation.release()
             self._break_off(error)
             return
         if isinstance(answer, PendingAnswer) and not answer.polls:
             self._answers.expect(answer, self._wake, reservation or self._reserve(len(frame)))
             return
-        _release(reservation)
+        if reservation:
+            reservation.release()
         if isinstance(answer, PendingAnswer):
             self._answers.expect(answer, self._wake)
         elif self._answers:
@@ -268,8 +266,3 @@ class Connection(Protocol):
         """
         self._ending = True
         self._queue.clear()
-
-
-def _release(reservation: Reservation | None) -> None:
-    if reservation:
-        reservation.release()

@@ -36,6 +36,7 @@ from kgateway.wire.types import Buffer
 
 _head = struct.Struct(">ii").pack
 _API_VERSIONS = 18
+_KEY_AND_VERSION = 4  # bytes at the start of a request
 _INTERNAL_ERROR = "the gateway failed unexpectedly; its log has the traceback"
 
 
@@ -52,6 +53,7 @@ class Route:
         self.response = handler.response
         self.overlaps = handler.overlaps
         self.polls = handler.polls
+        self.may_want_no_answer = handler.request is ProduceRequest
         self.throttles = any(field.name == "throttle_time_ms" for field in handler.response.__fields__)
         self.calls = 0
         self.errors = 0
@@ -71,12 +73,14 @@ class Route:
         The response on the wire: size, header, body. Record batches that are bytes are passed on uncopied; Twisted's
         transports take nothing but bytes.
         """
-        body = self._write(response)
-        size = 4 + len(self._header_end)
-        for part in body:
+        first, *rest = self._write(response)
+        size = 4 + len(self._header_end) + len(first)
+        buffers = [b""]
+        for part in rest:
             size += part.nbytes if isinstance(part, memoryview) else len(part)
-        rest = [part if type(part) is bytes else bytes(part) for part in body[1:]]
-        return [b"".join((_head(size, correlation_id), self._header_end, body[0])), *rest]
+            buffers.append(part if type(part) is bytes else bytes(part))
+        buffers[0] = b"".join((_head(size, correlation_id), self._header_end, first))
+        return buffers
 
 
 class Dispatcher:
@@ -89,19 +93,22 @@ class Dispatcher:
         self._seconds = gateway.clock.seconds
         self._handles = False  # whether a handler runs just now
         self.routes: dict[tuple[int, int], Route] = {}
+        self._by_head: dict[bytes, Route] = {}  # the same by the first bytes of their requests
 
     def serve(self, frame: bytes, session: Session) -> list[bytes] | PendingAnswer:
         """
         The answer to a request. Malformed or HangUp mean that the connection must be closed.
         """
-        key, version, correlation_id = peek(frame)
-        route = self.routes.get((key, version)) or self._new_route(key, version)
+        route = self._by_head.get(frame[:_KEY_AND_VERSION]) or self._route_of(frame)
         if route is None:
             return self._answer_unserved(frame, session)
         header, start = route.read_header(frame, 0)
         request, _ = route.read(frame, start)
-        context = Context(self._gateway, session, version, header.client_id, correlation_id, self._seconds())
-        context.wants_no_answer = isinstance(request, ProduceRequest) and request.acks == 0
+        context = Context(
+            self._gateway, session, route.version, header.client_id, header.correlation_id, self._seconds()
+        )
+        if route.may_want_no_answer:
+            context.wants_no_answer = request.acks == 0  # type: ignore[attr-defined]  # it is a ProduceRequest
         try:
             self._handles = True
             response = route.handle(request, context)
@@ -136,6 +143,13 @@ class Dispatcher:
         if response is None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{route.api} v{route.version} was not answered")
         return response
+
+    def _route_of(self, frame: bytes) -> Route | None:
+        key, version, _ = peek(frame)
+        route = self.routes.get((key, version)) or self._new_route(key, version)
+        if route:
+            self._by_head[frame[:_KEY_AND_VERSION]] = route
+        return route
 
     def _new_route(self, key: int, version: int) -> Route | None:
         plugin = self._registry.active.get((key, version))
@@ -177,7 +191,7 @@ class Dispatcher:
         Encode the response, count the request, and remember the errors in it.
         """
         if response is None or context.hang_up is not None:
-            self._account(route, context, [])
+            self._account(route, context)
             if context.hang_up is not None:
                 raise HangUp(context.hang_up)
             return []
@@ -185,7 +199,10 @@ class Dispatcher:
             response.throttle_time_ms = context.throttle_ms  # type: ignore[attr-defined]  # the route has checked
         buffers = route.frame(response, context.correlation_id)
         errors = route.find_errors(response)
-        self._account(route, context, errors)
+        route.calls += 1
+        route.seconds += self._seconds() - context.started
+        if errors or context.refusals:
+            self._remember_errors(route, context, errors)
         if not context.wants_no_answer:
             return buffers
         if errors:
@@ -210,7 +227,7 @@ class Dispatcher:
             )
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, _INTERNAL_ERROR)
         context.refusals = [Refusal.of(error)]  # in place of those that the handler had noted
-        self._account(route, context, [], kind)
+        self._account(route, context, kind)
         if context.wants_no_answer:
             raise HangUp(f"{route.api} v{route.version} failed, and its client does not wait for a response: {error}")
         response = refused(request, route.response, route.version, error)
@@ -218,14 +235,20 @@ class Dispatcher:
             raise HangUp(f"{route.api} v{route.version} cannot report {error}")
         return route.frame(response, context.correlation_id)
 
-    def _account(
-        self, route: Route, context: Context, errors: list[tuple[int, str]], kind: ReasonKind = ReasonKind.REFUSED
-    ) -> None:
+    def _account(self, route: Route, context: Context, kind: ReasonKind = ReasonKind.REFUSED) -> None:
+        """
+        Count a request without a response of its handler.
+        """
         route.calls += 1
         route.seconds += self._seconds() - context.started
-        if errors or context.refusals:
-            route.errors += 1
-            self._remember(route.api, route.version, context, errors, kind)
+        if context.refusals:
+            self._remember_errors(route, context, [], kind)
+
+    def _remember_errors(
+        self, route: Route, context: Context, errors: list[tuple[int, str]], kind: ReasonKind = ReasonKind.REFUSED
+    ) -> None:
+        route.errors += 1
+        self._remember(route.api, route.version, context, errors, kind)
 
     def _remember(
         self,

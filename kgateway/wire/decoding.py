@@ -37,10 +37,6 @@ REQUEST_ITEM_BYTES = 16  # each sixteen bytes of a request allow one item more
 NUMBERS_AN_ITEM = 4  # four numbers count as one item of a request: lists of partitions are numbers of four bytes
 
 
-def items_max(size: int) -> int:
-    return min(REQUEST_ITEMS + size // REQUEST_ITEM_BYTES, ITEMS_MAX)
-
-
 class _Unpackers(dict[int, Callable[..., tuple[Any, ...]]]):
     """
     The functions that unpack many numbers of one type, by how many.
@@ -80,7 +76,6 @@ _SCOPE: dict[str, object] = {
     "refuse": _refuse,
     "refuse_items": _refuse_items,
     "refuse_tag": _refuse_tag,
-    "items_max": items_max,
     **{f"many_{letter}": _Unpackers(letter) for letter in "?bhiqHId"},
 }
 
@@ -94,7 +89,8 @@ class DecoderWriter(CodecWriter):
     def write(self) -> Compiled:
         with self.source.block("def decode(data, pos):"):
             self.source.line("size = len(data)")
-            self.source.line(f"room = most = {'items_max(size)' if self._is_request else ITEMS_MAX}")
+            of_request = f"min({REQUEST_ITEMS} + size // {REQUEST_ITEM_BYTES}, {ITEMS_MAX})"
+            self.source.line(f"room = most = {of_request if self._is_request else ITEMS_MAX}")
             self.nested(self.message, "message", "")
             self.flush()
             self.source.line("return message, pos")

@@ -22,6 +22,7 @@ from tests.broker.behaviour import (
     batch,
     fetched,
     noted,
+    placed,
     refusal,
     result,
     stored,
@@ -141,9 +142,9 @@ class Altering(Started):
         world.now_ms += 5
         appended(partition, batch())
         self.alter(world, setting(message_timestamp_type="LogAppendTime"))
-        assert appended(partition, batch())[:2] == (1, START_MS + 5)
+        assert placed(appended(partition, batch())) == (1, START_MS + 5, 0)
         self.alter(world, without("message.timestamp.type"))
-        assert appended(partition, batch())[:2] == (2, -1)
+        assert placed(appended(partition, batch())) == (2, -1, 0)
         headers = [found.header for offset in range(3) for found in stored(fetched(partition, offset))[:1]]
         create, append = TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME
         assert [header.timestamp_type for header in headers] == [create, append, create]

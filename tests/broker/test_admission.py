@@ -2,6 +2,7 @@
 Which batches of clients a topic accepts.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_size_is_checked_first() -> None:
     """
     Nothing else is examined in a batch that is too large.
     """
-    damaged = batch()._replace(data=memoryview(bytes(100)))
+    damaged = replace(batch(), data=memoryview(bytes(100)))
     assert refused(damaged, max_message_bytes=99).startswith("MESSAGE_TOO_LARGE: ")
     assert refused(damaged, max_message_bytes=100).startswith("CORRUPT_MESSAGE: ")
 

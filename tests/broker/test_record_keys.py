@@ -3,6 +3,7 @@ Compacted topics accept only records with a key, on every broker.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -106,5 +107,5 @@ def test_the_header_is_checked_first() -> None:
     """
     sent = keys(None)
     assert refused(sent, **COMPACTED, max_message_bytes=10).code is ErrorCode.MESSAGE_TOO_LARGE
-    damaged = sent._replace(data=memoryview(bytes(len(sent.data))))
+    damaged = replace(sent, data=memoryview(bytes(len(sent.data))))
     assert refused(damaged, **COMPACTED).code is ErrorCode.CORRUPT_MESSAGE

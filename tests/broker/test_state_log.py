@@ -3,6 +3,7 @@ The state log of a coordinator, over partitions that answer at once and partitio
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -50,12 +51,12 @@ class SlowPartition(MemoryPartition):
     def append(self, batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
         self.origins.add(origin)
         self.appends.append(Deferred())
-        return super().append(batch, origin)._replace(stored=Deferred(), committed=self.appends[-1])
+        return replace(super().append(batch, origin), stored=Deferred(), committed=self.appends[-1])
 
     def read(self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf) -> Any:
         found = super().read(offset, max_bytes, isolation, at_least_one, due)
         later: Deferred[Read] = Deferred()
-        self.reads.append(lambda: later.callback(found._replace(batches=[b"".join(found.batches)])))
+        self.reads.append(lambda: later.callback(replace(found, batches=[b"".join(found.batches)])))
         return later
 
     def watch(self, listener: Callable[[], None]) -> Cancel:

@@ -2,6 +2,7 @@
 A broker whose partitions obey a test: they wait, fail, move, or belong to another node.
 """
 
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -51,16 +52,16 @@ class RiggedPartition(MemoryPartition):
 
     def append(self, batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
         self.client_ids.append(client_id)
-        return super().append(batch, origin)._replace(stored=self.stored, committed=self.committed)
+        return replace(super().append(batch, origin), stored=self.stored, committed=self.committed)
 
     def read(  # type: ignore[override]  # what is in memory never waits; here it does
         self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf
     ) -> Read | Deferred[Read]:
         self.reads.append((offset, max_bytes, isolation, at_least_one))
         self.due = due
-        found = super().read(offset, max_bytes, isolation, at_least_one)._replace(last_stable=self.last_stable)
+        found = replace(super().read(offset, max_bytes, isolation, at_least_one), last_stable=self.last_stable)
         if isolation is Isolation.READ_COMMITTED:
-            found = found._replace(aborted=self.aborted)
+            found = replace(found, aborted=self.aborted)
         if not self.cold:
             return found
         late: Deferred[Read] = Deferred()

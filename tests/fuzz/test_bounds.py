@@ -31,7 +31,7 @@ from kgateway.messages.unserved.quotas import AlterClientQuotasRequest
 from kgateway.messages.unserved.streams_group_records import StreamsGroupTopologyValue
 from kgateway.wire.codec import decode, encode
 from kgateway.wire.codec_writer import STRING_BYTES_MAX
-from kgateway.wire.decoding import ITEMS_MAX, NUMBERS_AN_ITEM, REQUEST_ITEMS, items_max
+from kgateway.wire.decoding import ITEMS_MAX, NUMBERS_AN_ITEM, REQUEST_ITEM_BYTES, REQUEST_ITEMS
 from kgateway.wire.errors import Malformed
 from kgateway.wire.headers import ResponseHeader
 from kgateway.wire.schema import Message
@@ -45,6 +45,13 @@ ANYWAY = 16 << 10  # memory that an empty frame needs too, or other threads mean
 DEPTH = 6  # _try, decode, the function around the generated one, that one, and two for a varint
 
 every_message = pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
+
+
+def items_max(size: int) -> int:
+    """
+    The most items in a request of this size.
+    """
+    return min(REQUEST_ITEMS + size // REQUEST_ITEM_BYTES, ITEMS_MAX)
 
 
 def _cases(*cases: tuple[type[Message], int, str]) -> pytest.MarkDecorator:

@@ -4,6 +4,7 @@ Transactions from a producer's first request to the last, with clients of each g
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -212,7 +213,7 @@ class WatchedLog:
 
     def append(self, records: Sequence[KeyValue], producer: ProducerEpoch | None = None) -> Appended:
         self.written += records
-        return self._append(records, producer)._replace(committed=self.committed)
+        return replace(self._append(records, producer), committed=self.committed)
 
 
 def state_log(serving: Serving, resource: Resource = Resource.TRANSACTIONAL_ID, name: str = ID) -> WatchedLog:

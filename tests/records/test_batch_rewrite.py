@@ -3,6 +3,7 @@ Batches from which records were removed, as others read them, and batches in ano
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -241,7 +242,7 @@ def test_compression_levels_are_used() -> None:
 
 def test_damaged_compression_is_an_invalid_record() -> None:
     batch = three(Codec.GZIP)
-    damaged = batch._replace(data=memoryview(bytes(batch.data[:-1]) + b"\xff"))
+    damaged = replace(batch, data=memoryview(bytes(batch.data[:-1]) + b"\xff"))
     broken = sealed(damaged)
     with pytest.raises(KafkaError) as caught:
         at_once(recompressed(broken, Codec.NONE))

@@ -3,6 +3,7 @@ Positions and keys of records in a batch are found without reading the records.
 """
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -64,7 +65,7 @@ def test_timestamps_of_any_length_are_skipped(timestamp: int) -> None:
 def test_entries_of_java_batches(codec: Codec) -> None:
     batch = holding(JAVA_BATCHES[codec][HEADER_SIZE:], len(JAVA_RECORDS))
     data = memoryview(bytes(HEADER_SIZE) + JAVA_BATCHES[codec][HEADER_SIZE:])
-    checked(with_header(batch._replace(data=data), attributes=int(codec)), JAVA_RECORDS)
+    checked(with_header(replace(batch, data=data), attributes=int(codec)), JAVA_RECORDS)
 
 
 def test_empty_keys_are_keys() -> None:
@@ -104,7 +105,7 @@ def test_truncation_anywhere_is_malformed(codec: Codec) -> None:
     batch = batch_of(SAMPLE, codec=codec)
     for end in range(HEADER_SIZE, len(batch.data)):
         with pytest.raises(Malformed):
-            found(batch._replace(data=batch.data[:end]))
+            found(replace(batch, data=batch.data[:end]))
 
 
 @pytest.mark.parametrize("number", [5, 6, 7])

@@ -6,6 +6,7 @@ import random
 import time
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -117,7 +118,7 @@ def _outcome(batch: Batch) -> list[Record] | None:
 def test_truncation_anywhere_is_malformed(codec: Codec) -> None:
     batch = batch_of(SAMPLE, codec=codec)
     for end in range(HEADER_SIZE, len(batch.data)):
-        assert _outcome(batch._replace(data=batch.data[:end])) is None, end
+        assert _outcome(replace(batch, data=batch.data[:end])) is None, end
 
 
 def _mutants(batch: Batch, count: int, rng: random.Random) -> Iterator[Batch]:

@@ -3,6 +3,7 @@ Hypothesis values of records, batches of them, and batches of Kafka's Java produ
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -49,7 +50,7 @@ def with_header(batch: Batch, **changes: Any) -> Batch:
     The batch with another header over the same bytes.
     """
     header = type(batch.header)(**{f.name: getattr(batch.header, f.name) for f in batch.header.__fields__} | changes)
-    return batch._replace(header=header)
+    return replace(batch, header=header)
 
 
 SAMPLE = [

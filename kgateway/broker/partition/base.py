@@ -14,7 +14,15 @@ from kgateway.broker.partition.producer_state import ProducerTable, WrittenBatch
 from kgateway.cluster.partition import EARLIEST_OFFSET, Aborted, Appended, Origin
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import Cancel
-from kgateway.records.batch import NO_TIMESTAMP, Batch, BatchHeader, TimestampType, last_header, stamped
+from kgateway.records.batch import (
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    Batch,
+    BatchHeader,
+    TimestampType,
+    last_header,
+    stamped,
+)
 from kgateway.records.control import read_marker
 from kgateway.records.slices import Steps
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -78,14 +86,15 @@ class PartitionBase(ABC):
         return check_batch_in_steps(batch, self.topic.config, self._now_ms(), self._name)
 
     def append(self, batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
-        self._check_led()
+        if self.lost:
+            self._check_led()
         now_ms, config = self._now_ms(), self.topic.config
         if origin is not Origin.COORDINATOR:
             if origin is Origin.CLIENT or origin is Origin.ENROLLED:
                 check_batch(batch, config, now_ms, self._name)
             else:
                 check_header(batch, config)
-            if batch.header.is_transactional and (origin is Origin.CLIENT or origin is Origin.VALIDATED):
+            if batch.header.attributes & TRANSACTIONAL_BIT and (origin is Origin.CLIENT or origin is Origin.VALIDATED):
                 self._check_enrolled(batch.header)
         elif batch.header.is_control:
             return self._append_marker(batch, now_ms)
@@ -101,7 +110,7 @@ class PartitionBase(ABC):
 
     def _append(self, batch: Batch, now_ms: int) -> Appended:
         by_append = self.topic.config.timestamp_type is TimestampType.LOG_APPEND_TIME
-        repeated = self._check_producer(batch.header, now_ms)
+        repeated = self._check_producer(batch.header, now_ms) if batch.header.producer_id >= 0 else None
         if repeated:
             append_time_ms = repeated.timestamp_ms if by_append else NO_TIMESTAMP
             end = repeated.base_offset + batch.header.last_offset_delta + 1
@@ -173,7 +182,5 @@ class PartitionBase(ABC):
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
 
     def _check_producer(self, header: BatchHeader, now_ms: int) -> WrittenBatch | None:
-        if header.producer_id < 0:
-            return None
         self._producers.expire(now_ms, header.producer_id)
         return self._producers.check_sequence(header)

@@ -171,12 +171,11 @@ def test_early_writes(fresh: FreshSegment) -> None:
     Each range of bytes is handed out once; after a truncation rewritten ranges are handed out again.
     """
     fresh.append(*[batch()] * 3)
-    assert fresh.segment.write_early_part(4 * SIZE) is None
-    assert fresh.segment.write_early_part(2 * SIZE) == (0, 3 * SIZE)
-    assert fresh.segment.write_early_part(1) is None
+    assert fresh.segment.write_early_part() == (0, 3 * SIZE)
+    assert fresh.segment.written_early == 3 * SIZE
     fresh.segment.cut(SIZE)
     fresh.append(*[batch()] * 2)
-    assert fresh.segment.write_early_part(1) == (SIZE, 2 * SIZE)
+    assert fresh.segment.write_early_part() == (SIZE, 2 * SIZE)
 
 
 def test_failed_appends_leave_nothing(fresh: FreshSegment) -> None:

@@ -163,18 +163,19 @@ class LogPartition(PartitionBase):
     def read(
         self, offset: int, max_bytes: int, isolation: Isolation, at_least_one: bool, due: float = inf
     ) -> Read | Deferred[Read]:
+        if self.lost:
+            self._check_led()
         is_read_committed = isolation is Isolation.READ_COMMITTED
-        if offset == self.high_watermark and not self.lost:  # a consumer that waits for records
+        if offset == self.high_watermark:  # a consumer that waits for records
             return Read([], 0, offset, self.last_stable, self.log_start, [] if is_read_committed else None)
-        self._check_led()
         self._check_offset(offset)
         end = self._stable_read_end if is_read_committed else self._read_end
         if offset >= end.offset:
             return self._read_result([], offset, is_read_committed)
         data = self._reader.read(offset, end, max_bytes, at_least_one)
-        if isinstance(data, Deferred):
-            return data.addCallbacks(self._late_read_result, self._unless_lost, (offset, is_read_committed))
-        return self._read_result(data, offset, is_read_committed)
+        if isinstance(data, list):  # the usual case; isinstance of Deferred takes longer
+            return self._read_result(data, offset, is_read_committed)
+        return data.addCallbacks(self._late_read_result, self._unless_lost, (offset, is_read_committed))
 
     def _late_read_result(self, data: list[bytes], offset: int, is_read_committed: bool) -> Read:
         """
@@ -187,7 +188,8 @@ class LogPartition(PartitionBase):
     def _read_result(self, data: list[bytes], offset: int, is_read_committed: bool) -> Read:
         batches: list[Buffer] = [*data]
         aborted = self._aborted(offset, batches) if is_read_committed else None
-        return Read(batches, sum(map(len, data)), self.high_watermark, self.last_stable, self.log_start, aborted)
+        high_watermark = self.high_watermark
+        return Read(batches, sum(map(len, data)), high_watermark, self._stable(high_watermark), self.log_start, aborted)
 
     @property
     def _read_end(self) -> LogEnd:

@@ -8,8 +8,8 @@ CORRUPT_MESSAGE.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -43,7 +43,8 @@ _SEARCHED = 1 << 20  # bytes after the last index entry, at most
 _READ_MAX = 2 << 20  # at once, even if a consumer would take more: what is read waits in memory until it is sent
 
 
-class ReadRequest(NamedTuple):
+@dataclass(slots=True)
+class ReadRequest:
     """
     What to read: from an offset of a segment up to a byte and an offset, which end the readable part.
     """
@@ -57,7 +58,8 @@ class ReadRequest(NamedTuple):
     epoch_at: EpochAt
 
 
-class ReadBatches(NamedTuple):
+@dataclass(slots=True)
+class ReadBatches:
     """
     Whole batches in pieces, where they stand, and the offset after them if that is known.
     """
@@ -85,7 +87,7 @@ class Reader:
         """
         while True:
             data = self._read(offset, limit, max_bytes, at_least_one)
-            if isinstance(data, Deferred):
+            if not isinstance(data, list):  # the usual case; isinstance of Deferred takes longer
                 return data.addCallback(self._unless_empty, limit, max_bytes, at_least_one)
             following = _end_of_empty(data)
             if following is None:
@@ -101,13 +103,13 @@ class Reader:
         return self.read(following, limit, max_bytes, at_least_one) if following < limit.offset else []
 
     def _read(self, offset: int, limit: LogEnd, max_bytes: int, at_least_one: bool) -> ReadResult:
-        again = partial(self._read, offset, limit, max_bytes, at_least_one)
         segment = self._segment_list.segment_of(offset)
         is_last = segment.base_offset == limit.segment_base
         end, end_offset = (limit.position, limit.offset) if is_last else (segment.size, segment.next_offset)
         request = ReadRequest(
             segment, end, end_offset, offset, max(0, min(max_bytes, _READ_MAX)), at_least_one, self._epoch_at
         )
+        again = partial(self._read, offset, limit, max_bytes, at_least_one)
         if not segment.indexes.is_loaded:
             return self._from_disk(request, again)
         try:
@@ -251,12 +253,15 @@ def _search_past_damage(source: Source, request: ReadRequest) -> int | None:
 def _read_from(start: int, source: Source, request: ReadRequest, always_check: bool) -> ReadBatches:
     at = start
     pieces, left = list[bytes](), request.max_bytes
-    next_offset: int | None = max(request.offset, request.segment.base_offset)
+    if request.offset < request.segment.base_offset:
+        request = replace(request, offset=request.segment.base_offset)
+    next_offset: int | None = request.offset
     try:
         while at < request.end and (left > 0 or not pieces):
-            first = request.at_least_one and not pieces
-            asked = request._replace(offset=_ANY if next_offset is None else next_offset, max_bytes=left)
-            data, next_offset = _piece(source, asked._replace(at_least_one=first), at, always_check=always_check)
+            if pieces:
+                offset = _ANY if next_offset is None else next_offset
+                request = replace(request, offset=offset, max_bytes=left, at_least_one=False)
+            data, next_offset = _piece(source, request, at, always_check=always_check)
             if not data:
                 break
             pieces.append(data)
@@ -282,6 +287,6 @@ def _piece(source: Source, request: ReadRequest, at: int, *, always_check: bool)
         if before <= 0:
             raise
         # Once more, because the damage that was found by its header alone may stand after other damage.
-        request = request._replace(max_bytes=before, at_least_one=False)
+        request = replace(request, max_bytes=before, at_least_one=False)
         return _piece(source, request, at, always_check=always_check)
     return piece

@@ -26,6 +26,7 @@ from kgateway.broker.log.files.disk import File
 from kgateway.broker.log.runtime import LogRuntime
 from kgateway.broker.log.segments.fsync import NotTried, SyncJob, UnsyncedPart, side_files_of
 from kgateway.broker.log.segments.group_sync import LogSync
+from kgateway.broker.log.segments.segment import Segment
 from kgateway.broker.log.segments.segment_list import LogEnd, SegmentList
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.config_rows import LONG_MAX
@@ -219,8 +220,11 @@ class FlushPolicy:
 
     def wrote(self, config: TopicConfig, count: int) -> None:
         self._count += count
-        self._sync_in_time(config)
-        self._write_early()
+        if self._count >= config.flush_messages or config.flush_ms < LONG_MAX:
+            self._sync_in_time(config)
+        segment = self._segment_list.segments[-1]
+        if segment.size - segment.written_early >= EARLY_BYTES and not self._writing:
+            self._write_early(segment)
 
     def configured(self, config: TopicConfig) -> None:
         """
@@ -249,15 +253,12 @@ class FlushPolicy:
         self.stop()
         self._sync()
 
-    def _write_early(self) -> None:
-        segment = self._segment_list.segments[-1]
-        part = None if self._writing else segment.write_early_part(EARLY_BYTES)
-        if part:
-            self._writing = True
-            file = self._runtime.files.hold(segment.path)
+    def _write_early(self, segment: Segment) -> None:
+        self._writing = True
+        part, file = segment.write_early_part(), self._runtime.files.hold(segment.path)
 
-            def done(_: object) -> None:
-                self._writing = False
-                self._runtime.files.release(file)
+        def done(_: object) -> None:
+            self._writing = False
+            self._runtime.files.release(file)
 
-            self._runtime.in_thread(lambda: file.write_early(*part)).addBoth(done)
+        self._runtime.in_thread(lambda: file.write_early(*part)).addBoth(done)

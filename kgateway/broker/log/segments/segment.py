@@ -31,7 +31,6 @@ class Segment:
         "_files",
         "_positions",
         "_since_entry",
-        "_written_early",
         "base_offset",
         "first_timestamp",
         "indexes",
@@ -41,6 +40,7 @@ class Segment:
         "path",
         "size",
         "unchecked",
+        "written_early",
     )
 
     def __init__(self, files: FileCache, folder: Path, base_offset: int) -> None:
@@ -54,7 +54,7 @@ class Segment:
         self.indexes = SegmentIndexes(files.disk, self.path)
         self._files = files
         self._since_entry = 0
-        self._written_early = 0
+        self.written_early = 0
         self._positions: dict[int, int] = {}  # of batches that readers will probably ask for next, by offset
 
     def append(self, buffers: Sequence[Buffer], header: BatchHeader, base_offset: int, interval: int) -> None:
@@ -68,7 +68,7 @@ class Segment:
         """
         Add a batch after the others; index it if more than `interval` bytes were added since the last entry.
         """
-        last_offset = base_offset + header.last_offset_delta
+        size, last_offset = header.size, base_offset + header.last_offset_delta
         largest = largest_timestamp(header)
         if self.first_timestamp is None:
             self.first_timestamp = largest
@@ -78,8 +78,8 @@ class Segment:
             self.indexes.offsets.append(last_offset - self.base_offset, self.size)
             self._add_time_entry()
             self._since_entry = 0
-        self._since_entry += header.size
-        self.size += header.size
+        self._since_entry += size
+        self.size += size
         self.next_offset = last_offset + 1
 
     def skip_damage(self, position: int, next_offset: int) -> None:
@@ -156,14 +156,11 @@ class Segment:
         """
         self._add_time_entry()
 
-    def write_early_part(self, step: int) -> tuple[int, int] | None:
+    def write_early_part(self) -> tuple[int, int]:
         """
-        Position and size of the part that the disk should begin to write, once that is a whole step.
+        Position and size of the part that the disk should begin to write: all that is new since the last call.
         """
-        start = self._written_early
-        if self.size - start < step:
-            return None
-        self._written_early = self.size
+        start, self.written_early = self.written_early, self.size
         return start, self.size - start
 
     def trust_files(self, size: int, next_offset: int) -> None:
@@ -208,7 +205,7 @@ class Segment:
         """
         file = self._files.get(self.path)
         file.truncate(position)
-        self._written_early = min(self._written_early, position)
+        self.written_early = min(self.written_early, position)
         self.forget_positions()
         self.indexes.offsets.cut(SECOND, position)
         first = self._header_at(0) if position else None

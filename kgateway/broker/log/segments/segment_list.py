@@ -6,6 +6,7 @@ It knows batches and their positions; leadership, high watermark and waiting rea
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +30,8 @@ class SegmentLimits(NamedTuple):
     index_bytes: int = 10 << 20  # of the index of offsets
 
 
-class LogEnd(NamedTuple):
+@dataclass(slots=True)
+class LogEnd:
     """
     An offset, the base of its segment, and its position in that file.
     """
