@@ -1,11 +1,12 @@
 """
-How long one record takes, one at a time: until it is acknowledged, and until a consumer in the same process has it.
+How long one record takes, one at a time: until it is acknowledged, and until a consumer in the same process has it; and
+until it is acknowledged while that consumer waits for it.
 
 No linger, acks of all, values of 100 bytes; the consumer's settings are those it comes with.
 """
 
 from collections.abc import Sequence
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -22,6 +23,7 @@ SMALL = {"linger.ms": 0}
 _SAMPLES = 5_000
 _UNCOUNTED = 500  # of a round
 _PATIENCE_S = 60
+_UNTIL_IT_WAITS_S = 0.001  # the consumer has sent its next fetch by then
 
 
 class Acks:
@@ -97,15 +99,39 @@ def in_turn(server: Server, topic: str, values: Sequence[bytes]) -> Sequence[Mea
     return in_ms(acked[uncounted:]) + in_ms(arrived[uncounted:])
 
 
+def _while_one_waits(server: Server, topic: str, values: Sequence[bytes]) -> Sequence[Measured]:
+    """
+    Median and worst until the ack of a record for which a consumer waits in a long poll.
+    """
+    uncounted = len(values) * _UNCOUNTED // (_SAMPLES + _UNCOUNTED)
+    acks, receiver = Acks(producer(server.bootstrap, topic, **SMALL), topic), consumer(server.bootstrap)
+    partition = TopicPartition(topic, 0)
+    _, partition.offset = receiver.get_watermark_offsets(partition, _PATIENCE_S)
+    receiver.assign([partition])
+    acked = []
+    for value in values:
+        acked.append(acks.seconds(value))
+        message = receiver.poll(_PATIENCE_S)
+        assert message is not None, "a record did not arrive"
+        sleep(_UNTIL_IT_WAITS_S)
+    receiver.close()
+    return in_ms(acked[uncounted:])
+
+
 def _run(server: Server, plan: Plan) -> Sequence[Measured]:
-    return in_turn(server, TOPIC, random_values(SMALL_BYTES, plan.part(_SAMPLES + _UNCOUNTED)))
+    values = random_values(SMALL_BYTES, plan.part(_SAMPLES + _UNCOUNTED))
+    return [*in_turn(server, TOPIC, values), *_while_one_waits(server, TOPIC, values)]
 
 
 WORKLOAD = Workload(
     "latency",
     [
         Row(f"{what}, {part}", "ms", at_most(1.0))
-        for what in ("one record until its ack", "one record until a consumer has it")
+        for what in (
+            "one record until its ack",
+            "one record until a consumer has it",
+            "one record until its ack, while a consumer waits for it",
+        )
         for part in ("p50", "p99")
     ],
     _run,
