@@ -89,7 +89,7 @@ def _sync(generation: int, member_id: str, *assignments: SyncGroupRequest.Assign
 
 def test_a_leader_is_answered_before_the_members_for_whom_it_assigns(gateway: OneGateway) -> None:
     """
-    SyncGroup of the leader answers all others.
+    SyncGroup of the leader ends the waits of all others. Their answers are not even encoded before.
     """
     members = [_new_member(gateway, name) for name in ("first", "second")]
     for client, member_id in members:
@@ -106,7 +106,11 @@ def test_a_leader_is_answered_before_the_members_for_whom_it_assigns(gateway: On
     assignments = [
         SyncGroupRequest.Assignment(member_id=member_id, assignment=b"all") for member_id in (leader_id, follower_id)
     ]
+    sync = gateway.dispatcher.routes[SyncGroupRequest.__spec__.key or 0, 3]
+    assert sync.calls == 0
     leader.send((_sync(generation, leader_id, *assignments), 3))
+    assert sync.calls == 1
     gateway.turn()
+    assert sync.calls == 2
     names = {client: name for (client, _), name in zip(members, ("first", "second"), strict=True)}
     assert gateway.written == [names[leader], names[follower]]
