@@ -17,10 +17,10 @@ follows. Records that must be fetched from another server come in time, or with 
 
 from functools import partial
 
-from kgateway.api import Context, Operation, Resource, api
+from kgateway.api import Context, api
 from kgateway.fetch.long_poll import LongPoll
 from kgateway.fetch.old_clients import ZSTD_SINCE, old_reader
-from kgateway.fetch.reader import Reader, ReadPass
+from kgateway.fetch.reader import READ_TOPIC, Reader, ReadPass
 from kgateway.fetch.sessions import FetchContext, FetchSessions, PartitionAnswers, ResponsePartition
 from kgateway.late_response import LateResponse
 from kgateway.messages.fetch import FetchRequest, FetchResponse
@@ -32,7 +32,7 @@ _AT_LEAST_S = 0.02  # for cold reads, also if the client does not wait: usually 
 _MISDIRECTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-@api(FetchRequest, FetchResponse, versions="0-18", polls=True, needs=Operation.READ.on(Resource.TOPIC))
+@api(FetchRequest, FetchResponse, versions="0-18", polls=True, needs=READ_TOPIC)
 def fetch(request: FetchRequest, context: Context) -> FetchResponse | LateResponse:
     reads = isolation(request.isolation_level)
     try:

@@ -54,11 +54,13 @@ class TopicConfig:
     overrides: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     # What follows from these, and every batch asks for.
     compacts: bool = field(init=False)
+    stamps: bool = field(init=False)  # whether the broker sets the timestamps (LogAppendTime)
     validates_records: bool = field(init=False)  # whether each record is checked, for its key or for its age
 
     def __post_init__(self) -> None:
         compacts = COMPACT in self.cleanup_policy
         object.__setattr__(self, "compacts", compacts)
+        object.__setattr__(self, "stamps", self.timestamp_type is TimestampType.LOG_APPEND_TIME)
         object.__setattr__(self, "validates_records", compacts or self.timestamp_before_max_ms != LONG_MAX)
 
     @property

@@ -22,7 +22,10 @@ from kgateway.topic_lookup import as_kafka_error, check_leader_epoch
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
-_NO_ERROR = ErrorCode.NONE  # in Python 3.11 a look-up in the enum costs as much as three calls
+READ_TOPIC = Operation.READ.on(Resource.TOPIC)
+
+# In Python 3.11 a look-up in an enum costs as much as three calls.
+_NO_ERROR, _READ_COMMITTED = ErrorCode.NONE, Isolation.READ_COMMITTED
 
 
 class Reader:
@@ -71,7 +74,7 @@ class Reader:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {called}")
         wanted.name = name
         if name not in self._permitted:
-            self._context.demand(Operation.READ, Resource.TOPIC, name)
+            self._context.demand(*READ_TOPIC, name)
             self._permitted.add(name)
         if topic:
             return topic
@@ -113,7 +116,7 @@ class ReadPass:
         self.outstanding = 0  # reads that wait for disk or network
         self._reader = reader
         self._wanted = wanted
-        self._committed = reader.isolation is Isolation.READ_COMMITTED
+        self._committed = reader.isolation is _READ_COMMITTED
         self._max_bytes = self._left = max_bytes
         # The first batch is read even if it does not fit, or else it never would be.
         self._at_least_one = True

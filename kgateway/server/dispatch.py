@@ -73,13 +73,16 @@ class Route:
         The response on the wire: size, header, body. Record batches that are bytes are passed on uncopied; Twisted's
         transports take nothing but bytes.
         """
-        first, *rest = self._write(response)
-        size = 4 + len(self._header_end) + len(first)
+        body = self._write(response)
+        first, end = body[0], self._header_end
+        size = 4 + len(end) + len(first)
+        if len(body) == 1:  # no record batches
+            return [b"".join((_head(size, correlation_id), end, first))]
         buffers = [b""]
-        for part in rest:
+        for part in body[1:]:
             size += part.nbytes if isinstance(part, memoryview) else len(part)
             buffers.append(part if type(part) is bytes else bytes(part))
-        buffers[0] = b"".join((_head(size, correlation_id), self._header_end, first))
+        buffers[0] = b"".join((_head(size, correlation_id), end, first))
         return buffers
 
 

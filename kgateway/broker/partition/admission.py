@@ -18,7 +18,6 @@ from kgateway.records.batch import (
     NO_TIMESTAMP,
     Batch,
     BatchHeader,
-    TimestampType,
     check_produced,
     check_size,
 )
@@ -72,7 +71,7 @@ def _bounds_to_check(batch: Batch, config: TopicConfig, now_ms: int) -> Bounds |
     stands for every record if only the largest timestamp matters, as it does unless the topic limits the age of
     records.
     """
-    if config.timestamp_type is not TimestampType.CREATE_TIME:
+    if config.stamps:
         return None
     earliest, latest = now_ms - config.timestamp_before_max_ms, now_ms + config.timestamp_after_max_ms
     if config.timestamp_before_max_ms == LONG_MAX:

@@ -19,7 +19,6 @@ from kgateway.records.batch import (
     TRANSACTIONAL_BIT,
     Batch,
     BatchHeader,
-    TimestampType,
     last_header,
     stamped,
 )
@@ -27,6 +26,9 @@ from kgateway.records.control import read_marker
 from kgateway.records.slices import Steps
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.types import Buffer
+
+# In Python 3.11 a look-up in an enum costs as much as three calls.
+_COORDINATOR, _CLIENT, _ENROLLED, _VALIDATED = Origin.COORDINATOR, Origin.CLIENT, Origin.ENROLLED, Origin.VALIDATED
 
 
 class PartitionBase(ABC):
@@ -89,12 +91,12 @@ class PartitionBase(ABC):
         if self.lost:
             self._check_led()
         now_ms, config = self._now_ms(), self.topic.config
-        if origin is not Origin.COORDINATOR:
-            if origin is Origin.CLIENT or origin is Origin.ENROLLED:
+        if origin is not _COORDINATOR:
+            if origin is _CLIENT or origin is _ENROLLED:
                 check_batch(batch, config, now_ms, self._name)
             else:
                 check_header(batch, config)
-            if batch.header.attributes & TRANSACTIONAL_BIT and (origin is Origin.CLIENT or origin is Origin.VALIDATED):
+            if batch.header.attributes & TRANSACTIONAL_BIT and (origin is _CLIENT or origin is _VALIDATED):
                 self._check_enrolled(batch.header)
         elif batch.header.is_control:
             return self._append_marker(batch, now_ms)
@@ -109,7 +111,7 @@ class PartitionBase(ABC):
         return appended
 
     def _append(self, batch: Batch, now_ms: int) -> Appended:
-        by_append = self.topic.config.timestamp_type is TimestampType.LOG_APPEND_TIME
+        by_append = self.topic.config.stamps
         repeated = self._check_producer(batch.header, now_ms) if batch.header.producer_id >= 0 else None
         if repeated:
             append_time_ms = repeated.timestamp_ms if by_append else NO_TIMESTAMP

@@ -39,6 +39,8 @@ from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.types import Buffer
 
+_READ_COMMITTED = Isolation.READ_COMMITTED  # in Python 3.11 a look-up in an enum costs as much as three calls
+
 
 @implementer(IPartition)
 class LogPartition(PartitionBase):
@@ -165,7 +167,7 @@ class LogPartition(PartitionBase):
     ) -> Read | Deferred[Read]:
         if self.lost:
             self._check_led()
-        is_read_committed = isolation is Isolation.READ_COMMITTED
+        is_read_committed = isolation is _READ_COMMITTED
         if offset == self.high_watermark:  # a consumer that waits for records
             return Read([], 0, offset, self.last_stable, self.log_start, [] if is_read_committed else None)
         self._check_offset(offset)

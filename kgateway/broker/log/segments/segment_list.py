@@ -80,15 +80,16 @@ class SegmentList:
         last = self.segments[-1]
         if not last.size:
             return False
+        segment_bytes, segment_ms, _, index_bytes = limits
         grown = last.size + header.size
-        if grown > limits.segment_bytes or grown > _POSITIONS_MAX:
+        if grown > segment_bytes or grown > _POSITIONS_MAX:
             return True
         if last.next_offset + header.last_offset_delta - last.base_offset > OFFSETS_MAX:
             return True
-        if len(last.indexes.offsets) >= limits.index_bytes // OFFSETS.size:
+        if len(last.indexes.offsets) >= index_bytes // OFFSETS.size:
             return True
         began = last.first_timestamp
-        return began is not None and header.max_timestamp - began > limits.segment_ms and began >= 0
+        return began is not None and header.max_timestamp - began > segment_ms and began >= 0
 
     def roll(self) -> Segment:
         """
