@@ -14,6 +14,7 @@ A field without `v(...)` is in every version and must be given. The others fall 
 value of their type.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
@@ -132,7 +133,7 @@ class StructType(type):
         own = {key: value for key, value in namespace.items() if key != "__classcell__"}
         annotations = type(name, (), own).__annotations__
         fields = tuple(
-            Field.read(field, annotation, namespace.pop(field, None))
+            Field.read(field, _evaluated(annotation, own), namespace.pop(field, None))
             for field, annotation in annotations.items()
             if not field.startswith("__")
         )
@@ -140,6 +141,13 @@ class StructType(type):
         if fields:
             namespace["__init__"] = _first_init
         return super().__new__(mcs, name, bases, namespace, **options)
+
+
+def _evaluated(annotation: Any, body: dict[str, Any]) -> Any:
+    """
+    The value of an annotation of this class body. It is text in a compiled module.
+    """
+    return eval(annotation, vars(sys.modules[body["__module__"]]), body) if isinstance(annotation, str) else annotation
 
 
 def _first_init(self: "Struct", **values: Any) -> None:

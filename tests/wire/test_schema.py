@@ -5,7 +5,7 @@ A class body is a table, and its class a value with slots.
 import pytest
 
 from kgateway.wire.schema import Message, Struct, v
-from kgateway.wire.types import i16, i32
+from kgateway.wire.types import ListOf, StructOf, i16, i32
 from kgateway.wire.uuids import ZERO, Uuid
 
 
@@ -24,6 +24,26 @@ class Sample(Message, key=7, versions="0-4", flexible="3+"):
     topic_id: Uuid = v("2+")
     partly: str | None = v(nullable="2+")
     inner: Inner | None = v("3+", tag=0)
+
+
+class Outer(Message, versions="0"):
+    """
+    A table whose annotations are text, as in a compiled module.
+    """
+
+    class Inner(Struct):
+        number: "i32"
+
+    items: "list[Inner] | None" = v("0+")
+
+
+def test_annotations_may_be_text() -> None:
+    """
+    They name what is in scope: types of the wire, and structs of the table.
+    """
+    [items] = Outer.__fields__
+    assert items.type == ListOf(StructOf(Outer.Inner))
+    assert items.nullable
 
 
 def test_required_fields_must_be_given() -> None:
