@@ -113,6 +113,7 @@ TABLE = (
     Row("-e spark-own", 7, 3, (*_SPARK, "tests/spark_own/")),
     Row("-e bench-spark -- --records 100=50000 --records 1000=20000", 5, 3, (*_SPARK, "bench/spark")),
     Row("-e kcat,old,tshark,shells", 5, 4, (*_REQUESTS, "kgateway/cli/", "tests/clients/")),
+    Row("-e compiled", 7, 4, (*_REQUESTS, "kgateway/compilation.py", "pyproject.toml", "setup.py")),
     Row("-e power", 4, 4, _LOG),
     Row("-e spark-kills", 5, 4, ("kgateway/spark/", "tests/spark/kills/")),
     Row("-e deep", 5, 4, (*_CODEC, "tests/records/", "tests/wire/")),

@@ -17,7 +17,7 @@ from kgateway.log_messages import CANNOT_SERVE
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
 
-_log = Logger()
+_log = Logger(__name__)
 
 
 def topic_named(context: Context, name: str) -> Topic:

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from twisted.logger import globalLogBeginner
 
+from kgateway.compilation import form
+
 pytest.register_assert_rewrite("tests.broker.behaviour")  # other assertions outside of test modules show no values
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -72,6 +74,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     turns = {module: 0.8 * number / len(waiting) for number, module in enumerate(waiting)}
     turns |= {module: number / len(computing) for number, module in enumerate(computing)}
     items.sort(key=lambda item: turns[_module(item)])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    marker = item.get_closest_marker("pure")
+    if marker and form() == "compiled":
+        pytest.skip(f"the modules are compiled: {marker.args[0]}")
 
 
 def _module(item: pytest.Item) -> str:

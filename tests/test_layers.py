@@ -19,9 +19,10 @@ _EVERYWHERE = {"kgateway.log_messages", "kgateway.plurals", "kgateway.topic_part
 
 # package or module -> the packages of ours it may import, besides itself and what may be imported everywhere
 MAY_IMPORT = {
-    "kgateway": set(),
+    "kgateway": {"kgateway.compilation"},
     "kgateway.__main__": {"kgateway.cli.main"},
     "kgateway.wire": set(),
+    "kgateway.compilation": set(),
     "kgateway.extras": set(),
     "kgateway.log_messages": set(),
     "kgateway.plurals": set(),
@@ -144,6 +145,7 @@ MAY_IMPORT = {
         "kgateway.broker",
         "kgateway.broker.seaweed",
         "kgateway.broker.seaweedmq",
+        "kgateway.compilation",
         "kgateway.config",
         "kgateway.context",
         "kgateway.control",
@@ -178,6 +180,7 @@ MAY_IMPORT = {
         "kgateway",
         "kgateway.cli.completion",
         "kgateway.client",
+        "kgateway.compilation",
         "kgateway.config",
         "kgateway.control.client",
         "kgateway.extras",

@@ -13,6 +13,7 @@ from kgateway.cli.common.errors import FAILED, INTERRUPTED, MISTAKE, CommandErro
 from kgateway.cli.common.json_document import Json, lines
 from kgateway.cli.common.parser import Parser
 from kgateway.cli.common.stdio import escape_unencodable, give_up_stdout, open_missing_files, writing
+from kgateway.compilation import form
 from kgateway.extras import not_installed
 
 _WHAT = "a Kafka-protocol server in Python on Twisted."
@@ -82,7 +83,7 @@ def parser(given: Sequence[str] | None) -> Parser:
         description=f"A{_WHAT[1:]}",
         epilog=f"{overview()}\n\n{_MORE}",
     )
-    made.add_argument("--version", action="version", version=f"kgateway {__version__}")
+    made.add_argument("--version", action="version", version=f"kgateway {__version__} ({form()})")
     add_commands(made.add_subparsers(dest="command", prog="kgateway", help=SUPPRESS), COMMANDS, given)
     return made
 

@@ -23,6 +23,7 @@ SettingValue = str | int | PathLike[str] | Sequence[str]
 PREFIX = "KGATEWAY_"
 # No settings, but where commands such as `kgateway groups` find a cluster: in the environment and in a file.
 BOOTSTRAP, CLUSTER = "KGATEWAY_BOOTSTRAP", "KGATEWAY_CLUSTER"
+_PURE = "KGATEWAY_PURE"  # no setting either: kgateway/__init__.py reads it
 CLUSTERS_KEY, DEFAULT_CLUSTER_KEY = "clusters", "cluster"
 ADVICE = "`kgateway options` lists all settings"
 _MEANT = {"host": "listen", "port": "listen"}  # other servers have such options
@@ -101,7 +102,7 @@ def from_environment(rows: Iterable[Option], environ: Mapping[str, str]) -> dict
     called = {row.variable: row for row in rows}
     given = {}
     for variable, text in environ.items():
-        foreign = variable in {BOOTSTRAP, CLUSTER} or _OF_KUBERNETES.fullmatch(f"{variable}={text}")
+        foreign = variable in {BOOTSTRAP, CLUSTER, _PURE} or _OF_KUBERNETES.fullmatch(f"{variable}={text}")
         if variable.startswith(PREFIX) and not foreign:
             row = _row(variable, called, f"the environment has {variable}, which is not a setting")
             given[row.name] = GivenValue(variable, tuple(text.split()) if row.repeats else (text,))

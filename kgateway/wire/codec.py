@@ -32,7 +32,7 @@ def _decoder(message: type[Message], version: int) -> Callable[[bytes, int], tup
             decoded: tuple[Any, int] = function(data, pos)
             return decoded
         except _DECODE_ERRORS as error:
-            field, position = compiled.blame_bytes(error)
+            field, position = compiled.blame_bytes(error, data, pos)
             malformed = Malformed(MessageField(message.__spec__.name, version, field), position, _reason(error))
         raise malformed  # out here it has no context, which would keep the variables of the failed function
 
@@ -58,7 +58,7 @@ def _encoder(message: type[Message], version: int) -> Callable[[Any], list[Buffe
         try:
             parts: list[Buffer] = function(value)
         except _ENCODE_ERRORS as error:
-            field, why = compiled.blame_value(error)
+            field, why = compiled.blame_value(error, value)
             raise Unencodable(MessageField(message.__spec__.name, version, field), _complaint(why)) from error
         return parts
 

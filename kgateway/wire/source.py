@@ -9,8 +9,11 @@ import dataclasses
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from types import CodeType, FrameType
 from typing import Any
+
+from kgateway.wire.native_functions import native_function
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,35 +70,49 @@ class FunctionSource:
         return "\n".join(self._lines)
 
     def compile(self, name: str, title: str) -> "Compiled":
+        interpreted = partial(self._interpreted, name, title)
+        native = native_function(self.text, self.scope)
+        return interpreted() if native is None else Compiled(native, cache(interpreted))
+
+    def _interpreted(self, name: str, title: str) -> "Compiled":
         code = compile(self.text, f"<{title}>", "exec")
         exec(code, self.scope)
-        return Compiled(self.scope[name], self.scope[name].__code__, self._fields)
+        function = self.scope[name]
+        return Compiled(function, None, function.__code__, self._fields)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Compiled:
     """
-    A generated function and the fields behind its lines.
+    A generated function and the fields behind its lines. A native function leaves no frame with its variables when it
+    fails, so its interpreted twin repeats the failure.
     """
 
     function: Callable[..., Any]
-    _code: CodeType
-    _fields: list[tuple[LineField, ...]]
+    _twin: "Callable[[], Compiled] | None"
+    _code: CodeType | None = None
+    _fields: list[tuple[LineField, ...]] = dataclasses.field(default_factory=list)
 
-    def blame_bytes(self, failure: Exception) -> tuple[str, int]:
+    def blame_bytes(self, failure: Exception, data: bytes, pos: int) -> tuple[str, int]:
         """
         The field at which decoding failed, and the position in the bytes.
         """
+        if self._twin:
+            twin = self._twin()
+            return twin.blame_bytes(twin.failure(failure, data, pos), data, pos)
         frame, fields = self._failed(failure)
         position = frame.f_locals["pos"]
         left = frame.f_locals.get("size", position) - position
         blamed = next((field for field in fields if field.start + field.size > left), fields[0])
         return blamed.path, position + blamed.start
 
-    def blame_value(self, failure: Exception) -> tuple[str, Exception]:
+    def blame_value(self, failure: Exception, value: object) -> tuple[str, Exception]:
         """
         The field at which encoding failed, and why. If the line packs several fields, each is packed alone to find out.
         """
+        if self._twin:
+            twin = self._twin()
+            return twin.blame_value(twin.failure(failure, value), value)
         frame, fields = self._failed(failure)
         for field in fields:
             try:
@@ -103,6 +120,16 @@ class Compiled:
             except Exception as narrower:
                 return field.path, narrower
         return fields[-1].path, failure
+
+    def failure(self, otherwise: Exception, *arguments: object) -> Exception:
+        """
+        How the function fails with these arguments.
+        """
+        try:
+            self.function(*arguments)
+        except Exception as failure:
+            return failure
+        return otherwise
 
     def _failed(self, failure: Exception) -> tuple[FrameType, tuple[LineField, ...]]:
         traceback = failure.__traceback__

@@ -62,6 +62,7 @@ NOT_RUN = {
         " --detach",
     ): ENGINE,
     ("deployment.md", "docker stop kgateway"): ENGINE,
+    ("deployment.md", "KGATEWAY_COMPILE=1 pip wheel --no-deps ."): "takes minutes; tox -e compiled builds such a wheel",
     ("deployment.md", "sudo python3 -m venv /opt/kgateway"): ROOTS,
     ("deployment.md", "sudo /opt/kgateway/bin/kgateway why --control-socket /run/kgateway/kgateway.sock"): ROOTS,
     ("deployment.md", "sudo install -d -o kgateway -g kgateway /var/lib/kgateway /var/log/kgateway"): (

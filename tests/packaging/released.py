@@ -106,10 +106,10 @@ def test_tests_pass_in_the_sdist(tests: list[str], sdist: Path) -> None:
 
 def test_the_command_is_installed(environment: Environment) -> None:
     """
-    `kgateway --version` prints the version of the wheel.
+    `kgateway --version` prints the version of the wheel, which is pure.
     """
     command = environment.python.with_name("kgateway")
-    assert subprocess.check_output([command, "--version"], text=True) == f"kgateway {__version__}\n"
+    assert subprocess.check_output([command, "--version"], text=True) == f"kgateway {__version__} (pure Python)\n"
 
 
 def test_only_our_own_names_are_installed(environment: Environment) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.packaging.containerfile import ROOT
 
-_BY_ITSELF = {"LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.cfg"}  # of setuptools
+_BY_ITSELF = {"LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.cfg", "setup.py"}  # of setuptools
 
 
 def _manifest() -> list[list[str]]:

@@ -28,6 +28,8 @@ from kgateway.wire.schema import Message
 from tests.server.clients_of_one import TOPIC, OneClient, OneGateway, fetch, frame_of, produce
 from tests.server.dispatcher import read
 
+pytestmark = pytest.mark.pure("Python's profile hook does not see calls of compiled functions")
+
 OURS = str(Path(kgateway.__file__).parent)
 GENERATED = ("<decode ", "<encode ", "<errors in ", "<string>")
 WARM = 6  # requests before the measured one

@@ -12,6 +12,7 @@ import pytest
 from twisted.application import app, service
 
 from kgateway import __version__
+from kgateway.compilation import form
 from kgateway.config.listeners import Listener
 from kgateway.config.settings import OPTIONS, Settings
 from kgateway.extras import install_command
@@ -231,7 +232,7 @@ def test_version_is_that_of_kgateway(capsys: pytest.CaptureFixture[str]) -> None
         settings("--version")
     assert end.value.code == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert first == f"kgateway {__version__}"
+    assert first == f"kgateway {__version__} ({form()})"
     assert second.startswith("Twisted version: ")
 
 

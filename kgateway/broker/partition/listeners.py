@@ -13,7 +13,7 @@ from twisted.logger import Logger
 from kgateway.log_messages import LISTENER_FAILED
 from kgateway.wire.errors import KafkaError
 
-_log = Logger()
+_log = Logger(__name__)
 
 
 class Listeners:

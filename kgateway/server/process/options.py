@@ -16,6 +16,7 @@ from twisted.internet.endpoints import serverFromString
 from twisted.python import usage
 
 from kgateway import __version__
+from kgateway.compilation import form
 from kgateway.config.listeners import NEEDS_BOTH, Listener, parameters, suggestion
 from kgateway.config.settings import OPTION_SOURCES, OPTIONS, Settings, read_settings
 from kgateway.config.sources import ADVICE, Check, Option, SettingsError
@@ -56,7 +57,7 @@ class Options(usage.Options):
         """
         Display the versions of kgateway and Twisted and exit.
         """
-        sys.stdout.write(f"kgateway {__version__}\n")
+        sys.stdout.write(f"kgateway {__version__} ({form()})\n")
         super().opt_version()
 
 

@@ -1,0 +1,48 @@
+"""
+Compiled modules. A wheel may have a compiled form of some modules beside their sources, and Python prefers it; the
+sources are the reference. `KGATEWAY_PURE=1` makes Python import the sources.
+"""
+
+import sys
+from importlib.abc import PathEntryFinder
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
+from importlib.util import find_spec
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+_COMPILED_FIRST = "kgateway.wire.codec"  # compiled if any module is
+
+
+def prefer_sources() -> None:
+    """
+    Import no compiled module of this package from now on.
+    """
+    sources = FileFinder.path_hook((SourceFileLoader, SOURCE_SUFFIXES), (SourcelessFileLoader, BYTECODE_SUFFIXES))
+
+    def finder(folder: str) -> PathEntryFinder:
+        if not _is_ours(folder):
+            raise ImportError(f"{folder} is no folder of kgateway")
+        return sources(folder)
+
+    sys.path_hooks.insert(0, finder)
+    for folder in filter(_is_ours, list(sys.path_importer_cache)):
+        del sys.path_importer_cache[folder]
+
+
+def _is_ours(folder: str) -> bool:
+    return Path(folder).is_relative_to(_FOLDER)
+
+
+def form() -> str:
+    """
+    The form of the modules in use, for people.
+    """
+    spec = find_spec(_COMPILED_FIRST)
+    return "compiled" if spec and isinstance(spec.loader, ExtensionFileLoader) else "pure Python"

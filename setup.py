@@ -1,0 +1,80 @@
+"""
+The optional compilation. All metadata are in setup.cfg, and without KGATEWAY_COMPILE=1 nothing is compiled.
+
+    KGATEWAY_COMPILE=1 python -m build --wheel
+
+compiles the modules that pyproject.toml names, and the functions that the codec would generate at run time for the
+messages that it names.
+"""
+
+import os
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).parent
+NATIVE = "kgateway.wire.native"  # kgateway.wire.native_functions looks there
+# The last four are imported by the module with the header of record batches, which is a message.
+REQUIREMENTS = ["Cython==3.3.1", "crc32c", "lz4", "python-snappy", "zstandard"]
+# An annotation stays what it is in Python. Otherwise a subclass of bytes would be refused where bytes are expected.
+DIRECTIVES = {"annotation_typing": False, "language_level": 3}
+
+
+class CompileModules(build_ext):
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def build_extensions(self) -> None:
+        from Cython.Build import cythonize
+
+        generated = Path(self.build_temp, *NATIVE.split(".")).with_suffix(".py")
+        generated.parent.mkdir(parents=True, exist_ok=True)
+        generated.write_text(_native_functions())
+        for extension in self.extensions:
+            extension.sources = extension.sources or [str(generated)]
+            [translated] = cythonize(extension, build_dir=self.build_temp, compiler_directives=DIRECTIVES, quiet=True)
+            extension.sources = translated.sources
+        super().build_extensions()
+
+
+def _native_functions() -> str:
+    """
+    The module of the codec's functions for the messages in pyproject.toml. Only clients encode requests and decode
+    responses.
+    """
+    sys.path.insert(0, str(ROOT))
+    from kgateway.wire.decoding import DecoderWriter
+    from kgateway.wire.encoding import EncoderWriter
+    from kgateway.wire.native_functions import module_text
+    from kgateway.wire.schema import Message
+
+    functions = {}
+    for module in map(import_module, COMPILED["messages"]):
+        for message in vars(module).values():
+            if isinstance(message, type) and issubclass(message, Message) and message.__module__ == module.__name__:
+                is_response = message.__spec__.name.endswith("Response")
+                writers = (DecoderWriter,) * (not is_response) + (EncoderWriter,) * (not message.__spec__.is_request)
+                for writer in writers:
+                    for version in message.__spec__.versions:
+                        written = writer(message, version)
+                        written.write()
+                        functions[written.source.text] = written.source.scope
+    return module_text(functions)
+
+
+COMPILED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["kgateway"]["compiled"]
+
+if os.environ.get("KGATEWAY_COMPILE") == "1":
+    files = {name: [f"{name.replace('.', '/')}.py"] for name in COMPILED["modules"]} | {NATIVE: []}
+    setup(
+        setup_requires=REQUIREMENTS,
+        ext_modules=[Extension(name, files[name], extra_compile_args=["-g0"]) for name in files],
+        cmdclass={"build_ext": CompileModules},
+    )
+else:
+    setup()

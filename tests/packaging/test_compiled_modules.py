@@ -1,0 +1,52 @@
+"""
+The compiled build: the modules and messages that pyproject.toml names for it. `tox -e compiled` makes one.
+"""
+
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from kgateway.wire.schema import Message
+from tests.packaging.containerfile import ROOT
+
+_COMPILED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["kgateway"]["compiled"]
+
+
+def _source(module: str) -> Path:
+    return ROOT / f"{module.replace('.', '/')}.py"
+
+
+def test_the_names_are_in_order() -> None:
+    for names in _COMPILED.values():
+        assert names == sorted(set(names))
+
+
+@pytest.mark.parametrize("module", _COMPILED["modules"])
+def test_modules_can_be_compiled(module: str) -> None:
+    """
+    A module in the list exists, and does nothing that compiled modules cannot do: it is no program of `python -m`, and
+    it makes no Logger outside of a class, which would look for the name of its module in the frame of its caller.
+    """
+    assert _source(module).exists(), f"{module} does not exist: take it out of pyproject.toml, or name its new place"
+    text = _source(module).read_text()
+    assert "__name__ ==" not in text
+    assert not re.search(r"^\w+ = Logger\(\)", text, re.MULTILINE), f"write Logger(__name__) in {module}"
+
+
+@pytest.mark.parametrize("module", _COMPILED["messages"])
+def test_messages_exist(module: str) -> None:
+    """
+    Each of these modules has a message.
+    """
+    assert any(isinstance(value, type) and issubclass(value, Message) for value in vars(import_module(module)).values())
+
+
+def test_the_version_tells_by_a_compiled_module() -> None:
+    """
+    `kgateway --version` looks at a module of the list.
+    """
+    source = (ROOT / "kgateway" / "compilation.py").read_text()
+    assert re.findall(r'^_COMPILED_FIRST = "(.+)"', source, re.MULTILINE)[0] in _COMPILED["modules"]

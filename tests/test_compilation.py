@@ -1,0 +1,66 @@
+"""
+Which form of a module is imported, the compiled one or its source. No compiler is needed: to Python, a file with the
+right suffix is a compiled module until it is loaded.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+import kgateway
+
+_FILES = ("__init__.py", "compilation.py", "wire/__init__.py", "wire/varints.py", "wire/codec.py")
+_FORM = "from kgateway.compilation import form; print(form())"
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """
+    A part of the package, with two modules compiled.
+    """
+    for name in _FILES:
+        target = tmp_path / "kgateway" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(Path(kgateway.__file__).parent / name, target)
+    for name in ("codec", "varints", "native"):
+        (tmp_path / "kgateway" / "wire" / f"{name}{EXTENSION_SUFFIXES[0]}").touch()
+    return tmp_path
+
+
+def _run(folder: Path, script: str, **environment: str) -> str:
+    variables = {name: value for name, value in os.environ.items() if name != "KGATEWAY_PURE"} | environment
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, env=variables, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or done.stderr.splitlines()[-1]
+
+
+def test_compiled_modules_are_preferred(installed: Path) -> None:
+    """
+    Python imports the compiled module, which is an empty file here.
+    """
+    assert _run(installed, _FORM) == "compiled"
+    assert _run(installed, "import kgateway.wire.varints").startswith("ImportError: ")
+
+
+def test_kgateway_pure_chooses_the_sources(installed: Path) -> None:
+    """
+    The source is imported, and a module without a source is missing.
+    """
+    assert _run(installed, _FORM, KGATEWAY_PURE="1") == "pure Python"
+    script = "from kgateway.wire import varints; print(varints.__file__)"
+    assert _run(installed, script, KGATEWAY_PURE="1") == str(installed / "kgateway" / "wire" / "varints.py")
+    missing = _run(installed, "import kgateway.wire.native", KGATEWAY_PURE="1")
+    assert missing == "ModuleNotFoundError: No module named 'kgateway.wire.native'"
+
+
+def test_other_packages_keep_their_compiled_modules(installed: Path) -> None:
+    """
+    Only the modules of kgateway are chosen.
+    """
+    assert _run(installed, "import kgateway, crc32c._crc32c as c; print(c.__file__)", KGATEWAY_PURE="1").endswith(".so")
