@@ -14,21 +14,21 @@ import pytest
 
 import kgateway
 
-_FILES = ("__init__.py", "compilation.py", "wire/__init__.py", "wire/varints.py", "wire/codec.py")
+_FILES = ("__init__.py", "compilation.py", "plurals.py", "wire/__init__.py", "wire/varints.py", "wire/codec.py")
 _FORM = "from kgateway.compilation import form; print(form())"
 
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
     """
-    A part of the package, with two modules compiled.
+    A part of the package, with compiled modules.
     """
     for name in _FILES:
         target = tmp_path / "kgateway" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(Path(kgateway.__file__).parent / name, target)
-    for name in ("codec", "varints", "native"):
-        (tmp_path / "kgateway" / "wire" / f"{name}{EXTENSION_SUFFIXES[0]}").touch()
+    for name in ("plurals", "wire/codec", "wire/varints", "wire/native"):
+        (tmp_path / "kgateway" / f"{name}{EXTENSION_SUFFIXES[0]}").touch()
     return tmp_path
 
 
@@ -50,11 +50,13 @@ def test_compiled_modules_are_preferred(installed: Path) -> None:
 
 def test_kgateway_pure_chooses_the_sources(installed: Path) -> None:
     """
-    The source is imported, and a module without a source is missing.
+    The source is imported, whether or not Python has seen the folder before. A module without a source is missing.
     """
     assert _run(installed, _FORM, KGATEWAY_PURE="1") == "pure Python"
-    script = "from kgateway.wire import varints; print(varints.__file__)"
-    assert _run(installed, script, KGATEWAY_PURE="1") == str(installed / "kgateway" / "wire" / "varints.py")
+    for package, module in (("kgateway", "plurals"), ("kgateway.wire", "varints")):
+        script = f"from {package} import {module}; print({module}.__file__)"
+        source = installed / package.replace(".", "/") / f"{module}.py"
+        assert _run(installed, script, KGATEWAY_PURE="1") == str(source)
     missing = _run(installed, "import kgateway.wire.native", KGATEWAY_PURE="1")
     assert missing == "ModuleNotFoundError: No module named 'kgateway.wire.native'"
 

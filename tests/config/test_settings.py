@@ -311,6 +311,13 @@ def test_variables_of_kubernetes_are_no_settings(environ: dict[str, str]) -> Non
     assert read(**environ) == Settings()
 
 
+def test_the_choice_of_modules_is_no_setting() -> None:
+    """
+    KGATEWAY_PURE is read before any setting.
+    """
+    assert read(PURE="1") == Settings()
+
+
 def test_other_variables_are_ignored() -> None:
     """
     Only variables with the prefix are settings.
