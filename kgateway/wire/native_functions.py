@@ -17,7 +17,7 @@ from typing import Any
 
 MODULE = "kgateway.wire.native"
 # The variables that fit a number of the machine: positions, sizes and counts, all below 2**33 or the size of the bytes.
-_NUMBER = re.compile(r"pos|size|end|room|most|n|(tag|stop)\d+")
+_NUMBERS = {"decode": re.compile(r"pos|size|end|room|most|n|(tag|stop)\d+"), "encode": re.compile("n")}
 _WIDE = ", n, 64)"  # reads the rest of a number of up to 64 bits into `n`
 
 
@@ -49,7 +49,9 @@ def _factory(text: str, names: Iterable[str]) -> str:
     [code] = (part for part in compile(text, "", "exec").co_consts if isinstance(part, CodeType))
     # The scope of a function that is in use has the function, too, whose name is that of a method of strings as well.
     used = sorted({*names} & {*code.co_names} - {code.co_name})
-    numbers = [name for name in code.co_varnames if _NUMBER.fullmatch(name) and not (name == "n" and _WIDE in text)]
+    numbers = [name for name in code.co_varnames if _NUMBERS[code.co_name].fullmatch(name)]
+    if _WIDE in text:
+        numbers.remove("n")
     types = ", ".join(f"{name}=cython.Py_ssize_t" for name in numbers)
     lines = [
         *(f"{name} = scope[{name!r}]" for name in used),

@@ -2,6 +2,7 @@
 Functions of the codec that were written to a module at build time. Here the module is not compiled.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
@@ -14,7 +15,7 @@ from kgateway.wire.decoding import DecoderWriter
 from kgateway.wire.encoding import EncoderWriter
 from kgateway.wire.errors import Malformed, Unencodable
 from kgateway.wire.native_functions import MODULE, module_text
-from tests.wire.tables import Pair, Signed
+from tests.wire.tables import Pair, Signed, Tagged
 
 PAIR = Pair(code=1, items=[Pair.Item(name="x", numbers=[2, 3])])
 
@@ -87,14 +88,20 @@ def test_values_that_cannot_be_written_are_named() -> None:
         codec.encode(Pair(code=1, items=[Pair.Item(name=None, numbers=[])]), 2)  # type: ignore[arg-type]
 
 
-def test_positions_and_counts_are_numbers_of_the_machine(module: ModuleType) -> None:
+@pytest.mark.parametrize(
+    ("writer", "numbers"),
+    [
+        (DecoderWriter(Pair, 1), {"pos", "size", "room", "most", "n", "end"}),
+        (DecoderWriter(Signed, 0), {"pos", "size", "room", "most", "end"}),  # `n` may be a part of a number of 64 bits
+        (DecoderWriter(Tagged, 0), {*"pos size room most n end tag1 stop2 tag4 stop5 tag7 stop8".split()}),
+        (EncoderWriter(Tagged, 0), {"n"}),  # its tags are bytearrays
+    ],
+    ids=["lengths", "wide", "tags", "tags encoded"],
+)
+def test_positions_and_counts_are_numbers_of_the_machine(writer: CodecWriter, numbers: set[str]) -> None:
     """
-    What counts or points into the bytes has a type of C, except a count that is part of a number of 64 bits.
+    What counts or points into the bytes has a type of C.
     """
-    narrow, wide = DecoderWriter(Pair, 2), DecoderWriter(Signed, 0)
-    for writer in (narrow, wide):
-        writer.write()
-    assert " n=cython.Py_ssize_t" in module_text({narrow.source.text: narrow.source.scope})
-    text = module_text({wide.source.text: wide.source.scope})
-    assert "pos=cython.Py_ssize_t" in text
-    assert " n=cython.Py_ssize_t" not in text
+    writer.write()
+    text = module_text({writer.source.text: writer.source.scope})
+    assert set(re.findall(r"(\w+)=cython\.Py_ssize_t", text)) == numbers
