@@ -193,6 +193,7 @@ MAY_IMPORT = {
         "kgateway",
         "kgateway.cli",
         "kgateway.cli.completion",
+        "kgateway.compilation",
         "kgateway.extras",
         "kgateway.server.process.tls",
     },

@@ -93,7 +93,10 @@ def test_values_that_cannot_be_written_are_named() -> None:
     [
         (DecoderWriter(Pair, 1), {"pos", "size", "room", "most", "n", "end"}),
         (DecoderWriter(Signed, 0), {"pos", "size", "room", "most", "end"}),  # `n` may be a part of a number of 64 bits
-        (DecoderWriter(Tagged, 0), {*"pos size room most n end tag1 stop2 tag4 stop5 tag7 stop8".split()}),
+        (
+            DecoderWriter(Tagged, 0),
+            {"pos", "size", "room", "most", "n", "end", "tag1", "stop2", "tag4", "stop5", "tag7", "stop8"},
+        ),
         (EncoderWriter(Tagged, 0), {"n"}),  # its tags are bytearrays
     ],
     ids=["lengths", "wide", "tags", "tags encoded"],
