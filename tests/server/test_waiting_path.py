@@ -112,7 +112,7 @@ def test_a_poll_without_a_session_stays_short(waiting: Waiting) -> None:
     assert (
         not read(FetchResponse, FETCH_VERSION, waiting.ask(request, FETCH_VERSION)).responses[0].partitions[0].records
     )
-    assert measured(waiting, lambda _: request, FETCH_VERSION) == 48
+    assert measured(waiting, lambda _: request, FETCH_VERSION) == 46
 
 
 def test_a_poll_in_a_session_stays_short(waiting: Waiting) -> None:
@@ -126,7 +126,7 @@ def test_a_poll_in_a_session_stays_short(waiting: Waiting) -> None:
     def request(number: int) -> FetchRequest:
         return fetch(session_id=session_id, session_epoch=1 + number, topics=[])
 
-    assert measured(waiting, request, FETCH_VERSION) == 48
+    assert measured(waiting, request, FETCH_VERSION) == 46
 
 
 def test_a_heartbeat_of_a_consumer_group_stays_short(waiting: Waiting) -> None:
@@ -148,4 +148,4 @@ def test_a_heartbeat_of_a_consumer_group_stays_short(waiting: Waiting) -> None:
     def request(_: int) -> ConsumerGroupHeartbeatRequest:
         return ConsumerGroupHeartbeatRequest(group_id="billing", member_id="m", member_epoch=answer.member_epoch)
 
-    assert measured(waiting, request, 1) == 54
+    assert measured(waiting, request, 1) == 52
