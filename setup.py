@@ -18,8 +18,6 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
 NATIVE = "kgateway.wire.native"  # kgateway.wire.native_functions looks there
-# The last four are imported by the module with the header of record batches, which is a message.
-REQUIREMENTS = ["Cython==3.3.1", "crc32c", "lz4", "python-snappy", "zstandard"]
 # An annotation stays what it is in Python. Otherwise a subclass of bytes would be refused where bytes are expected.
 DIRECTIVES = {"annotation_typing": False, "language_level": 3}
 
@@ -72,7 +70,7 @@ COMPILED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["kgatewa
 if os.environ.get("KGATEWAY_COMPILE") == "1":
     files = {name: [f"{name.replace('.', '/')}.py"] for name in COMPILED["modules"]} | {NATIVE: []}
     setup(
-        setup_requires=REQUIREMENTS,
+        setup_requires=["Cython==3.3.1"],
         ext_modules=[Extension(name, files[name], extra_compile_args=["-g0"]) for name in files],
         cmdclass={"build_ext": CompileModules},
     )

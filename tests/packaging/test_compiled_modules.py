@@ -3,6 +3,8 @@ The compiled build: the modules and messages that pyproject.toml names for it. `
 """
 
 import re
+import subprocess
+import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -42,6 +44,14 @@ def test_messages_exist(module: str) -> None:
     Each of these modules has a message.
     """
     assert any(isinstance(value, type) and issubclass(value, Message) for value in vars(import_module(module)).values())
+
+
+def test_messages_need_no_other_package() -> None:
+    """
+    The build imports them in an environment without the requirements of kgateway.
+    """
+    script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {', '.join(_COMPILED['messages'])}"
+    subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True)
 
 
 def test_the_version_tells_by_a_compiled_module() -> None:
