@@ -27,6 +27,8 @@ from kgateway.wire.schema import Message
 from tests.server.dispatcher import CLIENT_ID, read
 from tests.server.test_connection import Transport
 
+pytestmark = pytest.mark.pure("Python's profile hook does not see calls of compiled functions")
+
 OURS = Path(kgateway.__file__).parent
 NOT_COUNTED = (str(OURS / "server"), str(OURS / "wire"), str(OURS / "action_queue.py"), str(OURS / "tcp.py"))
 TOPIC = "orders"
