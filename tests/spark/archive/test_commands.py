@@ -28,7 +28,7 @@ def test_archive_and_verify(topics: Topics, tmp_path: Path) -> None:
     lines = done.out.splitlines()
     assert lines[0] == f"topic {topic}"
     assert lines[2].split()[:5] == ["0", "0", "499", "500", "1"]
-    assert lines[4].startswith("1,000 records of ")
+    assert lines[4].startswith("1,000 records (")
     done = Ended(topics, "verify", "--in", into, "--master", "local[2]", "--json")
     assert (done.code, done.err) == (0, "")
     [told] = json.loads(done.out)["archives"]

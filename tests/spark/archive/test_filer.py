@@ -334,7 +334,7 @@ def test_jobs(topics: Topics, url: str, tmp_path: Path, monkeypatch: pytest.Monk
     archive, verify, sql, compact = (
         runner(topics, monkeypatch, job) for job in ("archive", "verify", "sql", "compact")
     )
-    assert archive(topic, "--into", url, "--once")[-1].startswith("1,000 records of ")
+    assert archive(topic, "--into", url, "--once")[-1].startswith("1,000 records (")
     topics.fill(topic, numbered(10, first=1_000))
     [told] = json.loads("".join(verify("--in", url, "--json")))["archives"]
     assert (told["topic"], told["compared"]) == (topic, 1_000)
