@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace) -> None:
-    print("| way | GB of values | s | MB/s | Java, MiB | its heap | a worker of Python, MiB |")
+    print("| way | GB of values | s | MB/s | Java, MiB | its heap | a Python worker, MiB |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     count = int(options.gb * 1e9 / VALUE_BYTES)
     with Kafka() as kafka:

@@ -273,7 +273,7 @@ STATE_TOPIC_NOT_STORED = LogMessage(
 )
 NOT_COMPACTED_HERE = LogMessage(
     "topic {name} has cleanup.policy={policy}, but nothing on SeaweedMQ is compacted: {outcome}",
-    "Nothing, or set `cleanup.policy=delete`: SeaweedMQ has no compaction.",
+    "Nothing, or set `cleanup.policy=delete`: SeaweedMQ does not compact topics by key.",
 )
 RECORDS_NOT_IN_FILES = LogMessage(
     "{partition}: {records} at its end may not be in files: {why}",
