@@ -29,7 +29,7 @@ _COMPILED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["kgatew
 _BIN = Path(sys.executable).parent
 _LOADED = """
 import sys
-import kgateway.server.service
+import kgateway.broker.log.broker, kgateway.server.service
 print(*(module.__file__ for name, module in sys.modules.items() if name.startswith("kgateway.")))
 """
 
