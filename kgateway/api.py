@@ -84,11 +84,11 @@ def api(
     Make the function the handler of an API in these versions.
 
     `needs` declares the permissions that the function demands of the client, or is `Free` with the reason why it
-    demands none; a handler without `needs` is not loaded. `advertised` names the versions that ApiVersions advertises,
-    if they differ. `overlaps` lets the next request of the connection start before this one is answered. A handler that
-    `polls` may wait a long time for something to happen; if it is cancelled, it answers at once. `starts` names
-    services that the gateway creates when it starts, instead of when they are first used. `replaces` allows the handler
-    to take over versions from a handler with a lower priority.
+    demands none; if a handler has no `needs`, the gateway does not start. `advertised` names the versions that
+    ApiVersions advertises, if they differ. `overlaps` lets the next request of the connection start before this one is
+    answered. A handler that `polls` may wait a long time for something to happen; if it is cancelled, it answers at
+    once. `starts` names services that the gateway creates when it starts, instead of when they are first used.
+    `replaces` allows the handler to take over versions from a handler with a lower priority.
     """
 
     def plugin(function: Handle) -> Handler:

@@ -55,9 +55,9 @@ class GatewayParts:
     """
     The parts of a gateway that its handlers use.
 
-    `clock` is monotonic and for timers; `now_ms` is the wall clock and for timestamps. `in_thread` is for calls that
-    spend their time in C and release the interpreter lock. `ask` serves a request that a handler makes. `actions` are
-    done after the responses of an iteration of the reactor.
+    `clock` is the monotonic clock, for timers; `now_ms` is the wall clock, for timestamps. `in_thread` is for calls
+    that spend their time in C and release the interpreter lock. `ask` serves a request that a handler makes. `actions`
+    are done after the responses of an iteration of the reactor.
     """
 
     broker: IBroker
@@ -130,7 +130,7 @@ class Context:
     One request: its `version`, `client_id` and `correlation_id`, its `session`, and the parts of the gateway.
 
     Set `throttle_ms` to make the client wait before its next request, if this version of the response has the field.
-    Set `hang_up` to a reason to close the connection without a response.
+    To close the connection without a response, set `hang_up` to the reason.
     """
 
     __slots__ = (

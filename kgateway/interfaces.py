@@ -182,8 +182,8 @@ PEER = "kgateway-peer"  # the client id of a gateway that asks another gateway
 
 class IPeers(Interface):
     """
-    The other gateways. They are asked, in Kafka's protocol, for markers and verification, and get forwarded requests of
-    administrators.
+    The other gateways. They are asked, in Kafka's protocol, for markers and verification, and administrators' requests
+    are forwarded to them.
     """
 
     def ask(node: Node, request: Message, version: int) -> Deferred[Message]:
@@ -210,7 +210,7 @@ class IBroker(Interface):
 
     def stop() -> Deferred[None]:
         """
-        Close everything in good order.
+        Close everything in an orderly way.
         """
 
     def undo_start() -> Deferred[None]:

@@ -141,7 +141,7 @@ NOT_COMPACTED_DAMAGED = LogMessage(
 NOT_COMPACTED = LogMessage("{folder} is not compacted: {why}", "Fix what the line names; the next round tries again.")
 BATCHES_NOT_COMPACTED = LogMessage(
     "{folder}: the records of {batches} cannot be read and stay as they are",
-    "Nothing; these batches are kept whole. Look for the producer that wrote them.",
+    "Look for the producer that wrote these batches; they are kept whole.",
 )
 
 # Coordinators
@@ -162,7 +162,7 @@ GROUP_STATE_NOT_WRITTEN = LogMessage(
 GROUP_WRITE_FAILED = LogMessage("cannot write a group", _REPORT)
 AFTER_GROUP_WRITE_FAILED = LogMessage("an error after writing a group", _REPORT)
 GROUP_CHANGE_NOT_WRITTEN = LogMessage(
-    "cannot write a change of a group: {error}",
+    "cannot write a change to a group: {error}",
     "Nothing, if it is rare: members repeat their requests. Otherwise check the disk, or the filer.",
 )
 MEMBER_NOT_REMOVED = LogMessage("cannot remove {member} now: {error}", "Nothing; the coordinator tries again.")
@@ -202,7 +202,7 @@ CANNOT_END_TRANSACTION = LogMessage(
 )
 TRANSACTION_NOT_ENDED = LogMessage("{id}: its transaction was not ended", _REPORT)
 NO_MARKER_YET = LogMessage(
-    "cannot write the marker of {producer} to {partitions} yet, such as {topic}-{index}: {error}",
+    "cannot write the marker of {producer} to {partitions} (such as {topic}-{index}) yet: {error}",
     "Fix what the error names; the gateway tries again until all markers are written. Until then, read_committed "
     "consumers do not read past the transaction.",
 )
@@ -264,7 +264,7 @@ TOPIC_NOT_SERVED_YET = LogMessage(
     "Nothing, if it is rare: the gateway tries again.",
 )
 EXTERNAL_CHANGES_UNSEEN = LogMessage(
-    "cannot look for changes that other programs made to topics yet: {error}",
+    "cannot yet look for changes that other programs made to topics: {error}",
     "Nothing, if it is rare: the gateway tries again.",
 )
 STATE_TOPIC_NOT_STORED = LogMessage(
@@ -324,7 +324,7 @@ LEDGERS_NOT_SAVED = LogMessage(
 )
 OFFSETS_NOT_EXPORTED = LogMessage(
     "{offsets} will not be in the Go gateway's files before the next start",
-    "Nothing. If the Go gateway is to take over now, first start this gateway again.",
+    "Nothing. If you want the Go gateway to take over now, first start this gateway again.",
 )
 OFFSETS_NOT_EXPORTED_YET = LogMessage(
     "not all offsets are in the Go gateway's files yet: {error}",

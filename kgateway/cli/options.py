@@ -17,18 +17,18 @@ _PAGE = """# Configuration
 
 `kgateway options --markdown` generates this page from the table of settings.
 
-You can set each setting in three places, under the same name. For example, set `num_partitions` with
+You can specify each setting in three places, under the same name. For example, set `num_partitions` with
 
 1. `--num-partitions 8` or `--num-partitions=8` on the command line,
 2. `KGATEWAY_NUM_PARTITIONS=8` in the environment, or
 3. `num_partitions = 8` in a TOML file, which `--config` or `KGATEWAY_CONFIG` names.
 
 The first of these places that has a value wins; if none has one, the default below applies. Write a setting with
-several values as a repeated option on the command line, as an array in TOML, and separated by whitespace in the
+several values as a repeated option on the command line, as an array in TOML, and as a whitespace-separated list in the
 environment. In TOML, a single value needs no array. Lists from different places are not merged: the first place that
 has one wins.
 
-`kgateway options --toml > gateway.toml` writes such a file, with all settings and their defaults, as a starting point.
+`kgateway options --toml > gateway.toml` writes a TOML file with all settings and their defaults, as a starting point.
 
 The file may also define clusters for the command-line tools, in `cluster` and `[clusters.NAME]`. A gateway ignores
 them; [tools.md](tools.md#choose-the-cluster) describes them.
@@ -37,15 +37,15 @@ If a setting has an unknown name or an invalid value, the gateway does not start
 what is allowed, and which name may have been meant.
 
 Sizes are in bytes unless they have a unit: `KiB`, `MiB`, `GiB` or `TiB`. Durations are in milliseconds unless they have
-a unit: `ms`, `s`, `min` or `m`, `h`, or `d`. In TOML, write numbers as integers, sizes and durations with a unit as
-strings, and yes and no as `true` and `false`. Elsewhere, `on`, `off`, `true`, `false`, `1` and `0` also work for yes
-and no. Paths are relative to the folder in which the gateway runs, except `--config`, which is relative to the folder
-in which the gateway was started.
+a unit: `ms`, `s`, `min` or `m`, `h`, or `d`. In TOML, write a number as an integer; a size or duration with a
+unit as a string; and yes or no as `true` or `false`. Elsewhere, `on`, `off`, `true`, `false`, `1` and `0` also work for
+yes and no. Paths are relative to the folder in which the gateway runs, except `--config`, which is relative to the
+folder in which the gateway was started.
 
 ## Examples
 
-Save this file as `gateway.toml`, and start a gateway with it. Options of `twistd` itself, such as `-n`, come before
-the word `kgateway`:
+Options of `twistd` itself, such as `-n`, come before the word `kgateway`. Save this file as `gateway.toml`, and start
+a gateway with it:
 
 <!-- file: gateway.toml -->
 ```toml

@@ -24,10 +24,11 @@ $ kgateway configs set topic orders retention.ms=86400000
 topic orders: retention.ms=86400000 set
 ```
 
-See [tools.md](tools.md#show-and-change-configs). If a topic has no value of its own for a config, it uses the broker
-config in the table (see [compatibility.md](compatibility.md#broker-configs)), or otherwise the default. Changes take
-effect at once. Configs that have no effect are accepted, so that tools and programs written for Kafka work; the last
-column says why they have none. Values that promise what the gateway cannot do are refused.
+[tools.md](tools.md#show-and-change-configs) describes this command. If a topic has no value of its own for a config,
+the broker config in the table applies (see [compatibility.md](compatibility.md#broker-configs)); if that is not set
+either, the default applies. Changes take effect at once. Configs that have no effect are accepted, so that tools and
+programs written for Kafka work; the last column says why a config has no effect. Values that promise what the gateway
+cannot do are refused.
 
 This page is about the embedded log. The in-memory broker (`memory:`) has no segments and no files; it applies
 retention, but not compaction. SeaweedMQ stores records in its own files ([seaweedmq.md](seaweedmq.md)), and does not

@@ -236,7 +236,7 @@ _ROWS = (
         "seaweedmq.acks",
         word("held", "flushed", "received"),
         "held",
-        "What acks=all waits for on SeaweedMQ: with held or received, until a broker has the records in memory; with "
+        "How long acks=all waits on SeaweedMQ: with held or received, until a broker has the records in memory; with "
         "flushed, until they are in a file. The gateway keeps records that are not yet in a file, and publishes them "
         "again after a broker has crashed.",
         "seaweedmq.acks",
@@ -246,7 +246,8 @@ _ROWS = (
         word("record", "plain", "batch"),
         "record",
         "How records are stored as SeaweedMQ messages: record stores each record as columns, plain stores its bare key "
-        "and value, and batch stores whole batches. The format is set at the topic's creation, and cannot be changed.",
+        "and value, and batch stores whole batches. The format is set when the topic is "
+        "created, and cannot be changed.",
         "seaweedmq.format",
         is_fixed=True,
     ),
@@ -282,7 +283,7 @@ _ROWS = (
         "unclean.leader.election.enable",
         boolean(),
         "false",
-        "Whether a replica that is not in sync may become leader, which loses records.",
+        "Whether a replica that is not in sync may become leader, although this may lose records.",
         "unclean.leader.election.enable",
         _NO_COPIES,
     ),

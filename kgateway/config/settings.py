@@ -283,8 +283,12 @@ class Settings:
     )
     group_consumer_assignors: str = option(
         "uniform,range",
-        "the assignors of consumer groups (KIP-848) by name; the first one is the default",
-        matching("NAME[,NAME]", "uniform and range, with a comma between them", r"(uniform|range)(,(uniform|range))*"),
+        "the names of the assignors of consumer groups (KIP-848); the first one is the default",
+        matching(
+            "NAME[,NAME]",
+            "uniform, range, or both with a comma between them",
+            r"(uniform|range)(,(uniform|range))*",
+        ),
         "group.consumer.assignors",
     )
     group_consumer_migration_policy: str = option(

@@ -1,5 +1,5 @@
 """
-CreateDelegationToken: creates a token that replaces a principal's own credentials (KIP-48).
+CreateDelegationToken: creates a token that can be used instead of a principal's own credentials (KIP-48).
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: flexible

@@ -1,5 +1,5 @@
 """
-DescribeDelegationToken: lists the tokens that the client may see, by owner (KIP-48).
+DescribeDelegationToken: lists the tokens that the client may see, or only those of certain owners (KIP-48).
 
  - v1: over quota, the answer comes before the delay (KIP-219)
  - v2: flexible

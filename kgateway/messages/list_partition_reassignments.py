@@ -1,5 +1,5 @@
 """
-ListPartitionReassignments: lists the moves of partitions in progress.
+ListPartitionReassignments: lists the partition moves that are in progress.
 
  - v0: flexible (KIP-455)
 """

@@ -1,5 +1,5 @@
 """
-SyncGroup: collects the assignments from the leader of a group, and returns each member its own.
+SyncGroup: collects the assignments from the leader of a group, and sends each member its own.
 
  - v1: throttle_time_ms
  - v2: over quota, the answer comes before the delay (KIP-219)

@@ -1,7 +1,7 @@
 """
 StreamsGroupHeartbeat: lets a member join, stay in and leave a Kafka Streams group (KIP-1071).
 
-StreamsGroupDescribe: describes Streams groups, their topology and members (KIP-1071).
+StreamsGroupDescribe: describes Kafka Streams groups, their topologies and their members (KIP-1071).
 """
 
 from kgateway.messages.operations import UNKNOWN_OPERATIONS
