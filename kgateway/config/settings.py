@@ -69,7 +69,7 @@ class Settings:
     broker: str = option(
         "log:./kgateway-data",
         "where topics and records are stored: log:FOLDER for files, seaweedmq:MASTER:PORT,... for a SeaweedMQ cluster, "
-        "memory: for memory, whose contents are lost when the gateway stops",
+        "or memory: for memory, whose contents are lost when the gateway stops",
         matching("SCHEME:REST", "SCHEME:REST, such as log:FOLDER or memory:", r"(?s)[a-z][a-z0-9+.-]*:.*"),
     )
     config: str | None = option(None, "a TOML file with further settings", path())

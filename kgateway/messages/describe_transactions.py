@@ -1,5 +1,5 @@
 """
-DescribeTransactions: describes transactional ids (KIP-664).
+DescribeTransactions: describes transactional ids and their current transactions (KIP-664).
 """
 
 from kgateway.wire.schema import Message, Struct

@@ -1,5 +1,5 @@
 """
-The brokers that `--broker` can name, by the scheme of its text: `memory:`, `log:DIR`, `seaweedmq:MASTER:PORT,...`.
+The brokers that `--broker` can name, by the scheme of its text: `memory:`, `log:FOLDER`, `seaweedmq:MASTER:PORT,...`.
 """
 
 import resource
