@@ -135,7 +135,7 @@ WORKLOAD = Workload(
         Row(f"{_RECORDS / 1e6:.0f} million records of {_KEYS / 1e6:.0f} million keys", "s", at_most(1.0)),
         Row("peak memory of the server's processes", "MiB", at_most(0.3)),
         *[
-            Row(f"one record of another topic meanwhile until its ack, {part}", "ms", at_most(goal))
+            Row(f"during compaction, one record of another topic until its ack, {part}", "ms", at_most(goal))
             for part, goal in (("p50", 1.0), ("p99", 0.5))
         ],
     ],
