@@ -23,10 +23,9 @@ You can specify each setting in three places, under the same name. For example, 
 2. `KGATEWAY_NUM_PARTITIONS=8` in the environment, or
 3. `num_partitions = 8` in a TOML file, which `--config` or `KGATEWAY_CONFIG` names.
 
-The first of these places that has a value wins; if none has one, the default below applies. Write a setting with
-several values as a repeated option on the command line, as an array in TOML, and as a whitespace-separated list in the
-environment. In TOML, a single value needs no array. Lists from different places are not merged: the first place that
-has one wins.
+The first of these places that has a value wins; if none has one, the default below applies. A setting that may be
+repeated is a repeated option on the command line, an array in TOML, and a whitespace-separated list in the environment.
+In TOML, a single value needs no array. Lists from different places are not merged: the first place that has one wins.
 
 `kgateway options --toml > gateway.toml` writes a TOML file with all settings and their defaults, as a starting point.
 
