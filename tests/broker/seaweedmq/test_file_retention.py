@@ -23,6 +23,7 @@ from tests.broker.seaweed.cluster import done
 from tests.broker.seaweed.real_reactor import pause, until, wait
 from tests.broker.seaweedmq.foreign_topic import ForeignTopic
 from tests.broker.seaweedmq.gateways import Start, ledger_end, running
+from tests.broker.seaweedmq.test_external_changes import is_open
 
 _FLUSHED_S = 1.1  # longer than a broker of the tests waits with its files
 
@@ -39,6 +40,15 @@ def made(broker: SeaweedMQBroker, form: str = "batch", **configs: str) -> Seawee
 def opened(partition: IPartition) -> SeaweedMQPartition:
     assert isinstance(partition, SeaweedMQPartition)
     return partition
+
+
+def reopened(broker: SeaweedMQBroker) -> SeaweedMQPartition:
+    """
+    The partition of the earlier gateway. It may open some time after the start, if its files had to be read again.
+    """
+    topic = broker.view().topics["t"]
+    until(lambda: is_open(broker, topic.id, 0))
+    return opened(broker.partition(topic.id, 0))
 
 
 def written(partition: SeaweedMQPartition, count: int) -> list[int | None]:
@@ -85,7 +95,7 @@ def test_files_before_the_log_start_go(start: Start) -> None:
         until_begins(partition, [3, 6])
         assert offsets(fetched(partition, 4)) == [3, 6]
     with running(start) as broker:
-        partition = opened(broker.partition(broker.view().topics["t"].id, 0))
+        partition = reopened(broker)
         assert (partition.log_start, partition.log_end) == (4, 9)
         assert refusal(lambda: fetched(partition, 3)).code is ErrorCode.OFFSET_OUT_OF_RANGE
         assert offsets(fetched(partition, 4)) == [3]  # out of its file
@@ -102,7 +112,7 @@ def test_the_newest_file_stays(start: Start) -> None:
         assert result(partition.delete_before(6)) == 6
         until_begins(partition, [3])
     with running(start) as broker:
-        partition = opened(broker.partition(broker.view().topics["t"].id, 0))
+        partition = reopened(broker)
         assert (partition.log_start, partition.log_end) == (6, 6)
         assert appended(partition, batch()).base_offset == 6
 
@@ -124,7 +134,7 @@ def test_the_file_of_the_last_batch_stays(start: Start, cluster: DevCluster, nam
         assert begins(partition) == [3, None, None]
         assert appended(partition, batch()).base_offset == 6
     with running(start) as broker:
-        partition = opened(broker.partition(broker.view().topics["t"].id, 0))
+        partition = reopened(broker)
         assert (partition.log_start, partition.log_end) == (6, 7)
 
 
@@ -169,7 +179,7 @@ def test_what_was_not_removed_is_removed_by_the_next_round(start: Start, filer: 
         written(partition, 2)
         wait(filer.write(f"{partition._context.side_files._folder}/log-start-offset", b"3\n"))
     with running(start) as broker:
-        partition = opened(broker.partition(broker.view().topics["t"].id, 0))
+        partition = reopened(broker)
         assert (partition.log_start, begins(partition)) == (3, [0, 3])
         result(partition.expire())
         assert begins(partition) == [3]
@@ -253,7 +263,7 @@ def test_offsets_that_were_deleted_are_not_given_again(form: str, goes_on_at: in
         wait(filer.write(f"{partition._context.side_files._folder}/log-start-offset", b"9\n"))
     for number in range(2):
         with running(start) as broker:
-            partition = opened(broker.partition(broker.view().topics["t"].id, 0))
+            partition = reopened(broker)
             assert (partition.log_start, partition.log_end) == (goes_on_at, goes_on_at + number)
             assert appended(partition, batch()).base_offset == goes_on_at + number
             assert offsets(fetched(partition, goes_on_at))[0] == goes_on_at
