@@ -31,7 +31,7 @@ def _run(server: Server, plan: Plan) -> Sequence[Measured]:
 
 WORKLOAD = Workload(
     "memory",
-    [Row("resident after producing and consuming", "MiB", at_most(0.1))],
+    [Row("resident after producing and consuming", "MiB", at_most(0.08))],
     _run,
     _prepare,
 )

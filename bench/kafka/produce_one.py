@@ -32,7 +32,7 @@ def _run(server: Server, plan: Plan) -> Sequence[Measured]:
 
 WORKLOAD = Workload(
     "produce one record a request",
-    [Row("produce, confluent-kafka, one record a request", "requests/s", at_least(2.0), f"{CPU_PER:,} requests")],
+    [Row("produce, confluent-kafka, one record a request", "requests/s", at_least(2.5), f"{CPU_PER:,} requests")],
     _run,
     _prepare,
 )

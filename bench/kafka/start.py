@@ -59,7 +59,7 @@ def _run(server: Server, plan: Plan) -> Sequence[Measured]:
 
 WORKLOAD = Workload(
     "start",
-    [Row("start of the process until the first ack", "s", at_most(0.2))],
+    [Row("start of the process until the first ack", "s", at_most(0.1))],
     _run,
     _prepare,
 )
